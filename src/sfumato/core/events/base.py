@@ -1,0 +1,186 @@
+"""An event: a frozen record of what a mechanism did, which can price itself.
+
+An event holds no data. It names a pair of output laws (P, Q) that dominates the
+mechanism: P with the person, Q without (direction REMOVE), and the other way
+round (direction ADD). The privacy loss of an output o is L = ln(P(o)/Q(o)).
+
+Everything is derived from one primitive, `tails`: how likely the loss is to
+exceed a level, under P and under Q. Closed forms override the derivations where
+one is known. A new mechanism is a new subclass; no accountant is edited.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidArgument, Unsupported
+
+__all__ = ["Cost", "Direction", "Event", "FloatArray"]
+
+FloatArray = npt.NDArray[np.float64]
+Cost = Fraction | float
+"""An upper bound on a privacy parameter: exact where it is rational, else a float rounded up, or inf."""
+
+
+class Direction(Enum):
+    """Which of two neighbouring datasets the outputs are drawn from."""
+
+    REMOVE = "remove"  # P: the person is in the data; Q: not
+    ADD = "add"  # P: the person is not in the data; Q: is
+
+
+class Event(ABC):
+    """What happened, and what it costs in every currency.
+
+    Subclasses are frozen, slotted, keyword-only dataclasses whose fields are ints,
+    Fractions, floats, tuples of these, or events; they are validated on construction.
+    """
+
+    __slots__ = ()
+
+    registry: ClassVar[dict[str, type[Event]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Event.registry[cls.__name__] = cls
+
+    # -- the primitive ------------------------------------------------------------------
+
+    @abstractmethod
+    def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
+        """Return (P(L > level), Q(L > level)) for each level, accurate relatively in the upper tail.
+
+        The limit as the level grows is the P-mass of outputs that Q cannot produce.
+        """
+
+    @abstractmethod
+    def support(self, direction: Direction) -> tuple[float, float]:
+        """Return a finite range of losses; P puts at most 1e-40 of finite loss above it.
+
+        Mass below it is treated as if at its lower end, mass above it as infinite loss:
+        both can only overstate the cost.
+        """
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both directions have the same loss distribution."""
+        return True
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions that have to be looked at."""
+        return (Direction.REMOVE,) if self.symmetric else (Direction.REMOVE, Direction.ADD)
+
+    def parts(self) -> tuple[tuple[Event, int], ...]:
+        """Return the elementary events this one is a fixed batch of, each with its count."""
+        return ((self, 1),)
+
+    # -- what it costs ------------------------------------------------------------------
+
+    @abstractmethod
+    def epsilon(self) -> Cost:
+        """Return the smallest known pure epsilon, inf if there is none."""
+
+    def rho(self) -> Cost:
+        """Return the smallest known zCDP rho, inf if there is none.
+
+        Theorem: epsilon-DP implies epsilon*tanh(epsilon/2)-zCDP, attained by randomized
+        response (Bun and Steinke 2016, Proposition 3.3 with its exact constant).
+        Rounds: up.
+        """
+        from sfumato.core.conversions import rho_of_pure
+
+        return rho_of_pure(self.epsilon())
+
+    def mu(self) -> Cost:
+        """Return the smallest known Gaussian mu, inf if there is none.
+
+        Theorem: the trade-off curve of epsilon-DP lies above that of N(0,1) against
+        N(mu,1) once they meet on the diagonal, for the latter is convex and both start
+        at (0, 1): mu = 2*quantile(e^epsilon / (1 + e^epsilon)). Rounds: up.
+        """
+        from sfumato.core.conversions import mu_of_pure
+
+        return mu_of_pure(self.epsilon())
+
+    def renyi(self, order: float) -> float:
+        """Return an upper bound on the Renyi divergence of `order` > 1, in both directions.
+
+        Theorem: Renyi divergence grows under the mean-preserving spread that the
+        pessimistic loss distribution is. Rounds: up.
+        """
+        from sfumato.core.losses import renyi_of_event
+
+        return renyi_of_event(self, order)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta at which this event alone is (epsilon, delta)-private.
+
+        Theorem: delta = P(L > epsilon) - e^epsilon * Q(L > epsilon), the hockey-stick
+        divergence, the larger of both directions. Rounds: up.
+        """
+        from sfumato.core.losses import delta_of_event
+
+        return delta_of_event(self, epsilon)
+
+    def group(self, size: int) -> Event:
+        """Return an event that covers `size` people instead of one."""
+        raise Unsupported(
+            f"no group-privacy rule is known for {type(self).__name__}",
+            hints=("use the pure epsilon or the zCDP rho of the event instead",),
+        )
+
+    # -- serialisation ------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready record; `Event.from_dict` reads it back unchanged."""
+        record: dict[str, Any] = {"event": type(self).__name__}
+        for name in self.__dataclass_fields__:  # type: ignore[attr-defined]
+            record[name] = _encode(getattr(self, name))
+        return record
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Event:
+        """Rebuild an event; an unknown kind is refused, never guessed."""
+        fields = dict(record)
+        kind = fields.pop("event", None)
+        if kind not in Event.registry:
+            raise Unsupported(f"unknown event kind {kind!r}", hints=("it may come from a newer version",))
+        try:
+            return Event.registry[kind](**{name: _decode(value) for name, value in fields.items()})
+        except TypeError as error:
+            raise InvalidArgument(f"malformed record of a {kind} event") from error
+
+
+def _encode(value: Any) -> Any:
+    match value:
+        case Event():
+            return value.to_dict()
+        case Fraction():
+            return f"{value.numerator}/{value.denominator}"
+        case tuple():
+            return [_encode(item) for item in value]
+        case int() | float():
+            return value
+        case _:
+            raise Unsupported(f"cannot serialise a field of type {type(value).__name__}")
+
+
+def _decode(value: Any) -> Any:
+    match value:
+        case dict():
+            return Event.from_dict(value)
+        case str():
+            return Fraction(value)
+        case list():
+            return tuple(_decode(item) for item in value)
+        case int() | float():
+            return value
+        case _:
+            raise InvalidArgument("malformed event record")
