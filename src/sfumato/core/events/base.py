@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 
 __all__ = ["Cost", "Direction", "Event", "FloatArray"]
 
@@ -48,7 +48,8 @@ class Event(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Event.registry[cls.__name__] = cls
+        if not cls.__name__.startswith("_"):  # shared behaviour, not an event
+            Event.registry[cls.__name__] = cls
 
     # -- the primitive ------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ class Event(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record; `Event.from_dict` reads it back unchanged."""
-        record: dict[str, Any] = {"event": type(self).__name__}
+        record: dict[str, Any] = {"kind": type(self).__name__}
         for name in self.__dataclass_fields__:  # type: ignore[attr-defined]
             record[name] = _encode(getattr(self, name))
         return record
@@ -148,13 +149,17 @@ class Event(ABC):
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Event:
         """Rebuild an event; an unknown kind is refused, never guessed."""
+        if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
+            raise InvalidArgument("malformed event record", hints=("it must be a dict that names its kind",))
         fields = dict(record)
-        kind = fields.pop("event", None)
+        kind = fields.pop("kind")
         if kind not in Event.registry:
             raise Unsupported(f"unknown event kind {kind!r}", hints=("it may come from a newer version",))
         try:
             return Event.registry[kind](**{name: _decode(value) for name, value in fields.items()})
-        except TypeError as error:
+        except SfumatoError:
+            raise
+        except (TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidArgument(f"malformed record of a {kind} event") from error
 
 

@@ -1,0 +1,237 @@
+"""The filter: a budget that no sequence of queries, however chosen, can overspend.
+
+A budget fixes, once, how much of delta is for losses and how much for keys, and one rule
+for adding up costs. It follows how much may be spent in that rule's currency. Spending
+is in whole units of 10^-20, every charge rounded up, the limit rounded down.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import InitVar, dataclass, field
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from sfumato.core.arguments import Number, budget_quantity, delta_quantity
+from sfumato.core.events.base import Event
+from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule
+from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
+
+__all__ = ["Filter", "PrivacyBudget"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacyBudget:
+    """What may be lost in total: (epsilon, delta), split and priced once and for all.
+
+    delta = delta_loss + keys_delta; the two parts are never moved between each other. The
+    rule is pure if delta_loss is zero, else Gaussian: its sum is exact for Gaussian noise,
+    where zCDP loses 9-22% of the queries (epsilon 0.1 to 8, delta 1e-5 to 1e-9) in the
+    conversion. A budget meant mostly for Laplace noise, or for claims known only by
+    their epsilon, gets 1.3-1.6 times as many queries from `ZeroConcentratedRule`.
+
+    Theorem: that of the rule, plus a union bound over the chances `keys_delta` that a key
+    selection fails (approximate composition; Whitehouse, Ramdas, Rogers, Wu 2023).
+    Rounds: down.
+
+    >>> PrivacyBudget(epsilon=1).limit
+    100000000000000000000
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    keys_delta: Fraction = Fraction(0)
+    rule: Rule = None  # type: ignore[assignment]  # None: chosen from delta, never None afterwards
+    people: InitVar[int | None] = None
+    limit: int = field(init=False)
+    """The largest total charge, in units."""
+
+    def __post_init__(self, people: int | None) -> None:
+        epsilon = budget_quantity(self.epsilon, "epsilon")
+        delta = delta_quantity(self.delta, people=people)
+        keys_delta = delta_quantity(self.keys_delta, name="keys_delta")
+        if keys_delta > delta:
+            raise InvalidArgument(
+                f"keys_delta = {self.keys_delta} is above delta = {self.delta}",
+                place="keys_delta",
+                hints=("keys_delta is the part of delta that key selection may use",),
+            )
+        given: Rule | None = self.rule
+        rule = (GaussianRule() if delta > keys_delta else PureRule()) if given is None else given
+        if not isinstance(rule, Rule):
+            raise InvalidArgument(f"rule must be a Rule, got {type(rule).__name__}", place="rule")
+        if delta == keys_delta and not isinstance(rule, PureRule):
+            raise InvalidArgument(
+                f"{rule!r} needs a delta for losses",
+                place="delta",
+                hints=("give a delta above keys_delta, or use PureRule()",),
+            )
+        fields = {"epsilon": epsilon, "delta": delta, "keys_delta": keys_delta, "rule": rule}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "limit", math.floor(self.allowance(epsilon) * UNITS))
+
+    @property
+    def delta_loss(self) -> Fraction:
+        """The part of delta that losses may use."""
+        return self.delta - self.keys_delta
+
+    @property
+    def keys_limit(self) -> int:
+        """The largest total of key-selection deltas, in units."""
+        return math.floor(self.keys_delta * UNITS)
+
+    def allowance(self, epsilon: Number) -> Fraction:
+        """Return what a query may cost, in the rule's currency, to be (epsilon, delta_loss)-private alone.
+
+        This is what `epsilon=0.5` on one query means. The filter then charges the query's
+        price, not its epsilon: ten such queries together cost less than 5. Rounds: down.
+        """
+        return self.rule.limit(epsilon, self.delta_loss)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready record; `PrivacyBudget.from_dict` reads it back."""
+        fractions = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "keys_delta")}
+        return {**fractions, "rule": self.rule.to_dict()}
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> PrivacyBudget:
+        """Rebuild a budget."""
+        try:
+            return PrivacyBudget(
+                epsilon=Fraction(record["epsilon"]),
+                delta=Fraction(record["delta"]),
+                keys_delta=Fraction(record["keys_delta"]),
+                rule=Rule.from_dict(record["rule"]),
+            )
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise InvalidArgument("malformed record of a budget") from error
+
+
+class Filter:
+    """Spend from a budget; refuse what it does not cover, before anything is charged.
+
+    The guarantee of the budget holds for everything admitted, though each event may be
+    chosen after seeing all earlier answers. Safe to share between threads. A filter
+    cannot be copied: that would double the budget.
+
+    >>> from sfumato.core.events import Pure
+    >>> purse = Filter(PrivacyBudget(epsilon=1))
+    >>> purse.spend(Pure(loss=Fraction(1, 4)))
+    25000000000000000000
+    >>> purse.remaining
+    Fraction(3, 4)
+    """
+
+    __slots__ = ("_budget", "_keys_spent", "_lock", "_spent")
+
+    def __init__(self, budget: PrivacyBudget) -> None:
+        if not isinstance(budget, PrivacyBudget):
+            raise InvalidArgument("a filter needs a PrivacyBudget", place="budget")
+        self._budget = budget
+        self._spent = 0
+        self._keys_spent = 0
+        self._lock = threading.Lock()
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """What was fixed at the start."""
+        return self._budget
+
+    # -- asking, free -------------------------------------------------------------------------
+
+    def cost(self, event: Event) -> int:
+        """Return what an event would be charged, in units of 10^-20. Rounds: up."""
+        return self.budget.rule.charge(event)
+
+    def can_spend(self, event: Event, keys_delta: Number = 0) -> bool:
+        """Return whether `spend` would be admitted now."""
+        units, keys_units = self.cost(event), _keys_units(keys_delta)
+        with self._lock:
+            return self._shortage(units, keys_units) is None
+
+    @property
+    def spent(self) -> Fraction:
+        """What has been charged, in the rule's currency."""
+        return Fraction(self._spent, UNITS)
+
+    @property
+    def remaining(self) -> Fraction:
+        """What may still be charged, in the rule's currency."""
+        return Fraction(max(0, self.budget.limit - self._spent), UNITS)
+
+    @property
+    def keys_spent(self) -> Fraction:
+        """How much delta key selection has used."""
+        return Fraction(self._keys_spent, UNITS)
+
+    @property
+    def keys_remaining(self) -> Fraction:
+        """How much delta key selection may still use."""
+        return Fraction(max(0, self.budget.keys_limit - self._keys_spent), UNITS)
+
+    # -- spending -----------------------------------------------------------------------------
+
+    def spend(self, event: Event, keys_delta: Number = 0) -> int:
+        """Charge an event, and the delta of a key selection with it; return the units charged.
+
+        Raises `BudgetExceeded` and charges nothing where either does not fit.
+        """
+        units, keys_units = self.cost(event), _keys_units(keys_delta)
+        with self._lock:
+            shortage = self._shortage(units, keys_units)
+            if shortage is not None:
+                raise shortage
+            self._spent += units
+            self._keys_spent += keys_units
+        return units
+
+    def _shortage(self, units: int, keys_units: int) -> BudgetExceeded | None:
+        for what, asked, left in (
+            (f"budget under {self.budget.rule!r}", units, self.budget.limit - self._spent),
+            ("delta for keys", keys_units, self.budget.keys_limit - self._keys_spent),
+        ):
+            if asked > left:
+                requested, remaining = Fraction(asked, UNITS), Fraction(max(0, left), UNITS)
+                return BudgetExceeded(
+                    f"the {what} has {float(remaining):.6g} left, {float(requested):.6g} is needed",
+                    requested=requested,
+                    remaining=remaining,
+                    hints=("ask for more noise, or for fewer answers",),
+                )
+        return None
+
+    # -- moving it ----------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready record of budget and spending; `Filter.from_dict` reads it back."""
+        with self._lock:
+            return {
+                "budget": self.budget.to_dict(),
+                "spent": str(self._spent),
+                "keys_spent": str(self._keys_spent),
+            }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Filter:
+        """Rebuild a filter where another left off."""
+        try:
+            rebuilt = Filter(PrivacyBudget.from_dict(record["budget"]))
+            rebuilt._spent, rebuilt._keys_spent = _units(record["spent"]), _units(record["keys_spent"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidArgument("malformed record of a filter") from error
+        return rebuilt
+
+    def __reduce__(self) -> NoReturn:
+        raise Unsupported("a filter cannot be copied or pickled: its budget would be spent twice")
+
+
+def _keys_units(keys_delta: Number) -> int:
+    return math.ceil(delta_quantity(keys_delta, name="keys_delta") * UNITS)
+
+
+def _units(text: Any) -> int:
+    if not isinstance(text, str) or not (text.isascii() and text.isdecimal()):
+        raise InvalidArgument("malformed record of a filter: units are written as decimal digits")
+    return int(text)

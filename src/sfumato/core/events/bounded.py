@@ -1,0 +1,80 @@
+"""The event of mechanisms whose privacy loss has a bounded range, such as the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.core.arguments import budget_quantity, count, upper_float
+from sfumato.core.conversions import rho_of_pure
+from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.renyi import checked_order
+from sfumato.core.search import round_up
+
+__all__ = ["BoundedRange"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedRange(Event):
+    """For each pair of neighbours, all losses lie within some interval of length `loss`.
+
+    Theorem: let L lie in [t - e, t] with E_Q[exp(L)] = 1. Given t, E_Q[max(0, exp(L) - s)] is
+    largest when L takes its two extreme values (Jensen), with P-probability
+    (1 - exp(t-e)) / (1 - exp(-e)) of the upper one and exp(-t) times that under Q. Over all t
+    these points of the power curve are concave in Q; so one pair has exactly this curve, and
+    dominates: its loss at t is 2t - e (Dong, Durfee and Rogers 2020; Zhu, Dong and Wang 2022).
+    """
+
+    loss: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", budget_quantity(self.loss, "loss"))
+
+    def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
+        """Return the tails of the loss 2t - e, for the e of the class."""
+        bound = upper_float(self.loss)
+        inside = np.clip(levels, -bound, bound)
+        with_person = np.expm1((inside - bound) / 2) / np.expm1(-bound)
+        # At or below -bound both are one: the formulas meet it.
+        return with_person, with_person * np.exp(-(inside + bound) / 2)
+
+    def support(self, direction: Direction) -> tuple[float, float]:
+        """Return the range of the loss: it never leaves [-epsilon, epsilon]."""
+        top = upper_float(self.loss)
+        return -top, top
+
+    def epsilon(self) -> Cost:
+        """Return the range: a loss of either sign occurs, for both laws have mass one."""
+        return self.loss
+
+    def rho(self) -> Cost:
+        """Return loss^2 / 8, or what pure epsilon gives where that is less (loss > 8).
+
+        Theorem: K(a) = ln E_Q[exp(aL)] vanishes at 0 and 1, and K'' is the variance of L under
+        a tilted law, at most loss^2 / 4. So K(a) <= a(a-1) loss^2 / 8, for K minus that parabola
+        is concave with zeros at 0 and 1 (Cesar and Rogers 2021).
+        """
+        return min(self.loss**2 / 8, rho_of_pure(self.loss))
+
+    def renyi(self, order: float) -> float:
+        """Return order * loss^2 / 8, or the loss where that is less. Theorem: as `rho`. Rounds: up."""
+        a = Fraction(checked_order(order))
+        return upper_float(min(a * self.loss**2 / 8, self.loss))
+
+    def delta(self, epsilon: float) -> float:
+        """Return (1 - exp((epsilon - loss) / 2))^2 / (1 - exp(-loss)), zero from `loss` on.
+
+        Theorem: the best t (Dong, Durfee and Rogers 2020). Rounds: up.
+        """
+        short = self.loss - budget_quantity(epsilon, "epsilon", zero=True)
+        if short <= 0:
+            return 0.0
+        excess = math.expm1(-upper_float(short) / 2) ** 2
+        return min(1.0, round_up(excess / -math.expm1(-upper_float(self.loss))))
+
+    def group(self, size: int) -> BoundedRange:
+        """Cover `size` people: losses along a chain of neighbours add, and so do their ranges."""
+        return BoundedRange(loss=self.loss * count(size, "size"))

@@ -1,0 +1,218 @@
+"""Events of mechanisms that are known only by a guarantee.
+
+A guarantee stands for the worst mechanism that it allows. For pure and approximate
+privacy that is a single pair of laws: randomized response, with or without a failure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sfumato.core.arguments import budget_quantity, count, delta_quantity, upper_float
+from sfumato.core.events.additive import Gaussian
+from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.search import round_up
+from sfumato.errors import Unsupported
+
+__all__ = ["Approximate", "Pure", "ZeroConcentrated", "group_of_claim"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pure(Event):
+    """Some mechanism that is known to be epsilon-private, with epsilon = `loss`.
+
+    Theorem: every such mechanism is a post-processing of randomized response between two
+    answers with the same epsilon (Kairouz, Oh, Viswanath 2015), so that pair dominates it.
+
+    >>> Pure(loss=0.1).group(3)
+    Pure(loss=Fraction(3, 10))
+    """
+
+    loss: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", budget_quantity(self.loss, "loss"))
+
+    def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
+        """Return the tails of the loss, which is epsilon or -epsilon."""
+        return _response_tails(levels, self.loss, 0.0)
+
+    def support(self, direction: Direction) -> tuple[float, float]:
+        """Return both values of the loss."""
+        top = upper_float(self.loss)
+        return -top, top
+
+    def epsilon(self) -> Fraction:
+        """Return the epsilon that was claimed."""
+        return self.loss
+
+    def renyi(self, order: float) -> float:
+        """Return that of randomized response. Theorem: Mironov (2017), Proposition 5. Rounds: up."""
+        from sfumato.core.conversions import renyi_of_pure
+
+        return renyi_of_pure(_order(order), self.loss)
+
+    def delta(self, epsilon: float) -> float:
+        """Return (e^loss - e^epsilon) / (1 + e^loss), zero from `loss` on. Rounds: up.
+
+        Theorem: attained by randomized response (Kairouz, Oh, Viswanath 2015).
+        """
+        from sfumato.core.conversions import delta_of_pure
+
+        return delta_of_pure(self.loss, epsilon)
+
+    def group(self, size: int) -> Pure:
+        """Cover `size` people. Theorem: epsilon adds along a chain of neighbours (Dwork et al. 2006)."""
+        return Pure(loss=self.loss * count(size, "size"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approximate(Event):
+    """Some mechanism that is known to be (epsilon, delta)-private: `loss` and `failure`.
+
+    Theorem: every such mechanism is a post-processing of one that with probability delta
+    tells the truth, and otherwise answers by randomized response (Kairouz, Oh, Viswanath 2015).
+    """
+
+    loss: Fraction
+    failure: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", budget_quantity(self.loss, "loss", zero=True))
+        object.__setattr__(self, "failure", delta_quantity(self.failure, name="failure"))
+
+    def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
+        """Return the tails of the loss, which is epsilon, -epsilon, or infinite."""
+        return _response_tails(levels, self.loss, upper_float(self.failure))
+
+    def support(self, direction: Direction) -> tuple[float, float]:
+        """Return both finite values of the loss."""
+        top = upper_float(self.loss)
+        return -top, top
+
+    def epsilon(self) -> Cost:
+        """Return inf, unless there is no failure."""
+        return math.inf if self.failure else self.loss
+
+    def renyi(self, order: float) -> float:
+        """Return inf, unless there is no failure: an infinite loss makes every moment infinite."""
+        from sfumato.core.conversions import renyi_of_pure
+
+        return renyi_of_pure(_order(order), self.epsilon())
+
+    def delta(self, epsilon: float) -> float:
+        """Return failure + (1 - failure) times the delta of the pure part. Rounds: up."""
+        from sfumato.core.conversions import delta_of_pure
+
+        pure = Fraction(delta_of_pure(self.loss, epsilon))
+        return upper_float(self.failure + (1 - self.failure) * pure)
+
+    def group(self, size: int) -> Approximate:
+        """Cover `size` people: (k epsilon, delta (1 + e^epsilon + ... + e^((k-1) epsilon))).
+
+        Theorem: the triangle inequality of hockey sticks along a chain of neighbours (Vadhan 2017,
+        Lemma 2.2, with its sum kept). Rounds: up.
+        """
+        people, loss = count(size, "size"), upper_float(self.loss)
+        grown = 1.0
+        if people > 1 and loss * people < 700:
+            grown = round_up(math.expm1(loss * people) / math.expm1(loss) if loss else float(people))
+        if (people > 1 and loss * people >= 700) or self.failure * Fraction(grown) >= 1:
+            raise Unsupported(
+                f"this claim says nothing about a group of {people}: its delta would reach 1",
+                hints=("delta grows like e^(k epsilon) with the size k of the group",),
+            )
+        return Approximate(loss=self.loss * people, failure=self.failure * Fraction(grown))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroConcentrated(Event):
+    """Some mechanism that is known to be rho-zCDP, with rho = `charge`.
+
+    No single pair of laws dominates all of these, so there is no loss distribution.
+    """
+
+    charge: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "charge", budget_quantity(self.charge, "charge"))
+
+    def tails(self, levels: FloatArray, direction: Direction) -> NoReturn:
+        """Refuse: a zCDP claim bounds moments of the loss, not its distribution."""
+        raise Unsupported(
+            "a zCDP claim has no loss distribution",
+            hints=(
+                "account for it by `rho` or `renyi`",
+                "record the mechanism that was run, such as Gaussian or DiscreteGaussian",
+            ),
+        )
+
+    def support(self, direction: Direction) -> NoReturn:
+        """Refuse, as `tails`."""
+        self.tails(np.zeros(0), direction)
+
+    def epsilon(self) -> float:
+        """Return inf: the Gaussian mechanism satisfies the same claim."""
+        return math.inf
+
+    def rho(self) -> Fraction:
+        """Return the rho that was claimed."""
+        return self.charge
+
+    def mu(self) -> float:
+        """Return inf: no closed bound by a Gaussian curve is known for everything that is zCDP."""
+        return math.inf
+
+    def renyi(self, order: float) -> float:
+        """Return order * rho. Theorem: the definition (Bun and Steinke 2016). Rounds: up."""
+        return upper_float(Fraction(_order(order)) * self.charge)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the delta that the claim implies. Theorem: `renyi.delta_of_rho`. Rounds: up."""
+        from sfumato.core.renyi import delta_of_rho
+
+        return delta_of_rho(self.charge, epsilon)
+
+    def group(self, size: int) -> ZeroConcentrated:
+        """Cover `size` people: size^2 rho. Theorem: Bun and Steinke (2016), Proposition 1.9."""
+        return ZeroConcentrated(charge=self.charge * count(size, "size") ** 2)
+
+
+def group_of_claim(event: Event, size: int) -> Event:
+    """Cover `size` people by what is known of one: its pure epsilon, else its mu, else its rho.
+
+    Theorem: epsilon and mu grow in proportion to the size (Dwork et al. 2006; Dong, Roth, Su
+    2022, Theorem 2.14), rho with its square (Bun and Steinke 2016, Proposition 1.9).
+    """
+    people = count(size, "size")
+    if people == 1 or event.epsilon() == 0:
+        return event
+    if math.isfinite(event.epsilon()):
+        return Pure(loss=Fraction(event.epsilon()) * people)
+    if math.isfinite(event.mu()):
+        return Gaussian(sigma=1 / (Fraction(event.mu()) * people))
+    if math.isfinite(event.rho()):
+        return ZeroConcentrated(charge=Fraction(event.rho()) * people**2)
+    return Event.group(event, size)
+
+
+def _response_tails(levels: FloatArray, loss: Fraction, failure: float) -> tuple[FloatArray, FloatArray]:
+    """Return the tails of (failure: infinite loss; otherwise randomized response)."""
+    top = upper_float(loss)
+    kept, truth = 1 - failure, 1 / (1 + math.exp(-top))
+    lie = truth * math.exp(-top)
+    low, inside = levels < -top, levels < top
+    p = np.where(low, 1.0, np.where(inside, failure + kept * truth, failure))
+    q = np.where(low, kept, np.where(inside, kept * lie, 0.0))
+    return p, q
+
+
+def _order(order: Any) -> float:
+    from sfumato.core.renyi import checked_order
+
+    return checked_order(order)

@@ -1,0 +1,173 @@
+"""Events on a secret random sample of the people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.core.arguments import budget_quantity, probability, upper_float
+from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.events.claims import group_of_claim
+from sfumato.core.search import lower_float, round_up
+from sfumato.errors import InvalidArgument
+
+__all__ = ["PoissonSubsampled"]
+
+_LARGEST_SUM = 1024  # beyond this order a binomial sum over the event's divergences is slow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonSubsampled(Event):
+    """An event on a secret random sample that each person enters with probability `rate`.
+
+    Theorem: if (P, Q) dominates the event, with the person and without, then ((1-r) Q + r P, Q)
+    dominates the sampled one when the person is removed, and the exchanged pair when they are
+    added (Zhu, Dong, Wang 2022, Theorem 11).
+    Assumes: add/remove adjacency; people are sampled independently and the sample stays secret.
+    """
+
+    event: Event
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, Event):
+            raise InvalidArgument(f"event must be an event, got {type(self.event).__name__}", place="event")
+        object.__setattr__(self, "rate", probability(self.rate, "rate"))
+        if self.rate == 0:
+            raise InvalidArgument(
+                "rate must be above zero", place="rate", hints=("a sample of nobody needs no event",)
+            )
+
+    def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
+        """Return the tails of the loss ln(1 - r + r e^L), and of minus it where the person is added.
+
+        Both are monotone in L, so {loss > level} is an upper tail of L, or, added, of -L: the
+        loss of the event in its own ADD direction. Every mass is a sum of such tails.
+        """
+        if self.rate == 1:
+            return self.event.tails(levels, direction)
+        rate, rest = float(self.rate), float(1 - self.rate)
+        if direction is Direction.REMOVE:
+            p, q = self.event.tails(self._inner(levels), direction)
+            everything = levels < math.log1p(-rate)  # the loss is never below ln(1 - r)
+            return np.where(everything, 1.0, rest * q + rate * p), np.where(everything, 1.0, q)
+        p, q = self.event.tails(-self._inner(-levels), direction)
+        possible = levels < -math.log1p(-rate)  # the loss is never above -ln(1 - r)
+        return np.where(possible, p, 0.0), np.where(possible, rest * p + rate * q, 0.0)
+
+    def support(self, direction: Direction) -> tuple[float, float]:
+        """Return the image of the event's own range; the infinite loss that it hides becomes finite.
+
+        An output that only Q gives (removal), or only P (added), has the loss ln(1 - r) or its negative.
+        """
+        low, high = self.event.support(direction)
+        if self.rate == 1:
+            return low, high
+        rate = float(self.rate)
+        if direction is Direction.REMOVE:
+            _, possible = self.event.tails(np.array([-math.inf]), direction)
+            return _mixed(low if possible[0] == 1 else -math.inf, rate), round_up(_mixed(high, rate))
+        certain, _ = self.event.tails(np.array([math.inf]), direction)
+        return -_mixed(-low, rate), round_up(-_mixed(-math.inf if certain[0] else -high, rate))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether nothing is sampled away and the event is symmetric."""
+        return self.rate == 1 and self.event.symmetric
+
+    def epsilon(self) -> Cost:
+        """Return ln(1 + r (e^epsilon - 1)).
+
+        Theorem: Balle, Barthe, Gaboardi (2018), Theorem 8; attained on removal. Rounds: up.
+        """
+        loss = self.event.epsilon()
+        if self.rate == 1 or math.isinf(loss):
+            return loss
+        return min(loss, round_up(_mixed(upper_float(loss), upper_float(self.rate))))
+
+    def rho(self) -> Cost:
+        """Return the smaller of the event's own rho and what the pure epsilon implies.
+
+        Theorem: divergence is quasi-convex, so sampling never adds to it. Rounds: up.
+        """
+        return min(self.event.rho(), Event.rho(self))
+
+    def mu(self) -> Cost:
+        """Return the smaller of the event's own mu and what the pure epsilon implies.
+
+        Theorem: sampling never lowers a trade-off curve (Dong, Roth, Su 2022, Section 4). Rounds: up.
+        """
+        return min(self.event.mu(), Event.mu(self))
+
+    def renyi(self, order: float) -> float:
+        """Return ln(sum of C(a,k) (1-r)^(a-k) r^k e^((k-1) D_k)) / (a-1) for a whole order a.
+
+        Theorem: the binomial formula on removal; for symmetric pairs that direction is the worse
+        one (Mironov, Talwar, Zhang 2019, Theorems 4 and 5). Other orders and pairs go by the loss
+        distribution. Rounds: up.
+        """
+        from sfumato.core.renyi import checked_order
+
+        a = checked_order(order)
+        if self.rate == 1:
+            return self.event.renyi(a)
+        if not a.is_integer() or a > _LARGEST_SUM or not self.event.symmetric:
+            return min(Event.renyi(self, a), self.event.renyi(a))
+        return min(self._binomial_renyi(int(a)), self.event.renyi(a))
+
+    def delta(self, epsilon: float) -> float:
+        """Return r delta(t) with t = ln(1 + (e^epsilon - 1)/r), for symmetric events.
+
+        Theorem: on removal P' - e^epsilon Q' = r (P - e^t Q) (Balle, Barthe, Gaboardi 2018, Theorem 2).
+        Added it is c (P - e^s Q), c = 1 - (1-r) e^epsilon <= r and e^s = r e^epsilon / c; (1+x)(1-(1-r)x)
+        <= 1 + rx for x = (e^epsilon - 1)/r says that s >= t, so removal is the worse direction.
+        Others go by the loss distribution. Rounds: up.
+        """
+        level = budget_quantity(epsilon, "epsilon", zero=True)
+        if self.rate == 1:
+            return self.event.delta(epsilon)
+        if not self.event.symmetric:
+            return Event.delta(self, epsilon)
+        inner = float(self._inner(np.array([lower_float(level)]))[0]) * (1 - 2.0**-50)
+        return min(1.0, round_up(float(self.rate) * self.event.delta(inner)))
+
+    def group(self, size: int) -> Event:
+        """Cover `size` people by what is claimed of one. Theorem: `group_of_claim`."""
+        return group_of_claim(self, size)
+
+    def _inner(self, levels: FloatArray) -> FloatArray:
+        """Return the t with 1 - r + r e^t = e^level, -inf where there is none."""
+        rate = float(self.rate)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            small = np.log1p(np.maximum(np.expm1(np.minimum(levels, 1.0)) / rate, -1.0))
+            large = levels - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(levels, 1.0)))
+        inner: FloatArray = np.where(levels < 1, small, large)
+        return inner
+
+    def _binomial_renyi(self, order: int) -> float:
+        from scipy.special import gammaln
+
+        k = np.arange(2, order + 1, dtype=np.float64)
+        growth = (k - 1) * np.array([self.event.renyi(float(j)) for j in k])
+        if growth[-1] in (0.0, math.inf):  # it rises with k
+            return float(growth[-1])
+        rate = float(self.rate)
+        logs = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+        logs = logs + (order - k) * math.log1p(-rate) + k * math.log(rate)
+        # The weights sum to 1 and k = 0, 1 add nothing: ln(1 + sum of weight * (e^growth - 1)).
+        with np.errstate(divide="ignore"):
+            logs = logs + growth + np.log(-np.expm1(-growth))
+        top = float(logs.max())
+        total = top + math.log(float(np.exp(logs - top).sum()))
+        moment = math.log1p(math.exp(total)) if total < 30 else total + math.log1p(math.exp(-total))
+        return round_up(moment / (order - 1))
+
+
+def _mixed(loss: float, rate: float) -> float:
+    """Return ln(1 - rate + rate e^loss)."""
+    if loss < 1:
+        return math.log1p(rate * math.expm1(loss))
+    return loss + math.log(rate + (1 - rate) * math.exp(-loss))

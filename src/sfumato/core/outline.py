@@ -1,0 +1,260 @@
+"""The outline of a loss distribution: a few thousand cells, enough to plan where to look closely.
+
+Nothing here carries a guarantee. It finds the tilt that brings the wanted tail to the middle, the
+window that holds the tilted mass, and the step and the knots at which the guaranteed discretisation
+of `losses` is evaluated; a poor plan costs tightness or time, never soundness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sfumato.core.events.base import Direction, Event, FloatArray
+from sfumato.core.losses import IntArray
+
+__all__ = ["NEGLIGIBLE", "Outline", "Plan", "tilt_at_delta", "tilt_at_epsilon"]
+
+NEGLIGIBLE = 36.0
+"""-ln of the tilted mass that may lie beyond either end of the window."""
+
+_TINY = 2.0**-1000
+_UNSEEN = 2.0**-46  # P-mass at the bottom that is moved up rather than resolved
+_LEAST_SIZE = 2.0**16  # a window is cut into at least this many steps
+_MOST_SIZE = 2.0**23  # and into no more than these
+_MOST_KNOTS = 2.0**18  # per event
+_LEAST_STEP = 2.0**-32  # below it, round-off would outweigh what finer cells gain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outline:
+    """Cells of losses between `edges`: P(L > lower edge), the P-mass as a logarithm, one typical loss."""
+
+    edges: FloatArray
+    above: FloatArray
+    log_masses: FloatArray
+    losses: FloatArray
+
+    @classmethod
+    def of(cls, event: Event, direction: Direction) -> Outline:
+        """Sketch an event over its support."""
+        return cls._between(event, direction, *event.support(direction))
+
+    @classmethod
+    def reaching(cls, event: Event, direction: Direction, theta: float) -> Outline | None:
+        """Sketch it as far up as E[e^(theta L)] needs; None where that has no known bound."""
+        sketch = cls.of(event, direction)
+        low, high = event.support(direction)
+        if event.tails(np.array([high]), direction)[0][0] == 0.0:
+            return sketch
+        # The support leaves out up to 1e-40 of mass: follow it up until it no longer counts.
+        beyond = high + (high - low) * np.linspace(0.0, 40.0, 4001)
+        tail = event.tails(beyond, direction)[0]
+        weights = _log(tail) + theta * beyond
+        faint = np.flatnonzero((tail > 0.0) & (weights < sketch.moments(theta)[0] - 60.0))
+        endless = tail[-1] > 0.0 and tail[-1] == tail[len(tail) // 2]
+        if endless or len(faint) == 0:
+            return None
+        return cls._between(event, direction, low, float(beyond[faint[0]]))
+
+    @classmethod
+    def _between(cls, event: Event, direction: Direction, low: float, high: float) -> Outline:
+        """Cut a range evenly and, because losses may have very different sizes, in octaves around zero."""
+        reach = max(abs(low), abs(high), _TINY)
+        octaves = reach * np.exp2(-np.arange(0.0, 40.0, 1.0 / 16.0))
+        sliver = 1e-9 * reach  # the ends of a bounded loss are often atoms: give them cells of their own
+        edges = np.concatenate([np.linspace(low, high, 1025), -octaves, octaves, [low + sliver, high - sliver]])
+        edges = np.unique(np.append(edges[(edges >= low) & (edges <= high)], high + 1e-12 * reach))
+        above_p, above_q = event.tails(edges, direction)
+        # Far down, P(L > l) is one but for round-off, and cells there would hold nothing else.
+        start = max(0, int(np.argmax(above_p < 1.0 - _UNSEEN)) - 1)
+        edges, above_p, above_q = edges[start:], above_p[start:], above_q[start:]
+        p, q = -np.diff(above_p), -np.diff(above_q)
+        p[0] += 1.0 - above_p[0]
+        losses = np.clip(_log(p) - np.log(np.maximum(q, _TINY)), edges[:-1], edges[1:])
+        return cls(edges=edges, above=above_p[:-1], log_masses=_log(p), losses=losses)
+
+    def tilted(self, theta: float) -> tuple[float, FloatArray]:
+        """Return ln E[e^(theta L)] and the masses of the law tilted by e^(theta L)."""
+        exponents = self.log_masses + theta * self.losses
+        top = float(exponents.max())
+        weights = np.exp(exponents - top)
+        total = float(weights.sum())
+        return top + math.log(total), weights / total
+
+    def moments(self, theta: float) -> tuple[float, float, float]:
+        """Return ln E[e^(theta L)] and its first two derivatives."""
+        cumulant, weights = self.tilted(theta)
+        mean = float(weights @ self.losses)
+        return cumulant, mean, float(weights @ np.square(self.losses - mean))
+
+    def spacing(self, theta: float, step: float, ends: Sequence[float] = (), count: int = 1) -> FloatArray:
+        """Return how far apart to put knots in each cell, inf where it is empty.
+
+        Cells of width h add p h^2 to the variance and need width/h knots: the fewest knots for a
+        given total have h as the density's cube root, inverted. Besides, p must stand out from the
+        round-off of P(L > l) / h that sharing it between the ends of such a cell has. And `count`
+        such laws tilted further, by `ends`, must not grow because of mass that moved by h.
+        """
+        widths = np.diff(self.edges)
+        weights = self.tilted(theta)[1]
+        most = np.full(len(widths), math.inf)
+        with np.errstate(divide="ignore", over="ignore"):
+            for end in ends:
+                further = self.tilted(theta + end)[1]
+                weights = weights + 1e-4 * further
+                most = np.minimum(most, np.maximum(0.5, -np.log(1e3 * count * further)) / abs(end))
+            relative = np.cbrt(widths / weights)
+            noise = np.sqrt(2.0**-48 * self.above * widths / np.maximum(np.exp(self.log_masses), _TINY))
+        full = weights > _TINY
+        relative /= math.sqrt(float(weights[full] @ np.square(relative[full])))
+        wanted = np.minimum(step * np.maximum(relative, 1.0), most)
+        return np.where(full, np.maximum(np.maximum(wanted, noise), step), math.inf)
+
+    def step_for(self, theta: float, knots: float) -> float:
+        """Return the step that leads to about as many knots as given."""
+        needed = float(np.sum(np.diff(self.edges) / self.spacing(theta, 1.0)))
+        return max(needed / knots, _LEAST_STEP)
+
+    def knots(self, theta: float, step: float, ends: Sequence[float] = (), count: int = 1) -> IntArray:
+        """Return the grid points at which to evaluate tails: dense where the tilted mass is."""
+        spacing = self.spacing(theta, step, ends, count)
+        full = np.isfinite(spacing)
+        starts = np.floor(self.edges[:-1][full] / step).astype(np.int64)
+        stops = np.ceil(self.edges[1:][full] / step).astype(np.int64)
+        strides = np.exp2(np.floor(np.log2(np.minimum(spacing[full] / step, 2.0**40)))).astype(np.int64)
+        firsts = -(-starts // strides) * strides
+        counts = np.maximum(0, -(-(stops - firsts) // strides))
+        places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        inner = np.repeat(firsts, counts) + places * np.repeat(strides, counts)
+        # Where full cells meet empty ones, and at the top, knots close the cell.
+        opens = self.edges[:-1][full & ~np.append(False, full[:-1])]
+        closes = self.edges[1:][full & ~np.append(full[1:], False)]
+        ends_ = [np.floor(opens / step), np.ceil(closes / step), np.floor(self.edges[[0, -1]] / step) + [0, 1]]
+        return np.unique(np.concatenate([inner, *ends_]).astype(np.int64))
+
+
+Parts = Sequence[tuple[Outline, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Where to look: the tilt, the further tilts that bound the window's ends, the ends, the step."""
+
+    theta: float
+    lower: float | None
+    upper: float | None
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def around(cls, parts: Parts, theta: float, spread: float, pieces: int | None = None) -> Plan:
+        """Plan a window around the law tilted by `theta`.
+
+        A cell of width h adds up to h^2/6 to the variance; `pieces` of them may add the share `spread`.
+        """
+        base, mean, variance = _total(parts, theta)
+        start = math.sqrt(2.0 * NEGLIGIBLE / max(variance, _TINY))
+
+        def end(sign: float) -> tuple[float | None, float]:
+            def excess(tilt: float) -> float:
+                cumulant, slope, _ = _total(parts, theta + sign * tilt)
+                return sign * tilt * slope - cumulant + base - NEGLIGIBLE
+
+            tilt = _root(excess, start)
+            edge = sum(count * float(outline.losses[-1 if sign > 0 else 0]) for outline, count in parts)
+            if tilt is None:
+                return None, edge
+            reach = sign * (_total(parts, theta + sign * tilt)[0] - base + NEGLIGIBLE) / tilt
+            return tilt, min(edge, reach) if sign > 0 else max(edge, reach)
+
+        (lower, low), (upper, high) = end(-1.0), end(1.0)
+        width = max(high - low, 1e-9 * max(abs(high), abs(low)), _TINY)
+        number = pieces or sum(count for _, count in parts)
+        if variance * theta * theta < 1.0:
+            # The tail is cut off rather than spread out: what counts is the error relative to epsilon.
+            variance = max(variance, mean / max(theta, _TINY))
+        step = min(width / _LEAST_SIZE, math.sqrt(6.0 * spread * variance / number))
+        dense = max(outline.step_for(theta, _MOST_KNOTS) for outline, _ in parts)
+        step = _aligned(parts, theta, max(step, width / _MOST_SIZE, dense))
+        return cls(theta=theta, lower=lower, upper=upper, low=low, high=high, step=step)
+
+    def with_step(self, step: float) -> Plan:
+        """Return the same plan on another grid."""
+        return replace(self, step=step)
+
+    def knots(self, outline: Outline, count: int) -> IntArray:
+        """Return where to evaluate the tails of an event that occurs `count` times."""
+        ends = [end for end in (-(self.lower or 0.0), self.upper or 0.0) if end]
+        return outline.knots(self.theta, self.step, ends, count)
+
+
+def tilt_at_epsilon(parts: Parts, epsilon: float) -> float:
+    """Return the theta that makes the bound e^(K - theta epsilon) theta^theta / (1+theta)^(1+theta) least.
+
+    It bounds delta(epsilon) = E[(1 - e^(epsilon-L))_+], where K = ln E[e^(theta L)].
+    """
+
+    def slope(theta: float) -> float:
+        return _total(parts, theta)[1] + math.log(theta / (1.0 + theta)) - epsilon
+
+    return _root(slope) or 1.0
+
+
+def tilt_at_delta(parts: Parts, delta: float) -> float:
+    """Return the theta at which that least bound equals delta."""
+
+    def depth(theta: float) -> float:
+        cumulant, mean, _ = _total(parts, theta)
+        return theta * mean + math.log1p(theta) - cumulant + math.log(delta)
+
+    return _root(depth) or 1.0
+
+
+def _aligned(parts: Parts, theta: float, step: float) -> float:
+    """Return a slightly larger step that puts the heaviest atoms on grid points, or just above them."""
+    losses = np.concatenate([outline.losses for outline, _ in parts])
+    weights = np.concatenate([count * outline.tilted(theta)[1] for outline, count in parts])
+    heavy = np.argsort(weights)[-64:]
+    losses, weights = losses[heavy], weights[heavy]
+    most = math.floor(abs(losses[-1]) / step)
+    if most < 1:
+        return step
+    candidates = abs(losses[-1]) / np.arange(most, max(most - 256, most * 3 // 4), -1)
+    places = losses / candidates[:, None] + 1e-6
+    return float(candidates[np.argmin((places - np.floor(places)) @ weights)])
+
+
+def _total(parts: Parts, theta: float) -> tuple[float, float, float]:
+    """Return the cumulant of a composition and its first two derivatives."""
+    moments = np.array([outline.moments(theta) for outline, _ in parts])
+    counts = np.array([float(count) for _, count in parts])
+    cumulant, mean, variance = counts @ moments
+    return float(cumulant), float(mean), float(variance)
+
+
+def _root(increasing: Callable[[float], float], start: float = 1.0) -> float | None:
+    """Return a point above zero just below where an increasing function crosses zero; None if it does not."""
+    low = high = start
+    if increasing(start) < 0.0:
+        while increasing(high) < 0.0:
+            low, high = high, 4.0 * high
+            if high > 2.0**60 * start:
+                return None
+    else:
+        while increasing(low) >= 0.0:
+            low, high = low / 4.0, low
+            if low < 2.0**-200 * start:
+                return low
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if increasing(middle) < 0.0 else (low, middle)
+    return low
+
+
+def _log(values: FloatArray) -> FloatArray:
+    return np.log(values, out=np.full_like(values, -math.inf), where=values > 0.0)

@@ -1,0 +1,146 @@
+"""The trade-off curve: how well any test can tell whether a person took part.
+
+A test that raises false alarms at rate `fpr` misses the person at rate at least f(fpr).
+The curve is kept as what it is made of: a list of (epsilon, delta) guarantees, each a
+straight line that the curve lies above. Between them the curve is where their maximum
+is, which is at or below the true one: the adversary is never underestimated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from sfumato.core.arguments import Number, budget_quantity, delta_quantity, probability, upper_float
+from sfumato.core.conversions import delta_of_mu
+from sfumato.core.events.base import Event
+from sfumato.core.search import SLACK, round_up
+from sfumato.errors import InvalidArgument
+
+__all__ = ["TradeOff"]
+
+_POINTS = 2001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeOff:
+    """A lower bound on the false-negative rate at every false-positive rate, in both directions.
+
+    Theorem: being (epsilon, delta)-DP is fnr >= max(0, 1 - delta - e^epsilon fpr,
+    e^-epsilon (1 - delta - fpr)) (Wasserman and Zhou 2010; Kairouz, Oh, Viswanath 2015), and
+    the curve and the profile delta(epsilon) are convex conjugates (Dong, Roth, Su 2022).
+    Rounds: against the curator (delta up, fnr down).
+
+    >>> round(TradeOff.of_approximate(epsilon=1).advantage(), 4)
+    0.4621
+    """
+
+    epsilons: tuple[float, ...]
+    deltas: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        epsilons, deltas = self.epsilons, self.deltas
+        if not epsilons or len(epsilons) != len(deltas):
+            raise InvalidArgument("a trade-off curve needs as many deltas as epsilons, at least one")
+        for epsilon, delta in zip(epsilons, deltas, strict=True):
+            budget_quantity(epsilon, "epsilons", zero=True)
+            probability(delta, "deltas")
+        if any(later <= earlier for earlier, later in pairwise(epsilons)):
+            raise InvalidArgument("epsilons must increase", place="epsilons")
+        if any(later > earlier for earlier, later in pairwise(deltas)):
+            raise InvalidArgument("deltas must not increase", place="deltas")
+
+    # -- where a curve comes from -----------------------------------------------------------
+
+    @staticmethod
+    def of_approximate(epsilon: Number, delta: Number = 0) -> TradeOff:
+        """Return the curve of an (epsilon, delta) guarantee about which nothing else is known."""
+        loss, failure = budget_quantity(epsilon, "epsilon", zero=True), delta_quantity(delta)
+        return TradeOff(epsilons=(upper_float(loss),), deltas=(upper_float(failure),))
+
+    @staticmethod
+    def of_mu(mu: Number) -> TradeOff:
+        """Return the curve of mu-Gaussian DP: N(0, 1) against N(mu, 1)."""
+        distance = upper_float(budget_quantity(mu, "mu"))
+        grid = np.linspace(0.0, distance * (distance / 2 + 13), _POINTS)  # beyond it delta < 1e-38
+        return _increasing(grid.tolist(), [delta_of_mu(distance, epsilon) for epsilon in grid.tolist()])
+
+    @staticmethod
+    def of_event(event: Event) -> TradeOff:
+        """Return the curve of the mechanism that an event records: tighter than its (epsilon, delta).
+
+        Theorem: Neyman and Pearson: the best tests put a threshold on the loss, with
+        fpr = Q(L > level) and fnr = 1 - P(L > level); the tangent there is the line of
+        (level, P(L > level) - e^level Q(L > level)).
+        """
+        pure = upper_float(event.epsilon())
+        top = max(event.support(direction)[1] for direction in event.directions)
+        grid = np.linspace(0.0, max(min(top, pure), 1e-9), _POINTS)
+        deltas = np.zeros(_POINTS)
+        for direction in event.directions:
+            with_person, without = event.tails(grid, direction)
+            possible = without > 0
+            exponent = grid + np.log(np.where(possible, without, 1.0))  # one exp, so nothing overflows
+            other = np.where(possible, np.exp(np.minimum(exponent, 0.0)), 0.0)
+            deltas = np.maximum(deltas, with_person - other + with_person * SLACK)
+        epsilons, values = grid.tolist(), np.clip(deltas, 0.0, 1.0).tolist()
+        if math.isfinite(pure):  # the loss is bounded: a last line with delta = 0
+            epsilons, values = [*epsilons, max(pure, math.nextafter(epsilons[-1], math.inf))], [*values, 0.0]
+        return _increasing(epsilons, values)
+
+    # -- what it says -----------------------------------------------------------------------
+
+    def tpr(self, fpr: float) -> float:
+        """Return the most power that any test of this false-positive rate can have. Rounds: up."""
+        rate = float(probability(fpr, "fpr"))
+        epsilons, deltas = np.array(self.epsilons), np.array(self.deltas)
+        with np.errstate(over="ignore"):
+            steep = deltas + (np.exp(epsilons) * rate if rate > 0 else 0.0)
+        flat = 1 - np.exp(-epsilons) * (1 - deltas - rate)
+        return min(1.0, round_up(float(min(steep.min(), flat.min()))))
+
+    def fnr(self, fpr: float) -> float:
+        """Return the least rate at which such a test misses the person. Rounds: down."""
+        return 1 - self.tpr(fpr)
+
+    def advantage(self) -> float:
+        """Return the most that power can exceed the false-positive rate: the total variation. Rounds: up."""
+        return self.delta(0)
+
+    def delta(self, epsilon: Number) -> float:
+        """Return the delta at any epsilon: the convex conjugate of the curve. Rounds: up."""
+        target = float(budget_quantity(epsilon, "epsilon", zero=True))
+        # The profile is convex in e^epsilon; a chord between two known points lies above it. The
+        # mirror image of (epsilon, delta) has slope e^-epsilon and intercept 1 - e^-epsilon (1 - delta).
+        first, least = self.epsilons[0], self.deltas[0]
+        points = [(-first, 1 - math.exp(-first) * (1 - least)), *zip(self.epsilons, self.deltas, strict=True)]
+        for (left, high), (right, low) in pairwise(points):
+            if left <= target < right:
+                weight = math.exp(target - right) * math.expm1(left - target) / math.expm1(left - right)
+                return min(high, round_up(high + (low - high) * weight))
+        return self.deltas[-1]
+
+    def posterior(self, prior: float, fpr: float = 0.0) -> float:
+        """Return the most one may believe that a person took part, after a test says so. Rounds: up.
+
+        At `fpr` 0, the worst single output. Bayes: pi tpr / (pi tpr + (1 - pi) fpr).
+        """
+        belief, rate = float(probability(prior, "prior")), float(probability(fpr, "fpr"))
+        if belief in (0.0, 1.0):
+            return belief
+        if rate == 0 and self.deltas[-1] == 0:  # the limit of tpr/fpr is the largest possible loss
+            return min(1.0, round_up(1 / (1 + (1 - belief) / belief * math.exp(-self._bound()))))
+        power = self.tpr(rate)
+        return min(1.0, round_up(belief * power / (belief * power + (1 - belief) * rate)))
+
+    def _bound(self) -> float:
+        return next(e for e, d in zip(self.epsilons, self.deltas, strict=True) if d == 0)
+
+
+def _increasing(epsilons: list[float], deltas: list[float]) -> TradeOff:
+    """Build a curve; delta never rises with epsilon, so where round-off raised it the earlier one holds."""
+    kept = np.minimum.accumulate(np.array(deltas)).tolist()
+    return TradeOff(epsilons=tuple(epsilons), deltas=tuple(kept))

@@ -1,0 +1,68 @@
+"""The demonstration: what it prints is right where it is certain, and plausible where it is drawn."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from rich.console import Console
+from typer.testing import CliRunner
+
+from sfumato.cli import app, demo
+
+
+def shown(*, terminal: bool = False) -> str:
+    screen = io.StringIO()
+    colours = "standard" if terminal else None
+    demo.run(Console(file=screen, width=120, highlight=False, force_terminal=terminal, color_system=colours))
+    return screen.getvalue()
+
+
+def numbers(pattern: str, text: str) -> list[float]:
+    match = re.search(pattern, text)
+    assert match, f"{pattern!r} not found in:\n{text}"
+    return [float(group.replace(",", "")) for group in match.groups()]
+
+
+def test_the_count_lies_in_its_interval_and_near_the_truth() -> None:
+    """False alarm e^-22 < 1e-9: the noise, of scale 5, exceeds 110. Power: noise of another unit."""
+    text = shown()
+    published, low, high = numbers(r"How many smoke\? +([\d,]+) +95% interval: ([\d,]+) to ([\d,]+)", text)
+    (exact,) = numbers(r"exact count was ([\d,]+)", text)
+    assert low == published - 15
+    assert high == published + 15
+    assert abs(published - exact) <= 110
+
+
+def test_the_survey_finds_the_share_and_costs_ln_3() -> None:
+    """False alarm below 1e-9: the estimate, of standard error 0.87%, is off by 6.5 of them. Power: p = Y
+    instead of p = 2Y - 1/2 is off by ten percentage points."""
+    text = " ".join(shown().split())
+    (estimate,) = numbers(r"said yes, so about ([\d.]+)%", text)
+    (exact,) = numbers(r"exact share was ([\d.]+)%", text)
+    assert abs(estimate - exact) < 6.5 * 0.87 + 0.1
+    assert "epsilon = ln 3 = 1.0986" in text
+    (innocent,) = numbers(r"Deniability: (\d+)% of those who said yes", text)
+    assert 35 <= innocent <= 55
+
+
+def test_three_releases_cost_less_together_than_their_sum() -> None:
+    text = " ".join(shown().split())
+    naive, together = numbers(r"adding up gives epsilon = ([\d.]+); .* gives ([\d.]+),", text)
+    assert 2.05 < naive < 2.15
+    assert 1.45 < together < 1.55
+    (left,) = numbers(r"the three leave (\d+)% of it", text)
+    assert 0 < left < 100
+
+
+def test_colours_are_for_terminals() -> None:
+    piped = CliRunner().invoke(app, ["demo"])
+    assert piped.exit_code == 0
+    assert "3. Three releases" in piped.output
+    assert "\x1b[" not in piped.output
+    assert "\x1b[" in shown(terminal=True)
+
+
+def test_no_two_runs_are_alike() -> None:
+    """False alarm below 1e-12: two runs share some thirty noise values. Power: any seed."""
+    assert shown() != shown()

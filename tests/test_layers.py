@@ -1,0 +1,228 @@
+"""Imports point inward: the layers of the design, read from the syntax tree and not from what happens to run.
+
+Imports inside functions and under TYPE_CHECKING count too: a lazy import is still a dependency.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src"
+
+# A component may import itself and components of a lower layer; never a neighbour of its own layer.
+LAYERS = {
+    "errors": 0,
+    "core": 1,
+    "catalog": 2,
+    "plan": 3,
+    "analysis": 4,
+    "ledger": 4,
+    "backends": 5,
+    "release": 6,
+    "pipeline": 7,
+    "session": 8,
+    "advise": 9,
+    "anonymity": 9,
+    "attacks": 9,
+    "continual": 9,
+    "learn": 9,
+    "local": 9,
+    "plots": 9,
+    "synthesis": 9,
+    "workloads": 9,
+    "server": 10,
+    "__init__": 10,  # the public face: gathers what is below, and only the command line imports it
+    "cli": 11,
+    "__main__": 12,
+}
+
+# What the trusted mathematics may use: no data, no SQL, no input or output. Unknown means refuse.
+CORE_MAY_IMPORT = {
+    "__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "decimal", "enum", "fractions",
+    "functools", "heapq", "itertools", "math", "numbers", "operator", "struct", "threading", "types",
+    "typing", "cryptography", "numpy", "scipy", "sfumato",
+}  # fmt: skip
+ONLY_ENTROPY_MAY_IMPORT = {"cryptography", "os"}
+CORE_MAY_NOT_CALL = {"breakpoint", "eval", "exec", "input", "open", "print"}
+SEEDABLE = ("random", "numpy.random")
+PEERS = {"diffprivlib", "dp_accounting", "opendp", "pipeline_dp", "snsql", "tmlt"}
+
+
+def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[str, int, bool]]:
+    """Yield (absolute dotted name, line, whether at module level) of everything a file imports."""
+    top = {id(node) for node in getattr(tree, "body", ())}
+    for node in ast.walk(tree):
+        at_top = id(node) in top
+        match node:
+            case ast.Import(names=names):
+                yield from ((alias.name, node.lineno, at_top) for alias in names)
+            case ast.ImportFrom(module=source, names=names, level=level):
+                if level:
+                    parents = module.split(".") if is_package else module.split(".")[:-1]
+                    base = parents[: len(parents) - level + 1]
+                    source = ".".join([*base, source] if source else base)
+                yield from ((f"{source}.{alias.name}", node.lineno, at_top) for alias in names)
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")
+            ):
+                match node.args:
+                    case [ast.Constant(value=str(name)), *_]:
+                        yield name, node.lineno, False
+                    case _:
+                        yield "<computed>", node.lineno, False
+
+
+def component(name: str) -> str | None:
+    """Return which part of the package a dotted name belongs to, None if it is foreign."""
+    first, *rest = name.split(".")
+    if first != "sfumato":
+        return None
+    return rest[0] if rest and rest[0] in LAYERS else "__init__"
+
+
+def violations(text: str, path: str) -> list[str]:
+    """Return what is wrong with the imports of one file; `path` is relative to src/."""
+    relative = Path(path)
+    is_package = relative.name == "__init__.py"
+    parts = relative.parent.parts if is_package else (*relative.parent.parts, relative.stem)
+    module = ".".join(parts)
+    if len(parts) > 1 and parts[1] not in LAYERS:
+        return [f"{path}: no layer is known for {parts[1]!r}; give it one here and in the design"]
+    home = parts[1] if len(parts) > 1 else "__init__"
+    tree = ast.parse(text)
+    found = []
+    for name, line, at_top in imports(tree, module, is_package):
+        where = f"{path}:{line}: {name}"
+        target = component(name)
+        if name == "<computed>":
+            if home != "__init__":
+                found.append(f"{where} import whose target cannot be read")
+        elif target is not None:
+            if target != home and LAYERS[target] >= LAYERS[home]:
+                found.append(
+                    f"{where} points outward: {home} is layer {LAYERS[home]}, {target} {LAYERS[target]}"
+                )
+        elif any(name == seeded or name.startswith(f"{seeded}.") for seeded in SEEDABLE):
+            found.append(f"{where} is a seedable generator")
+        elif name.split(".")[0] in PEERS:
+            found.append(f"{where} is a peer: an oracle for tests, never imported by the package")
+        if home == "core":
+            found.extend(core_violations(name, where, at_top, relative.stem))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr="random"):
+                found.append(f"{path}:{node.lineno}: numpy.random is a seedable generator")
+            case ast.Attribute(attr="rvs"):
+                found.append(f"{path}:{node.lineno}: .rvs() draws from a seedable generator")
+            case ast.Call(func=ast.Name(id=called)) if home == "core" and called in CORE_MAY_NOT_CALL:
+                found.append(f"{path}:{node.lineno}: core may not call {called}()")
+    return found
+
+
+def core_violations(name: str, where: str, at_top: bool, stem: str) -> Iterator[str]:
+    """Yield what is wrong with an import in the trusted core."""
+    first = name.split(".")[0]
+    if first in ONLY_ENTROPY_MAY_IMPORT:
+        if stem != "entropy":
+            yield f"{where} belongs to core/entropy.py alone"
+    elif first not in CORE_MAY_IMPORT:
+        yield f"{where} is not on the list of what core may import"
+    if first == "scipy" and at_top:
+        yield f"{where} must be imported inside the function that uses it"
+
+
+def files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_inward(path: Path) -> None:
+    assert not violations(path.read_text(), str(path.relative_to(SOURCE)))
+
+
+def test_every_third_party_import_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [
+        name
+        for key, names in project.get("optional-dependencies", {}).items()
+        if key != "dev"
+        for name in names
+    ]
+    declared = {
+        requirement.split(">")[0].split("=")[0].split("[")[0].strip().lower().replace("-", "_")
+        for requirement in [*project["dependencies"], *extras]
+    }
+    for path in files():
+        tree = ast.parse(path.read_text())
+        for name, line, _ in imports(tree, "sfumato", True):
+            first = name.split(".")[0]
+            known = first in sys.stdlib_module_names or first in {"sfumato", "<computed>"}
+            assert known or first in declared, f"{path}:{line}: {first} is not a declared dependency"
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("sfumato/core/noise.py", "from sfumato.session import connect"),
+        ("sfumato/core/noise.py", "def f():\n    from sfumato import cli"),
+        ("sfumato/core/noise.py", "from .. import ledger"),
+        ("sfumato/core/noise.py", "from ..plan.tree import Node"),
+        ("sfumato/core/noise.py", "import sfumato"),
+        ("sfumato/core/noise.py", "import importlib\nimportlib.import_module('sfumato.cli')"),
+        ("sfumato/core/noise.py", "__import__('a' + 'b')"),
+        ("sfumato/core/noise.py", "import sqlite3"),
+        ("sfumato/core/noise.py", "def f():\n    import duckdb"),
+        ("sfumato/core/noise.py", "from scipy import special"),
+        ("sfumato/core/noise.py", "import os"),
+        ("sfumato/core/noise.py", "open('x')"),
+        ("sfumato/core/entropy.py", "import secrets"),
+        ("sfumato/core/events/base.py", "from ...catalog import unit"),
+        ("sfumato/errors.py", "from sfumato.core import noise"),
+        ("sfumato/ledger/chain.py", "from sfumato.analysis import cost"),
+        ("sfumato/local/olh.py", "from sfumato.learn import train"),
+        ("sfumato/server/app.py", "import random"),
+        ("sfumato/server/app.py", "from numpy import random"),
+        ("sfumato/server/app.py", "import numpy as np\nnp.random.default_rng()"),
+        ("sfumato/server/app.py", "import opendp.prelude"),
+        ("sfumato/server/app.py", "from sfumato import connect"),
+        ("sfumato/helpers/things.py", "x = 1"),
+    ],
+)
+def test_a_planted_wrong_import_is_caught(path: str, line: str) -> None:
+    assert violations(line, path)
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("sfumato/core/noise.py", "from sfumato.core.bernoulli import bernoulli"),
+        ("sfumato/core/noise.py", "from . import bernoulli\nfrom sfumato import errors"),
+        ("sfumato/core/noise.py", "import math\nimport numpy as np\ndef f():\n    from scipy import special"),
+        ("sfumato/core/entropy.py", "import os\nfrom cryptography.hazmat.primitives import ciphers"),
+        ("sfumato/ledger/chain.py", "import sqlite3\nfrom sfumato.core import events"),
+        (
+            "sfumato/cli/__init__.py",
+            "from sfumato import __version__, core\nfrom sfumato.cli.demo import run",
+        ),
+        ("sfumato/__init__.py", "from sfumato import core, errors"),
+    ],
+)
+def test_a_right_import_is_let_through(path: str, line: str) -> None:
+    assert not violations(line, path)
+
+
+def test_importing_the_package_is_light() -> None:
+    heavy = {"scipy", "typer", "rich", "pydantic", "cryptography"}
+    code = "import sys, sfumato; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SOURCE
+    )
+    assert not heavy & set(result.stdout.split())
