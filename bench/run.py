@@ -21,9 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sfumato import __version__
-from sfumato.core import events
-from sfumato.core.composition import Composition
-from sfumato.core.noise import discrete_gaussian, discrete_laplace
+from sfumato.core import Composition, discrete_gaussian, discrete_laplace, events
 
 HERE = Path(__file__).parent
 IMPORT_SECONDS = 0.3

@@ -203,7 +203,7 @@ def test_a_planted_wrong_import_is_caught(path: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("sfumato/core/noise.py", "from sfumato.core.bernoulli import bernoulli"),
+        ("sfumato/core/noise.py", "from sfumato.core.coins import bernoulli"),
         ("sfumato/core/noise.py", "from . import bernoulli\nfrom sfumato import errors"),
         ("sfumato/core/noise.py", "import math\nimport numpy as np\ndef f():\n    from scipy import special"),
         ("sfumato/core/entropy.py", "import os\nfrom cryptography.hazmat.primitives import ciphers"),

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 FALSE_ALARM = 1e-9
 
-Cdf = Callable[[np.ndarray], np.ndarray]
+Tail = Callable[[np.ndarray], np.ndarray]
 
 
 def geometric_tail(scale: Fraction, m: np.ndarray) -> np.ndarray:
@@ -35,13 +35,13 @@ def gaussian_tail(sigma: Fraction, m: np.ndarray) -> np.ndarray:
     s = float(sigma)
     if s < 100:
         x = np.arange(-math.ceil(12 * s) - 5, math.ceil(12 * s) + 6)
-        weights = np.exp(-(x / s) ** 2 / 2)
+        weights = np.exp(-((x / s) ** 2) / 2)
         tail = np.append(np.cumsum(weights[::-1])[::-1], 0.0) / weights.sum()
         return tail[np.clip(m - x[0], 0, len(x)).astype(np.int64)]
     return special.ndtr(-(m - 0.5) / s)
 
 
-def chi_square_verdict(draws: np.ndarray, tail: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> None:
+def chi_square_verdict(draws: np.ndarray, tail: Tail, edges: np.ndarray) -> None:
     """Fail if the counts between `edges` differ from the law; false alarm FALSE_ALARM.
 
     `edges` are integers; the bins are (-inf, edges[0]), [edges[0], edges[1]), ..., [edges[-1], inf).

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.core import bernoulli, entropy, noise, uniform
+from sfumato.core import coins, entropy, noise, uniform
 from sfumato.core.entropy import random_bits, random_words
 from sfumato.core.noise import discrete_gaussian
 
@@ -64,7 +64,7 @@ def test_parent_children_and_threads_never_share_a_draw():
 
 def test_there_is_no_seed():
     """No function of the samplers takes a seed, a generator or a state; NumPy's own seed changes nothing."""
-    for module in (bernoulli, entropy, noise, uniform):
+    for module in (coins, entropy, noise, uniform):
         for name in module.__all__:
             parameters = inspect.signature(getattr(module, name)).parameters
             assert not {"seed", "rng", "generator", "random_state", "state"} & set(parameters)

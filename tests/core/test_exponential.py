@@ -13,9 +13,7 @@ from sfumato.core import exponential
 from sfumato.core.exponential import exp_bounds, falls_below
 
 
-@given(
-    st.integers(0, 2**90), st.integers(1, 2**90), st.integers(1, 400)
-)
+@given(st.integers(0, 2**90), st.integers(1, 2**90), st.integers(1, 400))
 @settings(max_examples=400, deadline=None)
 def test_bounds_hold_the_truth_and_are_close(numerator, denominator, bits):
     """Against arithmetic with 200 more bits; a bound that is one unit too tight fails."""

@@ -79,6 +79,19 @@ def test_the_rho_asked_for_is_the_rho_paid():
     assert vector.event.rho() == F(1, 2)
 
 
+@pytest.mark.parametrize(
+    "sensitivity",
+    [3, Sensitivity(each=1, coordinates=5), Sensitivity(each=3, coordinates=10, l2_squared_bound=9)],
+    ids=str,
+)
+@pytest.mark.parametrize("grid", [None, Grid(step=F(1, 8), lower=-9, upper=9)], ids=["integers", "grid"])
+def test_a_budget_is_met_and_hardly_undershot(sensitivity, grid):
+    noise = Gaussian.from_budget(1, 1e-6, sensitivity=sensitivity, grid=grid)
+    assert 0.99e-6 <= noise.event.delta(1) <= 1e-6
+    less = Gaussian(sigma_squared=noise.sigma_squared * F(999, 1000), sensitivity=sensitivity, grid=grid)
+    assert less.event.delta(1) > 1e-6
+
+
 def test_a_tighter_norm_is_a_smaller_claim():
     ball = Sensitivity(each=3, coordinates=4, l2_squared_bound=9)
     assert Gaussian(6, sensitivity=ball).event == ZeroConcentrated(charge=F(1, 8))

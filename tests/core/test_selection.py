@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from sfumato.core.composition import Composition
 from sfumato.core.events import Direction, Event, Pure
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.core.mechanism import DiscreteLaw
@@ -253,6 +254,19 @@ def test_bounded_range_dominates_the_exponential_mechanism(candidates, epsilon):
         assert divergence <= event.renyi(order) + 1e-9
 
 
+def test_bounded_ranges_compose():
+    """Two selections: never cheaper than the exact product laws, and far cheaper than two of any kind."""
+    event = ExponentialMechanism(2).event
+    both = Composition([(event, 2)])
+    for base, moved in [([0, 0], [1, -1]), ([0, 0, 0], [1, -1, -1]), ([5, 0], [4, 1])]:
+        p, q = law(base, 2), law(moved, 2)
+        for level in (0.0, 0.5, 1.5, 3.0):
+            exact = np.maximum(0, np.outer(p, p) - math.exp(level) * np.outer(q, q)).sum()
+            assert exact <= both.delta(level)
+    many = Composition([(BoundedRange(loss=0.1), 100)]).epsilon(1e-6)
+    assert many < 0.6 * Composition([(Pure(loss=0.1), 100)]).epsilon(1e-6)
+
+
 def test_the_rho_of_a_bounded_range_cannot_be_much_smaller():
     """Two halves of many candidates, one up, one down: the loss takes both ends of its range."""
     epsilon = 0.1
@@ -264,6 +278,8 @@ def test_the_rho_of_a_bounded_range_cannot_be_much_smaller():
 
 def test_closed_form_of_the_delta_of_a_bounded_range():
     for epsilon, level in [(1, 0.0), (1, 0.3), (2, 1.9)]:
+        derived = Event.delta(BoundedRange(loss=epsilon), level)  # from the loss distribution
+        assert derived == pytest.approx(BoundedRange(loss=epsilon).delta(level), rel=1e-4)
         with mpmath.workdps(30):
             wanted = (1 - mpmath.exp((mpmath.mpf(level) - epsilon) / 2)) ** 2 / (1 - mpmath.exp(-epsilon))
         assert BoundedRange(loss=epsilon).delta(level) == pytest.approx(float(wanted), rel=1e-6)

@@ -97,7 +97,7 @@ def test_values_between_the_steps_of_the_noise_are_private_too():
 
 
 def test_a_sensitivity_between_steps_is_rounded_up():
-    """A sixth of a step can still move a query by a whole one; many answers below reveal the threshold's noise."""
+    """A sixth of a step can move a query by a whole one; many answers below show the threshold's noise."""
     run = SparseVector(F(1, 7), epsilon=1, sensitivity=F(1, 3), step=2)
     assert run.threshold_scale == 1 / run.threshold_epsilon
     assert run.query_scale == 2 / (1 - run.threshold_epsilon)

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sfumato.core.bernoulli import float_margin
+from sfumato.core.coins import float_margin
 from sfumato.core.exponential import exp_bounds
 from sfumato.core.staircase import GAUSSIAN, GEOMETRIC, LAPLACE, _alias_table, staircase
 
@@ -145,9 +145,7 @@ def test_decisions_at_the_boundary_are_the_exact_ones(law, monkeypatch):
         bits = np.array(floors, dtype=np.int64) + step
         valid = (bits >= 0) & (bits < 2**32)
         uniforms = np.where(valid, bits, 0).astype(np.uint64)
-        monkeypatch.setattr(
-            module, "_uniforms_and_offsets", lambda size, shifts, u=uniforms: (u, offsets)
-        )
+        monkeypatch.setattr(module, "_uniforms_and_offsets", lambda size, shifts, u=uniforms: (u, offsets))
         _, kept, _ = stairs._round(np.arange(300), shift, scale, lambda i: power)
         match step:
             case -1:

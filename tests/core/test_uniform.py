@@ -26,7 +26,7 @@ def test_scalar_is_uniform():
 
 
 def test_huge_bound_is_uniform_in_its_top_part():
-    """3 * 2^61 is where masking must reject a quarter; false alarm 1e-9; power: wrapping into the lower part."""
+    """At 3 * 2^61 masking must reject a quarter. False alarm 1e-9; power: wrapping into the lower part."""
     bound = 3 << 61
     thirds = uniform_below(bound, size=300_000) >> 61
     chi_square_verdict(thirds, lambda m: 1 - m / 3, np.arange(1, 3))

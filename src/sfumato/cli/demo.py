@@ -10,15 +10,18 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from sfumato.core.accountant import Filter, PrivacyBudget
-from sfumato.core.adjacency import Sensitivity
-from sfumato.core.bernoulli import bernoulli
-from sfumato.core.composition import Composition
-from sfumato.core.gaussian import Gaussian
-from sfumato.core.grid import Grid
-from sfumato.core.laplace import Laplace
-from sfumato.core.response import RandomizedResponse
-from sfumato.core.uniform import uniform_below
+from sfumato.core import (
+    Composition,
+    Filter,
+    Gaussian,
+    Grid,
+    Laplace,
+    PrivacyBudget,
+    RandomizedResponse,
+    Sensitivity,
+    bernoulli,
+    uniform_below,
+)
 
 __all__ = ["run"]
 

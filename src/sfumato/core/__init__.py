@@ -1,0 +1,82 @@
+"""Trusted mathematics: exact noise, mechanisms, what they cost, and what a budget still allows.
+
+No data, no SQL, no files. Reading order: `entropy`, `exponential`, `coins`, `staircase`,
+`noise` (how noise is drawn); `laplace`, `gaussian`, `response`, `selection`, `sparse`, `finite`
+(what is done with it); `events`, `losses`, `composition` (what that costs); `measures`,
+`tradeoff`, `rules`, `accountant`, `odometer`, `calibration` (how cost is stated, limited, chosen).
+"""
+
+from __future__ import annotations
+
+from sfumato.core import calibration, conversions, events, renyi
+from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.adjacency import Adjacency, Sensitivity
+from sfumato.core.coins import bernoulli, bernoulli_exp
+from sfumato.core.composition import Composition
+from sfumato.core.finite import FiniteMechanism
+from sfumato.core.gaussian import Gaussian
+from sfumato.core.grid import Grid
+from sfumato.core.individual import IndividualPrivacy
+from sfumato.core.laplace import Laplace
+from sfumato.core.losses import LossDistribution
+from sfumato.core.measures import (
+    ApproximateDP,
+    GaussianDP,
+    PureDP,
+    RenyiCurve,
+    RenyiDP,
+    ZeroConcentratedDP,
+)
+from sfumato.core.mechanism import Mechanism
+from sfumato.core.noise import discrete_gaussian, discrete_laplace, geometric
+from sfumato.core.odometer import Odometer
+from sfumato.core.processed import PostProcessed
+from sfumato.core.response import RandomizedResponse
+from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
+from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
+from sfumato.core.sparse import SparseVector
+from sfumato.core.tradeoff import TradeOff
+from sfumato.core.uniform import uniform_below
+
+__all__ = [
+    "Adjacency",
+    "ApproximateDP",
+    "Composition",
+    "ExponentialMechanism",
+    "Filter",
+    "FiniteMechanism",
+    "Gaussian",
+    "GaussianDP",
+    "GaussianRule",
+    "Grid",
+    "IndividualPrivacy",
+    "Laplace",
+    "LossDistribution",
+    "Mechanism",
+    "Odometer",
+    "PermuteAndFlip",
+    "PostProcessed",
+    "PrivacyBudget",
+    "PureDP",
+    "PureRule",
+    "RandomizedResponse",
+    "RenyiCurve",
+    "RenyiDP",
+    "RenyiRule",
+    "ReportNoisyMax",
+    "Sensitivity",
+    "SparseVector",
+    "TradeOff",
+    "ZeroConcentratedDP",
+    "ZeroConcentratedRule",
+    "bernoulli",
+    "bernoulli_exp",
+    "calibration",
+    "conversions",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "events",
+    "geometric",
+    "renyi",
+    "uniform_below",
+]

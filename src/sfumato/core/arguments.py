@@ -120,9 +120,7 @@ def probability(value: Any, name: str) -> Fraction:
 def count(value: Any, name: str, *, least: int = 1) -> int:
     """Return a whole number of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        raise InvalidArgument(
-            f"{name} must be a whole number, got {type(value).__name__}", place=name
-        )
+        raise InvalidArgument(f"{name} must be a whole number, got {type(value).__name__}", place=name)
     if value < least:
         raise InvalidArgument(f"{name} must be at least {least}, got {value}", place=name)
     return int(value)
@@ -153,4 +151,8 @@ def _wrong_type(value: Any, name: str) -> InvalidArgument:
         hints = ("True and False are not numbers here",)
     elif isinstance(value, (str, bytes)):
         hints = ("pass a number, not text",)
-    return InvalidArgument(f"{name} must be an int, float, Fraction or Decimal, got {type(value).__name__}", place=name, hints=hints)
+    return InvalidArgument(
+        f"{name} must be an int, float, Fraction or Decimal, got {type(value).__name__}",
+        place=name,
+        hints=hints,
+    )

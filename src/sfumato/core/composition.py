@@ -22,9 +22,9 @@ __all__ = ["Composition"]
 Parts = tuple[tuple[Event, int], ...]
 Tilt = Callable[[Sequence[tuple[Outline, int]]], float]
 
-_SPREAD = 2e-6  # discretisation may add this share of the variance
-_SPREAD_BELOW = 1e-5  # the same for lower bounds, which only show how tight the upper ones are
-_SPREAD_WHOLE = 5e-5  # and for whole laws, which need several transforms
+_ERROR = 2e-5  # what discretisation may add to ln(delta)
+_ERROR_BELOW = 1e-4  # the same for lower bounds, which only show how tight the upper ones are
+_ERROR_WHOLE = 1e-3  # and for whole laws, which need several transforms
 _BATCH = 1000  # larger counts are composed in two rounds
 _DEPTHS = (4.5, 18.0, 40.0, 72.0, 112.0)  # -ln of the tails at which a whole law is tilted
 
@@ -160,7 +160,7 @@ def _above(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
     theta = tilt(list(zip(outlines, counts, strict=True)))
     blocks = math.isqrt(max(counts)) if max(counts) > _BATCH else 0
     rest = [times % blocks for times in counts] if blocks else counts
-    whole = Plan.around(list(zip(outlines, counts, strict=True)), theta, _SPREAD, blocks + sum(rest))
+    whole = Plan.around(list(zip(outlines, counts, strict=True)), theta, _ERROR, blocks + sum(rest))
 
     def laws(times: Sequence[int], plan: Plan) -> list[tuple[LossDistribution, int]]:
         return [
@@ -172,7 +172,8 @@ def _above(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
     if not blocks:
         return convolve(laws(counts, whole), whole)
     inner = [times // blocks for times in counts]
-    plan = Plan.around([part for part in zip(outlines, inner, strict=True) if part[1]], theta, _SPREAD)
+    used = [part for part in zip(outlines, inner, strict=True) if part[1]]
+    plan = Plan.around(used, theta, _ERROR, blocks * sum(inner))
     factor = max(1, round(whole.step / plan.step))
     block, stray = convolve(laws(inner, plan), plan).coarsened(factor)
     whole = whole.with_step(block.step)
@@ -182,7 +183,7 @@ def _above(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
 def _below(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
     """Compose optimistic laws."""
     outlines = [(Outline.of(event, direction), times) for event, times in parts]
-    plan = Plan.around(outlines, tilt(outlines), _SPREAD_BELOW)
+    plan = Plan.around(outlines, tilt(outlines), _ERROR_BELOW)
     return convolve(
         [
             (LossDistribution.optimistic(event, plan.step, direction, plan.knots(outline, times)), times)
@@ -202,7 +203,7 @@ def _whole(parts: Parts, direction: Direction) -> tuple[LossDistribution, FloatA
     """
     outlines = [(Outline.of(event, direction), times) for event, times in parts]
     tilts = [0.0, *(tilt_at_delta(outlines, math.exp(-depth)) for depth in _DEPTHS)]
-    plans = [Plan.around(outlines, theta, _SPREAD_WHOLE) for theta in tilts]
+    plans = [Plan.around(outlines, theta, _ERROR_WHOLE) for theta in tilts]
     step = max(plan.step for plan in plans[:3])
     first, last = math.floor(plans[0].low / step), math.ceil(plans[-1].high / step)
     masses = np.full(last + 1 - first, math.inf)

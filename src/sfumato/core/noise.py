@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count, positive
-from sfumato.core.bernoulli import bernoulli_exp
+from sfumato.core.coins import bernoulli_exp
 from sfumato.core.entropy import random_bits
 from sfumato.core.staircase import GAUSSIAN, GEOMETRIC, LAPLACE, Law, staircase
 from sfumato.core.uniform import uniform_below
@@ -25,8 +25,8 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["discrete_gaussian", "discrete_laplace", "geometric"]
 
-IntArray = npt.NDArray[np.int64]
-Elements = npt.NDArray[Any] | list[Any]
+_IntArray = npt.NDArray[np.int64]
+_Elements = npt.NDArray[Any] | list[Any]
 
 _WIDE = 2.0**50
 _TINY = 2.0**-500  # below this a float stands in: both laws are 0 but for a chance of e^-(2^499)
@@ -38,12 +38,12 @@ _LEAST_STEP = -10 * _PER_OCTAVE  # below 2^-10 every scale shares one staircase
 @overload
 def geometric(scale: Number, size: None = None) -> int: ...
 @overload
-def geometric(scale: Number, size: int) -> IntArray: ...
+def geometric(scale: Number, size: int) -> _IntArray: ...
 @overload
-def geometric(scale: Elements, size: None = None) -> IntArray: ...
+def geometric(scale: _Elements, size: None = None) -> _IntArray: ...
 
 
-def geometric(scale: Number | Elements, size: int | None = None) -> int | npt.NDArray[Any]:
+def geometric(scale: Number | _Elements, size: int | None = None) -> int | npt.NDArray[Any]:
     """Draw from P(x) = (1 - exp(-1/scale)) * exp(-x/scale), x = 0, 1, 2, ...; one scale or one per element.
 
     >>> geometric(3) >= 0
@@ -55,12 +55,12 @@ def geometric(scale: Number | Elements, size: int | None = None) -> int | npt.ND
 @overload
 def discrete_laplace(scale: Number, size: None = None) -> int: ...
 @overload
-def discrete_laplace(scale: Number, size: int) -> IntArray: ...
+def discrete_laplace(scale: Number, size: int) -> _IntArray: ...
 @overload
-def discrete_laplace(scale: Elements, size: None = None) -> IntArray: ...
+def discrete_laplace(scale: _Elements, size: None = None) -> _IntArray: ...
 
 
-def discrete_laplace(scale: Number | Elements, size: int | None = None) -> int | npt.NDArray[Any]:
+def discrete_laplace(scale: Number | _Elements, size: int | None = None) -> int | npt.NDArray[Any]:
     """Draw from P(x) proportional to exp(-|x|/scale) over all integers; one scale or one per element.
 
     >>> discrete_laplace(10, size=4).shape
@@ -72,13 +72,13 @@ def discrete_laplace(scale: Number | Elements, size: int | None = None) -> int |
 @overload
 def discrete_gaussian(sigma: Number, size: None = None, *, squared: bool = False) -> int: ...
 @overload
-def discrete_gaussian(sigma: Number, size: int, *, squared: bool = False) -> IntArray: ...
+def discrete_gaussian(sigma: Number, size: int, *, squared: bool = False) -> _IntArray: ...
 @overload
-def discrete_gaussian(sigma: Elements, size: None = None, *, squared: bool = False) -> IntArray: ...
+def discrete_gaussian(sigma: _Elements, size: None = None, *, squared: bool = False) -> _IntArray: ...
 
 
 def discrete_gaussian(
-    sigma: Number | Elements, size: int | None = None, *, squared: bool = False
+    sigma: Number | _Elements, size: int | None = None, *, squared: bool = False
 ) -> int | npt.NDArray[Any]:
     """Draw from P(x) proportional to exp(-x^2 / (2 sigma^2)) over all integers; one sigma or one per element.
 
@@ -124,7 +124,7 @@ def _scalar_gaussian(sigma_squared: Fraction) -> int:
 def _draw(
     law: Law,
     scalar: Callable[[Fraction], int],
-    given: Number | Elements,
+    given: Number | _Elements,
     size: int | None,
     name: str,
     *,
@@ -194,11 +194,11 @@ def _each(
     return values
 
 
-def _moved(exact: Callable[[int], Fraction], where: IntArray) -> Callable[[int], Fraction]:
+def _moved(exact: Callable[[int], Fraction], where: _IntArray) -> Callable[[int], Fraction]:
     return lambda i: exact(int(where[i]))
 
 
-def _groups(scales: npt.NDArray[np.float64]) -> list[tuple[IntArray, float, float]]:
+def _groups(scales: npt.NDArray[np.float64]) -> list[tuple[_IntArray, float, float]]:
     """Group elements that share a staircase: their indices, and the range of scale / 2^shift."""
     shifts = np.maximum(0, np.frexp(scales)[1] - 5)
     ratios = scales / np.exp2(shifts)

@@ -152,35 +152,39 @@ class Plan:
     step: float
 
     @classmethod
-    def around(cls, parts: Parts, theta: float, spread: float, pieces: int | None = None) -> Plan:
+    def around(cls, parts: Parts, theta: float, error: float, pieces: int | None = None) -> Plan:
         """Plan a window around the law tilted by `theta`.
 
-        A cell of width h adds up to h^2/6 to the variance; `pieces` of them may add the share `spread`.
+        Each of `pieces` cells of width h adds up to h^2/6 to the variance, h^2/12 to the mean, and
+        so theta (1 + theta) h^2/12 to ln delta. That may amount to `error`, or to what changes
+        epsilon by a relative `error`/16; and always to a small share of the untilted variance.
         """
         base, mean, variance = _total(parts, theta)
-        start = math.sqrt(2.0 * NEGLIGIBLE / max(variance, _TINY))
+        edges = [sum(count * float(outline.losses[end]) for outline, count in parts) for end in (0, -1)]
+        scale = max(abs(edges[0]), abs(edges[1]), _TINY)
+        start = math.sqrt(2.0 * NEGLIGIBLE / max(variance, 1e-18 * scale * scale))
 
-        def end(sign: float) -> tuple[float | None, float]:
+        def end(sign: float, edge: float) -> tuple[float | None, float]:
             def excess(tilt: float) -> float:
                 cumulant, slope, _ = _total(parts, theta + sign * tilt)
                 return sign * tilt * slope - cumulant + base - NEGLIGIBLE
 
             tilt = _root(excess, start)
-            edge = sum(count * float(outline.losses[-1 if sign > 0 else 0]) for outline, count in parts)
             if tilt is None:
                 return None, edge
             reach = sign * (_total(parts, theta + sign * tilt)[0] - base + NEGLIGIBLE) / tilt
             return tilt, min(edge, reach) if sign > 0 else max(edge, reach)
 
-        (lower, low), (upper, high) = end(-1.0), end(1.0)
-        width = max(high - low, 1e-9 * max(abs(high), abs(low)), _TINY)
+        (lower, low), (upper, high) = end(-1.0, edges[0]), end(1.0, edges[1])
+        width = max(high - low, 1e-9 * scale)
         number = pieces or sum(count for _, count in parts)
-        if variance * theta * theta < 1.0:
-            # The tail is cut off rather than spread out: what counts is the error relative to epsilon.
-            variance = max(variance, mean / max(theta, _TINY))
-        step = min(width / _LEAST_SIZE, math.sqrt(6.0 * spread * variance / number))
+        allowed = max(error, error / 16.0 * theta * mean) / max(theta * (1.0 + theta), _TINY)
+        square = 12.0 / number * min(allowed, 2.0 * error * max(variance, _total(parts, 0.0)[2]))
         dense = max(outline.step_for(theta, _MOST_KNOTS) for outline, _ in parts)
-        step = _aligned(parts, theta, max(step, width / _MOST_SIZE, dense))
+        step = max(min(width / _LEAST_SIZE, math.sqrt(square)), width / _MOST_SIZE, dense)
+        if theta * step > 2.0:  # the grid cannot show what such a tilt would bring out
+            return cls.around(parts, 1.0 / step, error, pieces)
+        step = _aligned(parts, theta, step)
         return cls(theta=theta, lower=lower, upper=upper, low=low, high=high, step=step)
 
     def with_step(self, step: float) -> Plan:

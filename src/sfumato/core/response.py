@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sfumato.core import events
 from sfumato.core.arguments import Number, budget_quantity, count, probability
-from sfumato.core.bernoulli import bernoulli
+from sfumato.core.coins import bernoulli
 from sfumato.core.events.base import FloatArray
 from sfumato.core.finite import FiniteMechanism, exp_below, log_above
 from sfumato.core.mechanism import confidence

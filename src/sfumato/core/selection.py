@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import Number, budget_quantity, count, exact, positive, upper_float
-from sfumato.core.bernoulli import bernoulli_exp
+from sfumato.core.coins import bernoulli_exp
 from sfumato.core.events import Event, Pure
 from sfumato.core.events.base import FloatArray
 from sfumato.core.events.bounded import BoundedRange

@@ -28,14 +28,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.bernoulli import bernoulli, float_margin
+from sfumato.core.coins import bernoulli, float_margin
 from sfumato.core.entropy import random_bits, random_words
 from sfumato.core.exponential import falls_below
 
 __all__ = ["GAUSSIAN", "GEOMETRIC", "LAPLACE", "Law", "Staircase", "staircase"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+_FloatArray = npt.NDArray[np.float64]
+_IntArray = npt.NDArray[np.int64]
 
 _UNIFORM_BITS = 32
 _ROUND_UP = 1 + 2.0**-36  # far more than the float error of a weight
@@ -52,7 +52,7 @@ class Law:
     reach: float  # blocks cover |x| up to this many scales
     power: int  # phi(z) = z^power / power
 
-    def phi(self, z: FloatArray) -> FloatArray:
+    def phi(self, z: _FloatArray) -> _FloatArray:
         """Return the exponent at |x| = z * scale, in floats."""
         return z if self.power == 1 else z * z / 2
 
@@ -78,14 +78,14 @@ class Staircase:
     thresholds: npt.NDArray[np.uint64]
     aliases: npt.NDArray[np.int64]
     sure: npt.NDArray[np.uint64]  # keep without a look at x if the 32 bits are below this
-    ratios: FloatArray  # M / W
+    ratios: _FloatArray  # M / W
 
     @property
     def lowest(self) -> int:
         """The block of the first weight."""
         return -self.blocks if self.law.signed else 0
 
-    def propose(self, size: int) -> IntArray:
+    def propose(self, size: int) -> _IntArray:
         """Draw weight indices with probabilities weights / 2^64, exactly."""
         words = random_words(size)
         width = np.uint64(64 - (len(self.thresholds) - 1).bit_length())
@@ -94,15 +94,20 @@ class Staircase:
         return np.where(words < self.thresholds.take(columns), columns, self.aliases.take(columns))
 
     def chances(
-        self, values: IntArray, choices: IntArray, scales: float | FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        self, values: _IntArray, choices: _IntArray, scales: float | _FloatArray
+    ) -> tuple[_FloatArray, _FloatArray]:
         """Return the probability of keeping each value, times 2^32, and a bound on its float error."""
         phi = self.law.phi(np.abs(values) / scales)
         chance = self.ratios[choices] * np.exp(-phi) * 2.0**_UNIFORM_BITS
         return chance, chance * float_margin(phi)
 
     def sample(
-        self, size: int, *, shifts: int | IntArray, scales: float | FloatArray, exact: Callable[[int], Fraction]
+        self,
+        size: int,
+        *,
+        shifts: int | _IntArray,
+        scales: float | _FloatArray,
+        exact: Callable[[int], Fraction],
     ) -> npt.NDArray[Any]:
         """Draw `size` values; element i has blocks of 2^shifts[i], scales[i], and scale^power exact(i).
 
@@ -125,11 +130,11 @@ class Staircase:
 
     def _round(
         self,
-        elements: IntArray,
-        shifts: int | IntArray,
-        scales: float | FloatArray,
+        elements: _IntArray,
+        shifts: int | _IntArray,
+        scales: float | _FloatArray,
         exact: Callable[[int], Fraction],
-    ) -> tuple[IntArray, npt.NDArray[np.bool_], dict[int, int]]:
+    ) -> tuple[_IntArray, npt.NDArray[np.bool_], dict[int, int]]:
         """Propose once for each element: values, which were kept, and kept ones too wide for 64 bits."""
         choices = self.propose(len(elements))
         uniforms, offsets = _uniforms_and_offsets(len(elements), shifts)
@@ -250,7 +255,7 @@ def _alias_table(weights: list[int]) -> tuple[npt.NDArray[np.uint64], npt.NDArra
     return np.array(thresholds, dtype=np.uint64), np.array(aliases, dtype=np.int64)
 
 
-def _uniforms_and_offsets(size: int, shifts: int | IntArray) -> tuple[npt.NDArray[Any], int | IntArray]:
+def _uniforms_and_offsets(size: int, shifts: int | _IntArray) -> tuple[npt.NDArray[Any], int | _IntArray]:
     """Draw 32 bits for each decision and shifts[i] bits for each place within a block."""
     widest = int(np.max(shifts))
     if widest == 0:

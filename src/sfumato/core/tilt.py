@@ -87,9 +87,13 @@ class TiltedLaw:
             return math.inf
         for start in (self._quarter, 0.0):
             losses, mass, curve = self._curve(start, needed)
-            enough = curve - 2.0 * len(self.masses) * _ULP * mass - self._astray(losses) >= needed
-            if enough.any():
-                return float(losses[np.flatnonzero(enough)[-1]])
+            lack = needed + 2.0 * len(self.masses) * _ULP * mass + self._astray(losses)
+            enough = np.flatnonzero(curve >= lack)
+            if len(enough):
+                j = min(int(enough[-1]) + 1, len(losses) - 1)
+                ratio = (mass[j] - lack[j - 1]) / (mass[j] - curve[j]) if mass[j] > lack[j - 1] else 0.0
+                inside = losses[j] + math.log(min(1.0, ratio)) if ratio > 0.0 else 0.0
+                return float(max(losses[j - 1], inside))
         return 0.0
 
     def coarsened(self, factor: int) -> tuple[LossDistribution, float]:
@@ -148,12 +152,16 @@ class TiltedLaw:
         """
         losses, masses = self._untilted(start)
         mass = _suffix_sums(masses)
-        stop = int(np.searchsorted(-mass, -level / 2.0)) + 2
-        begin = int(np.searchsorted(-mass, -level / 0.63)) - math.ceil(1.0 / self.step) - 2
-        begin = max(0, begin, stop - math.ceil(600.0 / self.step))
-        gaps = losses[begin:] - losses[begin : begin + 1]
-        lowered = _suffix_sums(masses[begin:] * np.exp(-gaps))[: stop - begin]
-        curve = mass[begin:stop] - np.exp(gaps[: stop - begin]) * lowered
+        stop = min(len(losses), int(np.searchsorted(-mass, -level / 2.0)) + 2)
+        begin = max(0, int(np.searchsorted(-mass, -level / 0.5)) - math.ceil(1.0 / self.step) - 2)
+        # Sums of masses times e^-l, block by block so that nothing overflows; e^-300 and less is left out.
+        block = max(1, math.floor(300.0 / self.step))
+        curve = mass[begin:stop].copy()
+        for at in range(begin, stop, block):
+            gaps = losses[at : at + 2 * block] - losses[at]
+            lowered = _suffix_sums(masses[at : at + 2 * block] * np.exp(-gaps))
+            number = min(block, stop - at)
+            curve[at - begin : at - begin + number] -= np.exp(gaps[:number]) * lowered[:number]
         return losses[begin:stop], mass[begin:stop], curve
 
 
@@ -164,9 +172,11 @@ def convolve(parts: Laws, plan: Plan, *, stray: float = 0.0, window: tuple[int, 
 
     Theorem: a pass of the transform errs by at most `_PASS` times the sum of the absolute
     inputs (Higham 2002, section 24.1, whose induction holds for the largest entry too), so
-    a forward transform of mass one errs by e = passes * _PASS; |(F+e)^n - F^n| <= n e (|F|+e)^(n-1);
-    the inverse averages over frequencies. The window's ends are bounded by Chernoff's
-    inequality at further tilts. Assumes: numpy's FFT makes at most log2(size) + 2 passes.
+    a forward transform of mass one errs by e = passes * _PASS; |(F+e)^n - F^n| <= n e (|F|+e)^(n-1).
+    In one point the inverse errs by the mean of that over frequencies, and in the sum over all
+    points by the root of its sum of squares (Parseval, Cauchy-Schwarz). The window's ends are bounded
+    by Chernoff's inequality at further tilts.
+    Assumes: numpy's FFT makes at most log2(size) + 2 passes.
     """
     theta, step = plan.theta, plan.step
     base = [law.tilted(theta) for law, _ in parts]
@@ -200,8 +210,10 @@ def convolve(parts: Laws, plan: Plan, *, stray: float = 0.0, window: tuple[int, 
     turns = (alive * ((first - offset) % size) % size) / size
     full = np.zeros(size // 2 + 1, dtype=np.complex128)
     full[alive] = spectrum * np.exp(2j * math.pi * turns)
-    faint = (len(full) - len(alive)) * math.exp(-_FAINT)
-    noise = 2.0 * (float(np.exp(bound) @ doubt) + faint)  # over all points, each of which has 1/size of it
+    wrong = np.exp(bound) * doubt
+    faint = size * math.exp(-_FAINT)
+    noise = math.sqrt(2.0) * float(np.linalg.norm(wrong)) + faint
+    peak = (2.0 * float(wrong.sum()) + faint) / size
 
     rounding = 8.0 + abs(cumulant) + 2.0 * theta * max(abs(first), abs(first + size)) * step + size
     for (law, count), (value, _) in pairs:
@@ -213,7 +225,7 @@ def convolve(parts: Laws, plan: Plan, *, stray: float = 0.0, window: tuple[int, 
         theta=theta,
         cumulant=cumulant,
         stray=stray + left + right + noise,
-        blur=stray + left + right + noise / size,
+        blur=stray + left + right + peak,
         infinite=_ever(parts),
         slack=rounding * _ULP,
     )

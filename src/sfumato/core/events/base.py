@@ -153,7 +153,7 @@ class Event(ABC):
             raise InvalidArgument("malformed event record", hints=("it must be a dict that names its kind",))
         fields = dict(record)
         kind = fields.pop("kind")
-        if kind not in Event.registry:
+        if not isinstance(kind, str) or kind not in Event.registry:
             raise Unsupported(f"unknown event kind {kind!r}", hints=("it may come from a newer version",))
         try:
             return Event.registry[kind](**{name: _decode(value) for name, value in fields.items()})

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.core import bernoulli as module
-from sfumato.core.bernoulli import bernoulli, bernoulli_exp
+from sfumato.core import coins as module
+from sfumato.core.coins import bernoulli, bernoulli_exp
 from sfumato.core.exponential import exp_bounds
 from sfumato.errors import InvalidArgument
 
@@ -49,7 +49,9 @@ def test_certainties():
     assert bernoulli_exp(np.zeros((2, 3))).shape == (2, 3)
 
 
-@pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(1, 2), Fraction(2**64 - 1, 2**64), Fraction(1, 10**30)])
+@pytest.mark.parametrize(
+    "p", [Fraction(1, 3), Fraction(1, 2), Fraction(2**64 - 1, 2**64), Fraction(1, 10**30)]
+)
 def test_words_at_the_threshold_are_decided_exactly(p, monkeypatch):
     """A word below floor(p 2^64) is heads, above it tails, and at it exact arithmetic decides."""
     at = int(p * 2**64)

@@ -20,8 +20,8 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["bernoulli", "bernoulli_exp", "float_margin"]
 
-BoolArray = npt.NDArray[np.bool_]
-Elements = npt.NDArray[Any] | list[Any]
+_BoolArray = npt.NDArray[np.bool_]
+_Elements = npt.NDArray[Any] | list[Any]
 
 _BITS = 64
 _ZERO = Fraction(0)
@@ -31,10 +31,10 @@ _ONE = Fraction(1)
 @overload
 def bernoulli(p: Number, size: None = None) -> bool: ...
 @overload
-def bernoulli(p: Number, size: int) -> BoolArray: ...
+def bernoulli(p: Number, size: int) -> _BoolArray: ...
 
 
-def bernoulli(p: Number, size: int | None = None) -> bool | BoolArray:
+def bernoulli(p: Number, size: int | None = None) -> bool | _BoolArray:
     """Toss a coin that is True with probability exactly p.
 
     >>> bernoulli(1), bernoulli(0)
@@ -54,12 +54,12 @@ def bernoulli(p: Number, size: int | None = None) -> bool | BoolArray:
 @overload
 def bernoulli_exp(x: Number, size: None = None) -> bool: ...
 @overload
-def bernoulli_exp(x: Number, size: int) -> BoolArray: ...
+def bernoulli_exp(x: Number, size: int) -> _BoolArray: ...
 @overload
-def bernoulli_exp(x: Elements, size: None = None) -> BoolArray: ...
+def bernoulli_exp(x: _Elements, size: None = None) -> _BoolArray: ...
 
 
-def bernoulli_exp(x: Number | Elements, size: int | None = None) -> bool | BoolArray:
+def bernoulli_exp(x: Number | _Elements, size: int | None = None) -> bool | _BoolArray:
     """Toss a coin that is True with probability exactly exp(-x), x >= 0; one x or one per element.
 
     >>> bernoulli_exp(0)
@@ -91,7 +91,7 @@ def float_margin(exponents: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _compare(
     words: npt.NDArray[np.uint64], low: int, high: int, *, ratio: Fraction, exponent: Fraction
-) -> BoolArray:
+) -> _BoolArray:
     """Decide word/2^64 < p where low <= p * 2^64 <= high, or low = high is the floor of it."""
     heads = words < np.uint64(low)
     for i in np.flatnonzero(~heads & (words <= np.uint64(min(high, 2**_BITS - 1)))):
@@ -99,7 +99,7 @@ def _compare(
     return heads
 
 
-def _each_exp(exponents: npt.NDArray[Any]) -> BoolArray:
+def _each_exp(exponents: npt.NDArray[Any]) -> _BoolArray:
     rational = exponents.dtype == object
     if rational:
         checked = [non_negative(x, "x") for x in exponents.ravel()]
@@ -115,7 +115,7 @@ def _each_exp(exponents: npt.NDArray[Any]) -> BoolArray:
     # A word rounds to float64 with an error of at most 2^10, of which 2^12 takes care.
     margin = scaled * float_margin(floats) + 2.0**12
     distance = scaled - words.astype(np.float64)
-    heads: BoolArray = distance > margin
+    heads: _BoolArray = distance > margin
     for i in np.flatnonzero(np.abs(distance) <= margin):
         x = checked[i] if rational else Fraction(exponents.ravel()[i].item())
         heads[i] = falls_below(int(words[i]), _BITS, ratio=_ONE, exponent=x)
