@@ -68,7 +68,7 @@ def main() -> int:
     rows = [
         *sampler_rows(rivals["samplers"], options.times),
         *(row for case in ACCOUNTING for row in accounting_rows(case, rivals["accounting"], options.times)),
-        import_row(options.times),
+        *(import_row(name, options.times) for name in ("sfumato", "sfumato.core")),
     ]
     show(rows, rivals["versions"])
     write(rows, rivals)
@@ -192,14 +192,14 @@ def true_epsilon(case: Case, batch: list[events.Event], rival: dict[str, Any]) -
 # -- import -----------------------------------------------------------------------------
 
 
-def import_row(times: int) -> Row:
-    """Time `import sfumato` in fresh processes."""
-    code = "import time; s = time.perf_counter(); import sfumato; print(time.perf_counter() - s)"
+def import_row(module: str, times: int) -> Row:
+    """Time an import in fresh processes."""
+    code = f"import time; s = time.perf_counter(); import {module}; print(time.perf_counter() - s)"
     seconds = min(
         float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
         for _ in range(2 * times)
     )
-    name = f"import sfumato, share of {IMPORT_SECONDS} s"
+    name = f"import {module}, share of {IMPORT_SECONDS} s"
     return Row(name=name, ours=seconds, rival=None, unit="s", ratio=seconds / IMPORT_SECONDS, most=1)
 
 

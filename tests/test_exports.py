@@ -62,6 +62,19 @@ def test_public_names_are_read_off_the_source() -> None:
     assert public_names(text, is_package=True) == {"A", "B", "D", "Unsupported", "e"}
 
 
-def test_every_public_name_of_the_package_is_listed_by_dir() -> None:
-    code = "import sfumato; assert set(sfumato.__all__) <= set(dir(sfumato)), dir(sfumato)"
+def test_parts_of_the_package_are_loaded_when_first_used() -> None:
+    code = """
+import sys, sfumato
+assert "sfumato.core" not in sys.modules
+assert dir(sfumato) == sfumato.__all__
+for name in sfumato.__all__:
+    getattr(sfumato, name)
+assert "sfumato.core" in sys.modules
+try:
+    sfumato.no_such_thing
+except AttributeError as error:
+    assert "no_such_thing" in str(error)
+else:
+    raise AssertionError("an unknown name must be refused")
+"""
     subprocess.run([sys.executable, "-c", code], check=True, cwd=SOURCE)

@@ -70,6 +70,14 @@ def test_commands_exist(page: Path) -> None:
                 assert target in targets, f"{page_id(page)} says make {target}"
 
 
+def test_the_map_of_the_core_is_complete() -> None:
+    table = (ROOT / "docs/how-it-works.md").read_text().split("## The map of `core`")[1].split("\n\n")[1]
+    shown = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    core = ROOT / "src/sfumato/core"
+    modules = {path.stem for path in core.glob("*.py")} | {path.parent.name for path in core.glob("*/*.py")}
+    assert sorted(shown) == sorted(modules - {"__init__"})
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.core.events import Direction, Event
-from sfumato.core.finite import FiniteMechanism, exp_below, log_above
+from sfumato.core.exponential import exp_below, log_above
+from sfumato.core.finite import FiniteMechanism
 from sfumato.core.mechanism import DiscreteLaw
 from sfumato.errors import InvalidArgument
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from sfumato.core.adjacency import Sensitivity
-from sfumato.core.events import DiscreteGaussian, Repeated, ZeroConcentrated
+from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Repeated
 from sfumato.core.gaussian import Gaussian
 from sfumato.core.grid import Grid
 from sfumato.core.mechanism import DiscreteLaw, NumericRelease
@@ -94,10 +94,11 @@ def test_a_budget_is_met_and_hardly_undershot(sensitivity, grid):
 
 def test_a_tighter_norm_is_a_smaller_claim():
     ball = Sensitivity(each=3, coordinates=4, l2_squared_bound=9)
-    assert Gaussian(6, sensitivity=ball).event == ZeroConcentrated(charge=F(1, 8))
+    assert Gaussian(6, sensitivity=ball).event == DiscreteGaussianVector(sigma_squared=36, l2_squared=9)
     assert Gaussian.from_rho(F(1, 8), sensitivity=ball).sigma_squared == 36
     coarse = Gaussian(6, sensitivity=ball, grid=Grid(step=F(1, 2), lower=-9, upper=9))
-    assert coarse.event == ZeroConcentrated(charge=F((6 + 2) ** 2, 2 * 144))  # rounding adds sqrt(4) steps
+    # Rounding to the grid adds sqrt(4) steps.
+    assert coarse.event == DiscreteGaussianVector(sigma_squared=144, l2_squared=(6 + 2) ** 2)
     box = Sensitivity(each=3, coordinates=4, l2_squared_bound=36)
     assert isinstance(Gaussian(6, sensitivity=box).event, Repeated)
 

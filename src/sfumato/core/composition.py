@@ -19,8 +19,8 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["Composition"]
 
-Parts = tuple[tuple[Event, int], ...]
-Tilt = Callable[[Sequence[tuple[Outline, int]]], float]
+_Parts = tuple[tuple[Event, int], ...]
+_Tilt = Callable[[Sequence[tuple[Outline, int]]], float]
 
 _ERROR = 2e-5  # what discretisation may add to ln(delta)
 _ERROR_BELOW = 1e-4  # the same for lower bounds, which only show how tight the upper ones are
@@ -58,18 +58,17 @@ class Composition:
         self._parts = tuple(counts.items())
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> _Parts:
         """The different elementary events, each with its count."""
         return self._parts
 
     @property
     def directions(self) -> tuple[Direction, ...]:
         """The directions that have to be looked at."""
-        symmetric = all(event.symmetric for event, _ in self._parts)
-        return (Direction.REMOVE,) if symmetric else (Direction.REMOVE, Direction.ADD)
+        return (Direction.REMOVE,) if self._symmetric else (Direction.REMOVE, Direction.ADD)
 
     def epsilon(self, delta: Number) -> float:
-        """Return an epsilon at which the batch is (epsilon, delta)-private, inf if there is none. Rounds: up."""
+        """Return an epsilon at which the batch is (epsilon, delta)-private, inf if none is. Rounds: up."""
         allowed, pure = lower_float(delta_quantity(delta)), self._pure()
         if allowed == 0.0 or pure == 0:
             return upper_float(pure)
@@ -88,9 +87,11 @@ class Composition:
         level, pure = budget_quantity(epsilon, "epsilon", zero=True), self._pure()
         if level >= pure:
             return 0.0
+        nearest = float(level)
+        lowest = nearest if budget_quantity(nearest, "epsilon", zero=True) <= level else lower_float(level)
         if self._total == 1:
-            return self._parts[0][0].delta(upper_float(level))
-        worst, lowest = 0.0, lower_float(level)
+            return self._parts[0][0].delta(lowest)
+        worst = 0.0
         for direction in self.directions:
             guard, reach, failure = _limits(self._parts, direction)
             if lowest >= reach:
@@ -103,7 +104,7 @@ class Composition:
     def epsilon_bounds(self, delta: Number) -> tuple[float, float]:
         """Return (low, high) around the smallest epsilon at which the batch is (epsilon, delta)-private."""
         high, low = self.epsilon(delta), 0.0
-        # The smallest epsilon falls as delta grows, so that of another delta is a bound where none is allowed.
+        # The smallest epsilon falls as delta grows, so where delta is 0 that of another delta is a bound.
         needed = max(upper_float(delta_quantity(delta)), 1e-30) * math.exp(2.0 * self._total * GUARD)
         for direction in self.directions if self._parts else ():
             guard, _, _ = _limits(self._parts, direction)
@@ -124,15 +125,19 @@ class Composition:
     def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
         """Return (P(L > level), Q(L > level)) of a pair of laws that dominates the batch. Rounds: up."""
         law, above_p, above_q, guard = self._whole(direction)
-        bottom, top = (int(law.indices[0]) - 1) * law.step, (int(law.indices[-1]) + 1) * law.step
-        places = np.floor(np.clip(levels - guard, bottom, top) / law.step).astype(np.int64) + 1 - law.indices[0]
-        places = np.clip(places, 0, len(law.indices))
-        return above_p[places], above_q[places]
+        first = int(law.indices[0])
+        places = np.floor((levels - guard) / law.step) + (1.0 - first)  # of the first loss above the level
+        chosen = np.clip(places, 0, len(law.indices)).astype(np.int64)
+        return above_p[chosen], above_q[chosen]
 
     def support(self, direction: Direction) -> tuple[float, float]:
         """Return the range of finite losses of that pair."""
         law, _, _, guard = self._whole(direction)
         return float(law.losses[0]) + guard, float(law.losses[-1]) + guard
+
+    @property
+    def _symmetric(self) -> bool:
+        return all(event.symmetric for event, _ in self._parts)
 
     @property
     def _total(self) -> int:
@@ -146,11 +151,11 @@ class Composition:
         return sum((Fraction(cost) * times for cost, times in costs), Fraction(0))
 
     def _whole(self, direction: Direction) -> tuple[LossDistribution, FloatArray, FloatArray, float]:
-        law, above_p, above_q = _whole(self._parts, direction if direction in self.directions else Direction.REMOVE)
+        law, above_p, above_q = _whole(self._parts, Direction.REMOVE if self._symmetric else direction)
         return law, above_p, above_q, _limits(self._parts, direction)[0]
 
 
-def _above(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
+def _above(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
     """Compose pessimistic laws, in two rounds where there are many: blocks, then blocks of blocks.
 
     The second round needs a grid only as fine as its few blocks, and the first only a small window.
@@ -180,7 +185,7 @@ def _above(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
     return convolve([(block, blocks), *laws(rest, whole)], whole, stray=math.expm1(1.01 * blocks * stray))
 
 
-def _below(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
+def _below(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
     """Compose optimistic laws."""
     outlines = [(Outline.of(event, direction), times) for event, times in parts]
     plan = Plan.around(outlines, tilt(outlines), _ERROR_BELOW)
@@ -194,7 +199,7 @@ def _below(parts: Parts, direction: Direction, tilt: Tilt) -> TiltedLaw:
 
 
 @lru_cache(maxsize=16)
-def _whole(parts: Parts, direction: Direction) -> tuple[LossDistribution, FloatArray, FloatArray]:
+def _whole(parts: _Parts, direction: Direction) -> tuple[LossDistribution, FloatArray, FloatArray]:
     """Return a pessimistic composed law, accurate in its whole upper tail, and its tails.
 
     At each point the least of several tilted transforms' bounds counts. P-mass that is missing at the
@@ -213,9 +218,9 @@ def _whole(parts: Parts, direction: Direction) -> tuple[LossDistribution, FloatA
             (LossDistribution.pessimistic(event, step, direction, plan.knots(outline, times)), times)
             for (event, times), (outline, _) in zip(parts, outlines, strict=True)
         ]
-        law = convolve(laws, plan, window=(first, last))
-        masses = np.minimum(masses, law.ceiling(first, last))
-        infinite = min(infinite, law.infinite + law.tail_above(last))
+        tilted = convolve(laws, plan, window=(first, last))
+        masses = np.minimum(masses, tilted.ceiling(first, last))
+        infinite = min(infinite, tilted.infinite + tilted.tail_above(last))
     grown = math.exp(sum(times for _, times in parts) * GUARD)
     infinite = min(1.0, infinite * grown)
     above_p = np.append(np.cumsum(masses[::-1] * grown)[::-1], 0.0) + infinite
@@ -230,7 +235,7 @@ def _whole(parts: Parts, direction: Direction) -> tuple[LossDistribution, FloatA
     return law, above_p, above_q
 
 
-def _limits(parts: Parts, direction: Direction) -> tuple[float, float, float]:
+def _limits(parts: _Parts, direction: Direction) -> tuple[float, float, float]:
     """Return what round-off may add to the loss, the largest finite loss, and the chance of more."""
     guard, reach, never = 0.0, 0.0, 0.0
     for event, times in parts:

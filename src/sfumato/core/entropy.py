@@ -15,9 +15,14 @@ import os
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["random_bits", "random_words"]
+__all__ = ["process_id", "random_bits", "random_words"]
 
 _KEY_BYTES = 1 << 28  # a key expands to at most 2^22 blocks of 64 bytes, far below the cipher's limit
+
+
+def process_id() -> int:
+    """Return what tells this process from those forked off it: state drawn in one must not serve another."""
+    return os.getpid()
 
 
 def random_bits(bits: int) -> int:

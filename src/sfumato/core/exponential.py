@@ -1,4 +1,4 @@
-"""Exact decisions about exp(-x) for rational x, by integer interval arithmetic.
+"""Exact decisions about exp(-x) for rational x, by integer interval arithmetic; bounds of e^x and ln x.
 
 A uniform number U in [0, 1) is known by a finite prefix of its random bits. Whether
 U < ratio * exp(-x) is decided from integer bounds that are certain; where the prefix
@@ -8,11 +8,14 @@ true with probability ratio * exp(-x), given ideal bits, and not merely close to
 
 from __future__ import annotations
 
+import math
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from sfumato.core.arguments import upper_float
 from sfumato.core.entropy import random_bits
 
-__all__ = ["exp_bounds", "falls_below"]
+__all__ = ["exp_below", "exp_bounds", "falls_below", "log_above"]
 
 _MORE_BITS = 64
 _GUARD_BITS = 8
@@ -68,3 +71,26 @@ def falls_below(prefix: int, bits: int, *, ratio: Fraction, exponent: Fraction) 
             return False
         prefix = prefix << _MORE_BITS | random_bits(_MORE_BITS)
         bits += _MORE_BITS
+
+
+def log_above(ratio: Fraction) -> float:
+    """Return ln(ratio) for ratio >= 1, rounded up to the next float. Rounds: up.
+
+    >>> log_above(Fraction(1))
+    0.0
+    """
+    if ratio == 1:
+        return 0.0
+    # ln(1 + x) is about x: as many more digits as x has leading zeros, and forty to spare.
+    zeros = ratio.denominator.bit_length() - (ratio.numerator - ratio.denominator).bit_length()
+    context = Context(prec=60 + max(0, zeros), rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    return upper_float(Fraction(context.next_plus(context.ln(quotient))))
+
+
+def exp_below(epsilon: Fraction, bits: int = 96) -> Fraction:
+    """Return a rational just below e^epsilon, by less than 2^-bits of it. Rounds: down."""
+    if epsilon == 0:
+        return Fraction(1)
+    precision = bits + 8 + math.ceil(epsilon * 3 / 2)  # 1/ln 2 < 3/2: the leading zeros of e^-epsilon
+    return max(Fraction(1), Fraction(2**precision, exp_bounds(epsilon, precision)[1]))

@@ -11,7 +11,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, combinations, pairwise
 from typing import Any, overload
@@ -21,11 +20,11 @@ import numpy.typing as npt
 
 from sfumato.core.arguments import Number, budget_quantity, count, exact, positive, upper_float
 from sfumato.core.events import Event, FinitePair
-from sfumato.core.exponential import exp_bounds
+from sfumato.core.exponential import exp_below, log_above
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 
-__all__ = ["FiniteMechanism", "exp_below", "log_above"]
+__all__ = ["FiniteMechanism"]
 
 _LARGEST_LEVEL = Fraction(5000)  # beyond it a delta is bounded by the delta there
 
@@ -229,29 +228,6 @@ class FiniteMechanism:
         if count(output, "output", least=0) >= self.outputs:
             raise _outside("output", self.outputs)
         return int(output)
-
-
-def log_above(ratio: Fraction) -> float:
-    """Return ln(ratio) for ratio >= 1, rounded up to the next float. Rounds: up.
-
-    >>> log_above(Fraction(1))
-    0.0
-    """
-    if ratio == 1:
-        return 0.0
-    # ln(1 + x) is about x: as many more digits as x has leading zeros, and forty to spare.
-    zeros = ratio.denominator.bit_length() - (ratio.numerator - ratio.denominator).bit_length()
-    context = Context(prec=60 + max(0, zeros), rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
-    return upper_float(Fraction(context.next_plus(context.ln(quotient))))
-
-
-def exp_below(epsilon: Fraction, bits: int = 96) -> Fraction:
-    """Return a rational just below e^epsilon, by less than 2^-bits of it. Rounds: down."""
-    if epsilon == 0:
-        return Fraction(1)
-    precision = bits + 8 + math.ceil(epsilon * 3 / 2)  # 1/ln 2 < 3/2: the leading zeros of e^-epsilon
-    return max(Fraction(1), Fraction(2**precision, exp_bounds(epsilon, precision)[1]))
 
 
 def _power_curve(with_person: _Row, without: _Row) -> Iterator[_Point]:

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.core.additive import AdditiveNoise, in_steps, read_grid, read_sensitivity
 from sfumato.core.adjacency import Sensitivity
 from sfumato.core.arguments import Number, budget_quantity, positive
-from sfumato.core.events import DiscreteGaussian, Event, Repeated, ZeroConcentrated
+from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event, Repeated
 from sfumato.core.events.lattice import gaussian_survival
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_gaussian
@@ -109,7 +109,7 @@ class Gaussian(AdditiveNoise):
         """What one release of all answers costs."""
         steps, square = in_steps(self.sensitivity, self.grid), self._square
         if steps.l2_squared < steps.each**2 * steps.coordinates:
-            return ZeroConcentrated(charge=steps.l2_squared / (2 * square))
+            return DiscreteGaussianVector(sigma_squared=square, l2_squared=steps.l2_squared)
         each = DiscreteGaussian(sigma_squared=square, sensitivity=steps.each)
         return each if steps.coordinates == 1 else Repeated(event=each, times=steps.coordinates)
 

@@ -26,8 +26,8 @@ __all__ = ["GUARD", "IntArray", "LossDistribution", "delta_of_event", "renyi_of_
 
 IntArray = npt.NDArray[np.int64]
 
-GUARD = 2.0**-43
-"""Twice the relative round-off (512 ulp) that `Event.tails` may have. Tails that are off by a factor of
+GUARD = 2.0**-42
+"""Twice the relative round-off (1024 ulp) that `Event.tails` may have. Tails that are off by a factor of
 1 +- GUARD/2 move the curve by at most GUARD * P(L > epsilon), which is what raising every loss by GUARD
 and every mass by a factor of 1 + GUARD outweighs (or, downwards, lowering them)."""
 
@@ -58,8 +58,8 @@ class LossDistribution:
         Assumes: tails are right to a factor of 1 +- GUARD/2. Rounds: up, once losses and
         masses are raised by GUARD.
         """
-        indices = every_knot(event, step, direction) if knots is None else knots
-        levels = indices * step
+        indices = _every_knot(event, step, direction) if knots is None else knots
+        levels = indices.astype(np.float64) * step
         above_p, above_q = event.tails(levels, direction)
         p, q = -np.diff(above_p), -np.diff(above_q)
         low = levels[:-1]
@@ -84,9 +84,9 @@ class LossDistribution:
         Assumes: tails are right to a factor of 1 +- GUARD/2. Rounds: down, once losses and
         masses are lowered by 2 GUARD.
         """
-        indices = every_knot(event, step, direction) if knots is None else knots
+        indices = _every_knot(event, step, direction) if knots is None else knots
         # A loss on a grid point belongs to the cell above it, so that it need not be merged downwards.
-        above_p, above_q = event.tails((indices - 2.0**-10) * step, direction)
+        above_p, above_q = event.tails((indices.astype(np.float64) - 2.0**-10) * step, direction)
         # The factor keeps a loss that sits on a grid point from falling below it by round-off.
         p, q = -np.diff(above_p) * (1.0 + GUARD), -np.diff(above_q)
         far = indices[:-1] * step > _REPRESENTABLE
@@ -101,7 +101,7 @@ class LossDistribution:
     @property
     def losses(self) -> FloatArray:
         """The finite losses, in rising order."""
-        return self.indices * self.step
+        return self.indices.astype(np.float64) * self.step
 
     def tilted(self, theta: float) -> tuple[float, FloatArray]:
         """Return ln E_P[e^(theta L)] over the finite losses, and masses of sum one tilted by e^(theta L)."""
@@ -132,7 +132,7 @@ class LossDistribution:
         return self.infinite + float(self.masses @ -np.expm1(gaps))
 
 
-def every_knot(event: Event, step: float, direction: Direction) -> IntArray:
+def _every_knot(event: Event, step: float, direction: Direction) -> IntArray:
     """Return all grid points of an event's support, the last one strictly above it."""
     low, high = event.support(direction)
     return np.arange(math.floor(low / step), math.floor(high / step) + 2, dtype=np.int64)

@@ -66,7 +66,8 @@ class Outline:
         reach = max(abs(low), abs(high), _TINY)
         octaves = reach * np.exp2(-np.arange(0.0, 40.0, 1.0 / 16.0))
         sliver = 1e-9 * reach  # the ends of a bounded loss are often atoms: give them cells of their own
-        edges = np.concatenate([np.linspace(low, high, 1025), -octaves, octaves, [low + sliver, high - sliver]])
+        even = np.linspace(low, high, 1025)
+        edges = np.concatenate([even, -octaves, octaves, [low + sliver, high - sliver]])
         edges = np.unique(np.append(edges[(edges >= low) & (edges <= high)], high + 1e-12 * reach))
         above_p, above_q = event.tails(edges, direction)
         # Far down, P(L > l) is one but for round-off, and cells there would hold nothing else.
@@ -74,7 +75,8 @@ class Outline:
         edges, above_p, above_q = edges[start:], above_p[start:], above_q[start:]
         p, q = -np.diff(above_p), -np.diff(above_q)
         p[0] += 1.0 - above_p[0]
-        losses = np.clip(_log(p) - np.log(np.maximum(q, _TINY)), edges[:-1], edges[1:])
+        ratios = np.where(q > _TINY, _log(p) - np.log(np.maximum(q, _TINY)), edges[1:])
+        losses = np.clip(ratios, edges[:-1], edges[1:])
         return cls(edges=edges, above=above_p[:-1], log_masses=_log(p), losses=losses)
 
     def tilted(self, theta: float) -> tuple[float, FloatArray]:
@@ -133,11 +135,12 @@ class Outline:
         # Where full cells meet empty ones, and at the top, knots close the cell.
         opens = self.edges[:-1][full & ~np.append(False, full[:-1])]
         closes = self.edges[1:][full & ~np.append(full[1:], False)]
-        ends_ = [np.floor(opens / step), np.ceil(closes / step), np.floor(self.edges[[0, -1]] / step) + [0, 1]]
-        return np.unique(np.concatenate([inner, *ends_]).astype(np.int64))
+        bottom, top = np.floor(self.edges[:1] / step), np.floor(self.edges[-1:] / step) + 1.0
+        outer = np.concatenate([bottom, np.floor(opens / step), np.ceil(closes / step), top])
+        return np.unique(np.concatenate([inner, outer.astype(np.int64)]))
 
 
-Parts = Sequence[tuple[Outline, int]]
+_Parts = Sequence[tuple[Outline, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,7 @@ class Plan:
     step: float
 
     @classmethod
-    def around(cls, parts: Parts, theta: float, error: float, pieces: int | None = None) -> Plan:
+    def around(cls, parts: _Parts, theta: float, error: float, pieces: int | None = None) -> Plan:
         """Plan a window around the law tilted by `theta`.
 
         Each of `pieces` cells of width h adds up to h^2/6 to the variance, h^2/12 to the mean, and
@@ -197,7 +200,7 @@ class Plan:
         return outline.knots(self.theta, self.step, ends, count)
 
 
-def tilt_at_epsilon(parts: Parts, epsilon: float) -> float:
+def tilt_at_epsilon(parts: _Parts, epsilon: float) -> float:
     """Return the theta that makes the bound e^(K - theta epsilon) theta^theta / (1+theta)^(1+theta) least.
 
     It bounds delta(epsilon) = E[(1 - e^(epsilon-L))_+], where K = ln E[e^(theta L)].
@@ -209,7 +212,7 @@ def tilt_at_epsilon(parts: Parts, epsilon: float) -> float:
     return _root(slope) or 1.0
 
 
-def tilt_at_delta(parts: Parts, delta: float) -> float:
+def tilt_at_delta(parts: _Parts, delta: float) -> float:
     """Return the theta at which that least bound equals delta."""
 
     def depth(theta: float) -> float:
@@ -219,7 +222,7 @@ def tilt_at_delta(parts: Parts, delta: float) -> float:
     return _root(depth) or 1.0
 
 
-def _aligned(parts: Parts, theta: float, step: float) -> float:
+def _aligned(parts: _Parts, theta: float, step: float) -> float:
     """Return a slightly larger step that puts the heaviest atoms on grid points, or just above them."""
     losses = np.concatenate([outline.losses for outline, _ in parts])
     weights = np.concatenate([count * outline.tilted(theta)[1] for outline, count in parts])
@@ -233,7 +236,7 @@ def _aligned(parts: Parts, theta: float, step: float) -> float:
     return float(candidates[np.argmin((places - np.floor(places)) @ weights)])
 
 
-def _total(parts: Parts, theta: float) -> tuple[float, float, float]:
+def _total(parts: _Parts, theta: float) -> tuple[float, float, float]:
     """Return the cumulant of a composition and its first two derivatives."""
     moments = np.array([outline.moments(theta) for outline, _ in parts])
     counts = np.array([float(count) for _, count in parts])

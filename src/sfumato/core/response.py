@@ -18,7 +18,8 @@ from sfumato.core import events
 from sfumato.core.arguments import Number, budget_quantity, count, probability
 from sfumato.core.coins import bernoulli
 from sfumato.core.events.base import FloatArray
-from sfumato.core.finite import FiniteMechanism, exp_below, log_above
+from sfumato.core.exponential import exp_below, log_above
+from sfumato.core.finite import FiniteMechanism
 from sfumato.core.mechanism import confidence
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument, Unsupported

@@ -26,7 +26,7 @@ from sfumato.core.coins import bernoulli_exp
 from sfumato.core.events import Event, Pure
 from sfumato.core.events.base import FloatArray
 from sfumato.core.events.bounded import BoundedRange
-from sfumato.core.finite import log_above
+from sfumato.core.exponential import log_above
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.uniform import uniform_below

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from threading import Lock, current_thread, get_native_id, main_thread
+from threading import Lock
 from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import Number, budget_quantity, count, exact, positive
+from sfumato.core.entropy import process_id
 from sfumato.core.events import Event, Pure
 from sfumato.core.events.base import FloatArray
 from sfumato.core.noise import discrete_laplace
@@ -80,7 +81,7 @@ class SparseVector:
             )
         self.remaining = self.crossings
         self._lock = Lock()
-        self._process = _process()
+        self._process = process_id()
         self._noise = discrete_laplace(self.threshold_scale)
 
     @property
@@ -153,7 +154,7 @@ class SparseVector:
             ) from None
 
     def _check_alive(self) -> None:
-        if self._process != _process():
+        if self._process != process_id():
             raise Unsupported(
                 "this run was begun in another process",
                 hints=("a copy would answer again with the same threshold noise; begin a new run",),
@@ -174,13 +175,6 @@ class SparseVector:
             "a run cannot be copied or stored: two copies would share one threshold noise",
             hints=("begin a new run; it costs epsilon again",),
         )
-
-
-def _process() -> int | None:
-    """Return what tells a process from the ones forked off it: the system's id of its main thread."""
-    main = main_thread()
-    # Before Python 3.13 the main thread of a forked child still remembers its parent's id.
-    return get_native_id() if current_thread() is main else main.native_id
 
 
 def _chance(above: bool, least: npt.NDArray[np.int64], scale: float) -> FloatArray:

@@ -4,9 +4,9 @@ A plain FFT has round-off of about 1e-16 of the *largest* mass everywhere, so th
 it. Multiplying every mass by e^(theta l) moves the tail to the middle; the convolution of tilted measures is
 the tilted convolution. Dividing by e^(theta l) afterwards scales the round-off down with the masses.
 
-Whatever the transform may get wrong (round-off, wrap-around, what lies outside its window) is one number, a
-tilted mass that may be anywhere. What it adds to or takes from the curve at epsilon is at most that mass times
-e^(cumulant - theta epsilon), for only losses above epsilon count.
+Whatever the transform may get wrong (round-off, wrap-around, what lies outside its window) is one number:
+a tilted mass that may be anywhere. What it adds to the curve at epsilon, or takes from it, is at most that
+mass times e^(cumulant - theta epsilon), for only losses above epsilon count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sfumato.core.outline import NEGLIGIBLE, Plan
 
 __all__ = ["TiltedLaw", "convolve"]
 
-Laws = Sequence[tuple[LossDistribution, int]]
+_Laws = Sequence[tuple[LossDistribution, int]]
 _Complex = npt.NDArray[np.complex128]
 
 _ULP = 2.0**-53
@@ -64,21 +64,28 @@ class TiltedLaw:
         return max(0.0, finite * (1.0 - self.slack)) + self.infinite
 
     def epsilon_above(self, delta: float, least: float = 0.0) -> float:
-        """Return an epsilon >= least at which the divergence is at most `delta`; inf if none is seen. Rounds: up."""
+        """Return an epsilon >= least at which the divergence is at most `delta`, inf if none is seen.
+
+        Rounds: up.
+        """
         allowed = (delta - self.infinite) / (1.0 + self.slack)
+        if allowed <= 0.0:
+            return math.inf
         for start in (max(least, self._quarter), least):
             losses, mass, curve = self._curve(start, allowed)
             stray = self._astray(losses)
             small = np.flatnonzero(curve + 2.0 * len(self.masses) * _ULP * mass + stray <= allowed)
-            if len(small) == 0:
+            if len(losses) and not len(small):
                 return math.inf
-            j = int(small[0])
-            if j > 0:
-                # Between losses j-1 and j the curve is mass - e^(epsilon - l_j) (mass - curve), the values at j.
+            if len(small) and small[0] > 0:
+                j = int(small[0])
+                # Up to loss j the curve is mass - e^(epsilon - l_j) (mass - curve), with the values at j.
                 rest = min(mass[j], max(curve[j], allowed - stray[j - 1]))
                 ratio = (mass[j] - rest) / (mass[j] - curve[j]) if mass[j] > curve[j] else 1.0
                 return float(max(losses[j - 1], losses[j] + math.log(max(ratio, _ULP))))
-        return least if self.delta_above(least) <= delta else float(losses[0])
+        if self.delta_above(least) <= delta:
+            return least
+        return float(losses[0]) if len(losses) else math.inf
 
     def epsilon_below(self, delta: float) -> float:
         """Return an epsilon >= 0 below which the divergence exceeds `delta`. Rounds: down."""
@@ -115,7 +122,8 @@ class TiltedLaw:
         masses = np.append(cells @ (1.0 - share), 0.0)
         masses[1:] += cells @ share
         indices = first + np.arange(len(masses))
-        law = LossDistribution(step=self.step * factor, indices=indices, masses=masses, infinite=self.infinite)
+        step = self.step * factor
+        law = LossDistribution(step=step, indices=indices, masses=masses, infinite=self.infinite)
         return law, 1.25 * self.stray
 
     def ceiling(self, first: int, last: int) -> FloatArray:
@@ -141,7 +149,7 @@ class TiltedLaw:
     def _untilted(self, epsilon: float) -> tuple[FloatArray, FloatArray]:
         """Return the losses above `epsilon` in the window and their masses."""
         start = max(0, math.floor(epsilon / self.step) + 1 - self.first)
-        losses = (self.first + np.arange(start, len(self.masses))) * self.step
+        losses = np.arange(self.first + start, self.first + len(self.masses)).astype(np.float64) * self.step
         factors = np.exp(np.minimum(self.cumulant - self.theta * losses, 700.0))
         return losses, np.maximum(self.masses[start:], 0.0) * factors
 
@@ -152,7 +160,9 @@ class TiltedLaw:
         """
         losses, masses = self._untilted(start)
         mass = _suffix_sums(masses)
-        stop = min(len(losses), int(np.searchsorted(-mass, -level / 2.0)) + 2)
+        quiet = (self.cumulant + math.log(max(4.0 * self.stray / level, 1e-300))) / max(self.theta, _ULP)
+        beyond = max(int(np.searchsorted(-mass, -level / 2.0)), int(np.searchsorted(losses, quiet)))
+        stop = min(len(losses), beyond + 2)
         begin = max(0, int(np.searchsorted(-mass, -level / 0.5)) - math.ceil(1.0 / self.step) - 2)
         # Sums of masses times e^-l, block by block so that nothing overflows; e^-300 and less is left out.
         block = max(1, math.floor(300.0 / self.step))
@@ -165,7 +175,9 @@ class TiltedLaw:
         return losses[begin:stop], mass[begin:stop], curve
 
 
-def convolve(parts: Laws, plan: Plan, *, stray: float = 0.0, window: tuple[int, int] | None = None) -> TiltedLaw:
+def convolve(
+    parts: _Laws, plan: Plan, *, stray: float = 0.0, window: tuple[int, int] | None = None
+) -> TiltedLaw:
     """Compose distributions on one grid, each as many times as its count says.
 
     `stray` is a tilted mass that the parts may lack; `window` the indices to cover at least.
@@ -231,7 +243,9 @@ def convolve(parts: Laws, plan: Plan, *, stray: float = 0.0, window: tuple[int, 
     )
 
 
-def _end(parts: Laws, plan: Plan, cumulant: float, mean: float, tilt: float | None, sign: int) -> tuple[int, float]:
+def _end(
+    parts: _Laws, plan: Plan, cumulant: float, mean: float, tilt: float | None, sign: int
+) -> tuple[int, float]:
     """Return the last grid point of the window on one side, and a bound on the tilted mass beyond it."""
     edge = sum(count * int(law.indices[-1 if sign > 0 else 0]) for law, count in parts)
     widest = math.floor(mean) + sign * (_MOST_SIZE // 2)
@@ -249,7 +263,7 @@ def _power(values: _Complex, count: int) -> _Complex:
     return result
 
 
-def _ever(parts: Laws) -> float:
+def _ever(parts: _Laws) -> float:
     """Return the chance that any of the parts has infinite loss, rounded up."""
     if any(law.infinite >= 1.0 for law, _ in parts):
         return 1.0

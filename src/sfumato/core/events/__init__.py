@@ -2,17 +2,21 @@
 
 from sfumato.core.events.additive import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.events.bounded import BoundedRange
 from sfumato.core.events.claims import Approximate, Pure, ZeroConcentrated
 from sfumato.core.events.combined import Composed, Parallel, Repeated
 from sfumato.core.events.finite import FinitePair, RandomizedResponse
 from sfumato.core.events.sampled import PoissonSubsampled
+from sfumato.core.events.vector import DiscreteGaussianVector
 
 __all__ = [
     "Approximate",
+    "BoundedRange",
     "Composed",
     "Cost",
     "Direction",
     "DiscreteGaussian",
+    "DiscreteGaussianVector",
     "DiscreteLaplace",
     "Event",
     "FinitePair",

@@ -9,9 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.core.arguments import budget_quantity, count, upper_float
-from sfumato.core.conversions import rho_of_pure
 from sfumato.core.events.base import Cost, Direction, Event, FloatArray
-from sfumato.core.renyi import checked_order
 from sfumato.core.search import round_up
 
 __all__ = ["BoundedRange"]
@@ -57,10 +55,12 @@ class BoundedRange(Event):
         a tilted law, at most loss^2 / 4. So K(a) <= a(a-1) loss^2 / 8, for K minus that parabola
         is concave with zeros at 0 and 1 (Cesar and Rogers 2021).
         """
-        return min(self.loss**2 / 8, rho_of_pure(self.loss))
+        return min(self.loss**2 / 8, Event.rho(self))
 
     def renyi(self, order: float) -> float:
         """Return order * loss^2 / 8, or the loss where that is less. Theorem: as `rho`. Rounds: up."""
+        from sfumato.core.renyi import checked_order
+
         a = Fraction(checked_order(order))
         return upper_float(min(a * self.loss**2 / 8, self.loss))
 

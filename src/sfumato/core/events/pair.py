@@ -18,6 +18,7 @@ import numpy as np
 from sfumato.core.arguments import upper_float
 from sfumato.core.events.base import Cost, FloatArray
 from sfumato.core.events.rounding import exp_excess
+from sfumato.core.exponential import exp_below, log_above
 from sfumato.core.search import round_up
 
 __all__ = ["PairTable", "pair_table"]
@@ -60,15 +61,11 @@ class PairTable:
 
     def epsilon(self) -> float:
         """Return the largest |loss|: inf, or the next float above its exact value."""
-        from sfumato.core.finite import log_above
-
         (p, q), (last_p, last_q) = self.masses[0], self.masses[-1]
         return math.inf if q == 0 or last_p == 0 else log_above(max(p / q, last_q / last_p))
 
     def delta(self, level: Fraction) -> float:
         """Return the sum of the positive parts of p - e^level q, in exact arithmetic. Rounds: up."""
-        from sfumato.core.finite import exp_below
-
         factor = exp_below(min(level, Fraction(_LARGEST_LEVEL)))
         total = Fraction(0)
         for p, q in self.masses:  # by falling ratio: the first that fails is the last looked at
@@ -210,8 +207,6 @@ def _quick_loss(p: Fraction, q: Fraction) -> float:
 
 def _loss(p: Fraction, q: Fraction) -> float:
     """Return ln(p/q), rounded up; to the next float if it is positive."""
-    from sfumato.core.finite import log_above
-
     if p == 0 or q == 0:
         return math.inf if p else -math.inf
     if p >= q:

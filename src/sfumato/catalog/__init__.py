@@ -1,0 +1,1 @@
+"""What is protected: units, tables, columns with their domains, and the budget."""

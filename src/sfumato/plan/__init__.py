@@ -1,0 +1,1 @@
+"""What was asked: SQL text or Python calls, as one small frozen tree."""
