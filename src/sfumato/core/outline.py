@@ -99,16 +99,17 @@ class Outline:
         Cells of width h add p h^2 to the variance and need width/h knots: the fewest knots for a
         given total have h as the density's cube root, inverted. Besides, p must stand out from the
         round-off of P(L > l) / h that sharing it between the ends of such a cell has. And `count`
-        such laws tilted further, by `ends`, must not grow because of mass that moved by h.
+        such laws, tilted, must not grow because of mass that moved by h, a factor of e^(tilt h); nor
+        when they are tilted further, by `ends`.
         """
         widths = np.diff(self.edges)
-        weights = self.tilted(theta)[1]
+        weights = np.zeros(len(widths))
         most = np.full(len(widths), math.inf)
         with np.errstate(divide="ignore", over="ignore"):
-            for end in ends:
-                further = self.tilted(theta + end)[1]
-                weights = weights + 1e-4 * further
-                most = np.minimum(most, np.maximum(0.5, -np.log(1e3 * count * further)) / abs(end))
+            for tilt, share in ((theta, 1.0), *((theta + end, 1e-4) for end in ends)):
+                tilted = self.tilted(tilt)[1]
+                weights += share * tilted
+                most = np.minimum(most, np.maximum(0.5, -np.log(1e3 * count * tilted)) / max(1.0, abs(tilt)))
             relative = np.cbrt(widths / weights)
             noise = np.sqrt(2.0**-48 * self.above * widths / np.maximum(np.exp(self.log_masses), _TINY))
         full = weights > _TINY

@@ -1,4 +1,4 @@
-"""The event of discrete Gaussian noise on a vector of integers, of which only the norm of a change is known."""
+"""The event of discrete Gaussian noise on a vector of integers: only the norm of a change is known."""
 
 from __future__ import annotations
 

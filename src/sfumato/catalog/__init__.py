@@ -1,1 +1,0 @@
-"""What is protected: units, tables, columns with their domains, and the budget."""

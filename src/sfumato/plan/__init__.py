@@ -1,1 +1,0 @@
-"""What was asked: SQL text or Python calls, as one small frozen tree."""
