@@ -25,6 +25,7 @@ def draws() -> list[bytes]:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_parent_children_and_threads_never_share_a_draw():
     """P(two equal draws by chance) is below 2^-190 for each pair. Catches buffered or inherited state."""
     before = draws()

@@ -258,7 +258,7 @@ GOOD: list[tuple[type[Event], dict[str, Any]]] = [
     (Parallel, {"events": (Pure(loss=1),)}),
     (PoissonSubsampled, {"event": Pure(loss=1), "rate": F(1, 2)}),
 ]
-NEVER = [math.nan, math.inf, -math.inf, 1e400, -1, -0.5, True, "1", b"1", None, [1], object(), 1j]
+NEVER = [math.nan, math.inf, -math.inf, 1e400, -1, -0.5, True, "1", b"1", None, [1], {}, 1j]
 ZERO_MAKES_SENSE = {("RandomizedResponse", "truth"), ("Approximate", "loss"), ("Approximate", "failure")}
 
 

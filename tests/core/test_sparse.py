@@ -187,6 +187,7 @@ def test_a_run_cannot_be_copied():
     assert "noise" not in repr(run) and "1 of 1 crossings left" in repr(run)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_cannot_continue_the_run():
     run = SparseVector(0, epsilon=1)
     read, write = os.pipe()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -21,7 +21,7 @@ from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
 __all__ = ["Filter", "PrivacyBudget"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class PrivacyBudget:
     """What may be lost in total: (epsilon, delta), split and priced once and for all.
 
@@ -40,37 +40,44 @@ class PrivacyBudget:
     """
 
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    keys_delta: Fraction = Fraction(0)
-    rule: Rule = None  # type: ignore[assignment]  # None: chosen from delta, never None afterwards
-    people: InitVar[int | None] = None
-    limit: int = field(init=False)
+    delta: Fraction
+    keys_delta: Fraction
+    rule: Rule
+    limit: int
     """The largest total charge, in units."""
 
-    def __post_init__(self, people: int | None) -> None:
-        epsilon = budget_quantity(self.epsilon, "epsilon")
-        delta = delta_quantity(self.delta, people=people)
-        keys_delta = delta_quantity(self.keys_delta, name="keys_delta")
-        if keys_delta > delta:
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        keys_delta: Number = 0,
+        rule: Rule | None = None,
+        people: int | None = None,
+    ) -> None:
+        whole, lost = delta_quantity(delta, people=people), delta_quantity(keys_delta, name="keys_delta")
+        if lost > whole:
             raise InvalidArgument(
-                f"keys_delta = {self.keys_delta} is above delta = {self.delta}",
+                f"keys_delta = {keys_delta} is above delta = {delta}",
                 place="keys_delta",
                 hints=("keys_delta is the part of delta that key selection may use",),
             )
-        given: Rule | None = self.rule
-        rule = (GaussianRule() if delta > keys_delta else PureRule()) if given is None else given
+        if rule is None:
+            rule = GaussianRule() if whole > lost else PureRule()
         if not isinstance(rule, Rule):
             raise InvalidArgument(f"rule must be a Rule, got {type(rule).__name__}", place="rule")
-        if delta == keys_delta and not isinstance(rule, PureRule):
+        if whole == lost and not isinstance(rule, PureRule):
             raise InvalidArgument(
                 f"{rule!r} needs a delta for losses",
                 place="delta",
                 hints=("give a delta above keys_delta, or use PureRule()",),
             )
-        fields = {"epsilon": epsilon, "delta": delta, "keys_delta": keys_delta, "rule": rule}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "limit", math.floor(self.allowance(epsilon) * UNITS))
+        set_field = object.__setattr__  # the dataclass is frozen; this is its construction
+        set_field(self, "epsilon", budget_quantity(epsilon, "epsilon"))
+        set_field(self, "delta", whole)
+        set_field(self, "keys_delta", lost)
+        set_field(self, "rule", rule)
+        set_field(self, "limit", math.floor(self.allowance(self.epsilon) * UNITS))
 
     @property
     def delta_loss(self) -> Fraction:

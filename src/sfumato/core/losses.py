@@ -85,11 +85,13 @@ class LossDistribution:
         masses are lowered by 2 GUARD.
         """
         indices = _every_knot(event, step, direction) if knots is None else knots
+        levels = indices.astype(np.float64) * step
         # A loss on a grid point belongs to the cell above it, so that it need not be merged downwards.
-        above_p, above_q = event.tails((indices.astype(np.float64) - 2.0**-10) * step, direction)
+        just_below = levels - 2.0**-30 * step - 2.0**-51 * np.abs(levels)
+        above_p, above_q = event.tails(just_below, direction)
         # The factor keeps a loss that sits on a grid point from falling below it by round-off.
         p, q = -np.diff(above_p) * (1.0 + GUARD), -np.diff(above_q)
-        far = indices[:-1] * step > _REPRESENTABLE
+        far = levels[:-1] > _REPRESENTABLE
         near = ~far & (p > 0.0) & (q > 0.0)
         where, masses = _merge(p[near][::-1], q[near][::-1], step)
         # Losses too large for Q-masses to be told from zero are rounded down to a grid point.
@@ -172,7 +174,7 @@ def renyi_of_event(event: Event, order: float) -> float:
         if outline is None:
             return math.inf
         step = outline.step_for(theta, 2**15)
-        law = LossDistribution.pessimistic(event, step, direction, outline.knots(theta, step))
+        law = LossDistribution.pessimistic(event, step, direction, outline.knots([theta], step))
         worst = max(worst, law.cumulant(theta) / theta)
     return worst + 2.0 * GUARD * order
 

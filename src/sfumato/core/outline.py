@@ -93,38 +93,43 @@ class Outline:
         mean = float(weights @ self.losses)
         return cumulant, mean, float(weights @ np.square(self.losses - mean))
 
-    def spacing(self, theta: float, step: float, ends: Sequence[float] = (), count: int = 1) -> FloatArray:
-        """Return how far apart to put knots in each cell, inf where it is empty.
+    def density(self, tilts: Sequence[float]) -> FloatArray:
+        """Return how far apart knots should be in each cell, relative to each other; inf where it is empty.
 
         Cells of width h add p h^2 to the variance and need width/h knots: the fewest knots for a
-        given total have h as the density's cube root, inverted. Besides, p must stand out from the
-        round-off of P(L > l) / h that sharing it between the ends of such a cell has. And `count`
-        such laws, tilted, must not grow because of mass that moved by h, a factor of e^(tilt h); nor
-        when they are tilted further, by `ends`.
+        given total have h as the density's cube root, inverted. The first tilt is the one that counts.
         """
-        widths = np.diff(self.edges)
-        weights = np.zeros(len(widths))
-        most = np.full(len(widths), math.inf)
-        with np.errstate(divide="ignore", over="ignore"):
-            for tilt, share in ((theta, 1.0), *((theta + end, 1e-4) for end in ends)):
-                tilted = self.tilted(tilt)[1]
-                weights += share * tilted
-                most = np.minimum(most, np.maximum(0.5, -np.log(1e3 * count * tilted)) / max(1.0, abs(tilt)))
-            relative = np.cbrt(widths / weights)
-            noise = np.sqrt(2.0**-48 * self.above * widths / np.maximum(np.exp(self.log_masses), _TINY))
+        weights = self.tilted(tilts[0])[1] + 1e-4 * sum(self.tilted(tilt)[1] for tilt in tilts[1:])
         full = weights > _TINY
+        relative = np.full(len(weights), math.inf)
+        relative[full] = np.cbrt(np.diff(self.edges)[full] / weights[full])
         relative /= math.sqrt(float(weights[full] @ np.square(relative[full])))
-        wanted = np.minimum(step * np.maximum(relative, 1.0), most)
-        return np.where(full, np.maximum(np.maximum(wanted, noise), step), math.inf)
+        return np.maximum(relative, 1.0)
+
+    def spacing(self, tilts: Sequence[float], step: float, count: int) -> FloatArray:
+        """Return how far apart to put knots in each cell.
+
+        Besides, p must stand out from the round-off of P(L > l) / h that sharing it between the ends
+        of a cell has; and the mean of e^(tilt L), to the power of `count`, must not grow by mass that
+        moved by h, a factor of e^(tilt h).
+        """
+        most = np.full(len(self.losses), math.inf)
+        with np.errstate(divide="ignore"):
+            for tilt in tilts:
+                room = -np.log(1e10 * count * self.tilted(tilt)[1])
+                most = np.minimum(most, np.maximum(0.5, room) / max(1.0, abs(tilt)))
+        masses = np.maximum(np.exp(self.log_masses), _TINY)
+        noise = np.sqrt(2.0**-48 * self.above * np.diff(self.edges) / masses)
+        wanted = np.minimum(step * self.density(tilts), most)
+        return np.where(np.isfinite(self.log_masses), np.maximum(np.maximum(wanted, noise), step), math.inf)
 
     def step_for(self, theta: float, knots: float) -> float:
         """Return the step that leads to about as many knots as given."""
-        needed = float(np.sum(np.diff(self.edges) / self.spacing(theta, 1.0)))
-        return max(needed / knots, _LEAST_STEP)
+        return max(float(np.sum(np.diff(self.edges) / self.density([theta]))) / knots, _LEAST_STEP)
 
-    def knots(self, theta: float, step: float, ends: Sequence[float] = (), count: int = 1) -> IntArray:
+    def knots(self, tilts: Sequence[float], step: float, count: int = 1) -> IntArray:
         """Return the grid points at which to evaluate tails: dense where the tilted mass is."""
-        spacing = self.spacing(theta, step, ends, count)
+        spacing = self.spacing(tilts, step, count)
         full = np.isfinite(spacing)
         starts = np.floor(self.edges[:-1][full] / step).astype(np.int64)
         stops = np.ceil(self.edges[1:][full] / step).astype(np.int64)
@@ -197,8 +202,8 @@ class Plan:
 
     def knots(self, outline: Outline, count: int) -> IntArray:
         """Return where to evaluate the tails of an event that occurs `count` times."""
-        ends = [end for end in (-(self.lower or 0.0), self.upper or 0.0) if end]
-        return outline.knots(self.theta, self.step, ends, count)
+        ends = [self.theta + end for end in (-(self.lower or 0.0), self.upper or 0.0) if end]
+        return outline.knots([self.theta, *ends], self.step, count)
 
 
 def tilt_at_epsilon(parts: _Parts, epsilon: float) -> float:
