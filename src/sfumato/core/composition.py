@@ -202,7 +202,7 @@ def _below(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
 def _whole(parts: _Parts, direction: Direction) -> tuple[LossDistribution, FloatArray, FloatArray]:
     """Return a pessimistic composed law, accurate in its whole upper tail, and its tails.
 
-    At each point the least of several tilted transforms' bounds counts. P-mass that is missing at the
+    At each point the least of several tilted transforms' bounds on one and the same law counts. P-mass that is missing at the
     bottom, or too much there, is settled where P(L > l) reaches one: below that loss the curve runs
     straight to delta = 1 at e^epsilon = 0, which by convexity lies above the true one. Rounds: up.
     """
@@ -210,14 +210,14 @@ def _whole(parts: _Parts, direction: Direction) -> tuple[LossDistribution, Float
     tilts = [0.0, *(tilt_at_delta(outlines, math.exp(-depth)) for depth in _DEPTHS)]
     plans = [Plan.around(outlines, theta, _ERROR_WHOLE) for theta in tilts]
     step = max(plan.step for plan in plans[:3])
+    plans = [plan.with_step(step) for plan in plans]
     first, last = math.floor(plans[0].low / step), math.ceil(plans[-1].high / step)
-    masses = np.full(last + 1 - first, math.inf)
-    infinite = 1.0
-    for plan in (plan.with_step(step) for plan in plans):
-        laws = [
-            (LossDistribution.pessimistic(event, step, direction, plan.knots(outline, times)), times)
-            for (event, times), (outline, _) in zip(parts, outlines, strict=True)
-        ]
+    laws = []
+    for (event, times), (outline, _) in zip(parts, outlines, strict=True):
+        knots = np.unique(np.concatenate([plan.knots(outline, times) for plan in plans]))
+        laws.append((LossDistribution.pessimistic(event, step, direction, knots), times))
+    masses, infinite = np.full(last + 1 - first, math.inf), 1.0
+    for plan in plans:
         tilted = convolve(laws, plan, window=(first, last))
         masses = np.minimum(masses, tilted.ceiling(first, last))
         infinite = min(infinite, tilted.infinite + tilted.tail_above(last))

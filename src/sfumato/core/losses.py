@@ -91,12 +91,14 @@ class LossDistribution:
         above_p, above_q = event.tails(just_below, direction)
         # The factor keeps a loss that sits on a grid point from falling below it by round-off.
         p, q = -np.diff(above_p) * (1.0 + GUARD), -np.diff(above_q)
+        # No loss in a cell exceeds its upper end, whatever round-off makes of a cell that holds nothing else.
+        p = np.minimum(p, q * np.exp(np.minimum(levels[1:], 700.0)) * (1.0 + GUARD))
         far = levels[:-1] > _REPRESENTABLE
         near = ~far & (p > 0.0) & (q > 0.0)
         where, masses = _merge(p[near][::-1], q[near][::-1], step)
         # Losses too large for Q-masses to be told from zero are rounded down to a grid point.
         where = np.concatenate([where, indices[:-1][far] - 1])
-        masses = np.concatenate([masses, np.maximum(p[far], 0.0)])
+        masses = np.concatenate([masses, np.maximum(-np.diff(above_p)[far], 0.0)])
         infinite = max(0.0, float(above_p[-1]) - 1e-40)  # what `support` says may be finite after all
         return cls(step=step, indices=where, masses=masses, infinite=infinite)
 

@@ -253,7 +253,11 @@ def _end(
         return (edge, 0.0) if edge * sign <= widest * sign else (widest, 1.0)
     further = math.fsum(count * law.cumulant(plan.theta + sign * tilt) for law, count in parts) - cumulant
     place = sign * min(sign * edge, sign * widest, math.ceil((further + NEGLIGIBLE) / (tilt * plan.step)))
-    return place, 0.0 if place == edge else math.exp(min(0.0, further - tilt * sign * place * plan.step))
+    beyond = 0.0 if place == edge else math.exp(min(0.0, further - tilt * sign * place * plan.step))
+    # Where so much mass sits on the very edge that no tilt bounds it, the window goes that far.
+    if beyond > math.exp(1.0 - NEGLIGIBLE) and edge * sign <= widest * sign:
+        return edge, 0.0
+    return place, beyond
 
 
 def _power(values: _Complex, count: int) -> _Complex:
