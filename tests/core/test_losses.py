@@ -1,4 +1,4 @@
-"""Discretised losses: the curve of the pessimistic law never dips below the true one, nor the optimistic above."""
+"""Discretised losses: the pessimistic law's curve is never below the true one, the optimistic never above."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ EVENTS = [
     COIN,
     PoissonSubsampled(event=Gaussian(sigma=Fraction(11, 10)), rate=Fraction(1, 10)),
     PoissonSubsampled(event=COIN, rate=Fraction(1, 3)),
-    FinitePair(with_person=(Fraction(1, 2), Fraction(1, 2), 0), without=(Fraction(1, 3), Fraction(1, 2), Fraction(1, 6))),
+    FinitePair(
+        with_person=(Fraction(1, 2), Fraction(1, 2), 0),
+        without=(Fraction(1, 3), Fraction(1, 2), Fraction(1, 6)),
+    ),
     FinitePair(with_person=(Fraction(1, 9), Fraction(8, 9), 0), without=(0, Fraction(1, 2), Fraction(1, 2))),
     Approximate(loss=Fraction(1, 2), failure=Fraction(1, 10**5)),
 ]
@@ -85,7 +88,9 @@ class TestBothSides:
         law = LossDistribution.pessimistic(event, step, direction, every[chosen])
         assert dominates(law, event, direction)
 
-    def test_pessimistic_curve_is_exact_at_the_knots(self, event: Event, direction: Direction, step: float) -> None:
+    def test_pessimistic_curve_is_exact_at_knots(
+        self, event: Event, direction: Direction, step: float
+    ) -> None:
         law = LossDistribution.pessimistic(event, step, direction)
         some = law.losses[:: max(1, len(law.losses) // 50)]
         assert curve(law, some) == pytest.approx(true_curve(event, direction, some), abs=1e-9)
@@ -148,7 +153,7 @@ class TestAssumption:
     def test_gaussian_tails(self, sigma: Fraction, rate: Fraction) -> None:
         event = PoissonSubsampled(event=Gaussian(sigma=sigma), rate=rate)
         with mpmath.workdps(60):
-            mu, r = 1 / mpmath.mpf(Fraction(sigma).numerator) * Fraction(sigma).denominator, mpmath.mpf(rate.numerator) / rate.denominator
+            mu, r = (mpmath.mpf(x.numerator) / x.denominator for x in (1 / Fraction(sigma), Fraction(rate)))
             for direction in (REMOVE, ADD):
                 low, high = event.support(direction)
                 levels = np.random.default_rng(3).uniform(low, high, 40)
@@ -156,7 +161,7 @@ class TestAssumption:
                 for level, got_p, got_q in zip(levels, p, q, strict=True):
                     sign = 1 if direction is REMOVE else -1
                     inner = mpmath.exp(sign * mpmath.mpf(level)) - (1 - r)
-                    # The loss exceeds the level iff the output x, N(0,1) without and N(mu,1) with, is beyond z.
+                    # The loss exceeds the level iff the output, N(0,1) or N(mu,1), is beyond z.
                     z = (mpmath.log(inner / r) + mu**2 / 2) / mu if inner > 0 else -mpmath.inf
                     without, with_ = mpmath.ncdf(-sign * z), mpmath.ncdf(sign * (mu - z))
                     mixed = (1 - r) * without + r * with_

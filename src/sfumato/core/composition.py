@@ -182,7 +182,8 @@ def _above(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
     factor = max(1, round(whole.step / plan.step))
     block, stray = convolve(laws(inner, plan), plan).coarsened(factor)
     whole = whole.with_step(block.step)
-    return convolve([(block, blocks), *laws(rest, whole)], whole, stray=math.expm1(1.01 * blocks * stray))
+    lacking = math.expm1(min(700.0, 1.01 * blocks * stray))
+    return convolve([(block, blocks), *laws(rest, whole)], whole, stray=lacking)
 
 
 def _below(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
@@ -202,9 +203,9 @@ def _below(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
 def _whole(parts: _Parts, direction: Direction) -> tuple[LossDistribution, FloatArray, FloatArray]:
     """Return a pessimistic composed law, accurate in its whole upper tail, and its tails.
 
-    At each point the least of several tilted transforms' bounds on one and the same law counts. P-mass that is missing at the
-    bottom, or too much there, is settled where P(L > l) reaches one: below that loss the curve runs
-    straight to delta = 1 at e^epsilon = 0, which by convexity lies above the true one. Rounds: up.
+    At each point the least of several tilted transforms' bounds on one and the same law counts. P-mass
+    that is missing at the bottom, or too much there, is settled where P(L > l) reaches one: below that
+    loss the curve runs straight to delta = 1 at e^epsilon = 0, by convexity above the true one. Rounds: up.
     """
     outlines = [(Outline.of(event, direction), times) for event, times in parts]
     tilts = [0.0, *(tilt_at_delta(outlines, math.exp(-depth)) for depth in _DEPTHS)]
@@ -254,4 +255,4 @@ def _inverse(event: Event, allowed: float) -> float:
         high *= max(2.0, high)
         if math.isinf(high):
             return math.inf
-    return smallest(lambda epsilon: event.delta(epsilon) <= allowed, 0.0, high)
+    return smallest(lambda epsilon: event.delta(epsilon) <= allowed, 0.0, high, 2.0**-36)

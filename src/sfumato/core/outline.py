@@ -99,12 +99,15 @@ class Outline:
         Cells of width h add p h^2 to the variance and need width/h knots: the fewest knots for a
         given total have h as the density's cube root, inverted. The first tilt is the one that counts.
         """
-        weights = self.tilted(tilts[0])[1] + 1e-4 * sum(self.tilted(tilt)[1] for tilt in tilts[1:])
+        weights = self.tilted(tilts[0])[1]
+        for tilt in tilts[1:]:
+            weights = weights + 1e-4 * self.tilted(tilt)[1]
         full = weights > _TINY
         relative = np.full(len(weights), math.inf)
         relative[full] = np.cbrt(np.diff(self.edges)[full] / weights[full])
         relative /= math.sqrt(float(weights[full] @ np.square(relative[full])))
-        return np.maximum(relative, 1.0)
+        density: FloatArray = np.maximum(relative, 1.0)
+        return density
 
     def spacing(self, tilts: Sequence[float], step: float, count: int) -> FloatArray:
         """Return how far apart to put knots in each cell.

@@ -73,14 +73,14 @@ class TiltedLaw:
             return math.inf
         for start in (max(least, self._quarter), least):
             losses, mass, curve = self._curve(start, allowed)
-            stray = self._astray(losses)
-            small = np.flatnonzero(curve + 2.0 * len(self.masses) * _ULP * mass + stray <= allowed)
+            doubt = self._astray(losses) + 4.0 * len(self.masses) * _ULP * mass
+            small = np.flatnonzero(curve + doubt <= allowed)
             if len(losses) and not len(small):
                 return math.inf
             if len(small) and small[0] > 0:
                 j = int(small[0])
                 # Up to loss j the curve is mass - e^(epsilon - l_j) (mass - curve), with the values at j.
-                rest = min(mass[j], max(curve[j], allowed - stray[j - 1]))
+                rest = min(mass[j], max(curve[j], allowed - doubt[j - 1]))
                 ratio = (mass[j] - rest) / (mass[j] - curve[j]) if mass[j] > curve[j] else 1.0
                 return float(max(losses[j - 1], losses[j] + math.log(max(ratio, _ULP))))
         if self.delta_above(least) <= delta:
@@ -94,7 +94,7 @@ class TiltedLaw:
             return math.inf
         for start in (self._quarter, 0.0):
             losses, mass, curve = self._curve(start, needed)
-            lack = needed + 2.0 * len(self.masses) * _ULP * mass + self._astray(losses)
+            lack = needed + 4.0 * len(self.masses) * _ULP * mass + self._astray(losses)
             enough = np.flatnonzero(curve >= lack)
             if len(enough):
                 j = min(int(enough[-1]) + 1, len(losses) - 1)
@@ -108,7 +108,8 @@ class TiltedLaw:
 
         Theorem: "connect the dots", as in `LossDistribution.pessimistic`. Rounds: up.
         """
-        floor = 0.25 * self.stray / len(self.masses)  # what is below it may be nothing but round-off
+        # What is below this may be nothing but round-off.
+        floor = 0.25 * min(self.stray, 1.0) / len(self.masses)
         seen = np.flatnonzero(self.masses > floor)
         begin, end = int(seen[0]), int(seen[-1]) + 1
         first = (self.first + begin) // factor
