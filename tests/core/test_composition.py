@@ -420,6 +420,13 @@ class TestEdges:
         assert composition.delta(1000) == pytest.approx(1e-5, rel=1e-5)
         assert composition.epsilon(1.1e-5) < 10.0
 
+    def test_laws_that_share_nothing(self) -> None:
+        apart = FinitePair(with_person=(1, 0), without=(0, 1))
+        for parts in ([(apart, 2)], [apart, (COIN, 3)]):
+            assert Composition(parts).epsilon_bounds(0.5) == (math.inf, math.inf)
+            assert Composition(parts).delta(3.0) == pytest.approx(1.0)
+        assert Composition([(Approximate(loss=0, failure=1e-9), 9)]).epsilon_bounds(1e-6) == (0.0, 0.0)
+
     @pytest.mark.parametrize("scale", [Fraction(1, 10**50), Fraction(1, 1000), 10**6, 10**50])
     @pytest.mark.parametrize("kind", [Gaussian, Laplace])
     def test_extreme_scales(self, kind: type[Event], scale: Fraction) -> None:

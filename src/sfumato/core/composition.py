@@ -255,4 +255,5 @@ def _inverse(event: Event, allowed: float) -> float:
         high *= max(2.0, high)
         if math.isinf(high):
             return math.inf
-    return smallest(lambda epsilon: event.delta(epsilon) <= allowed, 0.0, high, 2.0**-36)
+    found = smallest(lambda epsilon: event.delta(epsilon) <= allowed, 0.0, high, 2.0**-36)
+    return math.nextafter(found, math.inf) if found else 0.0  # `delta` read it as the decimal it prints as

@@ -32,6 +32,7 @@ GUARD = 2.0**-42
 and every mass by a factor of 1 + GUARD outweighs (or, downwards, lowering them)."""
 
 _REPRESENTABLE = 600.0  # above this loss Q-masses come near the smallest float
+_SPECK = 1e-300  # at the lowest knot, so that some finite loss has mass even where all losses are infinite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +69,7 @@ class LossDistribution:
         masses = np.zeros(len(indices))
         masses[:-1] += np.maximum(p - upper, 0.0)
         masses[1:] += np.maximum(upper, 0.0)
-        masses[0] += max(0.0, 1.0 - float(above_p[0]))
+        masses[0] += max(_SPECK, 1.0 - float(above_p[0]))
         return cls(step=step, indices=indices, masses=masses, infinite=float(above_p[-1]))
 
     @classmethod
@@ -97,8 +98,8 @@ class LossDistribution:
         near = ~far & (p > 0.0) & (q > 0.0)
         where, masses = _merge(p[near][::-1], q[near][::-1], step)
         # Losses too large for Q-masses to be told from zero are rounded down to a grid point.
-        where = np.concatenate([where, indices[:-1][far] - 1])
-        masses = np.concatenate([masses, np.maximum(-np.diff(above_p)[far], 0.0)])
+        where = np.concatenate([indices[:1] - 1, where, indices[:-1][far] - 1])
+        masses = np.concatenate([[_SPECK], masses, np.maximum(-np.diff(above_p)[far], 0.0)])
         infinite = max(0.0, float(above_p[-1]) - 1e-40)  # what `support` says may be finite after all
         return cls(step=step, indices=where, masses=masses, infinite=infinite)
 

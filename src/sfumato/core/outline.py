@@ -22,6 +22,7 @@ NEGLIGIBLE = 36.0
 """-ln of the tilted mass that may lie beyond either end of the window."""
 
 _TINY = 2.0**-1000
+_LEAST_LOSS = 1e-100  # anything below is no loss
 _UNSEEN = 2.0**-46  # P-mass at the bottom that is moved up rather than resolved
 _LEAST_SIZE = 2.0**16  # a window is cut into at least this many steps
 _MOST_SIZE = 2.0**23  # and into no more than these
@@ -63,7 +64,7 @@ class Outline:
     @classmethod
     def _between(cls, event: Event, direction: Direction, low: float, high: float) -> Outline:
         """Cut a range evenly and, because losses may have very different sizes, in octaves around zero."""
-        reach = max(abs(low), abs(high), _TINY)
+        reach = max(abs(low), abs(high), _LEAST_LOSS)
         octaves = reach * np.exp2(-np.arange(0.0, 40.0, 1.0 / 16.0))
         sliver = 1e-9 * reach  # the ends of a bounded loss are often atoms: give them cells of their own
         even = np.linspace(low, high, 1025)
@@ -74,7 +75,7 @@ class Outline:
         start = max(0, int(np.argmax(above_p < 1.0 - _UNSEEN)) - 1)
         edges, above_p, above_q = edges[start:], above_p[start:], above_q[start:]
         p, q = -np.diff(above_p), -np.diff(above_q)
-        p[0] += 1.0 - above_p[0]
+        p[0] += max(_TINY, 1.0 - above_p[0])
         ratios = np.where(q > _TINY, _log(p) - np.log(np.maximum(q, _TINY)), edges[1:])
         losses = np.clip(ratios, edges[:-1], edges[1:])
         return cls(edges=edges, above=above_p[:-1], log_masses=_log(p), losses=losses)
@@ -173,7 +174,7 @@ class Plan:
         """
         base, mean, variance = _total(parts, theta)
         edges = [sum(count * float(outline.losses[end]) for outline, count in parts) for end in (0, -1)]
-        scale = max(abs(edges[0]), abs(edges[1]), _TINY)
+        scale = max(abs(edges[0]), abs(edges[1]), _LEAST_LOSS)
         start = math.sqrt(2.0 * NEGLIGIBLE / max(variance, 1e-18 * scale * scale))
 
         def end(sign: float, edge: float) -> tuple[float | None, float]:
