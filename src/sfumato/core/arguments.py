@@ -48,10 +48,12 @@ def exact(value: Any, name: str) -> Fraction:
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, (float, np.floating, Decimal)):
         if not math.isfinite(value):
+            nan = "NaN comes from a division 0/0 or a missing value; look where this one was computed"
+            infinite = "a literal such as 1e400 overflows to infinity; write it as an int or a Fraction"
             raise InvalidArgument(
                 f"{name} must be finite, got {value!r}",
                 place=name,
-                hints=("a literal such as 1e400 overflows to infinity; write it as an int or a Fraction",),
+                hints=(nan if math.isnan(value) else infinite,),
             )
         return Fraction(value) if isinstance(value, (float, Decimal)) else Fraction(float(value))
     raise _wrong_type(value, name)
@@ -70,7 +72,9 @@ def non_negative(value: Any, name: str) -> Fraction:
     """Return the exact value of a number that is zero or more."""
     rational = exact(value, name)
     if rational < 0:
-        raise InvalidArgument(f"{name} must not be negative, got {value!r}", place=name)
+        raise InvalidArgument(
+            f"{name} must not be negative, got {value!r}", place=name, hints=("give zero or more",)
+        )
     return rational
 
 
@@ -113,16 +117,26 @@ def probability(value: Any, name: str) -> Fraction:
     """Return the exact value of a number in [0, 1]."""
     rational = exact(value, name)
     if not 0 <= rational <= 1:
-        raise InvalidArgument(f"{name} must lie in [0, 1], got {value!r}", place=name)
+        raise InvalidArgument(
+            f"{name} must lie in [0, 1], got {value!r}",
+            place=name,
+            hints=("it is a probability, such as 0.75 or Fraction(3, 4)",),
+        )
     return rational
 
 
 def count(value: Any, name: str, *, least: int = 1) -> int:
     """Return a whole number of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        raise InvalidArgument(f"{name} must be a whole number, got {type(value).__name__}", place=name)
+        raise InvalidArgument(
+            f"{name} must be a whole number, got {type(value).__name__}",
+            place=name,
+            hints=("give an int, such as 3",),
+        )
     if value < least:
-        raise InvalidArgument(f"{name} must be at least {least}, got {value}", place=name)
+        raise InvalidArgument(
+            f"{name} must be at least {least}, got {value}", place=name, hints=(f"give {least} or more",)
+        )
     return int(value)
 
 
@@ -141,12 +155,17 @@ def upper_float(value: Fraction | float) -> float:
 
 def _above_zero(rational: Fraction, value: Any, name: str) -> Fraction:
     if rational <= 0:
-        raise InvalidArgument(f"{name} must be above zero, got {value!r}", place=name)
+        usual = {"epsilon": "usual values are 0.1 to 5", "rho": "usual values are 0.001 to 1"}
+        raise InvalidArgument(
+            f"{name} must be above zero, got {value!r}",
+            place=name,
+            hints=(usual.get(name, f"{name} measures a size: give a number above zero"),),
+        )
     return rational
 
 
 def _wrong_type(value: Any, name: str) -> InvalidArgument:
-    hints: tuple[str, ...] = ()
+    hints = ("pass a plain number, such as 0.5",)
     if isinstance(value, (bool, np.bool_)):
         hints = ("True and False are not numbers here",)
     elif isinstance(value, (str, bytes)):

@@ -109,7 +109,11 @@ def _each_exp(exponents: npt.NDArray[Any]) -> _BoolArray:
             raise InvalidArgument("x must hold numbers", place="x")
         floats = exponents.astype(np.float64).ravel()
         if not np.isfinite(floats).all() or (floats < 0).any():
-            raise InvalidArgument("every x must be finite and not negative", place="x")
+            raise InvalidArgument(
+                "every x must be finite and not negative",
+                place="x",
+                hints=("look for NaN, infinities and negatives",),
+            )
     words = random_words(len(floats))
     scaled = np.exp(-floats) * 2.0**_BITS
     # A word rounds to float64 with an error of at most 2^10, of which 2^12 takes care.
