@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -456,3 +457,28 @@ class TestEdges:
     def test_senseless_parts(self, parts: list[object]) -> None:
         with pytest.raises(InvalidArgument):
             Composition(parts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(3, 20), Fraction(73, 100)], ids=str)
+@pytest.mark.parametrize("times", [2, 3, 4])
+def test_a_sampled_batch_of_lopsided_pairs_is_covered(times: int, rate: Fraction) -> None:
+    """Against enumeration: much mass at the very top, which a window that ends one step early would lose."""
+    pairs = [
+        ((7 / 13, 3 / 7, 3 / 91), (37 / 446, 29 / 446, 190 / 223)),
+        ((0.2299, 0.06999, 0.00008, 0.70003), (0.7661, 0.0000001, 0.1331, 0.1007999)),
+    ]
+    for raw_p, raw_q in pairs:
+        p, q = (tuple(Fraction(x) / sum(map(Fraction, law)) for x in law) for law in (raw_p, raw_q))
+        event = Repeated(event=FinitePair(with_person=p, without=q), times=times)
+        sampled = PoissonSubsampled(event=event, rate=rate)
+        outputs = [
+            (math.prod(p[i] for i in places), math.prod(q[i] for i in places))
+            for places in itertools.product(range(len(p)), repeat=times)
+        ]
+        for level in (0.0, 0.01, 0.3, 1.0, 2.0, 4.0):
+            grown = Fraction(math.exp(level))
+            mixed = [((1 - rate) * b + rate * a, b) for a, b in outputs]
+            removed = sum(max(Fraction(0), a - grown * b) for a, b in mixed)
+            added = sum(max(Fraction(0), b - grown * a) for a, b in mixed)
+            truth = float(max(removed, added))
+            assert truth * (1 - 1e-12) <= sampled.delta(level) <= truth * 1.001 + 1e-9

@@ -135,8 +135,9 @@ class TiltedLaw:
         return bound * (1.0 + self.slack)
 
     def tail_above(self, index: int) -> float:
-        """Return an upper bound on the untilted mass beyond a point of the window, by stray mass alone."""
-        return float(self._astray(np.array(index * self.step))) * (1.0 + self.slack)
+        """Return an upper bound on the untilted mass beyond a point: in the window, and astray."""
+        _, masses = self._untilted((index + 0.5) * self.step)
+        return (float(masses.sum()) + float(self._astray(np.array(index * self.step)))) * (1.0 + self.slack)
 
     @property
     def _quarter(self) -> float:
