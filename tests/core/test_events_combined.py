@@ -323,3 +323,19 @@ def test_batches_can_be_parts_and_samples() -> None:
         )
         p, q = sampled.tails(np.array([epsilon]), REMOVE)
         assert small * (1 - 1e-9) <= float(p[0] - math.exp(epsilon) * q[0]) <= small * 1.001
+
+
+@pytest.mark.parametrize("rate", [F(1, 10**4), F(1, 10**11)], ids=str)
+@pytest.mark.parametrize("loss", [F(1, 2), F(2), F(40)], ids=str)
+def test_small_samples_keep_their_digits(loss: Fraction, rate: Fraction) -> None:
+    """Against 60 digits: epsilon and the divergence near order 1 are not below the truth, where a sum of
+    large and nearly opposite terms would be."""
+    event = PoissonSubsampled(event=Pure(loss=loss), rate=rate)
+    with mpmath.workdps(60):
+        r, e = mpmath.mpf(rate.numerator) / rate.denominator, mpmath.mpf(loss.numerator) / loss.denominator
+        truth = mpmath.log(1 + r * mpmath.expm1(e))
+        assert truth <= event.epsilon() <= truth * (1 + mpmath.mpf(10) ** -9)
+        p, a = 1 / (1 + mpmath.exp(-e)), mpmath.mpf("1.0001")
+        pairs = [((1 - r) * (1 - p) + r * p, 1 - p), ((1 - r) * p + r * (1 - p), p)]
+        divergence = mpmath.log(mpmath.fsum(x**a * y ** (1 - a) for x, y in pairs)) / (a - 1)
+        assert divergence <= event.renyi(1.0001)

@@ -168,6 +168,6 @@ class PoissonSubsampled(Event):
 
 def _mixed(loss: float, rate: float) -> float:
     """Return ln(1 - rate + rate e^loss)."""
-    if loss < 1:
+    if loss < 600:  # where nothing overflows: relatively accurate at any rate
         return math.log1p(rate * math.expm1(loss))
     return loss + math.log(rate + (1 - rate) * math.exp(-loss))
