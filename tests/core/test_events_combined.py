@@ -331,11 +331,11 @@ def test_small_samples_keep_their_digits(loss: Fraction, rate: Fraction) -> None
     """Against 60 digits: epsilon and the divergence near order 1 are not below the truth, where a sum of
     large and nearly opposite terms would be."""
     event = PoissonSubsampled(event=Pure(loss=loss), rate=rate)
-    with mpmath.workdps(60):
-        r, e = mpmath.mpf(rate.numerator) / rate.denominator, mpmath.mpf(loss.numerator) / loss.denominator
-        truth = mpmath.log(1 + r * mpmath.expm1(e))
-        assert truth <= event.epsilon() <= truth * (1 + mpmath.mpf(10) ** -9)
-        p, a = 1 / (1 + mpmath.exp(-e)), mpmath.mpf("1.0001")
+    with mp.workdps(60):
+        r, e = mp.mpf(rate.numerator) / rate.denominator, mp.mpf(loss.numerator) / loss.denominator
+        truth = mp.log(1 + r * mp.expm1(e))
+        assert truth <= event.epsilon() <= truth * (1 + mp.mpf(10) ** -9)
+        p, a = 1 / (1 + mp.exp(-e)), mp.mpf("1.0001")
         pairs = [((1 - r) * (1 - p) + r * p, 1 - p), ((1 - r) * p + r * (1 - p), p)]
-        divergence = mpmath.log(mpmath.fsum(x**a * y ** (1 - a) for x, y in pairs)) / (a - 1)
+        divergence = mp.log(mp.fsum(x**a * y ** (1 - a) for x, y in pairs)) / (a - 1)
         assert divergence <= event.renyi(1.0001)
