@@ -3,7 +3,10 @@
     SfumatoError                 the root; catch this
     ├── InvalidArgument          SF1xx  a parameter makes no sense; also a ValueError
     ├── Unsupported              SF2xx  well-formed, but no sound treatment is known
-    └── BudgetExceeded           SF3xx  the budget does not cover the cost; nothing was charged
+    ├── BudgetExceeded           SF3xx  the budget does not cover the cost; nothing was charged
+    ├── QueryRefused             SF4xx  a question that cannot be asked; refused before data is read
+    ├── EngineFailure            SF5xx  the engine did not finish; one text, whatever the reason
+    └── LedgerError              SF6xx  the ledger cannot be trusted, reached or used in this way
 
 No message ever contains a private value: the constructors take parameters that
 the analyst wrote or the owner declared, never data.
@@ -13,7 +16,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["BudgetExceeded", "InvalidArgument", "SfumatoError", "Unsupported"]
+__all__ = [
+    "BudgetExceeded",
+    "EngineFailure",
+    "InvalidArgument",
+    "LedgerError",
+    "QueryRefused",
+    "SfumatoError",
+    "Unsupported",
+]
 
 
 class SfumatoError(Exception):
@@ -63,4 +74,79 @@ class BudgetExceeded(SfumatoError):
     ) -> None:
         self.requested = requested
         self.remaining = remaining
+        super().__init__(message, place=place, hints=hints)
+
+
+class QueryRefused(SfumatoError):
+    """A question that cannot be asked, with a caret under the part of it that is at fault.
+
+    SF401 syntax   SF402 unknown name   SF403 function or operator   SF404 shape of the query
+    SF405 missing bounds or caps   SF406 mixes units of protection   SF407 not a question
+    """
+
+    code = "SF404"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        text: str,
+        start: int | None = None,
+        end: int | None = None,
+        hints: tuple[str, ...] = (),
+    ) -> None:
+        self.code = code
+        self.text = text
+        self.start = start
+        self.end = end
+        super().__init__(message, hints=hints)
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.start is not None:
+            begin = self.text.rfind("\n", 0, self.start) + 1
+            line = self.text[begin:].split("\n", 1)[0]
+            width = max(1, min((self.end or self.start + 1) - self.start, len(line) - (self.start - begin)))
+            lines += [f"  {line}", f"  {' ' * (self.start - begin)}{'^' * width}"]
+        lines.extend(f"hint: {hint}" for hint in self.hints)
+        return "\n".join(lines)
+
+
+class EngineFailure(SfumatoError):
+    """The engine did not finish. The text is always the same: what went wrong could tell about the data."""
+
+    code = "SF501"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine did not finish; what was reserved for the question stays spent",
+            hints=("the reason is not shown, because it can depend on private values",),
+        )
+
+
+class LedgerError(SfumatoError):
+    """The ledger did not agree, so nothing may be answered.
+
+    SF601 cannot be opened, read or written   SF602 damaged, altered, or not a ledger   SF603 newer format
+    SF604 busy for longer than the stated wait   SF605 unknown unit, or another budget for a known one
+    SF606 idempotency key used for another request   SF607 burnt idempotency key
+    SF608 reservation used twice or too late
+
+    `sequence` is the number of the record at fault, where there is one.
+    """
+
+    code = "SF601"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        place: str | None = None,
+        sequence: int | None = None,
+        hints: tuple[str, ...] = (),
+    ) -> None:
+        self.code = code
+        self.sequence = sequence
         super().__init__(message, place=place, hints=hints)

@@ -1,0 +1,81 @@
+"""Domains: what the owner declares about a column's values, in public, without looking at them."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.catalog.kind import Value, kind_of
+from sfumato.core.arguments import exact
+from sfumato.errors import InvalidArgument
+
+__all__ = ["Between", "Domain", "OneOf", "between", "one_of"]
+
+_Bound = Fraction | datetime.date | datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Values are clamped to lie between two bounds; numbers, dates or timestamps."""
+
+    lower: _Bound
+    upper: _Bound
+
+    def __post_init__(self) -> None:
+        lower, upper = _bound(self.lower, "lower"), _bound(self.upper, "upper")
+        if isinstance(lower, Fraction) != isinstance(upper, Fraction) or (
+            type(lower) is not type(upper) and not isinstance(lower, Fraction)
+        ):
+            raise InvalidArgument("both bounds must be of one kind", place="between")
+        if lower > upper:  # type: ignore[operator]
+            raise InvalidArgument(
+                "the lower bound must not be above the upper one", place="between", hints=("swap them",)
+            )
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The public list of values a column may have; groups by it are shown for all of them."""
+
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise InvalidArgument("one_of needs at least one value", place="one_of")
+        if any(value is None for value in self.values):
+            raise InvalidArgument("one_of lists values; NULL is not one", place="one_of")
+        if len({kind_of(value) for value in self.values}) != 1:
+            raise InvalidArgument("the values of one_of must be of one kind", place="one_of")
+        if len(set(self.values)) != len(self.values):
+            raise InvalidArgument("one_of lists a value twice", place="one_of")
+
+
+Domain = Between | OneOf
+
+
+def between(lower: Any, upper: Any) -> Between:
+    """Declare bounds, both included; values outside are clamped to them.
+
+    >>> between(0, 110)
+    Between(lower=Fraction(0, 1), upper=Fraction(110, 1))
+    """
+    return Between(lower, upper)
+
+
+def one_of(*values: Value) -> OneOf:
+    """Declare the values a column may have.
+
+    >>> one_of("north", "south").values
+    ('north', 'south')
+    """
+    return OneOf(tuple(values))
+
+
+def _bound(value: Any, name: str) -> _Bound:
+    if isinstance(value, (datetime.datetime, datetime.date)):
+        return value
+    return exact(value, name)

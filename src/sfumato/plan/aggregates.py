@@ -1,0 +1,233 @@
+"""Aggregates: a parsed aggregate call becomes one of the tree, with its FILTER, DISTINCT and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sfumato.catalog.kind import Kind
+from sfumato.plan.expressions import Expressions, conjunction
+from sfumato.plan.functions import near_names
+from sfumato.plan.question import Question
+from sfumato.plan.syntax import AGGREGATES, IGNORED
+from sfumato.plan.tree import Aggregate, Expression, Function
+
+__all__ = ["Aggregates", "aggregate_kind"]
+
+_ONE: dict[type[exp.Expr], Function] = {
+    exp.Sum: Function.SUM,
+    exp.Avg: Function.AVG,
+    exp.VariancePop: Function.VAR_POP,
+    exp.Variance: Function.VAR_SAMP,
+    exp.Stddev: Function.STDDEV_SAMP,
+    exp.StddevPop: Function.STDDEV_POP,
+    exp.StddevSamp: Function.STDDEV_SAMP,
+    exp.Min: Function.MIN,
+    exp.Max: Function.MAX,
+}
+_TWO: dict[type[exp.Expr], Function] = {
+    exp.CovarPop: Function.COVAR_POP,
+    exp.CovarSamp: Function.COVAR_SAMP,
+    exp.Corr: Function.CORR,
+}
+_NAMED = {"mean": Function.AVG, "histogram": Function.HISTOGRAM}
+_KNOWN = (
+    "avg", "corr", "count", "count_if", "covar_pop", "covar_samp", "histogram", "max", "mean", "median",
+    "min", "percentile_cont", "quantile", "quantile_cont", "stddev", "stddev_pop", "stddev_samp", "sum",
+    "var_pop", "var_samp", "variance",
+)  # fmt: skip
+_COUNTS = (Function.COUNT_ROWS, Function.COUNT, Function.COUNT_DISTINCT, Function.COUNT_UNITS)
+_NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregates:
+    """Reads aggregate calls within a scope. `inner`: of one unit's own rows, so any kind has a MIN."""
+
+    question: Question
+    expressions: Expressions
+    inner: bool = False
+
+    def __call__(self, node: exp.Expr) -> Aggregate:
+        """Return the aggregate of the tree for a parsed call, its FILTER included."""
+        span = self.question.span(node)
+        conditions: list[Expression] = []
+        call = node
+        if isinstance(call, exp.Filter):
+            self.question.only(call, "this", "expression")
+            where = call.args["expression"]
+            self.question.only(where, "this")
+            conditions.append(self.expressions.condition(where.this))
+            call = call.this
+        if isinstance(call, exp.CountIf):
+            self.question.only(call, "this")
+            conditions.insert(0, self.expressions.condition(call.this))
+            return Aggregate(function=Function.COUNT_ROWS, where=conjunction(conditions), span=span)
+        function, arguments, quantiles, several = self._function(call)
+        return Aggregate(
+            function=function,
+            arguments=arguments,
+            where=conjunction(conditions),
+            quantiles=quantiles,
+            several=several,
+            span=span,
+        )
+
+    def _function(self, call: exp.Expr) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+        match call:
+            case exp.Count():
+                function, arguments = self._count(call)
+                return function, arguments, (), False
+            case exp.Median():
+                self.question.only(call, "this")
+                return Function.QUANTILE, (self._value(call.this, call),), (0.5,), False
+            case exp.Quantile() if call.args.get("quantile") is not None:
+                self.question.only(call, "this", "quantile")
+                return self._quantiles(call.this, call.args["quantile"], call, False)
+            case exp.PercentileCont() | exp.PercentileDisc() if call.args.get("expression") is not None:
+                self.question.only(call, "this", "expression")
+                return self._quantiles(call.this, call.expression, call, False)
+            case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
+                return self._within_group(call)
+            case exp.Anonymous() if str(call.this).lower() == "count_star" and not call.expressions:
+                return Function.COUNT_ROWS, (), (), False
+            case exp.Anonymous() if str(call.this).lower() in _NAMED:
+                self.question.only(call, "this", "expressions")
+                if len(call.expressions) != 1:
+                    self.question.refuse(f"`{call.this}` takes one argument", code="SF403", at=call)
+                value = self._value(call.expressions[0], call)
+                return _NAMED[str(call.this).lower()], (value,), (), False
+        if type(call) in _ONE:
+            self.question.only(call, "this")
+            function = _ONE[type(call)]
+            return function, (self._value(call.this, call, function),), (), False
+        if type(call) in _TWO:
+            self.question.only(call, "this", "expression")
+            pair = (self._value(call.this, call), self._value(call.expression, call))
+            return _TWO[type(call)], pair, (), False
+        return self._refuse(call)
+
+    def _count(self, call: exp.Count) -> tuple[Function, tuple[Expression, ...]]:
+        self.question.only(call, "this", *IGNORED[exp.Count])
+        counted = call.args.get("this")
+        if counted is None or isinstance(counted, exp.Star):
+            if isinstance(counted, exp.Star):
+                self.question.only(counted)
+            return Function.COUNT_ROWS, ()
+        if isinstance(counted, exp.Distinct):
+            self.question.only(counted, "expressions")
+            if len(counted.expressions) != 1:
+                self.question.refuse("COUNT(DISTINCT ..) takes one expression", code="SF404", at=call)
+            value = counted.expressions[0]
+            unit = self.expressions.unit(value)
+            if unit is None:
+                return Function.COUNT_DISTINCT, (self.expressions(value),)
+            if not unit.whole:
+                hint = "count it on the side that the join preserves, or filter with EXISTS"
+                self.question.refuse(
+                    f"`{unit.name}` is absent where the outer join found no match",
+                    code="SF406",
+                    at=value,
+                    hints=(hint,),
+                )
+            if self.inner:
+                self.question.refuse("within one unit this is always 1", code="SF404", at=call)
+            return Function.COUNT_UNITS, ()
+        if self.expressions.unit(counted) is not None:
+            hint = "COUNT(*) counts rows, COUNT(DISTINCT ..) counts units"
+            self.question.refuse(
+                "the unit of protection cannot be read", code="SF406", at=call, hints=(hint,)
+            )
+        value = self.expressions(counted)
+        return Function.COUNT, (value,)
+
+    def _value(self, node: exp.Expr, call: exp.Expr, function: Function | None = None) -> Expression:
+        if isinstance(node, exp.Distinct):
+            hint = "only COUNT can be DISTINCT"
+            name = self.question.name(call).upper()
+            self.question.refuse(
+                f"{name}(DISTINCT ..) is not supported", code="SF404", at=call, hints=(hint,)
+            )
+        if isinstance(node, exp.Order):
+            self.question.refuse("ORDER BY inside this aggregate changes nothing", code="SF404", at=node)
+        value = self.expressions(node)
+        if value.kind is not None and not value.kind.numeric:
+            if self.inner and function in (Function.MIN, Function.MAX):
+                return value
+            hints = ("count truths with COUNT_IF(condition)",) if value.kind is Kind.BOOLEAN else ()
+            self.question.refuse(
+                f"{self.question.name(call).upper()} takes numbers, got {value.kind.value}",
+                code="SF403",
+                at=node,
+                hints=hints,
+            )
+        if value.kind is None:
+            self.question.refuse(f"{self.question.name(call).upper()} of NULL is NULL", code="SF403", at=call)
+        return value
+
+    def _within_group(
+        self, node: exp.WithinGroup
+    ) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+        self.question.only(node, "this", "expression")
+        order = node.args["expression"]
+        self.question.only(order, "expressions")
+        if len(order.expressions) != 1:
+            self.question.refuse("WITHIN GROUP orders by one expression", code="SF404", at=node)
+        ordered = order.expressions[0]
+        self.question.only(ordered, "this", "desc", "nulls_first")
+        self.question.only(node.this, "this")
+        return self._quantiles(ordered.this, node.this.this, node.this, bool(ordered.args.get("desc")))
+
+    def _quantiles(
+        self, value: exp.Expr, ranks: exp.Expr, call: exp.Expr, descending: bool
+    ) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+        several = isinstance(ranks, exp.Array)
+        found = []
+        for rank in ranks.expressions if several else [ranks]:
+            if not isinstance(rank, exp.Literal) or rank.is_string:
+                hint = "a number between 0 and 1, or a list of them: QUANTILE(x, [0.25, 0.75])"
+                self.question.refuse("a rank must be a constant", code="SF403", at=call, hints=(hint,))
+            exact = Fraction(str(rank.this))
+            if exact > 1:
+                self.question.refuse("a rank lies between 0 and 1", code="SF403", at=rank)
+            found.append(float(1 - exact if descending else exact))
+        if not found:
+            self.question.refuse("the list of ranks is empty", code="SF403", at=call)
+        return Function.QUANTILE, (self._value(value, call),), tuple(found), several
+
+    def _refuse(self, call: exp.Expr) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+        while isinstance(call, (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Filter)):
+            call = call.this
+        name = self.question.name(call)
+        hint = AGGREGATES.get(name) or ""
+        if isinstance(call, exp.ApproxDistinct):
+            hint = "use COUNT(DISTINCT ..)"
+        elif isinstance(call, (exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.First, exp.Last, exp.Mode)):
+            hint = _NO_SINGLE_VALUE
+        elif isinstance(call, (exp.ArrayAgg, exp.GroupConcat)):
+            hint = "rows cannot be listed; aggregate them"
+        elif isinstance(call, (exp.LogicalAnd, exp.LogicalOr)):
+            hint = "use COUNT_IF(condition)"
+        elif isinstance(call, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)):
+            hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), or QUANTILE(x, 0.5)"
+        elif not hint and (near := near_names(name, _KNOWN)):
+            hint = f"did you mean {' or '.join(near)}?"
+        self.question.refuse(
+            f"the aggregate `{name}` has no private form here",
+            code="SF403",
+            at=call,
+            hints=(hint,) if hint else (),
+        )
+
+
+def aggregate_kind(aggregate: Aggregate) -> Kind | None:
+    """Return the kind of an aggregate's value, None for a list."""
+    if aggregate.several or aggregate.function is Function.HISTOGRAM:
+        return None
+    if aggregate.function in _COUNTS:
+        return Kind.INTEGER
+    if aggregate.function in (Function.SUM, Function.MIN, Function.MAX):
+        return aggregate.arguments[0].kind
+    return Kind.REAL

@@ -1,0 +1,195 @@
+"""The private block: SELECT with aggregates over people, split into a private question and free arithmetic.
+
+    SELECT region, SUM(x) / COUNT(*) AS mean FROM people GROUP BY region HAVING COUNT(*) > 10
+
+asks privately for k0 = region, a0 = SUM(x), a1 = COUNT(*), and then reads
+
+    SELECT k0 AS region, a0 / a1 AS mean FROM released WHERE a1 > 10
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sfumato.plan.aggregates import Aggregates
+from sfumato.plan.context import Context, Released
+from sfumato.plan.contributions import claimed, with_clause
+from sfumato.plan.expressions import Expressions
+from sfumato.plan.groups import Grouping
+from sfumato.plan.outer import check, output_names, rebuilt, unique
+from sfumato.plan.outers import released_subquery
+from sfumato.plan.scope import Rows, Scope
+from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query, within
+from sfumato.plan.tree import Aggregate, Query
+
+__all__ = ["private_block"]
+
+
+def private_block(
+    select: exp.Select, rows: Rows, scope: Scope, groups: Grouping, context: Context
+) -> Released:
+    """Add the private question of a SELECT, and return what is left of it over the noisy table."""
+    return _Block(select, rows, scope, groups, context).read()
+
+
+class _Block:
+    def __init__(
+        self, select: exp.Select, rows: Rows, scope: Scope, groups: Grouping, context: Context
+    ) -> None:
+        self.select = select
+        self.rows = rows
+        self.scope = scope
+        self.groups = groups
+        self.context = context
+        self.question = context.question
+        self.expressions = Expressions(context.question, scope)
+        self.collect = Aggregates(context.question, self.expressions)
+        self.aggregates: list[Aggregate] = []
+        self.table = context.question.free_table()
+        self.items: dict[str, exp.Expr] = {}
+
+    def read(self) -> Released:
+        question = self.question
+        items = self.select.expressions
+        names = unique(output_names(items))
+        values = []
+        for item, name in zip(items, names, strict=True):
+            if isinstance(item, exp.Alias):
+                question.only(item, "this", "alias")
+            if isinstance(item, exp.Star) or (
+                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+            ):
+                question.refuse("`*` would show rows", code="SF404", at=item, hints=("COUNT(*) counts them",))
+            value = self._change(item.this if isinstance(item, exp.Alias) else item)
+            values.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
+            if isinstance(item, exp.Alias):
+                self.items.setdefault(item.alias.lower(), value)
+        table = exp.Table(this=exp.to_identifier(self.table, quoted=True))
+        result = exp.Select(expressions=values, from_=exp.From(this=table))
+        for name in ("having", "qualify", "windows", "order", "limit", "offset", "distinct"):
+            clause = self.select.args.get(name)
+            if clause:
+                self._clause(name, clause, result)
+        query = Query(
+            source=self.rows.relation,
+            keys=tuple((f"k{position}", key) for position, key in enumerate(self.groups.keys)),
+            grouping_sets=self.groups.sets,
+            aggregates=tuple((f"a{position}", one) for position, one in enumerate(self.aggregates)),
+            text=question.text,
+        )
+        question.ask(self.table, with_clause(query, self.select, self.rows, self.scope, question))
+        return Released(result, tuple(names))
+
+    def _clause(self, name: str, clause: exp.Expr, result: exp.Select) -> None:
+        if name == "having":
+            self.question.only(clause, "this")
+            condition = self._change(clause.this, aliases="last")
+            if condition.find(exp.Window) is not None:
+                hint = "use QUALIFY"
+                self.question.refuse("HAVING comes before windows", code="SF404", at=clause, hints=(hint,))
+            result.set("where", exp.Where(this=condition))
+        elif name == "distinct":
+            if clause.args.get("on") is not None:
+                self.question.refuse("DISTINCT ON is not supported", code="SF404", at=clause)
+            self.question.only(clause)
+            result.set("distinct", exp.Distinct())
+        elif name == "windows":
+            result.set("windows", [rebuilt(window, self._change) for window in clause])
+        else:
+            result.set(name, self._change(clause, aliases="first" if name == "order" else "last"))
+
+    def _change(self, node: exp.Expr, aliases: str = "") -> exp.Expr:
+        """Return an expression over the noisy table; `aliases` says when names of the SELECT list count."""
+        if is_query(node):
+            return released_subquery(node, self.context)
+        if aliases == "first" and self._is_alias(node):
+            return self._alias(node, plain=isinstance(node.parent, exp.Ordered))
+        if is_aggregate(node) and not isinstance(node.parent, exp.Window):
+            return self._aggregate(node)
+        if isinstance(node, exp.Window):
+            return self._window(node, aliases)
+        if not has_aggregate(node) and not any(
+            is_query(part) or isinstance(part, exp.Window) for part in within(node)
+        ):
+            key = self._key(node)
+            if key is not None:
+                return key
+        if isinstance(node, exp.Column):
+            if aliases == "last" and self._is_alias(node):
+                return self._alias(node, plain=False)
+            self.question.refuse(
+                f"`{node.name}` is neither grouped by nor aggregated",
+                code="SF404",
+                at=node,
+                hints=("add it to GROUP BY, or aggregate it",),
+            )
+        check(node, self.question)
+        return rebuilt(node, lambda child: self._change(child, aliases))
+
+    def _key(self, node: exp.Expr) -> exp.Expr | None:
+        columns = [part for part in within(node) if isinstance(part, exp.Column)]
+        if not columns or isinstance(
+            node, (exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Qualify, exp.Where)
+        ):
+            return None
+        if not all(self.scope.find(column.name, column.table or None) for column in columns):
+            if isinstance(node, exp.Column) and not self._is_alias(node):
+                self.expressions(node)  # refuses the unknown name
+            return None
+        if isinstance(node, (exp.Identifier, exp.DataType)):
+            return None
+        position = self.groups.position(self.expressions(node)) if self._readable(node) else None
+        return None if position is None else self._noisy(f"k{position}")
+
+    def _readable(self, node: exp.Expr) -> bool:
+        """Whether a node is a whole expression, which a key could be."""
+        return not isinstance(node, (exp.Tuple, exp.Array, exp.Distinct, exp.WindowSpec, exp.Alias))
+
+    def _aggregate(self, node: exp.Expr) -> exp.Expr:
+        aggregate = claimed(self.collect(node), node, self.question)
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        return self._noisy(f"a{self.aggregates.index(aggregate)}")
+
+    def _window(self, node: exp.Window, aliases: str) -> exp.Expr:
+        """Return a window over the noisy result: its function is not an aggregate of people."""
+
+        def function(part: exp.Expr) -> exp.Expr:
+            check(part, self.question)
+            if isinstance(part, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+                inner = part.this
+                return rebuilt(part, lambda child: function(child) if child is inner else self._change(child))
+            return rebuilt(
+                part, lambda child: child.copy() if isinstance(child, exp.Star) else self._change(child)
+            )
+
+        check(node, self.question)
+        called = node.this
+        return rebuilt(
+            node,
+            lambda child: (
+                (function(child) if not isinstance(child, exp.Identifier) else child.copy())
+                if child is called
+                else child.copy()
+                if isinstance(child, exp.Identifier)
+                else self._change(child, aliases)
+            ),
+        )
+
+    def _is_alias(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.Column) and not node.table and node.name.lower() in self.items
+
+    def _alias(self, node: exp.Expr, plain: bool) -> exp.Expr:
+        if plain:
+            name = next(
+                item.alias
+                for item in self.select.expressions
+                if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower()
+            )
+            return exp.column(exp.to_identifier(name, quoted=True))
+        return exp.Paren(this=self.items[node.name.lower()].copy())
+
+    def _noisy(self, name: str) -> exp.Column:
+        return exp.Column(
+            this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(self.table, quoted=True)
+        )

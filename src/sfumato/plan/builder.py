@@ -1,0 +1,366 @@
+"""The same questions from Python calls: `table("people", catalog).where(..).group_by(..).agg(..)`.
+
+    table("visits", catalog).where(col("cost") > 0).group_by("clinic").agg(n=count(), s=sum_("cost"))
+
+builds the tree that
+
+    SELECT clinic, COUNT(*) AS n, SUM(cost) AS s FROM visits WHERE cost > 0 GROUP BY clinic
+
+builds. Frames are values: each call returns another, and nothing is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Literal, NoReturn
+
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Kind
+from sfumato.errors import InvalidArgument, QueryRefused
+from sfumato.plan import functions
+from sfumato.plan.aggregates import aggregate_kind
+from sfumato.plan.expressions import conjunction
+from sfumato.plan.question import Question
+from sfumato.plan.relations import table_rows
+from sfumato.plan.request import NamedQuery, Options, Request
+from sfumato.plan.scope import Output, Rows, Scope, Source
+from sfumato.plan.summaries import Summary
+from sfumato.plan.tree import (
+    Aggregate,
+    Column,
+    Expression,
+    Filter,
+    Function,
+    Join,
+    PerUnit,
+    Project,
+    Query,
+    SemiJoin,
+)
+from sfumato.plan.values import Val, col, val
+
+__all__ = ["Frame", "Grouped", "table"]
+
+
+def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame:
+    """Return the rows of a table of the catalog."""
+    found = catalog.table(name)
+    if found is None:
+        hint = f"known tables: {', '.join(sorted(one.name for one in catalog.tables))}"
+        _refuse(f"no table `{name}`", "SF402", hint)
+    known = alias or found.name
+
+    def build(question: Question) -> tuple[Rows, Scope]:
+        rows = table_rows(found, known, question)
+        return rows, Scope(sources=[Source(alias=known, outputs=rows.outputs)])
+
+    return Frame(catalog=catalog, build=build)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Rows: of people, each of exactly one unit, or public."""
+
+    catalog: Catalog
+    build: Callable[[Question], tuple[Rows, Scope]]
+    conditions: tuple[Val, ...] = ()
+
+    # -- rows from rows ----------------------------------------------------------------------
+
+    def where(self, *conditions: Val) -> Frame:
+        """Return the rows for which all conditions hold."""
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+    def select(self, *names: str, alias: str = "subquery", **columns: Any) -> Frame:
+        """Return columns by name, and new ones from expressions; the unit comes along unseen."""
+
+        def build(question: Question) -> tuple[Rows, Scope]:
+            known = question.alias(alias)
+            rows, scope = self._built(question)
+            projected, outputs = [], [output for output in rows.outputs if output.column is None]
+            for name, value in {**{_last(name): col(name) for name in names}, **columns}.items():
+                expression = _read(value, scope)
+                column = Column(name=f"{known}.{name}", kind=_kind(expression, name))
+                projected.append((column.name, expression))
+                outputs.append(Output(name=name, column=column))
+            relation = Project(source=rows.relation, columns=tuple(projected))
+            return _named(Rows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
+
+        return Frame(catalog=self.catalog, build=build)
+
+    def join(
+        self,
+        other: Frame,
+        on: Val | None = None,
+        *,
+        unit: bool = False,
+        how: Literal["inner", "left"] = "inner",
+    ) -> Frame:
+        """Return rows beside matching rows: of a public frame, or of the same unit with `unit=True`."""
+        if how not in ("inner", "left"):
+            _refuse(f"a {how} join keeps rows that belong to no one", "SF406", "use inner or left")
+
+        def build(question: Question) -> tuple[Rows, Scope]:
+            left, scope = self._built(question)
+            right, beside = other._built(question)
+            _check_join(left, right, unit, how)
+            far = [source.far() for source in beside.sources] if how == "left" else beside.sources
+            both = Scope(sources=[*scope.sources, *far], merged=scope.merged | beside.merged)
+            if len({source.alias.lower() for source in both.sources}) < len(both.sources):
+                _refuse("two tables of a join have one alias", "SF402", "table(name, catalog, alias=..)")
+            condition = None if on is None else _condition(on, both)
+            first, second = (right, left) if left.unit is None and right.unit is not None else (left, right)
+            relation = Join(
+                left=first.relation,
+                right=second.relation,
+                condition=condition,
+                on_unit=unit,
+                outer=how == "left",
+            )
+            outputs = (*left.outputs, *right.outputs)
+            return Rows(relation=relation, outputs=outputs, unit=first.unit), both
+
+        return Frame(catalog=self.catalog, build=build)
+
+    def exists(self, other: Frame, on: Val | None = None, *, unit: bool = False) -> Frame:
+        """Return the rows for which another frame has a matching row."""
+
+        def build(question: Question) -> tuple[Rows, Scope]:
+            rows, scope = self._built(question)
+            inner, inside = other._built(question)
+            if inner.unit is not None:
+                _check_join(rows, inner, unit, "inner")
+                if rows.unit is None:
+                    _refuse("public rows cannot be chosen by private ones", "SF406")
+            elif unit:
+                _refuse("a public frame has no unit", "SF406")
+            both = Scope(sources=[*scope.sources, *inside.sources])
+            condition = None if on is None else _condition(on, both)
+            relation = SemiJoin(source=rows.relation, other=inner.relation, condition=condition, on_unit=unit)
+            return replace(rows, relation=relation), scope
+
+        return Frame(catalog=self.catalog, build=build)
+
+    def per_unit(self, *keys: str, alias: str = "subquery", **aggregates: Summary) -> Frame:
+        """Return one row per unit and keys, with exact aggregates of the unit's own rows."""
+
+        def build(question: Question) -> tuple[Rows, Scope]:
+            known = question.alias(alias)
+            rows, scope = self._built(question)
+            if rows.unit is None or rows.unit.column is None:
+                _refuse("these rows name no unit to group by", "SF406")
+            under = question.alias(f"{known}_units")
+            inner: list[tuple[str, Expression]] = []
+            found: list[tuple[str, Aggregate]] = []
+            columns: list[tuple[str, Expression]] = []
+            outputs = [output for output in rows.outputs if output.column is None]
+            for position, key in enumerate(keys):
+                expression = _read(col(key), scope)
+                kind = _kind(expression, key)
+                inner.append((f"{under}.k{position}", expression))
+                columns.append((f"{known}.{_last(key)}", Column(name=f"{under}.k{position}", kind=kind)))
+                outputs.append(Output(name=_last(key), column=Column(name=columns[-1][0], kind=kind)))
+            for position, (name, summary) in enumerate(aggregates.items()):
+                aggregate = _aggregate(summary, scope, inner=True)
+                kind = _aggregate_kind(aggregate)
+                found.append((f"{under}.a{position}", aggregate))
+                columns.append((f"{known}.{name}", Column(name=f"{under}.a{position}", kind=kind)))
+                outputs.append(Output(name=name, column=Column(name=columns[-1][0], kind=kind)))
+            relation = Project(
+                source=PerUnit(source=rows.relation, keys=tuple(inner), aggregates=tuple(found)),
+                columns=tuple(columns),
+            )
+            return _named(Rows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
+
+        return Frame(catalog=self.catalog, build=build)
+
+    # -- the question ------------------------------------------------------------------------
+
+    def group_by(self, *keys: str | Val, **named: Val) -> Grouped:
+        """Return groups by columns, and by expressions under names."""
+        return Grouped(frame=self, keys=_key_names(keys, named), shape="plain")
+
+    def rollup(self, *keys: str | Val, **named: Val) -> Grouped:
+        """Return groups by all keys, by all but the last, and so on, and by none."""
+        return Grouped(frame=self, keys=_key_names(keys, named), shape="rollup")
+
+    def cube(self, *keys: str | Val, **named: Val) -> Grouped:
+        """Return groups by every choice of keys."""
+        return Grouped(frame=self, keys=_key_names(keys, named), shape="cube")
+
+    def agg(self, **aggregates: Summary) -> Request:
+        """Return the request for aggregates of all rows."""
+        return Grouped(frame=self, keys=(), shape="plain").agg(**aggregates)
+
+    def _built(self, question: Question) -> tuple[Rows, Scope]:
+        rows, scope = self.build(question)
+        condition = conjunction([_condition(one, scope) for one in self.conditions])
+        if condition is not None:
+            rows = replace(rows, relation=Filter(source=rows.relation, condition=condition))
+        return rows, scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """Rows in groups."""
+
+    frame: Frame
+    keys: tuple[tuple[str, Val], ...]
+    shape: Literal["plain", "rollup", "cube"]
+
+    def agg(self, **aggregates: Summary) -> Request:
+        """Return the request for aggregates of each group."""
+        question = Question("", self.frame.catalog)
+        name = question.free_table()
+        rows, scope = self.frame._built(question)
+        if rows.unit is None:
+            _refuse("this asks nothing of a private table", "SF404")
+        keys = [(label, _read(value, scope)) for label, value in self.keys]
+        found: list[Aggregate] = []
+        shown = [(f"k{position}", label) for position, (label, _) in enumerate(keys)]
+        for label, summary in aggregates.items():
+            aggregate = _aggregate(summary, scope, inner=False)
+            if aggregate not in found:
+                found.append(aggregate)
+            shown.append((f"a{found.index(aggregate)}", label))
+        if not shown:
+            _refuse("nothing is asked", "SF404", "agg(n=count())")
+        query = Query(
+            source=rows.relation,
+            keys=tuple((f"k{position}", key) for position, (_, key) in enumerate(keys)),
+            grouping_sets=_sets(len(keys), self.shape),
+            aggregates=tuple((f"a{position}", one) for position, one in enumerate(found)),
+            text="",
+        )
+        listed = ", ".join(
+            f"{_quoted(name)}.{_quoted(column)} AS {_quoted(label)}" for column, label in shown
+        )
+        return Request(
+            text="",
+            queries=(NamedQuery(name=name, query=query),),
+            outer=f"SELECT {listed} FROM {_quoted(name)}",
+            options=Options(),
+        )
+
+
+# -- parts ----------------------------------------------------------------------------------
+
+
+def _refuse(message: str, code: str, *hints: str) -> NoReturn:
+    raise QueryRefused(message, code=code, text="", hints=hints)
+
+
+def _read(value: Any, scope: Scope) -> Expression:
+    def find(name: str) -> Column:
+        alias, dot, last = name.rpartition(".")
+        found = scope.find(name) or (scope.find(last, alias) if dot else [])
+        if len(found) > 1:
+            _refuse(f"`{name}` is ambiguous", "SF402", "write the table's alias before it, as in col('t.x')")
+        if not found:
+            near = functions.near_names(name, scope.names())
+            hints = (f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()
+            _refuse(f"no column `{name}` here", "SF402", *hints)
+        if found[0].column is None:
+            hint = "join with unit=True, count with count_units(), group with per_unit()"
+            _refuse(f"`{name}` names the unit of protection and cannot be read", "SF406", hint)
+        return found[0].column
+
+    try:
+        return val(value).build(find)
+    except functions.FunctionError as error:
+        _refuse(str(error), "SF403")
+
+
+def _condition(value: Val, scope: Scope) -> Expression:
+    expression = _read(value, scope)
+    if expression.kind not in (None, Kind.BOOLEAN):
+        _refuse("a condition must be true or false", "SF403")
+    return expression
+
+
+def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
+    if not isinstance(summary, Summary):
+        raise InvalidArgument(
+            "agg takes aggregates", place="agg", hints=("count(), sum_('x'), avg('x'), ..",)
+        )
+    if inner and (summary.bounds_per_group is not None or summary.bounds_per_row is not None):
+        _refuse("bounds belong to the outermost aggregate", "SF404")
+    if inner and summary.function is Function.COUNT_UNITS:
+        _refuse("within one unit this is always 1", "SF404")
+    arguments = tuple(_read(argument, scope) for argument in summary.arguments)
+    any_kind = summary.function in (Function.COUNT, Function.COUNT_DISTINCT) or (
+        inner and summary.function in (Function.MIN, Function.MAX)
+    )
+    for argument in arguments:
+        if not any_kind and (argument.kind is None or not argument.kind.numeric):
+            _refuse(f"{summary.function.value.upper()} takes numbers", "SF403")
+    return Aggregate(
+        function=summary.function,
+        arguments=arguments,
+        where=None if summary.condition is None else _condition(summary.condition, scope),
+        quantiles=summary.quantiles,
+        several=summary.several,
+        bounds_per_group=summary.bounds_per_group,
+        bounds_per_row=summary.bounds_per_row,
+    )
+
+
+def _check_join(left: Rows, right: Rows, unit: bool, how: str) -> None:
+    if left.by_row or right.by_row:
+        _refuse("a join would spread one unit over several rows", "SF406", "name a column as the unit")
+    both = left.unit is not None and right.unit is not None
+    if unit and not both:
+        _refuse("a public frame has no unit", "SF406")
+    if both and not unit:
+        _refuse("two private tables can be joined only on their unit", "SF406", "join(other, unit=True)")
+    if left.unit is not None and right.unit is not None and left.unit.name != right.unit.name:
+        _refuse(f"units `{left.unit.name}` and `{right.unit.name}` are not the same people", "SF406")
+    if how == "left" and left.unit is None and right.unit is not None:
+        _refuse("a public table that keeps its rows tells who has no match", "SF406")
+
+
+def _key_names(keys: tuple[str | Val, ...], named: dict[str, Val]) -> tuple[tuple[str, Val], ...]:
+    pairs: list[tuple[str, Val]] = []
+    for key in keys:
+        if not isinstance(key, str):
+            raise InvalidArgument(
+                "an expression needs a name", place="group_by", hints=("group_by(decade=..)",)
+            )
+        pairs.append((_last(key), col(key)))
+    return (*pairs, *((name, val(value)) for name, value in named.items()))
+
+
+def _sets(count: int, shape: str) -> tuple[tuple[int, ...], ...]:
+    everything = tuple(range(count))
+    if shape == "rollup":
+        return tuple(everything[:length] for length in range(count, -1, -1))
+    if shape == "cube":
+        return tuple(chosen for length in range(count, -1, -1) for chosen in combinations(everything, length))
+    return (everything,)
+
+
+def _named(rows: Rows, alias: str) -> tuple[Rows, Scope]:
+    return rows, Scope(sources=[Source(alias=alias, outputs=rows.outputs)])
+
+
+def _kind(expression: Expression, name: str) -> Kind:
+    if expression.kind is None:
+        _refuse(f"`{name}` needs a kind", "SF404", "lit(None).cast('real')")
+    return expression.kind
+
+
+def _aggregate_kind(aggregate: Aggregate) -> Kind:
+    kind = aggregate_kind(aggregate)
+    if kind is None:
+        _refuse("a list cannot be a column of an inner frame", "SF404")
+    return kind
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

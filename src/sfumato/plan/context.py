@@ -1,0 +1,70 @@
+"""Where in a statement one is: the question, and the common table expressions in sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sfumato.plan.functions import FunctionError, call
+from sfumato.plan.question import Question
+from sfumato.plan.scope import Rows, Scope
+from sfumato.plan.tree import Call, Expression
+
+__all__ = ["Context", "Cte", "Released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A query over released tables: post-processing, with the names of its columns."""
+
+    query: exp.Query
+    columns: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Cte:
+    """A query of WITH. Over private rows it is read anew wherever it is used."""
+
+    query: exp.Query
+    context: Context
+    used: bool = False
+    released: Released | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The question and the common table expressions that a query can name."""
+
+    question: Question
+    ctes: dict[str, Cte] = field(default_factory=dict)
+
+    def call(self, name: str, arguments: tuple[Expression, ...], at: exp.Expr) -> Call:
+        """Return a call of the allow-list, or refuse it with a caret."""
+        try:
+            return call(name, arguments)
+        except FunctionError as error:
+            self.question.refuse(str(error), code="SF403", at=at)
+
+    def private(self, node: exp.Expr) -> bool:
+        """Whether a query reads a private table anywhere."""
+        for table in node.find_all(exp.Table):
+            cte = self.ctes.get(table.name.lower())
+            if cte is not None and cte.context.private(cte.query):
+                return True
+            known = self.question.catalog.table(table.name)
+            if known is not None and known.private:
+                return True
+        return False
+
+    def rows(self, query: exp.Expr, alias: str) -> Rows:
+        """Return the rows of a subquery, its columns named under the alias."""
+        from sfumato.plan.selects import rows
+
+        return rows(query, self, alias)
+
+    def sources(self, select: exp.Select, parent: Scope | None = None) -> tuple[Rows, Scope]:
+        """Return the rows of a subquery's FROM, with the scope that its expressions see."""
+        from sfumato.plan.selects import sources
+
+        return sources(select, self, parent)

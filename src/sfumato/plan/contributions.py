@@ -1,0 +1,209 @@
+"""What a question itself says about contributions: bounds inside aggregates, and GoogleSQL's clause.
+
+GoogleSQL's AVG is the average over units of each unit's own average, so there a SELECT with
+AVG first aggregates per unit and group; COUNT and SUM are then sums of what units add.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sfumato.catalog.domain import OneOf
+from sfumato.catalog.kind import Kind
+from sfumato.plan.aggregates import aggregate_kind
+from sfumato.plan.question import Question
+from sfumato.plan.scope import Rows, Scope
+from sfumato.plan.tree import Aggregate, Column, Function, PerUnit, Query, Relation, Scan
+
+__all__ = ["claimed", "with_clause"]
+
+_PER_GROUP = (Function.SUM, Function.COUNT, Function.COUNT_ROWS)
+_PER_ROW = (
+    Function.SUM, Function.AVG, Function.VAR_POP, Function.VAR_SAMP, Function.STDDEV_POP,
+    Function.STDDEV_SAMP, Function.QUANTILE, Function.MIN, Function.MAX, Function.HISTOGRAM,
+)  # fmt: skip
+_ADDED_UP = (Function.AVG, Function.SUM, Function.COUNT, Function.COUNT_ROWS)
+
+
+def claimed(aggregate: Aggregate, node: exp.Expr, question: Question) -> Aggregate:
+    """Return an aggregate with the bounds that were written inside its call."""
+    places = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    for entry in question.bounds:
+        if not any(entry.call.start < place < entry.call.end for place in places):
+            continue
+        entry.taken += 1
+        allowed: tuple[Function, ...] = _PER_GROUP if entry.per_group else _PER_ROW
+        clause = question.clause is not None
+        if aggregate.function is Function.AVG:
+            allowed = (Function.AVG,) if entry.per_group == clause else ()
+        if aggregate.function not in allowed:
+            name = aggregate.function.value.upper()
+            question.refuse(
+                f"{name} has no bounds per {'group' if entry.per_group else 'row'} here",
+                code="SF403",
+                at=entry.span,
+                hints=(f"use contribution_bounds_per_{'row' if entry.per_group else 'group'}",),
+            )
+        if aggregate.bounds_per_group is not None or aggregate.bounds_per_row is not None:
+            question.refuse("bounds are given twice", code="SF401", at=entry.span)
+        if entry.per_group:
+            aggregate = replace(aggregate, bounds_per_group=entry.bounds)
+        else:
+            aggregate = replace(aggregate, bounds_per_row=entry.bounds)
+    return aggregate
+
+
+def with_clause(query: Query, select: exp.Select, rows: Rows, scope: Scope, question: Question) -> Query:
+    """Return a private question in the sense of GoogleSQL's clause, if that SELECT has one."""
+    clause = question.clause
+    if clause is None:
+        return query
+    if question.queries or not _is_here(select, question):
+        hint = "the SELECT with the aggregates has the clause, and is the only one over private tables"
+        question.refuse(
+            "the privacy clause is not on the private SELECT", code="SF404", at=clause.span, hints=(hint,)
+        )
+    if clause.unit is not None:
+        alias, name = clause.unit
+        found = scope.find(name, alias)
+        if rows.by_row or len(found) != 1 or found[0].column is not None or not found[0].whole:
+            unit = rows.unit.column if rows.unit is not None and rows.unit.column is not None else "each row"
+            question.refuse(
+                f"privacy_unit_column is `{name}`, but the catalog protects `{unit}`",
+                code="SF406",
+                at=clause.span,
+            )
+    if clause.options.max_rows is not None and query.keys:
+        hint = "with GROUP BY use max_groups_contributed"
+        question.refuse(
+            "max_rows_contributed counts rows over all groups", code="SF404", at=clause.span, hints=(hint,)
+        )
+    if clause.options.keys == "declared":
+        _check_declared(query, question)
+    return _averages_of_rows(query) if rows.by_row else _averages_of_averages(query, question)
+
+
+def _is_here(select: exp.Select, question: Question) -> bool:
+    """Whether the clause follows this very SELECT: no other one begins before its list."""
+    assert question.clause is not None
+    first = question.place(select.expressions[0])
+    if first is None or first.start < question.clause.end:
+        return False
+    between = question.text[question.clause.end : first.start].lower()
+    return re.search(r"\bselect\b", between) is None
+
+
+def _check_declared(query: Query, question: Question) -> None:
+    assert question.clause is not None
+    tables = {scan.alias: question.catalog.table(scan.table) for scan in _scans(query.source)}
+    for _, key in query.keys:
+        known = False
+        if isinstance(key, Column):
+            alias, _, name = key.name.partition(".")
+            table = tables.get(alias)
+            field = table.field(name) if table is not None else None
+            known = table is not None and (
+                not table.private or (field is not None and isinstance(field.domain, OneOf))
+            )
+        if not known:
+            hint = "declare its values: column = one_of(..), or group by a column of a public table"
+            question.refuse(
+                "PUBLIC_GROUPS needs keys that are known in advance",
+                code="SF405",
+                at=key.span or question.clause.span,
+                hints=(hint,),
+            )
+
+
+def _averages_of_rows(query: Query) -> Query:
+    """Return the question where each row is a unit: a unit's own average is its only value."""
+    aggregates = tuple(
+        (name, replace(one, bounds_per_row=one.bounds_per_group, bounds_per_group=None))
+        if one.function is Function.AVG
+        else (name, one)
+        for name, one in query.aggregates
+    )
+    return replace(query, aggregates=aggregates)
+
+
+def _averages_of_averages(query: Query, question: Question) -> Query:
+    if all(aggregate.function is not Function.AVG for _, aggregate in query.aggregates):
+        return query
+    if len(query.grouping_sets) > 1:
+        at = next(one.span for _, one in query.aggregates if one.function is Function.AVG)
+        question.refuse("under this clause AVG takes a single grouping", code="SF404", at=at)
+    under = question.alias("units")
+    keys = tuple((f"{under}.{name}", key) for name, key in query.keys)
+    inner, outer = [], []
+    for name, aggregate in query.aggregates:
+        if aggregate.function is Function.COUNT_UNITS and aggregate.where is None:
+            outer.append((name, aggregate))
+            continue
+        if aggregate.function not in _ADDED_UP:
+            question.refuse(
+                f"{aggregate.function.value.upper()} cannot stand beside AVG under this clause",
+                code="SF404",
+                at=aggregate.span,
+                hints=("here AVG averages each unit's own average; ask for the other in its own question",),
+            )
+        own = replace(aggregate, bounds_per_group=None, bounds_per_row=None)
+        kind = aggregate_kind(own)
+        assert kind is not None
+        inner.append((f"{under}.{name}", own))
+        column = Column(name=f"{under}.{name}", kind=kind)
+        outer.append((name, _over_units(aggregate, column, query, question)))
+    question.options = replace(question.options, max_rows=1)
+    return replace(
+        query,
+        source=PerUnit(source=query.source, keys=keys, aggregates=tuple(inner)),
+        keys=tuple(
+            (name, Column(name=f"{under}.{name}", kind=_kind(key.kind), span=key.span))
+            for name, key in query.keys
+        ),
+        aggregates=tuple(outer),
+    )
+
+
+def _over_units(aggregate: Aggregate, column: Column, query: Query, question: Question) -> Aggregate:
+    average = aggregate.function is Function.AVG
+    bounds = aggregate.bounds_per_group
+    if bounds is None and aggregate.function in (Function.COUNT, Function.COUNT_ROWS):
+        caps = [_max_rows(scan, question) for scan in _scans(query.source)]
+        caps = [cap for cap in caps if cap is not None]
+        if len(caps) != 1 or caps[0] is None:
+            hint = "COUNT(*, contribution_bounds_per_group => (0, 10))"
+            question.refuse("COUNT beside AVG needs bounds", code="SF405", at=aggregate.span, hints=(hint,))
+        bounds = (0.0, float(caps[0]))
+    if aggregate.bounds_per_row is not None:
+        question.refuse("SUM beside AVG takes bounds per group", code="SF404", at=aggregate.span)
+    return Aggregate(
+        function=Function.AVG if average else Function.SUM,
+        arguments=(column,),
+        bounds_per_row=bounds if average else None,
+        bounds_per_group=None if average else bounds,
+        span=aggregate.span,
+    )
+
+
+def _max_rows(scan: Scan, question: Question) -> int | None:
+    table = question.catalog.table(scan.table)
+    return table.max_rows if table is not None and table.private else None
+
+
+def _scans(relation: Relation) -> list[Scan]:
+    if isinstance(relation, Scan):
+        return [relation]
+    found = []
+    for name in ("source", "left", "right", "sources"):
+        below = getattr(relation, name, ())
+        for one in below if isinstance(below, tuple) else (below,):
+            found.extend(_scans(one))
+    return found
+
+
+def _kind(kind: Kind | None) -> Kind:
+    assert kind is not None
+    return kind

@@ -1,0 +1,304 @@
+"""Row-wise expressions: a parsed SQL expression becomes one of the tree, or is refused with a caret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sfumato.catalog.kind import Kind
+from sfumato.plan import functions
+from sfumato.plan.question import Question
+from sfumato.plan.scope import Output, Scope
+from sfumato.plan.syntax import (
+    BINARY,
+    CALLS,
+    IGNORED,
+    KINDS,
+    NAMED,
+    PARTS,
+    TRIMS,
+    is_aggregate,
+    is_query,
+    is_volatile,
+)
+from sfumato.plan.tree import Column, Expression, Literal, Span
+
+__all__ = ["Expressions", "conjunction"]
+
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Turns parsed expressions into those of the tree, within a scope.
+
+    `replace` may answer for a node before anything else does: that is how an aggregate or a
+    grouping key becomes a column of what was grouped. `outside` lets columns of the SELECT
+    around this one be used, as conditions of EXISTS do.
+    """
+
+    question: Question
+    scope: Scope
+    replace: Callable[[exp.Expr], Expression | None] | None = None
+    outside: bool = False
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """Return an expression that is true or false."""
+        value = self(node)
+        if value.kind not in (None, Kind.BOOLEAN):
+            self.question.refuse("a condition must be true or false", code="SF403", at=node)
+        return value
+
+    def __call__(self, node: exp.Expr) -> Expression:
+        """Return the expression of the tree for a parsed one."""
+        if self.replace is not None and (replaced := self.replace(node)) is not None:
+            return replaced
+        try:
+            return self._read(node)
+        except functions.FunctionError as error:
+            self.question.refuse(str(error), code="SF403", at=node)
+
+    # -- by class of node --------------------------------------------------------------------
+
+    def _read(self, node: exp.Expr) -> Expression:
+        span = self.question.span(node)
+        match node:
+            case exp.Paren():
+                self.question.only(node, "this")
+                return self(node.this)
+            case exp.Column():
+                return self._column(node)
+            case exp.Literal() | exp.Boolean() | exp.Null():
+                return self._literal(node)
+            case exp.Neg():
+                return self._negative(node, span)
+            case exp.Not():
+                self.question.only(node, "this")
+                return functions.call("not", (self.condition(node.this),), span)
+            case exp.Is():
+                return self._is(node, span)
+            case exp.In():
+                return self._in(node, span)
+            case exp.Like() | exp.ILike():
+                self.question.only(node, "this", "expression", "negate")
+                name = "ilike" if isinstance(node, exp.ILike) else "like"
+                found = functions.call(name, (self(node.this), self(node.expression)), span)
+                return functions.call("not", (found,), span) if node.args.get("negate") else found
+            case exp.Case() | exp.If():
+                return self._case(node, span)
+            case exp.Cast():
+                return self._cast(node, span)
+            case exp.Extract():
+                self.question.only(node, "this", "expression")
+                return functions.call(self._part(node.this, node), (self(node.expression),), span)
+            case exp.TimestampTrunc() | exp.DateTrunc():
+                self.question.only(node, "this", "unit")
+                part = Literal(value=self._unit(node.args["unit"]), kind=Kind.TEXT)
+                return functions.call("date_trunc", (part, self(node.this)), span)
+            case exp.Trim():
+                self.question.only(node, "this", "position")
+                side = str(node.args.get("position") or "").upper()
+                if side not in TRIMS:
+                    return self._refuse(node)
+                return functions.call(TRIMS[side], (self(node.this),), span)
+            case exp.Anonymous():
+                return self._named(node, span)
+        if type(node) in BINARY:
+            self.question.only(node, "this", "expression", *IGNORED.get(type(node), ()))
+            return functions.call(BINARY[type(node)], (self(node.this), self(node.expression)), span)
+        if type(node) in CALLS:
+            name, arguments = CALLS[type(node)]
+            self.question.only(node, *arguments, *IGNORED.get(type(node), ()))
+            return functions.call(name, tuple(self(part) for part in _parts(node, arguments)), span)
+        return self._refuse(node)
+
+    def _column(self, node: exp.Column) -> Expression:
+        self.question.only(node, "this", "table")
+        if not isinstance(node.this, exp.Identifier):
+            self.question.refuse("`*` is not a value", code="SF404", at=node)
+        output = self.output(node)
+        if output.column is None:
+            self.question.refuse(
+                f"`{output.name}` names the unit of protection and cannot be read",
+                code="SF406",
+                at=node,
+                hints=("it serves to join private tables, in COUNT(DISTINCT ..) and in inner GROUP BY",),
+            )
+        return Column(name=output.column.name, kind=output.column.kind, span=self.question.span(node))
+
+    def output(self, node: exp.Column) -> Output:
+        """Return what a column's name means in this scope, the unit included."""
+        name, alias = node.name, node.table or None
+        scope: Scope | None = self.scope
+        while scope is not None:
+            found = scope.find(name, alias)
+            if len(found) > 1:
+                hint = "write the table's name before it, as in t.column"
+                self.question.refuse(f"`{name}` is ambiguous", code="SF402", at=node, hints=(hint,))
+            if found:
+                return found[0]
+            scope = scope.parent if self.outside else None
+        near = functions.near_names(name, self.scope.names())
+        whole = f"{alias}.{name}" if alias else name
+        self.question.refuse(
+            f"no column `{whole}` here",
+            code="SF402",
+            at=node,
+            hints=(f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else (),
+        )
+
+    def unit(self, node: exp.Expr) -> Output | None:
+        """Return the unit if the node is its column, or None."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return None
+        output = self.output(node)
+        return output if output.column is None else None
+
+    def _literal(self, node: exp.Expr) -> Literal:
+        span = self.question.span(node)
+        if isinstance(node, exp.Null):
+            return Literal(value=None, kind=None, span=span)
+        if isinstance(node, exp.Boolean):
+            return Literal(value=bool(node.this), kind=Kind.BOOLEAN, span=span)
+        if node.is_string:
+            return Literal(value=str(node.this), kind=Kind.TEXT, span=span)
+        text = str(node.this)
+        if text.isdigit():
+            if int(text) > _LARGEST:
+                self.question.refuse("this whole number is too large", code="SF401", at=node)
+            return Literal(value=int(text), kind=Kind.INTEGER, span=span)
+        try:
+            value = float(text)
+        except ValueError:
+            self.question.refuse("this is not a number", code="SF401", at=node)
+        if value in (float("inf"), float("-inf")):
+            self.question.refuse("this number is too large", code="SF401", at=node)
+        return Literal(value=value, kind=Kind.REAL, span=span)
+
+    def _negative(self, node: exp.Neg, span: Span | None) -> Expression:
+        self.question.only(node, "this")
+        operand = self(node.this)
+        if isinstance(operand, Literal) and operand.kind is not None and operand.kind.numeric:
+            assert isinstance(operand.value, (int, float))
+            return Literal(value=-operand.value, kind=operand.kind, span=span)
+        return functions.call("neg", (operand,), span)
+
+    def _is(self, node: exp.Is, span: Span | None) -> Expression:
+        self.question.only(node, "this", "expression", "negate")
+        if not isinstance(node.expression, exp.Null):
+            hint = "write the condition itself, or COALESCE(condition, FALSE)"
+            self.question.refuse("IS takes NULL only", code="SF403", at=node, hints=(hint,))
+        found = functions.call("is_null", (self(node.this),), span)
+        return functions.call("not", (found,), span) if node.args.get("negate") else found
+
+    def _in(self, node: exp.In, span: Span | None) -> Expression:
+        if node.args.get("query") is not None:
+            self._refuse(node)
+        self.question.only(node, "this", "expressions")
+        members = tuple(self(member) for member in node.expressions)
+        return functions.call("in", (self(node.this), *members), span)
+
+    def _case(self, node: exp.Expr, span: Span | None) -> Expression:
+        if isinstance(node, exp.If):
+            self.question.only(node, "this", "true", "false")
+            choices, otherwise, subject = [node], node.args.get("false"), None
+        else:
+            self.question.only(node, "this", "ifs", "default")
+            choices, otherwise, subject = node.args["ifs"], node.args.get("default"), node.args.get("this")
+        branches = []
+        for choice in choices:
+            if choice is not node:
+                self.question.only(choice, "this", "true")
+            if subject is None:
+                test = self.condition(choice.this)
+            else:
+                test = functions.call("=", (self(subject), self(choice.this)), self.question.span(choice))
+            branches.append((test, self(choice.args["true"])))
+        last = Literal(value=None, kind=None) if otherwise is None else self(otherwise)
+        return functions.case(tuple(branches), last, span)
+
+    def _cast(self, node: exp.Cast, span: Span | None) -> Expression:
+        self.question.only(node, "this", "to", "safe")
+        to = node.args["to"]
+        kind = KINDS.get(to.this) if isinstance(to, exp.DataType) and not to.expressions else None
+        if kind is None:
+            self.question.refuse(
+                f"cannot convert to {to.sql(dialect='duckdb')}",
+                code="SF403",
+                at=node,
+                hints=("BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP are the kinds of values",),
+            )
+        return functions.cast(self(node.this), kind, span)
+
+    def _named(self, node: exp.Anonymous, span: Span | None) -> Expression:
+        self.question.only(node, "this", "expressions")
+        name = str(node.this).lower()
+        if name in ("date_part", "datepart") and len(node.expressions) == 2:
+            part, operand = node.expressions
+            return functions.call(self._part(part, node), (self(operand),), span)
+        if name in NAMED:
+            return functions.call(NAMED[name], tuple(self(part) for part in node.expressions), span)
+        return self._refuse(node)
+
+    def _unit(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Var) or (isinstance(node, exp.Literal) and node.is_string):
+            return str(node.this).lower()
+        self.question.refuse("the part of a date must be a constant", code="SF403", at=node)
+
+    def _part(self, node: exp.Expr, at: exp.Expr) -> str:
+        part = PARTS.get(self._unit(node))
+        if part is None:
+            hint = f"known parts: {', '.join(functions.DATE_PARTS)}"
+            self.question.refuse("this part of a date is not known", code="SF403", at=at, hints=(hint,))
+        return part
+
+    def _refuse(self, node: exp.Expr) -> Expression:
+        refuse = self.question.refuse
+        if is_query(node) or isinstance(node, (exp.In, exp.Exists, exp.All, exp.Any)):
+            refuse(
+                "a subquery can stand only in FROM, or as EXISTS or IN among the conditions of WHERE",
+                code="SF404",
+                at=node,
+                hints=("conditions of WHERE are joined by AND; NOT EXISTS and NOT IN are refused",),
+            )
+        if isinstance(node, exp.Window):
+            hint = "aggregate first: a window over the noisy result is free"
+            refuse("a window over private rows would mix people", code="SF404", at=node, hints=(hint,))
+        name = self.question.name(node)
+        if is_aggregate(node):
+            refuse(f"the aggregate `{name}` cannot stand here", code="SF404", at=node)
+        if is_volatile(node):
+            hint = "write the value itself into the question"
+            refuse(f"`{name}` changes from call to call", code="SF403", at=node, hints=(hint,))
+        near = functions.near_names(name) if isinstance(node, exp.Func) else ()
+        refuse(
+            f"`{name}` is not on the list of functions",
+            code="SF403",
+            at=node,
+            hints=(f"did you mean {' or '.join(near)}?",) if near else (),
+        )
+
+
+def conjunction(parts: list[Expression]) -> Expression | None:
+    """Return all conditions as one, None if there are none."""
+    if not parts:
+        return None
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = functions.call("and", (whole, part))
+    return whole
+
+
+def _parts(node: exp.Expr, arguments: tuple[str, ...]) -> list[exp.Expr]:
+    parts: list[exp.Expr] = []
+    for argument in arguments:
+        value = node.args.get(argument)
+        if isinstance(value, list):
+            parts.extend(value)
+        elif value is not None:
+            parts.append(value)
+    return parts

@@ -1,0 +1,308 @@
+"""The allow-list: every row-wise function and operator that a question may use.
+
+A function is here only if its value depends on its arguments alone: nothing volatile, nothing
+that reads files, settings or other rows. Engines render these names with one total meaning:
+what has no value (a division by zero, the root of a negative number, an overflow) is NULL.
+
+    arithmetic    + - * / % neg abs round floor ceil sqrt ln exp power least greatest
+    comparison    = <> < <= > >= between in is_null
+    logic         and or not coalesce nullif
+    text          lower upper trim ltrim rtrim length substr replace concat || left right
+                  contains starts_with ends_with like ilike
+    time          year quarter month week day dow hour minute date_trunc
+
+`/` is the real quotient. `least`, `greatest` and `concat` skip NULL, all others pass it on.
+`dow` counts from Sunday = 0. `date_trunc` keeps the kind of its operand. `in` takes a value and
+literals; `like` and `ilike` a literal pattern without escape; CASE and CAST are nodes of the tree.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sfumato.catalog.kind import Kind
+from sfumato.plan.tree import Call, Case, Cast, Expression, Literal, Span
+
+__all__ = [
+    "DATE_PARTS",
+    "FUNCTIONS",
+    "FunctionError",
+    "Signature",
+    "call",
+    "case",
+    "cast",
+    "common_kind",
+    "near_names",
+]
+
+_Kinds = tuple[Kind | None, ...]
+
+DATE_PARTS = ("day", "dow", "hour", "minute", "month", "quarter", "week", "year")
+"""Parts of a date that are functions; `date_trunc` takes all of them but `dow`."""
+
+_TRUNCATE_TIMESTAMP = ("year", "quarter", "month", "week", "day", "hour", "minute")
+_TRUNCATE_DATE = ("year", "quarter", "month", "week", "day")
+
+
+class FunctionError(Exception):
+    """A call that does not fit the function; it becomes a refusal with a place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """How many arguments a function takes (`most=None`: any number), and the kind of its value."""
+
+    least: int
+    most: int | None
+    kind: Callable[[_Kinds], Kind]
+    literal: tuple[int, ...] = ()  # positions that must hold a constant
+
+
+def common_kind(kinds: _Kinds) -> Kind | None:
+    """Return the kind that holds values of all these kinds, None if all are NULL.
+
+    >>> common_kind((Kind.INTEGER, None, Kind.REAL))
+    <Kind.REAL: 'real'>
+    """
+    present = {kind for kind in kinds if kind is not None}
+    if len(present) > 1 and all(kind.numeric for kind in present):
+        return Kind.REAL
+    if len(present) > 1:
+        raise FunctionError(f"cannot mix {_listed(present)}")
+    return present.pop() if present else None
+
+
+def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None) -> Call:
+    """Return a call of the allow-list; raise `FunctionError` if the arguments do not fit.
+
+    Text constants beside dates are read as dates: `day >= '2024-02-01'`.
+
+    >>> call("+", (Literal(value=1, kind=Kind.INTEGER), Literal(value=0.5, kind=Kind.REAL))).kind
+    <Kind.REAL: 'real'>
+    """
+    signature = FUNCTIONS[name]
+    if len(arguments) < signature.least or (signature.most is not None and len(arguments) > signature.most):
+        wanted = f"{signature.least}"
+        if signature.most is None:
+            wanted += " or more"
+        elif signature.most > signature.least:
+            wanted += f" to {signature.most}"
+        raise FunctionError(f"`{name}` takes {wanted} argument(s), got {len(arguments)}")
+    for position in signature.literal:
+        if position < len(arguments) and not isinstance(arguments[position], Literal):
+            raise FunctionError(f"argument {position + 1} of `{name}` must be a constant")
+    if name == "in" and not all(isinstance(argument, Literal) for argument in arguments[1:]):
+        raise FunctionError("`in` takes a list of constants")
+    if signature.kind is _compared:
+        arguments = _with_dates(arguments)
+    try:
+        kind = signature.kind(tuple(argument.kind for argument in arguments))
+    except FunctionError as error:
+        raise FunctionError(f"`{name}` {error}") from None
+    if name == "date_trunc":
+        _check_truncation(arguments)
+    return Call(function=name, arguments=arguments, kind=kind, span=span)
+
+
+def case(
+    branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression, span: Span | None = None
+) -> Case:
+    """Return a CASE; raise `FunctionError` if conditions are not truths or values do not mix."""
+    for condition, _ in branches:
+        if condition.kind not in (None, Kind.BOOLEAN):
+            raise FunctionError("a condition of CASE must be true or false")
+    kind = common_kind((*(value.kind for _, value in branches), otherwise.kind))
+    if kind is None:
+        raise FunctionError("CASE needs a value other than NULL")
+    return Case(branches=branches, otherwise=otherwise, kind=kind, span=span)
+
+
+def cast(operand: Expression, kind: Kind, span: Span | None = None) -> Expression:
+    """Return a conversion; a text constant becomes a date constant at once."""
+    if isinstance(operand, Literal) and operand.kind is Kind.TEXT and kind in (Kind.DATE, Kind.TIMESTAMP):
+        return _dated(operand, kind, span)
+    return operand if operand.kind is kind else Cast(operand=operand, kind=kind, span=span)
+
+
+def _with_dates(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    dated = [argument.kind for argument in arguments if argument.kind in (Kind.DATE, Kind.TIMESTAMP)]
+    if not dated or dated[0] is None:
+        return arguments
+    kind = dated[0]
+    return tuple(
+        _dated(argument, kind, argument.span)
+        if isinstance(argument, Literal) and argument.kind is Kind.TEXT
+        else argument
+        for argument in arguments
+    )
+
+
+def _dated(literal: Literal, kind: Kind, span: Span | None) -> Literal:
+    text = str(literal.value)
+    try:
+        value = (
+            datetime.date.fromisoformat(text) if kind is Kind.DATE else datetime.datetime.fromisoformat(text)
+        )
+    except ValueError:
+        if kind is Kind.DATE and _is_timestamp(text):
+            return _dated(literal, Kind.TIMESTAMP, span)
+        raise FunctionError(f"'{text}' is not a {kind.value}; write it as 2024-02-01") from None
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        raise FunctionError("timestamps have no time zone")
+    return Literal(value=value, kind=kind, span=span)
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        return datetime.datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False
+
+
+def near_names(name: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """Return up to three names of the allow-list that look like this one.
+
+    >>> near_names("absolute")
+    ('abs',)
+    """
+    names = [entry for entry in (known if known is not None else tuple(FUNCTIONS)) if entry[0].isalpha()]
+    return tuple(difflib.get_close_matches(name.lower(), sorted(names), n=3, cutoff=0.5))
+
+
+def _check_truncation(arguments: tuple[Expression, ...]) -> None:
+    part, operand = arguments
+    allowed = _TRUNCATE_DATE if operand.kind is Kind.DATE else _TRUNCATE_TIMESTAMP
+    if not isinstance(part, Literal) or part.value not in allowed:
+        raise FunctionError(f"`date_trunc` of this kind takes one of {', '.join(allowed)}")
+
+
+# -- kinds ----------------------------------------------------------------------------------
+
+
+def _listed(kinds: set[Kind]) -> str:
+    return " and ".join(sorted(kind.value for kind in kinds))
+
+
+def _need(kinds: _Kinds, *allowed: Kind) -> None:
+    for kind in kinds:
+        if kind is not None and kind not in allowed:
+            raise FunctionError(f"takes {' or '.join(one.value for one in allowed)}, got {kind.value}")
+
+
+_NUMBERS = (Kind.INTEGER, Kind.REAL)
+
+
+def _number(kinds: _Kinds) -> Kind:
+    _need(kinds, *_NUMBERS)
+    return common_kind(kinds) or Kind.INTEGER
+
+
+def _real(kinds: _Kinds) -> Kind:
+    _need(kinds, *_NUMBERS)
+    return Kind.REAL
+
+
+def _rounded(kinds: _Kinds) -> Kind:
+    _need(kinds[:1], *_NUMBERS)
+    _need(kinds[1:], Kind.INTEGER)
+    return kinds[0] or Kind.INTEGER
+
+
+def _same(kinds: _Kinds) -> Kind:
+    kind = common_kind(kinds)
+    if kind is None:
+        raise FunctionError("needs a value other than NULL")
+    return kind
+
+
+def _first(kinds: _Kinds) -> Kind:
+    common_kind(kinds)
+    return kinds[0] or _same(kinds)
+
+
+def _compared(kinds: _Kinds) -> Kind:
+    present = {kind for kind in kinds if kind is not None}
+    if present != {Kind.DATE, Kind.TIMESTAMP}:
+        common_kind(kinds)
+    return Kind.BOOLEAN
+
+
+def _logic(kinds: _Kinds) -> Kind:
+    _need(kinds, Kind.BOOLEAN)
+    return Kind.BOOLEAN
+
+
+def _any_to_truth(kinds: _Kinds) -> Kind:
+    return Kind.BOOLEAN
+
+
+def _text(kinds: _Kinds) -> Kind:
+    _need(kinds, Kind.TEXT)
+    return Kind.TEXT
+
+
+def _text_to_truth(kinds: _Kinds) -> Kind:
+    _need(kinds, Kind.TEXT)
+    return Kind.BOOLEAN
+
+
+def _text_length(kinds: _Kinds) -> Kind:
+    _need(kinds, Kind.TEXT)
+    return Kind.INTEGER
+
+
+def _text_positions(kinds: _Kinds) -> Kind:
+    _need(kinds[:1], Kind.TEXT)
+    _need(kinds[1:], Kind.INTEGER)
+    return Kind.TEXT
+
+
+def _part(kinds: _Kinds) -> Kind:
+    _need(kinds, Kind.DATE, Kind.TIMESTAMP)
+    return Kind.INTEGER
+
+
+def _truncated(kinds: _Kinds) -> Kind:
+    _need(kinds[:1], Kind.TEXT)
+    _need(kinds[1:], Kind.DATE, Kind.TIMESTAMP)
+    return kinds[1] or Kind.TIMESTAMP
+
+
+def _of(
+    least: int, most: int | None, kind: Callable[[_Kinds], Kind], literal: tuple[int, ...] = ()
+) -> Signature:
+    return Signature(least=least, most=most, kind=kind, literal=literal)
+
+
+FUNCTIONS: dict[str, Signature] = {
+    **{name: _of(2, 2, _number) for name in ("+", "-", "*", "%")},
+    "/": _of(2, 2, _real),
+    **{name: _of(1, 1, _number) for name in ("neg", "abs", "floor", "ceil")},
+    "round": _of(1, 2, _rounded, (1,)),
+    **{name: _of(1, 1, _real) for name in ("sqrt", "ln", "exp")},
+    "power": _of(2, 2, _real),
+    **{name: _of(2, None, _same) for name in ("least", "greatest")},
+    **{name: _of(2, 2, _compared) for name in ("=", "<>", "<", "<=", ">", ">=")},
+    "between": _of(3, 3, _compared),
+    "in": _of(2, None, _compared),
+    "is_null": _of(1, 1, _any_to_truth),
+    **{name: _of(2, 2, _logic) for name in ("and", "or")},
+    "not": _of(1, 1, _logic),
+    "coalesce": _of(1, None, _same),
+    "nullif": _of(2, 2, _first),
+    **{name: _of(1, 1, _text) for name in ("lower", "upper", "trim", "ltrim", "rtrim")},
+    "length": _of(1, 1, _text_length),
+    "substr": _of(2, 3, _text_positions),
+    "replace": _of(3, 3, _text),
+    "concat": _of(1, None, _text),
+    "||": _of(2, 2, _text),
+    **{name: _of(2, 2, _text_positions) for name in ("left", "right")},
+    **{name: _of(2, 2, _text_to_truth) for name in ("contains", "starts_with", "ends_with")},
+    **{name: _of(2, 2, _text_to_truth, (1,)) for name in ("like", "ilike")},
+    **{name: _of(1, 1, _part) for name in DATE_PARTS},
+    "date_trunc": _of(2, 2, _truncated, (0,)),
+}
+"""What may be called, by our names."""

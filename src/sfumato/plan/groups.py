@@ -1,0 +1,151 @@
+"""GROUP BY: keys, positions, aliases, ALL, and the grouping sets that ROLLUP and CUBE stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from sfumato.plan.context import Context
+from sfumato.plan.expressions import Expressions
+from sfumato.plan.scope import Scope
+from sfumato.plan.syntax import has_aggregate, within
+from sfumato.plan.tree import Expression, Literal
+
+__all__ = ["Grouping", "grouping"]
+
+_MOST_SETS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The keys, each once, and the sets of their positions. `unit`: the unit itself is a key."""
+
+    keys: tuple[Expression, ...]
+    sets: tuple[tuple[int, ...], ...]
+    unit: bool
+
+    def position(self, key: Expression) -> int | None:
+        """Return the position of a key, None if it is not one."""
+        return self.keys.index(key) if key in self.keys else None
+
+
+def grouping(select: exp.Select, scope: Scope, context: Context) -> Grouping:
+    """Return what a SELECT groups by."""
+    return _Reader(select, scope, context).read()
+
+
+class _Reader:
+    def __init__(self, select: exp.Select, scope: Scope, context: Context) -> None:
+        self.select = select
+        self.scope = scope
+        self.question = context.question
+        self.expressions = Expressions(context.question, scope)
+        self.keys: list[Expression] = []
+        self.unit = False
+
+    def read(self) -> Grouping:
+        group = self.select.args.get("group")
+        if group is None:
+            return Grouping(keys=(), sets=((),), unit=False)
+        self.question.only(group, "expressions", "all")
+        elements: list[list[tuple[int, ...]]] = []
+        if group.args.get("all"):
+            if group.expressions:
+                self.question.refuse("GROUP BY ALL stands alone", code="SF404", at=group)
+            for item in self.select.expressions:
+                value = item.this if isinstance(item, exp.Alias) else item
+                if not has_aggregate(value) and any(isinstance(part, exp.Column) for part in within(value)):
+                    elements.append([self._keys([value])])
+        elif not group.expressions:
+            self.question.refuse("GROUP BY lists nothing", code="SF401", at=self.select)
+        for element in group.expressions:
+            elements.append(self._sets(element))
+        return self._grouping(elements, group)
+
+    def _grouping(self, elements: list[list[tuple[int, ...]]], group: exp.Expr) -> Grouping:
+        sets = [tuple(sorted(set().union(*map(set, chosen)))) for chosen in product(*elements)]
+        if len(sets) > _MOST_SETS:
+            self.question.refuse(f"more than {_MOST_SETS} grouping sets", code="SF404", at=group)
+        if len(set(sets)) != len(sets):
+            self.question.refuse("a grouping set is listed twice", code="SF404", at=group)
+        if self.unit and len(sets) > 1:
+            self.question.refuse("the unit cannot be in grouping sets", code="SF406", at=group)
+        return Grouping(keys=tuple(self.keys), sets=tuple(sets), unit=self.unit)
+
+    def _sets(self, element: exp.Expr) -> list[tuple[int, ...]]:
+        match element:
+            case exp.Rollup():
+                self.question.only(element, "expressions")
+                parts = [self._keys(_members(part)) for part in element.expressions]
+                return [_together(parts[:count]) for count in range(len(parts), -1, -1)]
+            case exp.Cube():
+                self.question.only(element, "expressions")
+                parts = [self._keys(_members(part)) for part in element.expressions]
+                if 2 ** len(parts) > _MOST_SETS:
+                    self.question.refuse(f"more than {_MOST_SETS} grouping sets", code="SF404", at=element)
+                return [
+                    _together(chosen)
+                    for count in range(len(parts), -1, -1)
+                    for chosen in combinations(parts, count)
+                ]
+            case exp.GroupingSets():
+                self.question.only(element, "expressions")
+                return [one for part in element.expressions for one in self._sets(part)]
+            case exp.Tuple() | exp.Paren():
+                return [self._keys(_members(element))]
+        return [self._keys([element])]
+
+    def _keys(self, nodes: list[exp.Expr]) -> tuple[int, ...]:
+        positions = []
+        for node in nodes:
+            value = self._meant(node)
+            if has_aggregate(value):
+                self.question.refuse("an aggregate cannot be grouped by", code="SF404", at=node)
+            unit = self.expressions.unit(value)
+            if unit is not None:
+                if not unit.whole:
+                    message = "this unit is absent where the outer join found no match"
+                    self.question.refuse(message, code="SF406", at=node)
+                self.unit = True
+                continue
+            key = self.expressions(value)
+            if isinstance(key, Literal):
+                self.question.refuse("a constant makes no groups", code="SF404", at=node)
+            if key not in self.keys:
+                self.keys.append(key)
+            positions.append(self.keys.index(key))
+        return tuple(positions)
+
+    def _meant(self, node: exp.Expr) -> exp.Expr:
+        """Return the expression that a position or an alias of the SELECT list stands for."""
+        items = self.select.expressions
+        if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+            position = int(node.this)
+            if not 1 <= position <= len(items):
+                message = f"there is no column {position} in the SELECT list"
+                self.question.refuse(message, code="SF402", at=node)
+            item = items[position - 1]
+            return _bare(item)
+        if isinstance(node, exp.Column) and not node.table and not self.scope.find(node.name):
+            for item in items:
+                if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+                    return _bare(item)
+        return node
+
+
+def _bare(item: exp.Expr) -> exp.Expr:
+    while isinstance(item, exp.Alias):
+        item = item.this
+    return item
+
+
+def _members(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Tuple):
+        return list(node.expressions)
+    return _members(node.this) if isinstance(node, exp.Paren) else [node]
+
+
+def _together(parts: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    return tuple(position for part in parts for position in part)

@@ -1,0 +1,106 @@
+"""Outlines: the tree of a question as a few short lines, for people and for tests."""
+
+from __future__ import annotations
+
+import datetime
+
+from sfumato.plan.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Filter,
+    Function,
+    Join,
+    Literal,
+    PerUnit,
+    Project,
+    Query,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+)
+
+__all__ = ["outline", "outline_aggregate", "outline_expression", "outline_relation"]
+
+_INFIX = {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||"}
+
+
+def outline(query: Query) -> str:
+    """Return a question in short: what is asked, of which rows, by which keys."""
+    lines = [f"{name} = {outline_expression(key)}" for name, key in query.keys]
+    lines += [f"{name} = {outline_aggregate(aggregate)}" for name, aggregate in query.aggregates]
+    if query.grouping_sets != (tuple(range(len(query.keys))),):
+        sets = ", ".join(f"({', '.join(query.keys[at][0] for at in one)})" for one in query.grouping_sets)
+        lines.append(f"sets {sets}")
+    return "\n".join([*lines, f"of {outline_relation(query.source)}"])
+
+
+def outline_relation(relation: Relation) -> str:
+    """Return a relation in short."""
+    match relation:
+        case Scan(table=table, alias=alias):
+            return table if table == alias else f"{table} as {alias}"
+        case Filter(source=source, condition=condition):
+            return f"filter({outline_relation(source)}, {outline_expression(condition)})"
+        case Project(source=source, columns=columns):
+            named = ", ".join(f"{name} = {outline_expression(value)}" for name, value in columns)
+            return f"project({outline_relation(source)}, {named})"
+        case Join(left=left, right=right, condition=on, on_unit=on_unit, outer=outer):
+            parts = [outline_relation(left), outline_relation(right)]
+            parts += ["same unit"] if on_unit else []
+            parts += [outline_expression(on)] if on is not None else []
+            return f"{'left ' if outer else ''}join({', '.join(parts)})"
+        case Union(sources=sources):
+            return f"union({', '.join(outline_relation(source) for source in sources)})"
+        case PerUnit(source=source, keys=keys, aggregates=aggregates):
+            listed = [f"{name} = {outline_expression(key)}" for name, key in keys]
+            listed += [f"{name} = {outline_aggregate(one)}" for name, one in aggregates]
+            return f"per unit({', '.join([outline_relation(source), *listed])})"
+        case SemiJoin(source=source, other=other, condition=condition, on_unit=on_unit):
+            parts = [outline_relation(source), outline_relation(other)]
+            parts += ["same unit"] if on_unit else []
+            parts += [outline_expression(condition)] if condition is not None else []
+            return f"where exists({', '.join(parts)})"
+
+
+def outline_aggregate(aggregate: Aggregate) -> str:
+    """Return an aggregate in short."""
+    parts = [outline_expression(argument) for argument in aggregate.arguments]
+    if aggregate.quantiles:
+        ranks = ", ".join(str(rank) for rank in aggregate.quantiles)
+        parts.append(f"[{ranks}]" if aggregate.several else ranks)
+    if aggregate.bounds_per_group is not None:
+        parts.append(f"group in {aggregate.bounds_per_group}")
+    if aggregate.bounds_per_row is not None:
+        parts.append(f"row in {aggregate.bounds_per_row}")
+    name = aggregate.function.value
+    text = name if not parts and aggregate.function is not Function.COUNT else f"{name}({', '.join(parts)})"
+    return text if aggregate.where is None else f"{text} where {outline_expression(aggregate.where)}"
+
+
+def outline_expression(expression: Expression) -> str:
+    """Return an expression in short."""
+    match expression:
+        case Column(name=name):
+            return name
+        case Literal(value=value):
+            return _value(value)
+        case Cast(operand=operand, kind=kind):
+            return f"{outline_expression(operand)}::{kind.value}"
+        case Case(branches=branches, otherwise=otherwise):
+            listed = [f"{outline_expression(test)}: {outline_expression(value)}" for test, value in branches]
+            return f"case({', '.join([*listed, outline_expression(otherwise)])})"
+        case Call(function=name, arguments=(left, right)) if name in _INFIX:
+            return f"({outline_expression(left)} {name} {outline_expression(right)})"
+        case Call(function=name, arguments=arguments):
+            return f"{name}({', '.join(outline_expression(argument) for argument in arguments)})"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
+    return "null" if value is None else repr(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,157 @@
+"""The question being read: its text, the catalog, places for carets, and names that are free."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sqlglot import exp
+
+from sfumato.catalog.catalog import Catalog
+from sfumato.errors import QueryRefused
+from sfumato.plan.request import NamedQuery, Options
+from sfumato.plan.syntax import function_name
+from sfumato.plan.tree import Query, Span
+
+__all__ = ["Bounds", "Clause", "Question"]
+
+_CLOSING = re.compile(r"\s*\)")
+
+
+@dataclass(slots=True, kw_only=True)
+class Bounds:
+    """Contribution bounds, and the call whose parentheses they were written in."""
+
+    per_group: bool
+    bounds: tuple[float, float]
+    call: Span
+    span: Span
+    taken: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """GoogleSQL's privacy clause: its first words, where it ends, its options, and the unit it names."""
+
+    span: Span
+    end: int
+    options: Options
+    unit: tuple[str | None, str] | None
+
+
+class Question:
+    """What is known while one statement is taken apart. Holds no data and reads none."""
+
+    def __init__(self, text: str, catalog: Catalog) -> None:
+        self.text = text
+        self.catalog = catalog
+        self.queries: list[NamedQuery] = []
+        self.public: list[str] = []
+        self.options = Options()
+        self.clause: Clause | None = None
+        self.bounds: list[Bounds] = []
+        self._aliases: set[str] = set()
+        self._reserved: set[str] = {table.name.lower() for table in catalog.tables}
+
+    # -- refusals ----------------------------------------------------------------------------
+
+    def refuse(
+        self,
+        message: str,
+        *,
+        code: str,
+        at: exp.Expr | Span | None = None,
+        hints: tuple[str, ...] = (),
+    ) -> NoReturn:
+        """Raise the refusal of this question, with a caret under `at`."""
+        span = at if isinstance(at, Span) else self.place(at)
+        start, end = (span.start, span.end) if span is not None else (None, None)
+        raise QueryRefused(message, code=code, text=self.text, start=start, end=end, hints=hints)
+
+    def only(self, node: exp.Expr, *handled: str) -> None:
+        """Refuse a node that says anything beyond the arguments that are handled.
+
+        This is what keeps a clause from being dropped in silence: a parser that learns new
+        syntax puts it into an argument that no one here names.
+        """
+        for name, value in node.args.items():
+            if name in handled or value is None or value is False or value == [] or value == "":
+                continue
+            at = next((part for part in _nodes(value) if self.span(part) is not None), node)
+            clause = name.strip("_").replace("_", " ").upper()
+            self.refuse(f"{clause} is not supported in {_title(node)}", code="SF404", at=at)
+
+    def span(self, node: exp.Expr) -> Span | None:
+        """Return where a node stands, read off the tokens it was made from."""
+        places = [part.meta for part in node.walk() if "start" in part.meta]
+        if not places:
+            return None
+        start = min(place["start"] for place in places)
+        end = max(place["end"] for place in places) + 1
+        missing = self.text.count("(", start, end) - self.text.count(")", start, end)
+        while missing > 0 and (closing := _CLOSING.match(self.text, end)):
+            end = closing.end()
+            missing -= 1
+        return Span(start, end)
+
+    def name(self, node: exp.Expr) -> str:
+        """Return what a function or operator is called in the text, for messages."""
+        if isinstance(node, exp.Func) and "start" in node.meta:
+            return self.text[node.meta["start"] : node.meta["end"] + 1].lower()
+        return function_name(node)
+
+    def place(self, node: exp.Expr | None) -> Span | None:
+        """Return where a node stands, or else the nearest node around it that has a place."""
+        while node is not None:
+            span = self.span(node)
+            if span is not None:
+                return span
+            node = node.parent
+        return None
+
+    # -- names -------------------------------------------------------------------------------
+
+    def alias(self, wanted: str) -> str:
+        """Return a name for a relation that no other relation of this question has.
+
+        Letters, digits and underscores only, so that the first dot of a column's name ends the alias.
+        """
+        stem = re.sub(r"\W", "_", wanted) or "_"
+        name, count = stem, 1
+        while name.lower() in self._aliases:
+            count += 1
+            name = f"{stem}_{count}"
+        self._aliases.add(name.lower())
+        return name
+
+    def reserve(self, name: str) -> None:
+        """Keep a name from being given to a released table."""
+        self._reserved.add(name.lower())
+
+    def free_table(self) -> str:
+        """Return a name for a released table: one that no other table of the statement has."""
+        name, count = "released", 1
+        while name in self._reserved:
+            count += 1
+            name = f"released_{count}"
+        self._reserved.add(name)
+        return name
+
+    def ask(self, name: str, query: Query) -> None:
+        """Add a private question, answered by the released table of that name."""
+        self.queries.append(NamedQuery(name=name, query=query))
+
+    def use_public(self, name: str) -> None:
+        """Note that post-processing reads a public table."""
+        if name not in self.public:
+            self.public.append(name)
+
+
+def _nodes(value: Any) -> list[exp.Expr]:
+    return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr)]
+
+
+def _title(node: exp.Expr) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)
+    return words.upper()

@@ -1,0 +1,310 @@
+"""Relations: FROM, joins and WHERE over rows of people and public rows, each row of exactly one unit.
+
+What is refused here is what would let a row depend on two people: joins that do not match
+the unit, public rows that stay when no person matches, and subqueries over everyone.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sfumato.catalog.table import Table
+from sfumato.plan.context import Context
+from sfumato.plan.expressions import Expressions, conjunction
+from sfumato.plan.question import Question
+from sfumato.plan.scope import Output, Rows, Scope, Source
+from sfumato.plan.syntax import conjuncts, has_aggregate
+from sfumato.plan.tree import Column, Expression, Filter, Join, Relation, Scan, SemiJoin
+
+__all__ = ["filtered", "joined", "table_rows"]
+
+_ROW_UNIT = "each row of this table is a unit by itself: name a column as its unit to join it"
+
+
+def table_rows(table: Table, alias: str, question: Question) -> Rows:
+    """Return the rows of a table of the catalog; its unit is seen, but is no column of the tree."""
+    known = question.alias(alias)
+    columns, outputs = [], []
+    for field in table.fields:
+        if table.unit is not None and field.name == table.unit.column:
+            outputs.append(Output(name=field.name, column=None))
+            continue
+        column = Column(name=f"{known}.{field.name}", kind=field.kind)
+        columns.append(column)
+        outputs.append(Output(name=field.name, column=column))
+    scan = Scan(table=table.name, alias=known, columns=tuple(columns))
+    return Rows(relation=scan, outputs=tuple(outputs), unit=table.unit)
+
+
+def joined(
+    sources: list[tuple[str, Rows]], joins: list[exp.Join], context: Context, parent: Scope | None
+) -> tuple[Rows, Scope]:
+    """Return the rows of FROM with its joins, and the scope they make; one join per further source."""
+    question = context.question
+    alias, rows = sources[0]
+    scope = Scope(sources=[Source(alias=alias, outputs=rows.outputs)], parent=parent)
+    for (alias, right), join in zip(sources[1:], joins, strict=True):
+        if any(source.alias.lower() == alias.lower() for source in scope.sources):
+            hint = "give one of them another alias"
+            question.refuse(f"`{alias}` is in FROM twice", code="SF402", at=join.this, hints=(hint,))
+        rows = _join(rows, right, Source(alias=alias, outputs=right.outputs), join, scope, context)
+    return rows, scope
+
+
+def _join(left: Rows, right: Rows, source: Source, join: exp.Join, scope: Scope, context: Context) -> Rows:
+    question = context.question
+    question.only(join, "this", "on", "using", "side", "kind", "method")
+    side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
+    words = " ".join(word for word in (method, side, kind) if word)
+    if side in ("RIGHT", "FULL"):
+        hint = "put the private table first and use LEFT JOIN"
+        question.refuse(
+            f"a {side} JOIN keeps rows that belong to no one", code="SF406", at=join.this, hints=(hint,)
+        )
+    if method or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
+        hint = "use JOIN .. ON, or WHERE EXISTS (..)"
+        question.refuse(f"{words} JOIN is not supported", code="SF404", at=join.this, hints=(hint,))
+    outer = side == "LEFT"
+    if outer and left.unit is None and right.unit is not None:
+        hint = "put the private table first, or declare the groups: column = one_of(..)"
+        question.refuse(
+            "a public table that keeps its rows tells who has no match",
+            code="SF406",
+            at=join.this,
+            hints=(hint,),
+        )
+    if left.by_row or right.by_row:
+        message = "a join would spread one unit over several rows"
+        question.refuse(message, code="SF406", at=join.this, hints=(_ROW_UNIT,))
+    both = left.unit is not None and right.unit is not None
+    if left.unit is not None and right.unit is not None and left.unit.name != right.unit.name:
+        question.refuse(
+            f"units `{left.unit.name}` and `{right.unit.name}` are not the same people",
+            code="SF406",
+            at=join.this,
+        )
+    on_unit, condition = _condition(source, join, scope, context)
+    if both and not on_unit:
+        names = [output.name for output in right.outputs if output.column is None]
+        example = f"as in ON a.{names[0]} = b.{names[0]}" if names else "select the unit in the inner query"
+        question.refuse(
+            "two private tables can be joined only on their unit",
+            code="SF406",
+            at=join.this,
+            hints=(f"match it by itself, joined to the rest by AND, {example}",),
+        )
+    scope.sources.append(source.far() if outer else source)
+    swap = left.unit is None and right.unit is not None
+    first, second = (right, left) if swap else (left, right)
+    relation = Join(
+        left=first.relation, right=second.relation, condition=condition, on_unit=on_unit, outer=outer
+    )
+    return Rows(relation=relation, outputs=(*left.outputs, *right.outputs), unit=first.unit)
+
+
+def _condition(
+    source: Source, join: exp.Join, scope: Scope, context: Context
+) -> tuple[bool, Expression | None]:
+    question = context.question
+    right = Scope(sources=[source])
+    both = Scope(sources=[*scope.sources, source], merged=set(scope.merged))
+    on_unit = False
+    parts: list[Expression] = []
+    for name in join.args.get("using") or []:
+        pair = [Expressions(question, side).output(_as_column(name)) for side in (scope, right)]
+        if pair[0].column is None and pair[1].column is None:
+            on_unit = _whole(pair, name, context)
+        elif pair[0].column is None or pair[1].column is None:
+            question.refuse("the unit of protection can be matched only with a unit", code="SF406", at=name)
+        else:
+            parts.append(context.call("=", (pair[0].column, pair[1].column), name))
+        scope.merged.add(name.name.lower())
+    on = join.args.get("on")
+    read = Expressions(question, both)
+    for part in conjuncts(on) if on is not None else []:
+        if isinstance(part, exp.EQ):
+            units = [read.unit(side) for side in (part.this, part.expression)]
+            if units[0] is not None and units[1] is not None:
+                sides = {_side(side, scope, right, context) for side in (part.this, part.expression)}
+                if len(sides) == 2:
+                    on_unit = _whole([unit for unit in units if unit is not None], part, context)
+                    continue
+        parts.append(read.condition(part))
+    return on_unit, conjunction(parts)
+
+
+def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
+    if not all(unit.whole for unit in units):
+        hint = "match the unit of the side that the outer join preserves"
+        context.question.refuse(
+            "this unit is absent where the outer join found no match", code="SF406", at=at, hints=(hint,)
+        )
+    return True
+
+
+def _side(node: exp.Expr, left: Scope, right: Scope, context: Context) -> str:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return "right" if isinstance(node, exp.Column) and _inside(node, right) else "left"
+
+
+def _as_column(identifier: exp.Expr) -> exp.Column:
+    column = exp.Column(this=identifier.copy())
+    column.meta.update(identifier.meta)
+    return column
+
+
+# -- WHERE ----------------------------------------------------------------------------------
+
+
+def filtered(rows: Rows, scope: Scope, where: exp.Expr | None, context: Context) -> Rows:
+    """Return the rows that WHERE keeps; EXISTS and IN (SELECT ..) become semi-joins."""
+    if where is None:
+        return rows
+    context.question.only(where, "this")
+    plain: list[exp.Expr] = []
+    semi: list[exp.Expr] = []
+    for part in conjuncts(where.this):
+        is_semi = isinstance(part, exp.Exists) or (
+            isinstance(part, exp.In) and part.args.get("query") is not None
+        )
+        (semi if is_semi else plain).append(part)
+    read = Expressions(context.question, scope)
+    condition = conjunction([read.condition(part) for part in plain])
+    relation = rows.relation if condition is None else Filter(source=rows.relation, condition=condition)
+    for part in semi:
+        relation = _semi_join(relation, rows, scope, part, context)
+    return Rows(relation=relation, outputs=rows.outputs, unit=rows.unit)
+
+
+def _semi_join(relation: Relation, rows: Rows, scope: Scope, node: exp.Expr, context: Context) -> Relation:
+    question = context.question
+    question.only(node, "this", "query")
+    operand = node.this if isinstance(node, exp.In) else None
+    query: exp.Expr = node.args["query"] if isinstance(node, exp.In) else node.this
+    while isinstance(query, exp.Subquery):
+        question.only(query, "this")
+        query = query.this
+    if not isinstance(query, exp.Select) or not _simple(query):
+        if operand is None:
+            hint = "SELECT 1 FROM .. WHERE .."
+            question.refuse("EXISTS takes a plain SELECT", code="SF404", at=node, hints=(hint,))
+        return _semi_join_on_rows(relation, rows, scope, operand, query, context)
+    if operand is not None and len(query.expressions) != 1:
+        question.refuse("IN takes a query of one column", code="SF404", at=query)
+    question.only(query, "expressions", "from_", "joins", "where", "distinct")
+    inner, inside = context.sources(query, parent=scope)
+    near = Expressions(question, inside)
+    wide = Expressions(question, inside, outside=True)
+    outside = Expressions(question, scope)
+    pairs = []
+    if operand is not None:
+        item = query.expressions[0]
+        pairs.append((item.this if isinstance(item, exp.Alias) else item, operand))
+    elif not query.is_star:
+        for item in query.expressions:
+            value = item.this if isinstance(item, exp.Alias) else item
+            if near.unit(value) is None:
+                near(value)
+    on_unit, local, conditions = False, [], []
+    if query.args.get("where") is not None:
+        question.only(query.args["where"], "this")
+    for part in conjuncts(query.args["where"].this) if query.args.get("where") is not None else []:
+        if isinstance(part, (exp.Exists,)) or (isinstance(part, exp.In) and part.args.get("query")):
+            question.refuse("EXISTS and IN (SELECT ..) cannot be nested here", code="SF404", at=part)
+        if isinstance(part, exp.EQ):
+            units = [wide.unit(side) for side in (part.this, part.expression)]
+            if units[0] is not None and units[1] is not None:
+                if len({_inside(side, inside) for side in (part.this, part.expression)}) != 2:
+                    question.refuse("this compares a unit with itself", code="SF406", at=part)
+                on_unit = _whole([unit for unit in units if unit is not None], part, context)
+                continue
+        if any(not _inside(column, inside) for column in part.find_all(exp.Column)):
+            conditions.append(wide.condition(part))
+        else:
+            local.append(near.condition(part))
+    for item, value in pairs:
+        inner_unit, outer_unit = wide.unit(item), outside.unit(value)
+        if inner_unit is not None and outer_unit is not None:
+            on_unit = _whole([inner_unit, outer_unit], node, context)
+        else:
+            conditions.append(context.call("=", (outside(value), near(item)), node))
+    other = inner.relation
+    narrowed = conjunction(local)
+    if narrowed is not None:
+        other = Filter(source=other, condition=narrowed)
+    return _semi(relation, rows, inner, other, conjunction(conditions), on_unit, node, context)
+
+
+def _semi(
+    relation: Relation,
+    rows: Rows,
+    inner: Rows,
+    other: Relation,
+    condition: Expression | None,
+    on_unit: bool,
+    node: exp.Expr,
+    context: Context,
+) -> Relation:
+    if inner.unit is not None:
+        if rows.unit is None:
+            context.question.refuse("public rows cannot be chosen by private ones", code="SF406", at=node)
+        if not on_unit or inner.unit.name != rows.unit.name:
+            names = [output.name for output in inner.outputs if output.column is None]
+            hint = f"add to its conditions: {names[0]} = outer_table.{names[0]}" if names else _ROW_UNIT
+            context.question.refuse(
+                "a subquery over private rows must be matched on the unit",
+                code="SF406",
+                at=node,
+                hints=(hint,),
+            )
+    return SemiJoin(source=relation, other=other, condition=condition, on_unit=on_unit)
+
+
+def _semi_join_on_rows(
+    relation: Relation,
+    rows: Rows,
+    scope: Scope,
+    operand: exp.Expr,
+    query: exp.Expr,
+    context: Context,
+) -> Relation:
+    question = context.question
+    inner = context.rows(query, question.alias("chosen"))
+    if len(inner.outputs) != 1:
+        question.refuse("IN takes a query of one column", code="SF404", at=query)
+    output = inner.outputs[0]
+    outside = Expressions(question, scope)
+    unit = outside.unit(operand)
+    if inner.unit is not None:
+        if unit is None or output.column is not None:
+            hint = "select the unit: uid IN (SELECT uid FROM .. GROUP BY uid HAVING ..)"
+            question.refuse(
+                "a subquery over private rows must be matched on the unit",
+                code="SF406",
+                at=query,
+                hints=(hint,),
+            )
+        on_unit = _whole([unit, output], query, context)
+        return _semi(relation, rows, inner, inner.relation, None, on_unit, query, context)
+    assert output.column is not None
+    condition = context.call("=", (outside(operand), output.column), query)
+    return SemiJoin(source=relation, other=inner.relation, condition=condition, on_unit=False)
+
+
+def _simple(query: exp.Select) -> bool:
+    """Whether a subquery only chooses rows; DISTINCT changes nothing about whether one exists."""
+    plain = {"expressions", "from_", "joins", "where", "distinct"}
+    distinct = query.args.get("distinct")
+    return (
+        query.args.get("from_") is not None
+        and all(name in plain or not value for name, value in query.args.items())
+        and (distinct is None or not distinct.args.get("on"))
+        and not any(has_aggregate(item) for item in query.expressions)
+    )
+
+
+def _inside(node: exp.Expr, scope: Scope) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Column) and bool(scope.find(node.name, node.table or None))

@@ -1,0 +1,79 @@
+"""A request: the private questions of a statement, its free post-processing, and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from sfumato.core.arguments import budget_quantity, count, delta_quantity, positive
+from sfumato.errors import InvalidArgument
+from sfumato.plan.tree import Query
+
+__all__ = ["NamedQuery", "Options", "Request"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a question says about its own treatment; None leaves it to the catalog and the caller.
+
+    max_groups: groups one unit may be in. max_rows: the weight, in rows, of a unit in each group.
+    max_distinct: values one unit brings to each COUNT(DISTINCT ..) of a group. min_units: groups
+    whose noisy number of units is below this are not shown. keys: "declared" insists that all
+    groups are known in advance, "selected" that they pass private selection.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+    max_distinct: int | None = None
+    min_units: int | None = None
+    noise: Literal["laplace", "gaussian"] | None = None
+    keys: Literal["declared", "selected"] | None = None
+    weights: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", budget_quantity(self.epsilon, "epsilon"))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", delta_quantity(self.delta))
+        for name in ("max_groups", "max_rows", "max_distinct", "min_units"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, count(getattr(self, name), name))
+        if self.noise not in (None, "laplace", "gaussian"):
+            raise InvalidArgument(
+                f"noise must be laplace or gaussian, got {self.noise!r}",
+                place="noise",
+                hints=("leave it out, and the better one is used",),
+            )
+        if self.keys not in (None, "declared", "selected"):
+            raise InvalidArgument(f"keys must be declared or selected, got {self.keys!r}", place="keys")
+        weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
+        object.__setattr__(self, "weights", weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedQuery:
+    """A private question, and the name of the noisy table that answers it."""
+
+    name: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A statement, taken apart.
+
+    `outer` is DuckDB SQL over the noisy tables, each under the name of its query and with the
+    columns of its keys and aggregates, and over the public tables listed in `public`; it gives
+    the answer the columns, order and arithmetic that were asked for. None: the noisy table of
+    the only query is the answer.
+    """
+
+    text: str
+    queries: tuple[NamedQuery, ...]
+    outer: str | None
+    options: Options = field(default_factory=Options)
+    public: tuple[str, ...] = ()

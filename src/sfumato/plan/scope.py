@@ -1,0 +1,89 @@
+"""Scopes: which columns a name can mean, and which of them is the unit that no expression may read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sfumato.catalog.table import Unit
+from sfumato.plan.tree import Column, Relation
+
+__all__ = ["Output", "Rows", "Scope", "Source"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A column under the name it goes by: a column of the tree, or the unit (`column=None`).
+
+    `whole` is false for the unit of the far side of an outer join, where it may be absent.
+    """
+
+    name: str
+    column: Column | None
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A relation and its columns by name; public if it has no unit."""
+
+    relation: Relation
+    outputs: tuple[Output, ...]
+    unit: Unit | None
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each row is a unit by itself."""
+        return self.unit is not None and self.unit.column is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What one entry of FROM offers, under its alias."""
+
+    alias: str
+    outputs: tuple[Output, ...]
+
+    def far(self) -> Source:
+        """Return the same source on the far side of an outer join."""
+        return replace(self, outputs=tuple(replace(output, whole=False) for output in self.outputs))
+
+
+@dataclass(slots=True, kw_only=True)
+class Scope:
+    """The sources of one SELECT; `parent` is the SELECT around it, where correlation is allowed."""
+
+    sources: list[Source] = field(default_factory=list)
+    merged: set[str] = field(default_factory=set)  # names of USING: the first source's column counts
+    parent: Scope | None = None
+
+    def find(self, name: str, alias: str | None = None) -> list[Output]:
+        """Return the columns that a name can mean here; one, if it is known and not ambiguous."""
+        found = [
+            output
+            for source in self.sources
+            if alias is None or source.alias.lower() == alias.lower()
+            for output in source.outputs
+            if output.name.lower() == name.lower()
+        ]
+        if alias is None and len(found) > 1 and name.lower() in self.merged:
+            return found[:1]
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all columns."""
+        return tuple(output.name for source in self.sources for output in source.outputs)
+
+    def all(self, alias: str | None = None) -> list[Output]:
+        """Return the columns of `*` or of `alias.*`; a name of USING comes once."""
+        outputs: list[Output] = []
+        seen: set[str] = set()
+        for source in self.sources:
+            if alias is not None and source.alias.lower() != alias.lower():
+                continue
+            for output in source.outputs:
+                key = output.name.lower()
+                if alias is None and key in self.merged and key in seen:
+                    continue
+                seen.add(key)
+                outputs.append(output)
+        return outputs

@@ -1,0 +1,280 @@
+"""Queries, sorted by what they are about: rows of people, public rows, or released tables.
+
+    rows       over private or public tables, row by row or per unit: a relation of the tree
+    released   a private block (groups and aggregates over people), or post-processing of one
+
+A query becomes rows or is released; which of the two, its FROM and its aggregates say.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn, cast
+
+from sqlglot import exp
+
+from sfumato.plan.blocks import private_block
+from sfumato.plan.context import Context, Cte, Released
+from sfumato.plan.groups import grouping
+from sfumato.plan.outers import post_processing, post_processing_union
+from sfumato.plan.projections import distinct_rows, per_unit_rows, projected_rows, union_rows
+from sfumato.plan.question import Question
+from sfumato.plan.relations import filtered, joined, table_rows
+from sfumato.plan.scope import Rows, Scope
+from sfumato.plan.syntax import has_aggregate
+
+__all__ = ["from_nodes", "plan", "read_source", "refuse_table", "rows", "sources"]
+
+_SELECT = (
+    "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order",
+    "limit", "offset", "distinct",
+)  # fmt: skip
+
+
+def plan(query: exp.Expr, context: Context, alias: str) -> Rows | Released:
+    """Return what a query is: rows whose columns are named under the alias, or released tables."""
+    question = context.question
+    if isinstance(query, exp.Subquery):
+        question.only(query, "this", "with_")
+        if query.args.get("with_") is not None:
+            question.refuse("put WITH inside the parentheses", code="SF404", at=query)
+        return plan(query.this, context, alias)
+    if not isinstance(query, (exp.Select, exp.SetOperation)):
+        question.refuse("only SELECT can stand here", code="SF404", at=query)
+    inner = _with_ctes(query, context)
+    if isinstance(query, exp.SetOperation):
+        result = _set_operation(query, inner, alias)
+    else:
+        question.only(query, *_SELECT)
+        if not query.expressions:
+            question.refuse("SELECT lists nothing", code="SF401", at=query)
+        result = _select(query, inner, alias)
+    return _close_ctes(query, inner, result)
+
+
+def rows(query: exp.Expr, context: Context, alias: str) -> Rows:
+    """Return a query that must be rows."""
+    result = plan(query, context, alias)
+    if isinstance(result, Released):
+        context.question.refuse(
+            "a noisy result cannot be mixed with private rows",
+            code="SF406",
+            at=query,
+            hints=("aggregate the private rows first, and join the results",),
+        )
+    return result
+
+
+def _select(select: exp.Select, context: Context, alias: str) -> Rows | Released:
+    question = context.question
+    found = [read_source(node, context) for node in from_nodes(select, context)]
+    over_people = any(isinstance(source, tuple) and source[1].unit is not None for source in found)
+    if any(isinstance(source, Released) for source in found):
+        if over_people:
+            question.refuse(
+                "a noisy result cannot be joined with private rows",
+                code="SF406",
+                at=select.args["from_"],
+                hints=("aggregate the private rows first, and join the results",),
+            )
+        return post_processing(select, context, found=found)
+    if not over_people and (not found or context.private(select)):
+        return post_processing(select, context, found=found)
+    everything, scope = sources(select, context, None, found)
+    kept = filtered(everything, scope, select.args.get("where"), context)
+    clauses = [*select.expressions]
+    for name in ("having", "qualify", "order"):
+        if select.args.get(name) is not None:
+            clauses.append(select.args[name])
+    if select.args.get("group") is None and not any(has_aggregate(clause) for clause in clauses):
+        if select.args.get("distinct") is not None:
+            return distinct_rows(select, kept, scope, context, alias)
+        return projected_rows(select, kept, scope, context, alias)
+    if kept.unit is None:
+        question.refuse(
+            "public rows cannot be aggregated inside a question about private ones",
+            code="SF404",
+            at=select,
+            hints=("prepare the aggregated public table beforehand",),
+        )
+    groups = grouping(select, scope, context)
+    if groups.unit:
+        return per_unit_rows(select, kept, scope, groups, context, alias)
+    return private_block(select, kept, scope, groups, context)
+
+
+# -- FROM -----------------------------------------------------------------------------------
+
+
+def from_nodes(select: exp.Select, context: Context) -> list[exp.Expr]:
+    """Return the entries of FROM, the joined ones after the first."""
+    source = select.args.get("from_")
+    if source is None:
+        if select.args.get("joins"):
+            context.question.refuse("there is no FROM", code="SF401", at=select)
+        return []
+    context.question.only(source, "this")
+    return [source.this, *(join.this for join in select.args.get("joins") or [])]
+
+
+def read_source(node: exp.Expr, context: Context) -> tuple[str, Rows] | Released | None:
+    """Return an entry of FROM: an alias and rows of people, a released query, or None if it is public."""
+    question = context.question
+    if isinstance(node, exp.Table):
+        _check_table(node, context)
+        cte = context.ctes.get(node.name.lower())
+        if cte is None:
+            table = question.catalog.table(node.name)
+            if table is None or not table.private:
+                return None
+            name = node.alias or table.name
+            return name, table_rows(table, name, question)
+        cte.used = True
+        if cte.released is not None:
+            return cte.released
+        if not cte.context.private(cte.query):
+            return None
+        result = plan(cte.query, cte.context, question.alias(node.alias or node.name))
+        if isinstance(result, Released):
+            cte.released = result
+            return result
+        return node.alias or node.name, result
+    if isinstance(node, exp.Subquery):
+        question.only(node, "this", "alias")
+        _check_alias(node, context)
+        if not context.private(node):
+            return None
+        name = node.alias or "subquery"
+        result = plan(node.this, context, question.alias(name))
+        return result if isinstance(result, Released) else (name, result)
+    question.refuse(
+        "only tables and subqueries can stand in FROM",
+        code="SF404",
+        at=node,
+        hints=("table functions, VALUES and UNNEST are refused",),
+    )
+
+
+def sources(
+    select: exp.Select,
+    context: Context,
+    parent: Scope | None,
+    found: list[tuple[str, Rows] | Released | None] | None = None,
+) -> tuple[Rows, Scope]:
+    """Return the rows of FROM with its joins, and the scope that expressions see."""
+    nodes = from_nodes(select, context)
+    if found is None:
+        found = [read_source(node, context) for node in nodes]
+    entries: list[tuple[str, Rows]] = []
+    for node, source in zip(nodes, found, strict=True):
+        if isinstance(source, Released):
+            context.question.refuse("a noisy result cannot choose private rows", code="SF406", at=node)
+        entries.append(source if source is not None else _public_rows(node, context))
+    return joined(entries, select.args.get("joins") or [], context, parent)
+
+
+def _public_rows(node: exp.Expr, context: Context) -> tuple[str, Rows]:
+    question = context.question
+    name = node.alias or (node.name if isinstance(node, exp.Table) else "subquery")
+    if isinstance(node, exp.Table):
+        cte = context.ctes.get(node.name.lower())
+        table = question.catalog.table(node.name)
+        if cte is None and table is not None:
+            name = node.alias or table.name
+            return name, table_rows(table, name, question)
+        assert cte is not None
+        return name, rows(cte.query, cte.context, question.alias(name))
+    return name, rows(node.this, context, question.alias(name))
+
+
+def _check_table(node: exp.Table, context: Context) -> None:
+    question = context.question
+    known = node.name.lower() in context.ctes or question.catalog.table(node.name) is not None
+    if not known or not isinstance(node.this, exp.Identifier) or node.args.get("db") is not None:
+        refuse_table(node, question)
+    question.only(node, "this", "alias")
+    _check_alias(node, context)
+
+
+def refuse_table(node: exp.Table, question: Question) -> NoReturn:
+    """Refuse what is not a table of the catalog."""
+    if not isinstance(node.this, exp.Identifier):
+        question.refuse("table functions are refused: they reach beyond the catalog", code="SF403", at=node)
+    if node.args.get("db") is not None:
+        hint = "tables of the catalog have a single name"
+        question.refuse(f"no table `{node.sql(dialect='duckdb')}`", code="SF402", at=node, hints=(hint,))
+    known = [table.name for table in question.catalog.tables]
+    hint = f"known tables: {', '.join(sorted(known))}" if known else "the catalog is empty"
+    question.refuse(f"no table `{node.name}`", code="SF402", at=node, hints=(hint,))
+
+
+def _check_alias(node: exp.Expr, context: Context) -> None:
+    alias = node.args.get("alias")
+    if isinstance(alias, exp.TableAlias):
+        if alias.args.get("columns"):
+            hint = "name columns with AS in the SELECT list"
+            context.question.refuse("column names after an alias", code="SF404", at=alias, hints=(hint,))
+        context.question.only(alias, "this")
+
+
+# -- WITH -----------------------------------------------------------------------------------
+
+
+def _with_ctes(query: exp.Query, context: Context) -> Context:
+    question = context.question
+    clause = query.args.get("with_")
+    if clause is None:
+        return context
+    if clause.args.get("recursive"):
+        question.refuse("WITH RECURSIVE is refused", code="SF404", at=clause)
+    question.only(clause, "expressions")
+    ctes = dict(context.ctes)
+    for cte in clause.expressions:
+        question.only(cte, "this", "alias")
+        _check_alias(cte, context)
+        name = cte.alias.lower()
+        if name in {other.alias.lower() for other in clause.expressions if other is not cte}:
+            question.refuse(f"`{cte.alias}` is defined twice", code="SF402", at=cte.args["alias"])
+        if question.catalog.table(name) is not None:
+            question.refuse(f"`{cte.alias}` already names a table", code="SF402", at=cte.args["alias"])
+        question.reserve(name)
+        ctes[name] = Cte(query=cast(exp.Query, cte.this), context=Context(question, dict(ctes)))
+    return Context(question, ctes)
+
+
+def _close_ctes(query: exp.Query, context: Context, result: Rows | Released) -> Rows | Released:
+    """Refuse queries of WITH that nothing used; keep those that post-processing reads."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return result
+    kept = []
+    for cte in clause.expressions:
+        entry = context.ctes[cte.alias.lower()]
+        if not entry.used:
+            question = context.question
+            question.refuse(f"`{cte.alias}` is never used", code="SF404", at=cte.args["alias"])
+        if entry.released is not None:
+            name = exp.to_identifier(cte.alias, quoted=True)
+            kept.append(exp.CTE(this=entry.released.query, alias=exp.TableAlias(this=name)))
+    if kept and isinstance(result, Released):
+        result.query.set("with_", exp.With(expressions=kept))
+    return result
+
+
+# -- set operations -------------------------------------------------------------------------
+
+
+def _set_operation(query: exp.SetOperation, context: Context, alias: str) -> Rows | Released:
+    sides = _sides(query)
+    private = [context.private(side) for side in sides]
+    if not any(private) or not all(private):
+        return post_processing_union(query, context)
+    first = plan(sides[0], context, context.question.alias(alias))
+    if isinstance(first, Released):
+        return post_processing_union(query, context, {id(sides[0]): first})
+    return union_rows(query, [(sides[0], first)], sides[1:], context, alias)
+
+
+def _sides(query: exp.Expr) -> list[exp.Expr]:
+    if isinstance(query, exp.SetOperation) and query.args.get("with_") is None:
+        return [*_sides(query.this), *_sides(query.expression)]
+    return [query]

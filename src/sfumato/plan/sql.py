@@ -1,0 +1,163 @@
+"""SQL text: one SELECT over tables of the catalog becomes a request, or is refused with a caret."""
+
+from __future__ import annotations
+
+import logging
+from typing import NoReturn
+
+import sqlglot
+from sqlglot import ErrorLevel, TokenType, exp
+from sqlglot.errors import ParseError, TokenError, UnsupportedError
+
+from sfumato.catalog.catalog import Catalog
+from sfumato.plan import googlesql
+from sfumato.plan.context import Context, Released
+from sfumato.plan.question import Question
+from sfumato.plan.request import Request
+from sfumato.plan.selects import plan, refuse_table
+from sfumato.plan.syntax import PLAIN
+from sfumato.plan.tree import Span
+
+__all__ = ["parse", "request_of"]
+
+_LONGEST = 100_000
+_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
+
+
+def parse(text: str, catalog: Catalog) -> Request:
+    """Return the request that a statement makes. A function of the text and the catalog alone."""
+    question = Question(text, catalog)
+    try:
+        return request_of(_statement(question), question)
+    except RecursionError:
+        question.refuse("the question is nested too deeply", code="SF401")
+
+
+def request_of(statement: exp.Query, question: Question) -> Request:
+    """Return the request of a parsed statement."""
+    for node in statement.walk():
+        if type(node) in PLAIN:
+            question.only(node, *PLAIN[type(node)])
+        for part, kind in (("table", exp.Identifier), ("alias", (exp.Identifier, exp.TableAlias))):
+            if not isinstance(node.args.get(part), (kind, type(None))):
+                question.refuse("this name is not plain", code="SF401", at=node)
+    context = Context(question)
+    if not context.private(statement):
+        _refuse_public(statement, question)
+    result = plan(statement, context, question.alias("answer"))
+    if not isinstance(result, Released):
+        question.refuse(
+            "this would show rows of people",
+            code="SF404",
+            at=statement,
+            hints=(
+                "ask for aggregates: COUNT, SUM, AVG, MEDIAN, ..",
+                "GROUP BY of the unit belongs into an inner query",
+            ),
+        )
+    for entry in question.bounds:
+        if not entry.taken:
+            hint = "they belong to an aggregate of the outermost private SELECT"
+            question.refuse("these bounds apply to nothing", code="SF404", at=entry.span, hints=(hint,))
+    read = {table.name for table in result.query.find_all(exp.Table)}
+    if not question.queries or not {named.name for named in question.queries} <= read:
+        question.refuse("part of the answer is never used", code="SF404", at=statement)
+    return Request(
+        text=question.text,
+        queries=tuple(question.queries),
+        outer=_rendered(result.query, question),
+        options=question.options,
+        public=tuple(question.public),
+    )
+
+
+def _rendered(query: exp.Query, question: Question) -> str:
+    """Return post-processing as text that reads back as the very same query, or refuse it."""
+    try:
+        text = query.sql(dialect="duckdb", comments=False, identify=True, unsupported_level=ErrorLevel.RAISE)
+        again = sqlglot.parse_one(text, dialect="duckdb")
+    except (UnsupportedError, ParseError):
+        question.refuse("this post-processing cannot be written as SQL", code="SF404")
+    if _quoted(again) != _quoted(query):
+        question.refuse("this post-processing does not read back as it was meant", code="SF404")
+    return text
+
+
+def _quoted(query: exp.Expr) -> exp.Expr:
+    copy = query.copy()
+    for identifier in copy.find_all(exp.Identifier):
+        identifier.set("quoted", True)
+    return copy
+
+
+def _refuse_public(statement: exp.Expr, question: Question) -> NoReturn:
+    for table in statement.find_all(exp.Table):
+        named = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+        if question.catalog.table(table.name) is None and table.name.lower() not in named:
+            refuse_table(table, question)
+    question.refuse(
+        "this asks nothing of a private table",
+        code="SF404",
+        at=statement,
+        hints=("public tables can be read directly in the database",),
+    )
+
+
+def _statement(question: Question) -> exp.Query:
+    if len(question.text) > _LONGEST:
+        question.refuse(f"a question has at most {_LONGEST} characters", code="SF401")
+    if "\0" in question.text:
+        question.refuse("a NUL character cannot stand in a question", code="SF401")
+    try:
+        tokens = sqlglot.tokenize(question.text, dialect="duckdb")
+    except TokenError:
+        question.refuse("a quote or comment is not closed", code="SF401")
+    if not tokens:
+        question.refuse("there is no question", code="SF401")
+    first = tokens[0]
+    if first.token_type not in _STARTS:
+        question.refuse(
+            "only a SELECT is a question",
+            code="SF407",
+            at=Span(first.start, first.end + 1),
+            hints=("one statement: SELECT .. or WITH .. SELECT ..",),
+        )
+    text = googlesql.cut(tokens, question)
+    logger = logging.getLogger("sqlglot")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        statements = sqlglot.parse(text, dialect="duckdb")
+    except ParseError as error:
+        question.refuse(*_syntax(error), code="SF401", at=_place(error, question.text))
+    finally:
+        logger.setLevel(level)
+    found = [statement for statement in statements if statement is not None]
+    if len(found) != 1:
+        at = found[1] if len(found) > 1 else None
+        question.refuse("one statement at a time", code="SF407", at=at)
+    if not isinstance(found[0], exp.Query):
+        place = Span(first.start, first.end + 1)
+        question.refuse("only a SELECT is a question", code="SF407", at=place)
+    return found[0]
+
+
+def _syntax(error: ParseError) -> tuple[str]:
+    detail = error.errors[0] if error.errors else {}
+    description = str(detail.get("description") or "")
+    if description.startswith("The number of provided arguments"):
+        return ("too many arguments",)
+    if description.startswith("Required keyword"):
+        return ("something is missing here",)
+    return (f"cannot read this: {description.lower()}" if description else "cannot read this",)
+
+
+def _place(error: ParseError, text: str) -> Span | None:
+    detail = error.errors[0] if error.errors else {}
+    line, column, mark = detail.get("line"), detail.get("col"), str(detail.get("highlight") or "")
+    if not isinstance(line, int) or not isinstance(column, int):
+        return None
+    begin = sum(len(one) for one in text.splitlines(keepends=True)[: line - 1])
+    end = begin + column
+    start = max(begin, end - max(1, len(mark)))
+    return Span(start, max(end, start + 1))

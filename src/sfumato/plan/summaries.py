@@ -1,0 +1,173 @@
+"""Aggregates in Python: `count()`, `sum_("income")`, `quantile("age", [0.25, 0.75])`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sfumato.core.arguments import exact
+from sfumato.errors import InvalidArgument
+from sfumato.plan.tree import Function
+from sfumato.plan.values import Val, col, val
+
+__all__ = [
+    "Summary",
+    "avg",
+    "corr",
+    "count",
+    "count_distinct",
+    "count_units",
+    "covar_pop",
+    "covar_samp",
+    "histogram",
+    "max_",
+    "median",
+    "min_",
+    "quantile",
+    "stddev_pop",
+    "stddev_samp",
+    "sum_",
+    "var_pop",
+    "var_samp",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Summary:
+    """An aggregate that becomes one of the tree once it is known which columns there are."""
+
+    function: Function
+    arguments: tuple[Val, ...] = ()
+    condition: Val | None = None
+    quantiles: tuple[float, ...] = ()
+    several: bool = False
+    bounds_per_group: tuple[float, float] | None = None
+    bounds_per_row: tuple[float, float] | None = None
+
+    def where(self, condition: Val) -> Summary:
+        """Return the aggregate of the rows for which a condition holds."""
+        both = condition if self.condition is None else self.condition & condition
+        return replace(self, condition=both)
+
+    def clamp_rows(self, low: Any, high: Any) -> Summary:
+        """Return the aggregate with each value clamped between two bounds."""
+        if (
+            self.function in (Function.COUNT, Function.COUNT_ROWS, Function.COUNT_UNITS)
+            or len(self.arguments) != 1
+        ):
+            raise InvalidArgument(f"{self.function.value} has no values to clamp", place="clamp_rows")
+        return replace(self, bounds_per_row=_bounds(low, high))
+
+    def clamp_groups(self, low: Any, high: Any) -> Summary:
+        """Return the aggregate with what one unit adds to a group clamped between two bounds."""
+        if self.function not in (Function.SUM, Function.COUNT, Function.COUNT_ROWS):
+            raise InvalidArgument(f"{self.function.value} does not add up", place="clamp_groups")
+        return replace(self, bounds_per_group=_bounds(low, high))
+
+
+def count(value: Any = None) -> Summary:
+    """Count rows, or the rows in which a value is present."""
+    if value is None:
+        return Summary(function=Function.COUNT_ROWS)
+    return Summary(function=Function.COUNT, arguments=(_column(value),))
+
+
+def count_distinct(value: Any) -> Summary:
+    """Count the different values."""
+    return Summary(function=Function.COUNT_DISTINCT, arguments=(_column(value),))
+
+
+def count_units() -> Summary:
+    """Count the units of protection: people, not rows."""
+    return Summary(function=Function.COUNT_UNITS)
+
+
+def sum_(value: Any) -> Summary:
+    """Add up."""
+    return Summary(function=Function.SUM, arguments=(_column(value),))
+
+
+def avg(value: Any) -> Summary:
+    """Average."""
+    return Summary(function=Function.AVG, arguments=(_column(value),))
+
+
+def var_pop(value: Any) -> Summary:
+    """Variance, divided by n."""
+    return Summary(function=Function.VAR_POP, arguments=(_column(value),))
+
+
+def var_samp(value: Any) -> Summary:
+    """Variance, divided by n - 1."""
+    return Summary(function=Function.VAR_SAMP, arguments=(_column(value),))
+
+
+def stddev_pop(value: Any) -> Summary:
+    """Standard deviation, divided by n."""
+    return Summary(function=Function.STDDEV_POP, arguments=(_column(value),))
+
+
+def stddev_samp(value: Any) -> Summary:
+    """Standard deviation, divided by n - 1."""
+    return Summary(function=Function.STDDEV_SAMP, arguments=(_column(value),))
+
+
+def covar_pop(value: Any, other: Any) -> Summary:
+    """Covariance, divided by n."""
+    return Summary(function=Function.COVAR_POP, arguments=(_column(value), _column(other)))
+
+
+def covar_samp(value: Any, other: Any) -> Summary:
+    """Covariance, divided by n - 1."""
+    return Summary(function=Function.COVAR_SAMP, arguments=(_column(value), _column(other)))
+
+
+def corr(value: Any, other: Any) -> Summary:
+    """Correlation."""
+    return Summary(function=Function.CORR, arguments=(_column(value), _column(other)))
+
+
+def min_(value: Any) -> Summary:
+    """Smallest value, as a private quantile."""
+    return Summary(function=Function.MIN, arguments=(_column(value),))
+
+
+def max_(value: Any) -> Summary:
+    """Largest value, as a private quantile."""
+    return Summary(function=Function.MAX, arguments=(_column(value),))
+
+
+def histogram(value: Any) -> Summary:
+    """How many values lie in each cell."""
+    return Summary(function=Function.HISTOGRAM, arguments=(_column(value),))
+
+
+def median(value: Any) -> Summary:
+    """Value in the middle."""
+    return quantile(value, 0.5)
+
+
+def quantile(value: Any, rank: float | Sequence[float]) -> Summary:
+    """Return the value below which a share of the values lies; several, for a list of shares."""
+    several = isinstance(rank, Sequence)
+    ranks = tuple(rank) if isinstance(rank, Sequence) else (rank,)
+    if not ranks or any(not 0 <= exact(one, "rank") <= 1 for one in ranks):
+        raise InvalidArgument("a rank lies between 0 and 1", place="rank")
+    return Summary(
+        function=Function.QUANTILE,
+        arguments=(_column(value),),
+        quantiles=tuple(float(one) for one in ranks),
+        several=several,
+    )
+
+
+def _column(value: Any) -> Val:
+    """Return a value; a bare string names a column here."""
+    return col(value) if isinstance(value, str) else val(value)
+
+
+def _bounds(low: Any, high: Any) -> tuple[float, float]:
+    if exact(low, "low") > exact(high, "high"):
+        raise InvalidArgument("the lower bound must not be above the upper one", hints=("swap them",))
+    return float(low), float(high)

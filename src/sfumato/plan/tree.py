@@ -1,0 +1,229 @@
+"""The plan: what was asked, as one small frozen tree. SQL and Python calls build the same one.
+
+    Query                       one private question: groups and aggregates over people's rows
+    ├── source: Relation        rows, each of which belongs to exactly one unit (or is public)
+    │     Scan, Filter, Project, Join, Union, PerUnit, SemiJoin
+    ├── keys: Expression        what rows are grouped by
+    └── aggregates: Aggregate   what is counted, summed, ranked
+          Expression            row-wise: Column, Literal, Call, Case, Cast
+
+The unit is not a column of the tree: every relation over a private table carries it unseen,
+so that no expression can read or rewrite it. A node knows its kind of value and nothing of
+any engine; positions point into the text that was asked, for errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sfumato.catalog.kind import Kind, Value
+
+__all__ = [
+    "Aggregate",
+    "Call",
+    "Case",
+    "Cast",
+    "Column",
+    "Expression",
+    "Filter",
+    "Function",
+    "Join",
+    "Literal",
+    "PerUnit",
+    "Project",
+    "Query",
+    "Relation",
+    "Scan",
+    "SemiJoin",
+    "Span",
+    "Union",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where in the question something stands: character offsets, the end excluded."""
+
+    start: int
+    end: int
+
+
+# -- row-wise expressions -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the relation below."""
+
+    name: str
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal:
+    """A constant that the question itself contains."""
+
+    value: Value
+    kind: Kind | None  # None: NULL
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A function or operator of the allow-list, by its name there."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """The first branch whose condition holds."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """A conversion; what cannot be converted becomes NULL."""
+
+    operand: Expression
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+Expression = Column | Literal | Call | Case | Cast
+
+
+# -- relations ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """A table of the catalog, under the alias it goes by here; columns are named alias.column."""
+
+    table: str
+    alias: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """The rows for which a condition is true."""
+
+    source: Relation
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """One output column per expression; the unit is carried along unseen."""
+
+    source: Relation
+    columns: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """Rows of the left side beside matching rows of the right side.
+
+    `on_unit`: both sides are private, and rows match only within one unit. Otherwise the right
+    side is public. `outer`: rows of the left side without a match stay, with NULLs.
+    """
+
+    left: Relation
+    right: Relation
+    condition: Expression | None
+    on_unit: bool
+    outer: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union:
+    """All rows of several relations of one unit, with the same columns."""
+
+    sources: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerUnit:
+    """One row per unit and inner keys, with exact aggregates of that unit's own rows."""
+
+    source: Relation
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemiJoin:
+    """The rows of units (or, against a public relation, rows) for which another relation has a row."""
+
+    source: Relation
+    other: Relation
+    condition: Expression | None
+    on_unit: bool
+
+
+Relation = Scan | Filter | Project | Join | Union | PerUnit | SemiJoin
+
+
+# -- aggregates and the question ------------------------------------------------------------
+
+
+class Function(Enum):
+    """What an aggregate computes."""
+
+    COUNT_ROWS = "count(*)"
+    COUNT = "count"
+    COUNT_DISTINCT = "count(distinct)"
+    COUNT_UNITS = "count(distinct unit)"
+    SUM = "sum"
+    AVG = "avg"
+    VAR_POP = "var_pop"
+    VAR_SAMP = "var_samp"
+    STDDEV_POP = "stddev_pop"
+    STDDEV_SAMP = "stddev_samp"
+    COVAR_POP = "covar_pop"
+    COVAR_SAMP = "covar_samp"
+    CORR = "corr"
+    QUANTILE = "quantile"
+    MIN = "min"
+    MAX = "max"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """One aggregate of the question (or, inside `PerUnit`, of one unit's rows)."""
+
+    function: Function
+    arguments: tuple[Expression, ...] = ()
+    where: Expression | None = None
+    quantiles: tuple[float, ...] = ()
+    several: bool = False  # QUANTILE(x, [..]): the answer is a list
+    bounds_per_group: tuple[float, float] | None = None  # clamp one unit's sum in a group
+    bounds_per_row: tuple[float, float] | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One private question, and the free post-processing of its noisy answer.
+
+    The noisy answer is a table named `released` with the columns of `keys` and `aggregates`;
+    `outer` is SQL over it (and other tables of `inner` queries, each by its name), or None.
+    Grouping sets are tuples of key positions; plain GROUP BY has one that holds them all.
+    """
+
+    source: Relation
+    keys: tuple[tuple[str, Expression], ...]
+    grouping_sets: tuple[tuple[int, ...], ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    text: str

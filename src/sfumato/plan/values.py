@@ -1,0 +1,159 @@
+"""Row-wise expressions in Python: `col("age") > 30` builds what `age > 30` builds in SQL."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.catalog.kind import Kind, kind_of
+from sfumato.errors import InvalidArgument
+from sfumato.plan import functions
+from sfumato.plan.tree import Case, Column, Expression, Literal
+
+__all__ = ["Val", "call", "col", "lit", "val", "when"]
+
+_Find = Callable[[str], Column]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Val:
+    """An expression that becomes one of the tree once it is known which columns there are."""
+
+    build: Callable[[_Find], Expression]
+
+    def __bool__(self) -> bool:
+        raise InvalidArgument(
+            "a condition on columns is neither true nor false yet",
+            hints=("join conditions with & and |, not with ~",),
+        )
+
+    def __add__(self, other: Any) -> Val:
+        return call("+", self, other)
+
+    def __radd__(self, other: Any) -> Val:
+        return call("+", other, self)
+
+    def __sub__(self, other: Any) -> Val:
+        return call("-", self, other)
+
+    def __rsub__(self, other: Any) -> Val:
+        return call("-", other, self)
+
+    def __mul__(self, other: Any) -> Val:
+        return call("*", self, other)
+
+    def __rmul__(self, other: Any) -> Val:
+        return call("*", other, self)
+
+    def __truediv__(self, other: Any) -> Val:
+        return call("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Val:
+        return call("/", other, self)
+
+    def __mod__(self, other: Any) -> Val:
+        return call("%", self, other)
+
+    def __pow__(self, other: Any) -> Val:
+        return call("power", self, other)
+
+    def __neg__(self) -> Val:
+        return call("neg", self)
+
+    def __abs__(self) -> Val:
+        return call("abs", self)
+
+    def __eq__(self, other: object) -> Val:  # type: ignore[override]
+        return call("=", self, other)
+
+    def __ne__(self, other: object) -> Val:  # type: ignore[override]
+        return call("<>", self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __lt__(self, other: Any) -> Val:
+        return call("<", self, other)
+
+    def __le__(self, other: Any) -> Val:
+        return call("<=", self, other)
+
+    def __gt__(self, other: Any) -> Val:
+        return call(">", self, other)
+
+    def __ge__(self, other: Any) -> Val:
+        return call(">=", self, other)
+
+    def __and__(self, other: Any) -> Val:
+        return call("and", self, other)
+
+    def __or__(self, other: Any) -> Val:
+        return call("or", self, other)
+
+    def __invert__(self) -> Val:
+        return call("not", self)
+
+    def is_null(self) -> Val:
+        """Whether there is no value."""
+        return call("is_null", self)
+
+    def is_in(self, *values: Any) -> Val:
+        """Whether the value is one of these constants."""
+        return call("in", self, *values)
+
+    def between(self, low: Any, high: Any) -> Val:
+        """Whether the value lies between two others, both included."""
+        return call("between", self, low, high)
+
+    def like(self, pattern: str) -> Val:
+        """Whether a text matches a pattern of % and _."""
+        return call("like", self, pattern)
+
+    def cast(self, kind: Kind | str) -> Val:
+        """Return the value as another kind; what cannot be converted is absent."""
+        to = Kind(kind)
+        return Val(lambda find: functions.cast(self.build(find), to))
+
+
+def val(value: Any) -> Val:
+    """Return a value of Python as an expression; expressions stay as they are."""
+    return value if isinstance(value, Val) else lit(value)
+
+
+def lit(value: Any) -> Val:
+    """Return a constant."""
+    if value is not None and not isinstance(value, (bool, int, float, str, datetime.date)):
+        raise InvalidArgument(f"{type(value).__name__} is not a kind of value", place="lit")
+    literal = Literal(value=value, kind=kind_of(value))
+    return Val(lambda find: literal)
+
+
+def col(name: str) -> Val:
+    """Return a column by its name, or by its table's and its own: `col("p.age")`."""
+    return Val(lambda find: find(name))
+
+
+def call(function: str, *arguments: Any) -> Val:
+    """Return a call of the allow-list by name: `call("lower", col("job"))`."""
+    if function not in functions.FUNCTIONS:
+        near = functions.near_names(function)
+        raise InvalidArgument(
+            f"`{function}` is not on the list of functions",
+            place="call",
+            hints=(f"did you mean {' or '.join(near)}?",) if near else (),
+        )
+    values = tuple(val(argument) for argument in arguments)
+    return Val(lambda find: functions.call(function, tuple(value.build(find) for value in values)))
+
+
+def when(*branches: tuple[Any, Any], otherwise: Any = None) -> Val:
+    """Return the value of the first branch whose condition holds: `when((col("age") < 18, "minor"))`."""
+    pairs = tuple((val(test), val(value)) for test, value in branches)
+    last = val(otherwise)
+
+    def build(find: _Find) -> Case:
+        built = tuple((test.build(find), value.build(find)) for test, value in pairs)
+        return functions.case(built, last.build(find))
+
+    return Val(build)
