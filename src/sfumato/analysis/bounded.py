@@ -1,0 +1,84 @@
+"""The bounded plan: what an engine computes, in integers, and what one unit can change of it.
+
+Every number that is released comes from *measures*. A measure gives each group an integer
+that is a sum over units; in each of the at most `max_groups` groups that a unit is kept in,
+it adds at most `reach` in absolute value. That box is the sensitivity; nothing else is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sfumato.catalog.kind import Value
+from sfumato.core.grid import Grid
+from sfumato.plan.tree import Expression, Relation
+
+__all__ = ["BoundedQuery", "Factor", "Measure", "MeasureKind"]
+
+
+class MeasureKind(Enum):
+    """How one unit's rows in a group become its contribution."""
+
+    MOMENT = "moment"  # the sum over rows of the product of the factors; with no factor, the number of rows
+    UNITS = "units"  # one, if any row satisfies the condition
+    DISTINCT = "distinct"  # the group's number of distinct values, of which one unit brings at most `reach`
+    CELLS = "cells"  # a histogram of the single factor: one integer per cell of `edges`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """A row-wise value on its grid: NULL and NaN count as absent, others become whole steps.
+
+    The value is (expression - centre), rounded and clamped as `Grid` says.
+    """
+
+    expression: Expression
+    centre: float
+    grid: Grid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One integer per group.
+
+    MOMENT: a row counts if the condition is true (or absent) and no factor is NULL. A unit with n
+    rows in a group (rows of the source, whatever the condition) and the exact integer sum s over
+    its counting rows contributes trunc(s * min(n, max_rows) / n). With `clamp` (sums clamped per
+    unit and group instead of capped rows) it contributes s clamped to that interval instead.
+
+    CELLS: the factor's integer is the index of the cell, 0 to len(edges) - 2; cells are of equal
+    width, and `edges` say which values of the expression each of them holds. A unit with c of its
+    n rows in a cell adds trunc(c * weight * min(n, max_rows) / n) to it.
+    """
+
+    name: str  # the column of the exact table
+    kind: MeasureKind
+    factors: tuple[Factor, ...] = ()
+    condition: Expression | None = None
+    value: Expression | None = None  # DISTINCT: what is counted
+    edges: tuple[float, ...] = ()  # CELLS: ascending; cell i holds edges[i] <= x < edges[i+1], ends clamped
+    clamp: tuple[int, int] | None = None
+    weight: int = 1  # CELLS: how many units of the cells' integers one row is
+    reach: int  # at most this, per unit and group (CELLS: in total over the cells of a group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedQuery:
+    """What the engine is to compute.
+
+    Groups of a unit beyond `max_groups` are dropped, chosen by a salted hash of unit and key. With
+    `declared` keys, only those groups count and all of them are returned, empty ones as zeros;
+    they are matched before units' groups are chosen. `max_groups=None`: no GROUP BY, or the keys
+    are such that a unit is in one group only. `row_unit`: each row is a unit by itself.
+    Grouping sets: chosen and capped at the finest grouping, then added up for each set.
+    """
+
+    source: Relation
+    row_unit: bool
+    keys: tuple[tuple[str, Expression], ...]
+    grouping_sets: tuple[tuple[int, ...], ...]
+    declared: tuple[tuple[Value, ...], ...] | None
+    max_groups: int | None
+    max_rows: int | None
+    measures: tuple[Measure, ...]

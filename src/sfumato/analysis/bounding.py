@@ -1,0 +1,349 @@
+"""Bounding: a question becomes integers of which it is known how far one unit can move them.
+
+Groups are chosen once per query. A unit is kept in at most `max_groups` groups, and counts in each
+with the weight of at most `max_rows` rows; both come from the question's options, else from its
+tables, else the question is refused. Neither is needed where a unit has one row at most: where the
+row itself is the unit, and after one unit's rows have been aggregated to one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from sfumato.analysis.answer import Answer, Bounding
+from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.domains import columns_of, narrowed
+from sfumato.analysis.intervals import Interval
+from sfumato.analysis.measures import MULTIPLIED, RATIOS, Argument, Measures
+from sfumato.analysis.ranges import Known, known_of
+from sfumato.analysis.shapes import column_leaves, is_aggregate, may_copy_rows, one_row_per_unit, scans
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Kind, Value
+from sfumato.catalog.table import Table
+from sfumato.errors import QueryRefused
+from sfumato.plan.request import Options
+from sfumato.plan.tree import (
+    Aggregate,
+    Cast,
+    Expression,
+    Function,
+    Query,
+    Span,
+)
+
+__all__ = ["bound"]
+
+_MOST_KEYS = 1_000_000
+
+
+def bound(query: Query, catalog: Catalog, options: Options | None = None) -> Bounding:
+    """Return what the engine computes for a question, and how its answer follows from that."""
+    return _Bounder(query, catalog, Options() if options is None else options).bounding()
+
+
+@dataclass(slots=True)
+class _Bounder:
+    query: Query
+    catalog: Catalog
+    options: Options
+
+    def bounding(self) -> Bounding:
+        query, options = self.query, self.options
+        row_unit = self._row_unit()
+        one_row = row_unit or one_row_per_unit(query.source)
+        sets = query.grouping_sets or (tuple(range(len(query.keys))),)
+        columns = columns_of(query.source, self.catalog)
+        declared = self._declared(columns)
+        max_groups = None
+        if query.keys and not one_row:
+            max_groups = self._cap("max_groups", query.keys[0][1].span)
+            if declared is not None:
+                max_groups = min(max_groups, len(declared))
+        measures = Measures(
+            one_row=one_row,
+            rows=lambda span: 1 if one_row else self._cap("max_rows", span),
+            units_are_rows=lambda: not one_row and len(sets) == 1 and self._found("max_rows") == 1,
+        )
+        answers = tuple(self._answer(name, one, columns, measures) for name, one in query.aggregates)
+        if options.min_units is not None and declared is not None and query.keys:
+            measures.units(None)
+        bounded = BoundedQuery(
+            source=query.source,
+            row_unit=row_unit,
+            keys=query.keys,
+            grouping_sets=sets,
+            declared=declared,
+            max_groups=max_groups,
+            max_rows=1 if one_row else self._found("max_rows"),
+            measures=measures.all(),
+        )
+        return Bounding(
+            query=bounded,
+            answers=answers,
+            select_keys=declared is None,
+            min_units=options.min_units,
+            text=query.text,
+            keys_span=query.keys[0][1].span if query.keys else None,
+        )
+
+    # -- units and caps ---------------------------------------------------------------------
+
+    def _row_unit(self) -> bool:
+        tables = self._private_tables()
+        names = {table.unit.name for table in tables if table.unit is not None}
+        if not tables:
+            self._refuse("this question is about no private table", "SF407", None)
+        if len(names) > 1:
+            self._refuse(
+                f"these tables protect different units: {', '.join(sorted(names))}",
+                "SF406",
+                None,
+                "ask about them one at a time",
+            )
+        by_row = {table.unit is not None and table.unit.column is None for table in tables}
+        if by_row == {False}:
+            return False
+        if len(by_row) > 1 or may_copy_rows(self.query.source):
+            self._refuse(
+                f"a join or union may repeat rows of `{tables[0].name}`, whose rows are the units",
+                "SF406",
+                None,
+                f"name the column that says whom a row of `{tables[0].name}` is about as its unit",
+            )
+        return True
+
+    def _private_tables(self) -> list[Table]:
+        names = dict.fromkeys(scan.table for scan in scans(self.query.source))
+        tables = [self.catalog.table(name) for name in names]
+        return [table for table in tables if table is not None and table.private]
+
+    def _found(self, name: str) -> int | None:
+        given: int | None = getattr(self.options, name)
+        if given is not None:
+            return given
+        return max((cap for table in self._private_tables() if (cap := getattr(table, name))), default=None)
+
+    def _cap(self, name: str, span: Span | None) -> int:
+        found = self._found(name)
+        if found is not None:
+            return found
+        table = self._private_tables()[0].name
+        what = "groups one unit may be in" if name == "max_groups" else "rows one unit may have in a group"
+        self._refuse(
+            f"it is not known how many {what}",
+            "SF405",
+            span,
+            f"give {name} with the question, for example {name}=3; the rest of a unit is left out",
+            f"or declare {name} for the table `{table}`",
+        )
+
+    # -- keys -------------------------------------------------------------------------------
+
+    def _declared(self, columns: dict[str, Known]) -> tuple[tuple[Value, ...], ...] | None:
+        """Return all groups, if they are known in public; the owner's list says nothing of NULL."""
+        if not self.query.keys:
+            return ((),)
+        if self.options.keys == "selected":
+            return None
+        lists: list[tuple[Value, ...]] = []
+        for _, expression in self.query.keys:
+            values = _listed(expression, columns)
+            if values is None:
+                if self.options.keys == "declared":
+                    self._refuse(
+                        "the values of this key are not declared",
+                        "SF405",
+                        expression.span,
+                        "declare them in the catalog: one_of('north', 'south', ..)",
+                    )
+                return None
+            lists.append(values)
+        if math.prod(len(values) for values in lists) > _MOST_KEYS:
+            self._refuse(
+                f"the declared keys make more than {_MOST_KEYS:,} groups",
+                "SF405",
+                self.query.keys[0][1].span,
+                "group by fewer of them, or have keys selected",
+            )
+        return tuple(itertools.product(*lists))
+
+    # -- aggregates -------------------------------------------------------------------------
+
+    def _answer(
+        self, name: str, aggregate: Aggregate, columns: dict[str, Known], measures: Measures
+    ) -> Answer:
+        known = columns if aggregate.where is None else narrowed(columns, aggregate.where)
+        function = aggregate.function
+        if aggregate.bounds_per_group is not None and function not in _CLAMPED:
+            self._refuse(
+                f"{function.value} has no bounds per group",
+                "SF405",
+                aggregate.span,
+                "give bounds per row instead: contribution_bounds_per_row => (0, 100)",
+            )
+        present = tuple(one for one in aggregate.arguments if known_of(one, known).nullable)
+        match function:
+            case Function.COUNT_ROWS | Function.COUNT:
+                return measures.counted(name, aggregate, present)
+            case Function.COUNT_UNITS:
+                measure = measures.units(aggregate.where)
+                return _whole(name, aggregate, measure)
+            case Function.COUNT_DISTINCT:
+                value = aggregate.arguments[0]
+                return _whole(
+                    name,
+                    aggregate,
+                    measures.distinct(value, aggregate.where, self._distinct(aggregate, known, measures)),
+                )
+            case Function.SUM if aggregate.bounds_per_group is not None:
+                expression = self._numeric(aggregate, aggregate.arguments[0])
+                rows = known_of(expression, known).interval or Interval(0, 0)
+                return measures.sum_of_groups(name, aggregate, expression, rows, aggregate.bounds_per_group)
+            case Function.SUM:
+                (argument,) = self._arguments(aggregate, known)
+                if self._counted_anyway(aggregate.where, present, columns):
+                    return measures.summed(name, aggregate, argument, present)
+                if argument.low <= 0 <= argument.high and self._counted_anyway(aggregate.where, (), columns):
+                    return measures.summed(name, aggregate, argument.or_zero(), ())
+                return measures.summed(name, aggregate, argument, None)
+            case Function.QUANTILE | Function.MIN | Function.MAX:
+                return measures.ranked(name, aggregate, self._arguments(aggregate, known)[0])
+            case Function.HISTOGRAM:
+                values = known_of(aggregate.arguments[0], known).values
+                if values is not None and values:
+                    return measures.histogram_of_values(name, aggregate, values)
+                return measures.histogram(name, aggregate, self._arguments(aggregate, known)[0])
+        if function in RATIOS:
+            return measures.ratio(name, aggregate, self._arguments(aggregate, known), present)
+        self._refuse(f"{function.value} cannot be answered", "SF403", aggregate.span)
+
+    def _counted_anyway(
+        self, where: Expression | None, present: tuple[Expression, ...], columns: dict[str, Known]
+    ) -> bool:
+        """Return whether some aggregate counts just those rows in which these expressions have a value."""
+        counting = {Function.COUNT_ROWS, Function.COUNT} | RATIOS
+        for _, one in self.query.aggregates:
+            if one.function not in counting or one.bounds_per_group is not None or one.where != where:
+                continue
+            known = columns if where is None else narrowed(columns, where)
+            if tuple(part for part in one.arguments if known_of(part, known).nullable) == present:
+                return True
+        return False
+
+    def _distinct(self, aggregate: Aggregate, known: dict[str, Known], measures: Measures) -> int:
+        """Return how many values one unit may bring: max_distinct, else max_rows."""
+        if measures.one_row:
+            return 1
+        found = self.options.max_distinct or self._found("max_rows")
+        if found is None:
+            self._refuse(
+                "it is not known how many different values one unit may bring to a group",
+                "SF405",
+                aggregate.span,
+                "give max_distinct with the question, for example max_distinct=3",
+            )
+        values = known_of(aggregate.arguments[0], known).values
+        return found if not values else min(found, len(values))
+
+    def _arguments(self, aggregate: Aggregate, known: dict[str, Known]) -> tuple[Argument, ...]:
+        count = 2 if aggregate.function in (Function.COVAR_POP, Function.COVAR_SAMP, Function.CORR) else 1
+        return tuple(self._argument(aggregate, one, known) for one in aggregate.arguments[:count])
+
+    def _numeric(self, aggregate: Aggregate, expression: Expression) -> Expression:
+        if expression.kind is Kind.BOOLEAN:
+            return Cast(operand=expression, kind=Kind.INTEGER, span=expression.span)
+        if expression.kind is not None and not expression.kind.numeric:
+            self._refuse(
+                f"{aggregate.function.value} needs numbers, not a {expression.kind.value}",
+                "SF403",
+                expression.span,
+                "take a number from it, such as YEAR(..) or LENGTH(..)",
+            )
+        return expression
+
+    def _argument(self, aggregate: Aggregate, given: Expression, known: dict[str, Known]) -> Argument:
+        expression = self._numeric(aggregate, given)
+        interval = known_of(expression, known).interval or Interval(0, 0)
+        if aggregate.bounds_per_row is not None:
+            low, high = aggregate.bounds_per_row
+            interval = Interval(Fraction(low), Fraction(high))
+        multiplied = any(
+            given in other.arguments and other.function in MULTIPLIED for _, other in self.query.aggregates
+        )
+        if isinstance(interval.low, Fraction) and isinstance(interval.high, Fraction):
+            return Argument(
+                expression=expression, low=interval.low, high=interval.high, multiplied=multiplied
+            )
+        self._refuse_unbounded(aggregate, expression, known)
+
+    def _refuse_unbounded(
+        self, aggregate: Aggregate, expression: Expression, known: dict[str, Known]
+    ) -> NoReturn:
+        loose = [
+            column.name
+            for column in column_leaves(expression)
+            if column.kind.numeric and not (known_of(column, known).interval or Interval(0, 0)).bounded
+        ]
+        name = aggregate.function.value.upper()
+        if not loose:
+            self._refuse(
+                f"{name} needs bounds, and none follow for this expression",
+                "SF405",
+                expression.span,
+                "give them: LEAST(GREATEST(.., 0), 1000), or contribution_bounds_per_row => (0, 1000)",
+            )
+        column = loose[0].rsplit(".", 1)[-1]
+        if is_aggregate(self.query.source, loose[0]):
+            self._refuse(
+                f"{name} needs bounds on `{column}`, which counts or adds up rows without end",
+                "SF405",
+                expression.span,
+                f"cap it: LEAST({column}, 20)",
+                "or give bounds: contribution_bounds_per_row => (0, 20)",
+            )
+        self._refuse(
+            f"{name} needs bounds on `{column}`",
+            "SF405",
+            expression.span,
+            f"declare them: {column} = between(0, 1000)",
+            f"or give them here: LEAST(GREATEST({column}, 0), 1000)",
+            "do not read them off the data; estimating them privately spends budget",
+        )
+
+    def _refuse(self, message: str, code: str, span: Span | None, *hints: str) -> NoReturn:
+        raise QueryRefused(
+            message,
+            code=code,
+            text=self.query.text,
+            start=None if span is None else span.start,
+            end=None if span is None else span.end,
+            hints=hints,
+        )
+
+
+_CLAMPED = {Function.COUNT_ROWS, Function.COUNT, Function.SUM}
+
+
+def _whole(name: str, aggregate: Aggregate, measure: str) -> Answer:
+    return Answer(
+        name=name,
+        function=aggregate.function,
+        measures=(measure,),
+        kind=Kind.INTEGER,
+        integer=True,
+        lower=0.0,
+    )
+
+
+def _listed(expression: Expression, columns: dict[str, Known]) -> tuple[Value, ...] | None:
+    """Return all values of a key: those that the owner listed, or those that the question itself lists.
+
+    An owner's list leaves out NULL and whatever else is not on it. A computed key must not: its
+    values count as known only if it always has one.
+    """
+    known = known_of(expression, columns)
+    return known.values or None if known.declared or not known.nullable else None

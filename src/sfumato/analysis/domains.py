@@ -1,0 +1,199 @@
+"""Domains: what is known in public of every column of a relation.
+
+Declared bounds and lists come in at the scans and are carried upward: through row-wise expressions
+by interval arithmetic, through one unit's own aggregates by what an aggregate can reach, and
+narrowed where a filter compares with a constant.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from sfumato.analysis.intervals import Interval
+from sfumato.analysis.ranges import UNKNOWN, Known, either, known_of
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.domain import Between, OneOf
+from sfumato.catalog.kind import Value, kind_of
+from sfumato.catalog.table import Field
+from sfumato.errors import Unsupported
+from sfumato.plan.tree import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Filter,
+    Function,
+    Join,
+    Literal,
+    PerUnit,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+)
+
+__all__ = ["columns_of", "narrowed"]
+
+_Columns = Mapping[str, Known]
+
+
+def columns_of(relation: Relation, catalog: Catalog) -> dict[str, Known]:
+    """Return what is known of every column of a relation."""
+    match relation:
+        case Scan(table=name, alias=alias, columns=columns):
+            table = catalog.table(name)
+            if table is None:
+                return {}
+            found = {}
+            for column in columns:
+                field = table.field(column.name.removeprefix(f"{alias}."))
+                found[column.name] = UNKNOWN if field is None else _declared(field)
+            return found
+        case Filter(source=source, condition=condition):
+            return narrowed(columns_of(source, catalog), condition)
+        case Project(source=source, columns=projected):
+            below = columns_of(source, catalog)
+            return {name: known_of(expression, below) for name, expression in projected}
+        case Join(left=left, right=right, outer=outer, condition=condition):
+            beside = columns_of(right, catalog)
+            if outer:
+                # a row without a match is NULL beside, which no list of values speaks of
+                beside = {name: replace(one, nullable=True, declared=False) for name, one in beside.items()}
+            both = {**columns_of(left, catalog), **beside}
+            return both if outer or condition is None else narrowed(both, condition)
+        case SemiJoin(source=source):
+            return columns_of(source, catalog)
+        case Union(sources=sources):
+            tables = [columns_of(source, catalog) for source in sources]
+            united = {}
+            for place, name in enumerate(tables[0]):
+                parts = [list(table.values())[place] for table in tables]
+                united[name] = replace(either(parts), declared=all(one.declared for one in parts))
+            return united
+        case PerUnit(source=source, keys=keys, aggregates=aggregates):
+            below = columns_of(source, catalog)
+            return {
+                **{name: known_of(expression, below) for name, expression in keys},
+                **{name: _of_one_unit(aggregate, below) for name, aggregate in aggregates},
+            }
+    raise Unsupported(f"no domains are known for {type(relation).__name__}")
+
+
+def _declared(field: Field) -> Known:
+    nullable = field.nullable
+    match field.domain:
+        case Between(lower=lower, upper=upper) if isinstance(lower, Fraction) and isinstance(upper, Fraction):
+            return Known(interval=Interval(lower, upper), nullable=nullable)
+        case Between(lower=lower, upper=upper) if isinstance(lower, datetime.date):
+            return Known(dates=(lower, upper), nullable=nullable)  # type: ignore[arg-type]
+        case OneOf(values=values):
+            known = either([_value(value) for value in values])
+            return replace(known, values=values, nullable=nullable, declared=True)
+    return Known(nullable=nullable)
+
+
+def _value(value: Value) -> Known:
+    return known_of(Literal(value=value, kind=kind_of(value)), {})
+
+
+def _of_one_unit(aggregate: Aggregate, below: _Columns) -> Known:
+    """Return what an aggregate of one unit's rows can be; how many rows those are is not bounded."""
+    columns = below if aggregate.where is None else narrowed(below, aggregate.where)
+    arguments = [known_of(argument, columns) for argument in aggregate.arguments]
+    intervals = [one.interval for one in arguments]
+    match aggregate.function:
+        case Function.COUNT_ROWS:
+            return Known(interval=Interval(0, math.inf), nullable=False)
+        case Function.COUNT | Function.COUNT_UNITS:
+            return Known(interval=Interval(0, math.inf), nullable=False)
+        case Function.COUNT_DISTINCT:
+            values = arguments[0].values if arguments else None
+            return Known(interval=Interval(0, math.inf if values is None else len(values)), nullable=False)
+        case Function.CORR:
+            return Known(interval=Interval(-1, 1))
+    if any(interval is None for interval in intervals) or not intervals:
+        return Known(interval=None, values=())
+    present = [interval for interval in intervals if interval is not None]
+    first = present[0]
+    match aggregate.function:
+        case Function.SUM:
+            if aggregate.bounds_per_group is not None:
+                low, high = aggregate.bounds_per_group
+                return Known(interval=Interval(Fraction(low), Fraction(high)))
+            return Known(
+                interval=Interval(
+                    Fraction(0) if first.low >= 0 else -math.inf, Fraction(0) if first.high <= 0 else math.inf
+                )
+            )
+        case Function.AVG | Function.MIN | Function.MAX | Function.QUANTILE:
+            return Known(interval=first, dates=arguments[0].dates)
+        case Function.VAR_POP | Function.VAR_SAMP:  # at most width^2 / 4; of a sample, width^2 / 2
+            return Known(interval=Interval(0, 1) * _spread(first, first))
+        case Function.STDDEV_POP | Function.STDDEV_SAMP:
+            return Known(interval=(Interval(0, 1) * _spread(first, first)).rising(math.sqrt, bottom=0.0))
+        case Function.COVAR_POP | Function.COVAR_SAMP:
+            return Known(interval=Interval(-1, 1) * _spread(first, present[1]))
+    return Known()
+
+
+def _spread(x: Interval, y: Interval) -> Interval:
+    widths = [(one - Interval(one.low, one.low)).high if one.bounded else math.inf for one in (x, y)]
+    product = Interval(widths[0], widths[0]) * Interval(widths[1], widths[1])
+    return product * Interval(Fraction(1, 2), Fraction(1, 2))
+
+
+# -- filters --------------------------------------------------------------------------------
+
+
+def narrowed(columns: _Columns, condition: Expression) -> dict[str, Known]:
+    """Return what is known of columns in those rows for which a condition is true."""
+    known = dict(columns)
+    for part in _conjuncts(condition):
+        match part:
+            case Call(function="between", arguments=(Column(name=name), low, high)):
+                _narrow(known, name, low=low, high=high)
+            case Call(function="<" | "<=", arguments=(Column(name=name), Literal() as bound)):
+                _narrow(known, name, high=bound)
+            case Call(function="<" | "<=", arguments=(Literal() as bound, Column(name=name))):
+                _narrow(known, name, low=bound)
+            case Call(function=">" | ">=", arguments=(Column(name=name), Literal() as bound)):
+                _narrow(known, name, low=bound)
+            case Call(function=">" | ">=", arguments=(Literal() as bound, Column(name=name))):
+                _narrow(known, name, high=bound)
+            case Call(function="not", arguments=(Call(function="is_null", arguments=(Column() as column,)),)):
+                known[column.name] = replace(known.get(column.name, UNKNOWN), nullable=False)
+    return known
+
+
+def _conjuncts(condition: Expression) -> list[Expression]:
+    if isinstance(condition, Call) and condition.function == "and":
+        return [part for argument in condition.arguments for part in _conjuncts(argument)]
+    return [condition]
+
+
+def _narrow(
+    known: dict[str, Known], name: str, *, low: Expression | None = None, high: Expression | None = None
+) -> None:
+    """A comparison with a constant is true of values alone, never of NULL."""
+    before = known.get(name, UNKNOWN)
+    ends = [None if end is None else _number(end) for end in (low, high)]
+    if before.interval is None or all(end is None for end in ends):
+        return
+    clipped = before.interval.clipped(
+        low=-math.inf if ends[0] is None else ends[0], high=math.inf if ends[1] is None else ends[1]
+    )
+    if clipped is not None:  # where nothing is left no row is either, and what was declared still holds
+        known[name] = replace(before, interval=clipped, nullable=False)
+
+
+def _number(expression: Expression) -> Fraction | None:
+    if not isinstance(expression, Literal) or isinstance(expression.value, (bool, str)):
+        return None
+    if isinstance(expression.value, (int, float)) and math.isfinite(expression.value):
+        return Fraction(expression.value)
+    return None

@@ -1,0 +1,265 @@
+"""Ranges: what is known in public of the value of a row-wise expression.
+
+Every function of the allow-list that gives a number has a rule here, or is unbounded. NaN is NULL
+wherever it comes from: engines are told so in every expression.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sfumato.analysis.intervals import EVERYTHING, End, Interval, hull
+from sfumato.catalog.kind import Kind, Value
+from sfumato.errors import Unsupported
+from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
+
+__all__ = ["Known", "UNKNOWN", "either", "interval_of", "known_of"]
+
+_MOST_VALUES = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a column or an expression. `interval` is None if it never has a value."""
+
+    interval: Interval | None = EVERYTHING
+    values: tuple[Value, ...] | None = None  # all that it can be, NULL aside
+    dates: tuple[datetime.date, datetime.date] | None = None
+    nullable: bool = True
+    declared: bool = False  # the owner listed the values, and what is not listed is left out
+
+
+_Columns = Mapping[str, Known]
+UNKNOWN = Known()
+
+
+def interval_of(expression: Expression, columns: _Columns) -> Interval | None:
+    """Return where the numbers that an expression takes lie, None if it is always NULL."""
+    return known_of(expression, columns).interval
+
+
+def known_of(expression: Expression, columns: _Columns) -> Known:
+    """Return what is known of an expression over columns of which something is known."""
+    match expression:
+        case Column(name=name):
+            return columns.get(name, UNKNOWN)
+        case Literal():
+            return _literal(expression.value)
+        case Case(branches=branches, otherwise=otherwise):
+            return either([known_of(value, columns) for value in (*(v for _, v in branches), otherwise)])
+        case Cast(operand=operand, kind=kind):
+            return _cast(known_of(operand, columns), operand.kind, kind)
+        case Call():
+            return _call(expression, [known_of(argument, columns) for argument in expression.arguments])
+    raise Unsupported(f"no interval is known for {type(expression).__name__}")
+
+
+def _literal(value: Value) -> Known:
+    if value is None:
+        return Known(interval=None, values=())
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if number and not math.isfinite(value):  # type: ignore[arg-type]
+        return UNKNOWN
+    interval = Interval(Fraction(value), Fraction(value)) if number else EVERYTHING  # type: ignore[arg-type]
+    dates = (value, value) if isinstance(value, datetime.date) else None
+    return Known(interval=interval, values=(value,), dates=dates, nullable=False)
+
+
+def either(several: list[Known]) -> Known:
+    """Return what is known of a value that is one of several."""
+    values: tuple[Value, ...] | None = ()
+    for one in several:
+        values = None if values is None or one.values is None else values + one.values
+    spans = [one.dates for one in several if one.values != ()]
+    dates = None
+    if spans and all(span is not None for span in spans):
+        dates = _dates_around([span for span in spans if span is not None])
+    return Known(
+        interval=hull(one.interval for one in several),
+        values=tuple(dict.fromkeys(values)) if values is not None and len(values) <= _MOST_VALUES else None,
+        dates=dates,
+        nullable=any(one.nullable for one in several),
+    )
+
+
+def _dates_around(
+    spans: list[tuple[datetime.date, datetime.date]],
+) -> tuple[datetime.date, datetime.date] | None:
+    if len({type(end) for span in spans for end in span}) != 1:
+        return None
+    return min(low for low, _ in spans), max(high for _, high in spans)
+
+
+def _cast(operand: Known, source: Kind | None, target: Kind) -> Known:
+    """What cannot be converted is NULL; a real number that becomes an integer is rounded somehow."""
+    if source is target:
+        return operand
+    if operand.interval is None:
+        return Known(interval=None, values=())
+    if source is Kind.BOOLEAN and target.numeric:
+        return Known(interval=Interval(0, 1), nullable=operand.nullable)
+    if source is Kind.INTEGER and target is Kind.REAL:
+        return Known(interval=operand.interval, nullable=operand.nullable)
+    if source is Kind.REAL and target is Kind.INTEGER:
+        return Known(interval=operand.interval.outward())
+    dates = operand.dates if {source, target} == {Kind.DATE, Kind.TIMESTAMP} else None
+    return Known(dates=None if dates is None else _dates_around([dates]))
+
+
+def _call(call: Call, known: list[Known]) -> Known:
+    name = call.function
+    if name == "coalesce":
+        return replace(either(known), nullable=all(one.nullable for one in known))
+    if name == "nullif":
+        return replace(known[0], nullable=True)
+    if name == "is_null":
+        return Known(values=(False, True), nullable=False)
+    if name == "date_trunc":
+        return Known()
+    if name in _PARTS:
+        if known[0].interval is None:
+            return Known(interval=None, values=())
+        return Known(interval=_part(name, known[0]))
+    if not call.kind.numeric:
+        return Known()
+    if name == "length":
+        return Known(interval=_length(known[0]))
+    if name in ("least", "greatest"):
+        return Known(interval=_extreme(name, known), nullable=all(one.nullable for one in known))
+    if any(one.interval is None for one in known):
+        return Known(interval=None, values=())  # NULL in, NULL out
+    rule = _RULES.get(name)
+    if rule is None:
+        return Known()
+    return Known(interval=rule(call, [one.interval for one in known if one.interval is not None]))
+
+
+def _extreme(name: str, known: list[Known]) -> Interval | None:
+    """The least (greatest) of those arguments that are not NULL; those that never are always take part."""
+    present = [one for one in known if one.interval is not None]
+    intervals = [one.interval for one in present if one.interval is not None]
+    if not intervals:
+        return None
+    always = [one.interval for one in present if one.interval is not None and not one.nullable]
+    if name == "least":
+        low = min(one.low for one in intervals)
+        return Interval(low, min((one.high for one in always), default=max(one.high for one in intervals)))
+    high = max(one.high for one in intervals)
+    return Interval(max((one.low for one in always), default=min(one.low for one in intervals)), high)
+
+
+def _length(text: Known) -> Interval | None:
+    if text.interval is None:
+        return None
+    if text.values and all(isinstance(value, str) for value in text.values):
+        lengths = [len(str(value)) for value in text.values]
+        return Interval(min(lengths), max(lengths))
+    return Interval(0, math.inf)
+
+
+_PARTS = {
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "week": (1, 53),
+    "day": (1, 31),
+    "dow": (0, 6),
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "year": (-math.inf, math.inf),
+}
+
+
+def _part(name: str, moment: Known) -> Interval:
+    if name == "year" and moment.dates is not None:
+        return Interval(moment.dates[0].year, moment.dates[1].year)
+    return Interval(*_PARTS[name])
+
+
+_Rule = Callable[[Call, list[Interval]], Interval]
+
+
+def _remainder(call: Call, x: list[Interval]) -> Interval:
+    """Of truncated or floored division: smaller than the divisor, and no further from zero than allowed."""
+    size = x[1].magnitude
+    low = Fraction(0) if x[0].low >= 0 and x[1].low >= 0 else -size
+    high = Fraction(0) if x[0].high <= 0 and x[1].high <= 0 else size
+    if x[0].low >= 0 and x[1].low >= 0:
+        high = min(high, x[0].high)
+    return Interval(low, high)
+
+
+def _rounded(call: Call, x: list[Interval]) -> Interval:
+    places = 0
+    if len(call.arguments) > 1:
+        digits = call.arguments[1]
+        if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > 300:
+            return EVERYTHING
+        places = digits.value
+    return x[0].outward(places)
+
+
+def _root(call: Call, x: list[Interval]) -> Interval:
+    inside = x[0].clipped(low=Fraction(0))
+    return Interval(0, 0) if inside is None else inside.rising(math.sqrt, bottom=0.0)
+
+
+def _logarithm(call: Call, x: list[Interval]) -> Interval:
+    inside = x[0].clipped(low=Fraction(0))
+    if inside is None or inside.high == 0:
+        return Interval(0, 0)  # always NULL
+    if inside.low == 0:
+        return Interval(-math.inf, inside.rising(lambda end: math.log(end) if end > 0 else -math.inf).high)
+    return inside.rising(lambda end: math.log(end) if end > 0 else -math.inf)
+
+
+def _power(call: Call, x: list[Interval]) -> Interval:
+    base, exponent = x
+    if exponent.low == exponent.high and isinstance(exponent.low, Fraction) and exponent.low.denominator == 1:
+        times = int(exponent.low)
+        if abs(times) > 10_000:
+            return EVERYTHING
+        whole = base.power(abs(times))
+        return whole if times >= 0 else Interval(1, 1).divided_by(whole, whole=False)
+    if base.low >= 0:  # x^p = e^(p ln x), monotone in each of both
+        corners = [_corner(a, b) for a in (base.low, base.high) for b in (exponent.low, exponent.high)]
+        if None in corners or not (base.bounded and exponent.bounded):
+            return Interval(0, math.inf)
+        found = [corner for corner in corners if corner is not None]
+        return Interval(max(0.0, min(found) * (1 - 2.0**-40)), max(found) * (1 + 2.0**-40))
+    return EVERYTHING
+
+
+def _corner(base: End, exponent: End) -> float | None:
+    """One corner of a power; those at base 0 are 0 and 1 together, of which the hull needs both."""
+    if base == 0:
+        return None if exponent < 0 else (1.0 if exponent == 0 else 0.0)
+    try:
+        return math.pow(float(base), float(exponent))
+    except OverflowError:
+        return math.inf
+
+
+def _quotient(call: Call, x: list[Interval]) -> Interval:
+    return x[0].divided_by(x[1], whole=call.arguments[1].kind is Kind.INTEGER)
+
+
+_RULES: dict[str, _Rule] = {
+    "+": lambda _, x: x[0] + x[1],
+    "-": lambda _, x: x[0] - x[1],
+    "*": lambda call, x: x[0].power(2) if call.arguments[0] == call.arguments[1] else x[0] * x[1],
+    "/": _quotient,
+    "%": _remainder,
+    "neg": lambda _, x: -x[0],
+    "abs": lambda _, x: abs(x[0]),
+    "floor": lambda _, x: x[0].outward(),
+    "ceil": lambda _, x: x[0].outward(),
+    "round": _rounded,
+    "sqrt": _root,
+    "ln": _logarithm,
+    "exp": lambda _, x: x[0].rising(math.exp, bottom=0.0),
+    "power": _power,
+}

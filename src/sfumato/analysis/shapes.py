@@ -1,0 +1,97 @@
+"""Shapes: what can be said of a relation's rows and units from the tree alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.plan.tree import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Filter,
+    Join,
+    PerUnit,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+)
+
+__all__ = ["column_leaves", "is_aggregate", "may_copy_rows", "one_row_per_unit", "scans"]
+
+
+def scans(relation: Relation) -> Iterator[Scan]:
+    """Yield every scan below a relation, also those that only decide which rows stay."""
+    match relation:
+        case Scan():
+            yield relation
+        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+            yield from scans(source)
+        case SemiJoin(source=source, other=other):
+            yield from scans(source)
+            yield from scans(other)
+        case Join(left=left, right=right):
+            yield from scans(left)
+            yield from scans(right)
+        case Union(sources=sources):
+            for source in sources:
+                yield from scans(source)
+
+
+def one_row_per_unit(relation: Relation) -> bool:
+    """Return whether each unit has one row at most: its rows have been aggregated to one."""
+    match relation:
+        case PerUnit(keys=keys):
+            return not keys
+        case Filter(source=source) | Project(source=source) | SemiJoin(source=source):
+            return one_row_per_unit(source)
+        case _:
+            return False
+
+
+def may_copy_rows(relation: Relation) -> bool:
+    """Return whether one row of a scan may have become several."""
+    match relation:
+        case Scan():
+            return False
+        case Filter(source=source) | Project(source=source) | SemiJoin(source=source, on_unit=False):
+            return may_copy_rows(source)
+        case _:
+            return True
+
+
+def column_leaves(expression: Expression) -> Iterator[Column]:
+    """Yield the columns that the value of an expression is computed from."""
+    match expression:
+        case Column():
+            yield expression
+        case Call(arguments=arguments):
+            for argument in arguments:
+                yield from column_leaves(argument)
+        case Case(branches=branches, otherwise=otherwise):
+            for _, value in branches:
+                yield from column_leaves(value)
+            yield from column_leaves(otherwise)
+        case Cast(operand=operand):
+            yield from column_leaves(operand)
+
+
+def is_aggregate(relation: Relation, name: str) -> bool:
+    """Return whether a column is an aggregate of one unit's rows."""
+    match relation:
+        case PerUnit(aggregates=aggregates):
+            return any(name == one for one, _ in aggregates)
+        case Filter(source=source) | SemiJoin(source=source):
+            return is_aggregate(source, name)
+        case Project(source=source, columns=columns):
+            return any(
+                name == one and any(is_aggregate(source, column.name) for column in column_leaves(expression))
+                for one, expression in columns
+            )
+        case Join(left=left, right=right):
+            return is_aggregate(left, name) or is_aggregate(right, name)
+        case _:
+            return False
