@@ -97,6 +97,27 @@ class PrivacyBudget:
         """
         return self.rule.limit(epsilon, self.delta_loss)
 
+    def charge(self, event: Event, keys_delta: Number = 0) -> tuple[int, int]:
+        """Return what an event and the delta of a key selection are charged, in units. Rounds: up."""
+        keys = delta_quantity(keys_delta, name="keys_delta")
+        return self.rule.charge(event), math.ceil(keys * UNITS)
+
+    def shortage(self, units: int, keys_units: int, *, left: int, keys_left: int) -> BudgetExceeded | None:
+        """Return the refusal of a charge that does not fit in what is left, None if it fits."""
+        for what, asked, available in (
+            (f"budget under {self.rule!r}", units, left),
+            ("delta for keys", keys_units, keys_left),
+        ):
+            if asked > available:
+                requested, remaining = Fraction(asked, UNITS), Fraction(max(0, available), UNITS)
+                return BudgetExceeded(
+                    f"the {what} has {float(remaining):.6g} left, {float(requested):.6g} is needed",
+                    requested=requested,
+                    remaining=remaining,
+                    hints=("ask for more noise, or for fewer answers",),
+                )
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record; `PrivacyBudget.from_dict` reads it back."""
         fractions = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "keys_delta")}
@@ -154,7 +175,7 @@ class Filter:
 
     def can_spend(self, event: Event, keys_delta: Number = 0) -> bool:
         """Return whether `spend` would be admitted now."""
-        units, keys_units = self.cost(event), _keys_units(keys_delta)
+        units, keys_units = self.budget.charge(event, keys_delta)
         with self._lock:
             return self._shortage(units, keys_units) is None
 
@@ -185,7 +206,7 @@ class Filter:
 
         Raises `BudgetExceeded` and charges nothing where either does not fit.
         """
-        units, keys_units = self.cost(event), _keys_units(keys_delta)
+        units, keys_units = self.budget.charge(event, keys_delta)
         with self._lock:
             shortage = self._shortage(units, keys_units)
             if shortage is not None:
@@ -195,19 +216,8 @@ class Filter:
         return units
 
     def _shortage(self, units: int, keys_units: int) -> BudgetExceeded | None:
-        for what, asked, left in (
-            (f"budget under {self.budget.rule!r}", units, self.budget.limit - self._spent),
-            ("delta for keys", keys_units, self.budget.keys_limit - self._keys_spent),
-        ):
-            if asked > left:
-                requested, remaining = Fraction(asked, UNITS), Fraction(max(0, left), UNITS)
-                return BudgetExceeded(
-                    f"the {what} has {float(remaining):.6g} left, {float(requested):.6g} is needed",
-                    requested=requested,
-                    remaining=remaining,
-                    hints=("ask for more noise, or for fewer answers",),
-                )
-        return None
+        left, keys_left = self.budget.limit - self._spent, self.budget.keys_limit - self._keys_spent
+        return self.budget.shortage(units, keys_units, left=left, keys_left=keys_left)
 
     # -- moving it ----------------------------------------------------------------------------
 
@@ -232,10 +242,6 @@ class Filter:
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a filter cannot be copied or pickled: its budget would be spent twice")
-
-
-def _keys_units(keys_delta: Number) -> int:
-    return math.ceil(delta_quantity(keys_delta, name="keys_delta") * UNITS)
 
 
 def _units(text: Any) -> int:

@@ -1,0 +1,55 @@
+"""A small ledger and the ways to spend from it, shared by the tests."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+from sfumato.core import PrivacyBudget
+from sfumato.core.events import Pure
+from sfumato.ledger import Ledger, Reservation
+
+SOURCE = Path(__file__).parent.parent.parent / "src"
+HASHES = {"request_hash": "request", "data_version": "1", "policy_hash": "policy"}
+HUNDREDTH = Pure(loss=Fraction(1, 100))
+
+
+def opened(path: Path | None, epsilon: Fraction | int = 1, **settings: float) -> Ledger:
+    """Open a ledger in which the unit `person` has a budget of pure epsilon."""
+    ledger = Ledger.open(path, **settings)
+    ledger.register("person", PrivacyBudget(epsilon=epsilon))
+    return ledger
+
+
+def reserve(ledger: Ledger, event: Pure = HUNDREDTH, **changes: object) -> Reservation:
+    return ledger.reserve("person", event, 0, **{**HASHES, **changes})
+
+
+def answer(ledger: Ledger, release: bytes = b"noisy", **changes: object) -> bytes:
+    """Spend a hundredth, as the pipeline does."""
+    with reserve(ledger, **changes) as reservation:
+        if reservation.replayed is not None:
+            return reservation.replayed
+        reservation.commit(release)
+        return release
+
+
+def raw(ledger: Ledger) -> sqlite3.Connection:
+    """Return the connection below a ledger, as someone who owns the file has it."""
+    return ledger._journal._connection
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a fresh Python on a script that can import the package and this module."""
+    paths = [str(SOURCE), str(SOURCE.parent)]
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )

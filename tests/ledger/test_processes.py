@@ -1,0 +1,175 @@
+"""Several processes on one ledger: races, forks, and workers that are killed."""
+
+from __future__ import annotations
+
+import threading
+from fractions import Fraction as F
+
+import pytest
+
+from sfumato.errors import BudgetExceeded, LedgerError
+from tests.ledger.accounts import answer, opened, reserve, start
+
+SPEND = """
+import sys
+from sfumato.errors import BudgetExceeded
+from tests.ledger.accounts import answer, opened
+ledger = opened(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+outcomes = []
+for _ in range(50):
+    try:
+        answer(ledger)
+        outcomes.append(True)
+    except BudgetExceeded:
+        outcomes.append(False)
+print(sum(outcomes), len(outcomes))
+"""
+
+ASK = """
+import sys, threading, time
+from tests.ledger.accounts import opened, reserve
+ledgers = [opened(sys.argv[1]) for _ in range(5)]
+print("ready", flush=True)
+sys.stdin.readline()
+said = []
+def ask(ledger, number):
+    with reserve(ledger, idempotency_key="k") as reservation:
+        if reservation.replayed is None:
+            time.sleep(0.05)
+            reservation.commit(f"{sys.argv[2]}.{number}".encode())
+            said.append("made")
+        else:
+            said.append(reservation.replayed.decode())
+threads = [threading.Thread(target=ask, args=(ledger, number)) for number, ledger in enumerate(ledgers)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(*said)
+"""
+
+FORK = """
+import os, sys
+from sfumato.errors import LedgerError
+from tests.ledger.accounts import answer, opened
+place = sys.argv[1]
+ledger = opened(None if place == "memory" else place)
+answer(ledger)
+children = []
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        try:
+            for _ in range(5):
+                answer(ledger)
+        except LedgerError as error:
+            os._exit(7 if "forked" in error.message else 8)
+        except BaseException:
+            os._exit(9)
+        os._exit(0)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+answer(ledger)
+print(*codes, ledger.spent("person") * 100, ledger.verify().sequence > 0)
+"""
+
+
+def run_together(script: str, count: int, *arguments: object) -> list[str]:
+    """Start processes, let them begin at one time, and return what each of them printed."""
+    workers = [start(script, *arguments, number) for number in range(count)]
+    for worker in workers:
+        assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    said = [worker.communicate()[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0] * count
+    return said
+
+
+def test_eight_processes_race_for_a_hundred_spends(tmp_path):
+    """Each of 400 calls is answered within the stated wait (else SF604 would end its process)."""
+    opened(tmp_path / "a").close()
+    outcomes = [tuple(map(int, said.split())) for said in run_together(SPEND, 8, tmp_path / "a")]
+    assert sum(granted for granted, _ in outcomes) == 100
+    assert all(asked == 50 for _, asked in outcomes)
+    with opened(tmp_path / "a") as ledger:
+        assert ledger.remaining("person") == 0 and len(ledger.history()) == 100
+        assert all(entry.committed for entry in ledger.history())
+        ledger.verify()
+
+
+def test_processes_that_begin_a_ledger_at_once_begin_one(tmp_path):
+    outcomes = run_together(SPEND, 3, tmp_path / "a")
+    assert sum(int(said.split()[0]) for said in outcomes) == 100
+    with opened(tmp_path / "a") as ledger:
+        ledger.verify()
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".new")] == []
+
+
+def test_twenty_callers_with_one_key_get_one_answer(tmp_path):
+    """Four processes of five threads ask at once: one pays and makes the answer, the others get its bytes."""
+    opened(tmp_path / "a").close()
+    said = "".join(run_together(ASK, 4, tmp_path / "a")).split()
+    assert len(said) == 20 and said.count("made") == 1
+    assert len(set(said)) == 2
+    with opened(tmp_path / "a") as ledger:
+        assert ledger.spent("person") == F(1, 100)
+        assert answer(ledger, idempotency_key="k").decode() in said
+
+
+def test_threads_share_one_ledger(tmp_path):
+    with opened(tmp_path / "a", epsilon=F(1, 2)) as ledger:
+        granted = []
+
+        def spend() -> None:
+            for _ in range(10):
+                try:
+                    answer(ledger)
+                except BudgetExceeded:
+                    continue
+                granted.append(1)
+
+        threads = [threading.Thread(target=spend) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(granted) == 50 and ledger.remaining("person") == 0
+        ledger.verify()
+
+
+def test_forked_children_spend_from_the_same_budget(tmp_path):
+    said, _ = start(FORK, tmp_path / "a").communicate()
+    assert said.split() == ["0", "0", "0", "0", "22", "True"]
+
+
+def test_a_forked_child_cannot_use_a_ledger_in_memory():
+    said, _ = start(FORK, "memory").communicate()
+    assert said.split() == ["7", "7", "7", "7", "2", "True"]
+
+
+def test_whoever_finds_a_writer_at_work_waits_no_longer_than_stated(tmp_path):
+    with opened(tmp_path / "a") as busy, opened(tmp_path / "a", wait=0.05) as ledger:
+        with busy._journal.writing():
+            with pytest.raises(LedgerError) as refusal:
+                reserve(ledger)
+            assert refusal.value.code == "SF604"
+            assert ledger.spent("person") == 0  # reading goes on
+        with reserve(ledger) as reservation:
+            with busy._journal.writing(), pytest.raises(LedgerError) as refusal:
+                reservation.commit(b"noisy")
+            assert refusal.value.code == "SF604"
+            reservation.commit(b"noisy")
+        assert ledger.spent("person") == F(1, 100) and ledger.history()[0].committed
+
+
+def test_a_killed_worker_loses_nothing_that_was_answered(tmp_path):
+    """Eighty kills, half of them at random moments, half at every step (see `kills`).
+
+    A kill leaves the page cache alone: this shows order and atomicity, not that the disk kept its word.
+    """
+    script = "import sys; from pathlib import Path; from tests.ledger.kills import main\n"
+    said, _ = (worker := start(script + "main(Path(sys.argv[1]))", tmp_path)).communicate()
+    assert worker.returncode == 0 and said.startswith("killed 80 answered"), said

@@ -1,0 +1,255 @@
+"""Tampering: every edit, deletion and swap of a record in a ledger of 200 is found."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sqlite3
+
+import pytest
+
+from sfumato.core import PrivacyBudget
+from sfumato.errors import LedgerError
+from sfumato.ledger import Head, Ledger
+from sfumato.ledger.canonical import canonical
+from sfumato.ledger.journal import Journal, Row
+from sfumato.ledger.records import Link
+from sfumato.ledger.schema import STATEMENTS
+from sfumato.ledger.verification import _Walk
+from tests.ledger.accounts import HASHES, HUNDREDTH, answer, opened, raw, reserve
+
+RECORDS = 200
+COLUMNS = ("previous", "hash", "body", "kind", "unit", "key", "reservation", "release")
+TRIGGERS = [statement for statement in STATEMENTS if statement.startswith("CREATE TRIGGER")]
+
+
+@pytest.fixture(scope="module")
+def ledger():
+    """Return a ledger of 200 records of every kind, some of them burnt, some under keys."""
+    ledger = opened(None, epsilon=100)
+    ledger.register("household", PrivacyBudget(epsilon=1))
+    for number in range(1_000):
+        if ledger.head().sequence >= RECORDS - 1:
+            break
+        if number % 7 == 0:
+            reserve(ledger, idempotency_key=f"burnt {number}" if number % 2 else None)
+        else:
+            answer(ledger, b"release %d" % number, idempotency_key=f"key {number}" if number % 3 else None)
+    while ledger.head().sequence < RECORDS:
+        reserve(ledger)
+    assert ledger.head().sequence == RECORDS
+    return ledger
+
+
+@pytest.fixture(scope="module")
+def rows(ledger) -> list[Row]:
+    return list(ledger._journal.rows())
+
+
+def tampered(ledger: Ledger, *statements: tuple[str, tuple[object, ...]]) -> Ledger:
+    """Return a copy of a ledger, changed by someone who knows how to get past the triggers."""
+    journal = Journal(None, 1, create=True)
+    journal._connection.close()
+    journal._connection = sqlite3.connect(":memory:", isolation_level=None)
+    raw(ledger).backup(journal._connection)
+    for name in ("appended", "never_updated", "never_deleted"):
+        journal._connection.execute(f"DROP TRIGGER {name}")
+    for statement, values in statements:
+        journal._connection.execute(statement, values)
+    for trigger in TRIGGERS:
+        journal._connection.execute(trigger)
+    return Ledger(journal)
+
+
+def found(ledger: Ledger, anchor: Head | None = None) -> int | None:
+    """Return at which record verification stops."""
+    with pytest.raises(LedgerError) as refusal:
+        ledger.verify(anchor)
+    assert refusal.value.code == "SF602"
+    return refusal.value.sequence
+
+
+def changes(column: str, value: object) -> list[object]:
+    """Return other values for a column: the smallest change there is, nothing at all, another type."""
+    match value:
+        case None:
+            return [1, "x", b""]
+        case int():
+            return [value + 1, None]
+        case bytes():
+            return [value + b"x", value[:-1], b"", None, "x"]
+        case str():
+            last = "0" if value[-1] != "0" else "1"
+            middle = len(value) // 2
+            return [
+                value + " ",
+                value[:-1] + last,
+                value[:middle] + chr(ord(value[middle]) ^ 1) + value[middle + 1 :],
+                value.encode(),
+                "",
+            ]
+        case _:
+            raise AssertionError(column)
+
+
+def test_the_ledger_is_sound(ledger, rows):
+    assert ledger.verify() == ledger.head() and len(rows) == RECORDS
+    assert {row[4] for row in rows} == {"opened", "registered", "reserved", "committed"}
+    assert tampered(ledger).verify() == ledger.head()
+
+
+def test_every_edit_of_every_record_is_found(rows):
+    """Exhaustively: each column of each record, changed in several ways, after the records before it."""
+    walk, edits = _Walk(), 0
+    for row in rows:
+        for place, column in enumerate(COLUMNS, start=1):
+            for value in changes(column, row[place]):
+                edited = (*row[:place], value, *row[place + 1 :])
+                with pytest.raises(LedgerError):
+                    copy.deepcopy(walk).step(edited)
+                edits += 1
+        walk.step(row)
+    assert edits > 20 * RECORDS
+
+
+def test_every_swap_of_two_records_is_found(rows):
+    """Exhaustively: whichever two records change places, the first of them no longer follows."""
+    walk = _Walk()
+    for i, row in enumerate(rows):
+        for j in range(i + 1, len(rows)):
+            with pytest.raises(LedgerError) as refusal:
+                walk.step((row[0], *rows[j][1:]))  # stops before it has changed anything
+            assert refusal.value.sequence == i + 1
+        walk.step(row)
+
+
+def test_every_deletion_is_found(ledger):
+    for sequence in range(1, RECORDS + 1):
+        deleted = tampered(ledger, ("DELETE FROM records WHERE sequence = ?", (sequence,)))
+        assert found(deleted) == min(sequence, RECORDS - 1)
+
+
+def test_edits_in_the_file_are_found(ledger):
+    """One column of each record, in the database itself; SQLite itself refuses to empty some of them."""
+    for sequence in range(1, RECORDS + 1):
+        column = COLUMNS[sequence % len(COLUMNS)]
+        update = f"UPDATE records SET {column} = coalesce({column}, '') || 'x' WHERE sequence = ?"
+        assert found(tampered(ledger, (update, (sequence,)))) == sequence
+
+
+def test_neighbours_that_change_places_are_found(ledger):
+    for sequence in range(1, RECORDS):
+        move = "UPDATE records SET sequence = ? WHERE sequence = ?"
+        swap = ((0, sequence), (sequence, sequence + 1), (sequence + 1, 0))
+        assert found(tampered(ledger, *((move, pair) for pair in swap))) == sequence
+
+
+def test_an_edit_that_mends_its_own_hash_breaks_the_next_link(ledger, rows):
+    for sequence, previous, _, body, *_ in rows[1:-1:5]:
+        forged = Link(sequence=sequence, previous=previous, body=body.replace('"at":"1', '"at":"2'))
+        update = "UPDATE records SET body = ?, hash = ? WHERE sequence = ?"
+        assert found(tampered(ledger, (update, (forged.body, forged.hash, sequence)))) == sequence + 1
+
+
+# -- what only an anchor shows ------------------------------------------------------------
+
+
+def test_a_truncated_tail_needs_an_anchor(ledger):
+    cut = tampered(
+        ledger,
+        ("DELETE FROM records WHERE sequence > 150", ()),
+        ("UPDATE sqlite_sequence SET seq = 150", ()),
+    )
+    assert cut.verify().sequence == 150
+    assert found(cut, ledger.head()) == 150
+
+
+def test_a_rewritten_ledger_needs_an_anchor(ledger):
+    noted = ledger.head()
+    rewritten = opened(None, epsilon=100)
+    while rewritten.head().sequence < RECORDS + 5:
+        answer(rewritten)
+    rewritten.verify()
+    assert found(rewritten, noted) == RECORDS
+
+
+def test_an_anchor_of_any_age_fits_the_ledger_it_came_from(ledger, rows):
+    for row in rows[::20]:
+        assert ledger.verify(Head(sequence=row[0], hash=row[2])) == ledger.head()
+
+
+# -- contradictions with sound hashes -----------------------------------------------------
+
+
+def forged(rows: list[Row], change) -> None:
+    """Walk rows whose bodies are changed and whose chain is then mended from there on."""
+    walk, previous = _Walk(), "0" * 64
+    for row in rows:
+        body = change(row)
+        link = Link(sequence=row[0], previous=previous, body=body)
+        walk.step((row[0], previous, link.hash, body, *row[4:]))
+        previous = link.hash
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"units":"1000000000000000000"', '"units":"1"'),  # a cheaper charge
+        ('"spent":"5000000000000000000"', '"spent":"0"'),  # a total that forgets
+        ('"limit":"10000000000000000000000"', '"limit":"1"'),  # less than was spent
+        ('"format":"1"', '"format":"2"'),
+        ('"keys_units":"0"', '"keys_units":0'),  # not canonical
+        ('"keys_units":"0"', '"keys_units":"00"'),
+        ('"keys_units":"0"', '"keys_units":"-1"'),
+        ('"kind":"reserved"', '"kind":"granted"'),
+    ],
+)
+def test_a_mended_chain_must_still_add_up(rows, old, new):
+    forged(rows, lambda row: row[3])
+    assert any(old in row[3] for row in rows)
+    with pytest.raises(LedgerError):
+        forged(rows, lambda row: row[3].replace(old, new))
+
+
+@pytest.mark.parametrize("buried", [False, True])
+def test_an_altered_total_stops_spending_too(ledger, buried):
+    """Nobody has to call verify: the next charge notices, also where the chain has grown since."""
+    ledger = tampered(ledger)
+    if buried:
+        ledger.reserve("household", HUNDREDTH, 0, **HASHES)
+    query = "SELECT sequence, body FROM records WHERE kind = 'reserved' AND unit = 'person'"
+    sequence, body = raw(ledger).execute(f"{query} ORDER BY sequence DESC").fetchone()
+    fields = json.loads(body)
+    cheaper = canonical({**fields, "spent": fields["units"]})
+    with pytest.raises(LedgerError) as refusal:
+        reserve(tampered(ledger, ("UPDATE records SET body = ? WHERE sequence = ?", (cheaper, sequence))))
+    assert refusal.value.code == "SF602" and refusal.value.sequence == sequence
+
+
+def test_an_altered_release_is_not_replayed():
+    ledger = opened(None)
+    answer(ledger, b"true", idempotency_key="k")
+    changed = tampered(ledger, ("UPDATE records SET release = x'00' WHERE release IS NOT NULL", ()))
+    with pytest.raises(LedgerError) as refusal:
+        answer(changed, idempotency_key="k")
+    assert refusal.value.code == "SF602"
+
+
+def test_a_record_hidden_from_its_index_is_found(ledger):
+    hidden = tampered(ledger, ("UPDATE records SET kind = 'x' WHERE sequence = ?", (RECORDS,)))
+    assert found(hidden) == RECORDS
+
+
+def test_the_tables_refuse_what_a_slip_of_a_program_would_do(ledger):
+    for statement in (
+        "UPDATE records SET body = body",
+        "DELETE FROM records",
+        "INSERT INTO records SELECT sequence + 7, '', '', '', '', NULL, NULL, NULL, NULL FROM records",
+        "REPLACE INTO records SELECT * FROM records WHERE sequence = 2",
+    ):
+        with pytest.raises(sqlite3.DatabaseError, match="records are"):
+            raw(ledger).execute(statement)
+    for change in ("DROP TRIGGER never_deleted", "CREATE TABLE more (x)", "DROP INDEX one_request"):
+        other = tampered(ledger)
+        raw(other).execute(change)
+        assert found(other) is None
