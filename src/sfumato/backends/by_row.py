@@ -1,0 +1,66 @@
+"""Measures where each row is a unit by itself: what SQL adds up is all there is to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.bounded import Measure, MeasureKind
+from sfumato.backends.compile import Program
+from sfumato.backends.engine import Engine
+from sfumato.backends.totals import GroupingSet, Totals, distinct_by_group, empty, histogram, sum_by_group
+
+__all__ = ["count_rows"]
+
+_Array = npt.NDArray[Any]
+
+
+def count_rows(
+    engine: Engine, program: Program, summed: str, matched: str, sets: tuple[GroupingSet, ...]
+) -> list[Totals]:
+    """Return the totals of each grouping set; `summed` has the finest groups, `matched` the rows."""
+    found = engine.table(f"SELECT * FROM {summed}")
+    codes = found.column("code").to_numpy()
+    cells = {}
+    distinct = {}
+    for measure in program.query.measures:
+        if measure.kind is MeasureKind.CELLS:
+            integer = program.integers[measure.name]
+            assert integer is not None
+            cell = f"coalesce({integer.sql}, 0) AS cell"
+            text = f"SELECT code, {cell}, count(*) FROM {matched} GROUP BY code, cell"
+            cells[measure.name] = engine.columns(text)
+        elif measure.kind is MeasureKind.DISTINCT:
+            column = program.distinct[measure.name]
+            there = f"SELECT DISTINCT code, {column} FROM {matched} WHERE {column} IS NOT NULL"
+            numbered = f"SELECT code, dense_rank() OVER (ORDER BY {column}) FROM ({there})"
+            distinct[measure.name] = engine.columns(numbered)
+
+    def total(place: int, measure: Measure, one: GroupingSet, units: _Array) -> _Array:
+        if measure.kind is MeasureKind.CELLS:
+            groups, cell, many = cells[measure.name]
+            return histogram(measure, one.parents[groups], cell - 1, many * measure.weight, one.size)
+        if measure.kind is MeasureKind.DISTINCT:
+            groups, values = distinct[measure.name]
+            return distinct_by_group(measure, one.parents[groups], values, one.size)
+        if program.integers[measure.name] is None:
+            result: _Array = empty(measure, one.size) + units
+            return result
+        sums = found.column(f"s{place}").to_numpy()
+        result = empty(measure, one.size) + sum_by_group(one.parents[codes], sums, one.size)
+        if f"t{place}" in found.column_names:
+            upper = sum_by_group(one.parents[codes], found.column(f"t{place}").to_numpy(), one.size)
+            result = result + upper.astype(object) * 2**31
+        return result
+
+    totals = []
+    for one in sets:
+        units = sum_by_group(one.parents[codes], found.column("units").to_numpy(), one.size)
+        measures = {
+            measure.name: total(place, measure, one, units)
+            for place, measure in enumerate(program.query.measures)
+        }
+        totals.append(Totals(units=units.astype(np.int64), measures=measures))
+    return totals

@@ -1,0 +1,206 @@
+"""Measures over units: what is kept of each unit and group, added up over parts of the units.
+
+Units are worked on in parts, by a hash, where there are so many rows that all of them at once would take too
+much memory. How many parts there are changes nothing in the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.bounded import Measure, MeasureKind
+from sfumato.backends.compile import Layout, Program, lay_out
+from sfumato.backends.contributions import bound_contributions
+from sfumato.backends.engine import Engine
+from sfumato.backends.packing import Choice, Kept, Rows, Run, Slot
+from sfumato.backends.totals import (
+    GroupingSet,
+    Totals,
+    contribution,
+    distinct_by_group,
+    empty,
+    histogram,
+    sum_by_group,
+)
+
+__all__ = ["ROWS_AT_ONCE", "count_units"]
+
+ROWS_AT_ONCE = 1 << 25
+"""Rows that are held in memory at a time; about 100 bytes each."""
+
+_Array = npt.NDArray[Any]
+_Integers = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
+
+
+def count_units(
+    engine: Engine,
+    program: Program,
+    rows: str,
+    matched: str,
+    key_hashes: _Words,
+    sets: tuple[GroupingSet, ...],
+    *,
+    salt: int,
+    threads: int,
+) -> list[Totals]:
+    """Return the totals of each grouping set; `matched` are the rows with the code of their group."""
+    query = program.query
+    layout = lay_out(program, len(key_hashes))
+    distinct = [measure for measure in query.measures if measure.kind is MeasureKind.DISTINCT]
+    cells = [measure for measure in query.measures if measure.kind is MeasureKind.CELLS]
+    sums = tuple(
+        slot
+        for measure in query.measures
+        if measure.kind is not MeasureKind.CELLS
+        for slot in layout.slots.get(measure.name, ())
+    )
+    runs = tuple(
+        Run(slot=layout.slots[measure.name][0], width=len(measure.edges) - 1, weight=measure.weight)
+        for measure in cells
+    )
+    names, hashes = [], []
+    adding = _Adding(program=program, layout=layout, sets=sets)
+    parts = max(1, -(-int(engine.one(f"SELECT count(*) FROM {rows}")) // ROWS_AT_ONCE))
+    with ExitStack() as stack:
+        unit, unit_hashes = "__unit", None
+        if program.unit != "BIGINT":
+            matched, unit, unit_hashes = stack.enter_context(_numbered(engine, "__unit", rows, matched))
+        for measure in distinct:
+            numbers = _numbered(engine, program.distinct[measure.name], rows, matched)
+            matched, name, hashed = stack.enter_context(numbers)
+            names.append(f"coalesce({name}, -1)")
+            hashes.append(hashed)
+        choice = Choice(
+            max_groups=query.max_groups,
+            max_rows=query.max_rows,
+            salt=salt,
+            key_hashes=key_hashes,
+            sums=sums,
+            runs=runs,
+            distinct=tuple(measure.reach for measure in distinct),
+            value_hashes=tuple(hashes),
+        )
+        listed = ", ".join([unit, *layout.words, *names])
+        for part in range(parts):
+            some = f" WHERE hash(__unit) % {parts} = {part}" if parts > 1 else ""
+            columns = [
+                column.astype(np.int64, copy=False)
+                for column in engine.columns(f"SELECT {listed} FROM {matched}{some}")
+            ]
+            last = 1 + len(layout.words)
+            given = Rows(
+                units=columns[0],
+                words=tuple(word.view(np.uint64) for word in columns[1:last]),
+                values=tuple(columns[last:]),
+                unit_hashes=unit_hashes,
+            )
+            del columns
+            adding.add(bound_contributions(given, layout.packing, choice, threads=threads))
+    return adding.totals()
+
+
+@contextmanager
+def _numbered(engine: Engine, column: str, rows: str, matched: str) -> Iterator[tuple[str, str, _Words]]:
+    """Number the values of a column: yield rows that have the number, its name, and the hashes by number."""
+    name = f"n_{column}"
+    there = f"SELECT DISTINCT {column} FROM {rows} WHERE {column} IS NOT NULL"
+    number = f"row_number() OVER (ORDER BY {column}) - 1 AS {name}"
+    with engine.named(
+        f"SELECT {column} AS value, {number}, hash({column}) AS hashed FROM ({there})"
+    ) as numbers:
+        (hashes,) = engine.columns(f"SELECT hashed FROM {numbers} ORDER BY {name}")
+        join = f"LEFT JOIN {numbers} AS v ON m.{column} = v.value"
+        yield f"(SELECT m.*, v.{name} FROM {matched} AS m {join})", name, hashes.astype(np.uint64, copy=False)
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Adding:
+    """The totals so far."""
+
+    program: Program
+    layout: Layout
+    sets: tuple[GroupingSet, ...]
+    _totals: list[Totals] = field(default_factory=list)
+    _values: dict[tuple[int, str], list[tuple[_Integers, _Integers]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for one in self.sets:
+            measures = {
+                measure.name: empty(
+                    measure,
+                    (one.size, len(measure.edges) - 1) if measure.kind is MeasureKind.CELLS else one.size,
+                )
+                for measure in self.program.query.measures
+            }
+            self._totals.append(Totals(units=np.zeros(one.size, dtype=np.int64), measures=measures))
+
+    def add(self, parts: list[Kept]) -> None:
+        """Add what was kept of some units."""
+        for kept in parts:
+            everyone = np.ones(len(kept.code), dtype=np.bool_)
+            contributions: dict[str, _Array] = {}
+            for place, (one, total) in enumerate(zip(self.sets, self._totals, strict=True)):
+                total.units += _units(kept, one, everyone)
+                for measure in self.program.query.measures:
+                    self._add(place, measure, one, total, kept, contributions)
+
+    def _add(
+        self,
+        place: int,
+        measure: Measure,
+        one: GroupingSet,
+        total: Totals,
+        kept: Kept,
+        contributions: dict[str, _Array],
+    ) -> None:
+        name = measure.name
+        slots = self.layout.slots.get(name, ())
+        match measure.kind:
+            case MeasureKind.MOMENT:
+                if name not in contributions:
+                    limbs = zip(_lower(slots), (kept.sums[slot] for slot in slots), strict=True)
+                    integer, most = self.program.integers[name], self.program.query.max_rows
+                    contributions[name] = contribution(measure, integer, kept.rows, limbs, most)
+                added = sum_by_group(one.parents[kept.code], contributions[name], one.size)
+                total.measures[name] = total.measures[name] + added
+            case MeasureKind.UNITS:
+                there = kept.sums[slots[0]] > 0 if slots else np.ones(len(kept.code), dtype=np.bool_)
+                total.measures[name] = total.measures[name] + _units(kept, one, there)
+            case MeasureKind.CELLS:
+                width = len(measure.edges) - 1
+                places, values = kept.runs[slots[0]]
+                groups = one.parents[places // width]
+                added = histogram(measure, groups, places % width, values, one.size)
+                total.measures[name] = total.measures[name] + added
+            case MeasureKind.DISTINCT:
+                entry, value = kept.values[list(self.program.distinct).index(name)]
+                self._values.setdefault((place, name), []).append((one.parents[kept.code[entry]], value))
+
+    def totals(self) -> list[Totals]:
+        """Return the totals; distinct values are counted now that all are known."""
+        for (place, name), found in self._values.items():
+            measure = next(one for one in self.program.query.measures if one.name == name)
+            groups, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
+            counted = distinct_by_group(measure, groups, values, self.sets[place].size)
+            self._totals[place].measures[name] = counted
+        return self._totals
+
+
+def _lower(slots: Sequence[Slot]) -> list[int]:
+    """Return how many bits lie below each limb of an integer."""
+    return [sum(slot.bits for slot in slots[:place]) for place in range(len(slots))]
+
+
+def _units(kept: Kept, one: GroupingSet, there: npt.NDArray[np.bool_]) -> _Integers:
+    """Count units once in each group of a set."""
+    groups = one.parents[kept.code[there]]
+    if len(one.parents) != one.size:  # several of a unit's groups can be one here
+        groups = np.unique(kept.unit[there] * one.size + groups) % one.size
+    return np.bincount(groups, minlength=one.size)

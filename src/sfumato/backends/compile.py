@@ -1,0 +1,227 @@
+"""Compiling: a bounded query becomes a few SELECTs whose text depends on the plan alone.
+
+    rows         one row per private row: the unit, the keys k0, k1, .., and values x0, x1, ..
+    dictionary   the keys that occur (or are declared), numbered in their order
+    words        each row with its group's code and its integers packed below it
+    grouped      where each row is a unit by itself: all there is to it is a GROUP BY
+
+Only the number of keys, which decides how many bits a code has, is ever put into a text that is
+compiled later; it decides the layout of words, and never a result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
+from sfumato.backends.expressions import SQL_TYPES, constant, expression
+from sfumato.backends.integers import RowInteger, Stage, row_integer
+from sfumato.backends.packing import Packing, Slot
+from sfumato.backends.relations import Relations
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Kind
+from sfumato.errors import Unsupported
+from sfumato.plan.tree import Filter, Project, Relation, Scan
+
+__all__ = ["Layout", "Program", "compile_query", "lay_out"]
+
+_FINGERPRINT = 32  # bits: few units of a hundred million share so much of a hash
+_NARROW = 2**31  # sums of smaller numbers over fewer than 2^32 rows fit into 64 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How integers of rows are packed; a wide one lies in several slots, lowest bits first."""
+
+    packing: Packing
+    slots: dict[str, tuple[Slot, ...]]
+    words: tuple[str, ...]  # the SQL of each word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The texts that answer a query, up to what its keys are."""
+
+    query: BoundedQuery
+    rows: str
+    unit: str | None  # the SQL type of the unit; None: each row is one
+    kinds: tuple[Kind, ...]  # of the keys
+    integers: dict[str, RowInteger | None]
+    distinct: dict[str, str]  # the column of each DISTINCT measure
+    plain: bool  # reading the rows again costs no more than reading the table
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return tuple(f"k{place}" for place in range(len(self.kinds)))
+
+    def declared_table(self) -> Any:
+        """Return the declared keys as an Arrow table."""
+        import pyarrow
+
+        types = {
+            Kind.INTEGER: pyarrow.int64(),
+            Kind.REAL: pyarrow.float64(),
+            Kind.TEXT: pyarrow.string(),
+            Kind.BOOLEAN: pyarrow.bool_(),
+            Kind.DATE: pyarrow.date32(),
+            Kind.TIMESTAMP: pyarrow.timestamp("us"),
+        }
+        columns = list(zip(*(self.query.declared or ()), strict=True)) or [()] * len(self.kinds)
+        arrays = [
+            pyarrow.array(values, type=types[kind]) for values, kind in zip(columns, self.kinds, strict=True)
+        ]
+        return pyarrow.table(arrays, names=list(self.keys))
+
+    def declared(self, source: str) -> str:
+        """Return the dictionary of declared keys, from a table that holds them as they were declared."""
+        listed = ", ".join(
+            f"CAST({key} AS {SQL_TYPES[kind]}){_zero(kind)} AS {key}"
+            for key, kind in zip(self.keys, self.kinds, strict=True)
+        )
+        return self._numbered(f"SELECT DISTINCT {listed} FROM {source}")
+
+    def found(self, rows: str) -> str:
+        """Return the dictionary of the keys that occur."""
+        return self._numbered(f"SELECT DISTINCT {', '.join(self.keys)} FROM {rows}")
+
+    def _numbered(self, distinct: str) -> str:
+        listed = ", ".join(self.keys)
+        order = ", ".join(f"{key} ASC NULLS LAST" for key in self.keys)
+        return (
+            f"SELECT {listed}, row_number() OVER (ORDER BY {order}) - 1 AS code, hash({listed}) AS hashed "
+            f"FROM ({distinct})"
+        )
+
+    def match(self, rows: str, dictionary: str) -> str:
+        """Return the rows that have a key of the dictionary, beside it."""
+        if not self.kinds:
+            return f"(SELECT *, 0 AS code FROM {rows})"
+        # NULL is a key where keys are not declared, and never one of those that are.
+        same = "=" if self.query.declared is not None else "IS NOT DISTINCT FROM"
+        tests = " AND ".join(f"r.{key} {same} d.{key}" for key in self.keys)
+        return f"(SELECT r.*, d.code FROM {rows} AS r JOIN {dictionary} AS d ON {tests})"
+
+    def grouped(self, rows: str) -> str:
+        """Return the sums of measures where each row is a unit; wide sums in a lower and an upper part."""
+        listed = [*self.keys, "count(*) AS units"]
+        for place, measure in enumerate(self.query.measures):
+            integer = self.integers.get(measure.name)
+            if measure.kind is MeasureKind.CELLS or measure.kind is MeasureKind.DISTINCT or integer is None:
+                continue
+            value = _clamped_row(measure, integer)
+            if measure.reach < _NARROW:
+                listed.append(f"CAST(coalesce(sum({value}), 0) AS BIGINT) AS s{place}")
+                continue
+            listed.append(f"CAST(coalesce(sum({value} & {_NARROW - 1}), 0) AS BIGINT) AS s{place}")
+            listed.append(f"CAST(coalesce(sum({value} >> 31), 0) AS BIGINT) AS t{place}")
+        grouped = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        return f"SELECT {', '.join(listed)} FROM {rows}{grouped}"
+
+
+def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
+    """Return the texts of a query."""
+    below = Relations(catalog=catalog).render(query.source)
+    if query.row_unit != below.by_row or (below.unit is None and not below.by_row):
+        raise Unsupported("a query about rows whose unit is not the one that was bounded")
+    stage = Stage(below.names)
+    kinds = []
+    listed = ["__unit"] if below.unit else []
+    for place, (_, key) in enumerate(query.keys):
+        if key.kind is None:
+            raise Unsupported("groups by NULL")
+        kinds.append(key.kind)
+        listed.append(f"{expression(key, below.names)}{_zero(key.kind)} AS k{place}")
+    integers: dict[str, RowInteger | None] = {}
+    distinct: dict[str, str] = {}
+    for measure in query.measures:
+        if measure.kind is MeasureKind.DISTINCT:
+            distinct[measure.name] = _distinct_value(measure, stage)
+        else:
+            integers[measure.name] = row_integer(measure, stage)
+            if measure.kind is MeasureKind.CELLS and integers[measure.name] is None:
+                raise Unsupported("a histogram of nothing")
+    listed += [f"{sql} AS {name}" for sql, name in stage.columns.items()]
+    return Program(
+        query=query,
+        rows=f"SELECT {', '.join(listed) or 'NULL AS nothing'} FROM ({below.sql})",
+        unit=below.unit,
+        kinds=tuple(kinds),
+        integers=integers,
+        distinct=distinct,
+        plain=_plain(query.source),
+    )
+
+
+def lay_out(program: Program, groups: int) -> Layout:
+    """Pack the integers of rows beside codes of so many groups; histograms have a word each."""
+    code_bits = max(0, groups - 1).bit_length()
+    room = 64 - _FINGERPRINT - code_bits
+    if room < 1:
+        raise Unsupported("so many groups")
+    filled: list[int] = []
+    pieces: list[list[str]] = []
+    slots: dict[str, tuple[Slot, ...]] = {}
+    # Histograms first: each needs a word whose order is that of its cells.
+    in_turn = sorted(program.query.measures, key=lambda measure: measure.kind is not MeasureKind.CELLS)
+    for measure in in_turn:
+        integer = program.integers.get(measure.name)
+        if integer is None:
+            continue
+        bits = (integer.high - integer.low).bit_length()
+        lowest = f" - {constant(integer.low)}" if integer.low else ""
+        offset = f"(coalesce({integer.sql}, 0){lowest})"
+        if measure.kind is MeasureKind.CELLS:
+            if bits > room:
+                raise Unsupported("so many groups, each with so many cells")
+            slots[measure.name] = (Slot(word=len(filled), shift=0, bits=bits),)
+            filled.append(room)  # no other integer may lie below it
+            pieces.append([offset])
+            continue
+        found = []
+        for lower in range(0, bits, room):
+            size = min(room, bits - lower)
+            word = next((place for place, used in enumerate(filled) if used + size <= room), len(filled))
+            if word == len(filled):
+                filled.append(0)
+                pieces.append([])
+            limb = offset if bits <= room else f"(({offset} >> {lower}) & {(1 << size) - 1})"
+            pieces[word].append(f"{limb} * {1 << filled[word]}" if filled[word] else limb)
+            found.append(Slot(word=word, shift=filled[word], bits=size))
+            filled[word] += size
+        slots[measure.name] = tuple(found)
+    value_bits = max((slot.shift + slot.bits for some in slots.values() for slot in some), default=0)
+    code = f"code * {1 << value_bits}" if value_bits else "code"
+    texts = tuple(" + ".join([code, *some]) for some in pieces) or (code,)
+    return Layout(packing=Packing(code_bits=code_bits, value_bits=value_bits), slots=slots, words=texts)
+
+
+def _zero(kind: Kind) -> str:
+    return " + 0.0" if kind is Kind.REAL else ""  # there is one zero
+
+
+def _clamped_row(measure: Measure, integer: RowInteger) -> str:
+    value = f"({integer.sql})" if integer.scale == 1 else f"({integer.sql}) * {constant(integer.scale)}"
+    if measure.clamp is None:
+        return f"({value})"
+    low, high = measure.clamp
+    return f"least(greatest(coalesce({value}, 0), {constant(low)}), {constant(high)})"
+
+
+def _distinct_value(measure: Measure, stage: Stage) -> str:
+    if measure.value is None or measure.value.kind is None:
+        raise Unsupported("distinct values of nothing")
+    value = expression(measure.value, stage.names) + _zero(measure.value.kind)
+    if measure.condition is not None:
+        value = f"CASE WHEN {expression(measure.condition, stage.names)} THEN {value} END"
+    return stage(value)
+
+
+def _plain(relation: Relation) -> bool:
+    match relation:
+        case Scan():
+            return True
+        case Filter(source=source) | Project(source=source):
+            return _plain(source)
+    return False

@@ -1,0 +1,327 @@
+"""Contributions: which groups of a unit count, and with how much, decided by sorting packed rows.
+
+The engine hands over one row per private row: the unit, the code of its group, and small
+integers. A row is packed into one 64-bit word
+
+    | fingerprint of the unit | code of the group | integers of the row |
+
+and sorting the words brings the rows of a unit and group together. Sums of integers that do not
+fit beside each other are made of further words with the same upper part, so that their order is
+the same. Where all units fit above the rest, the fingerprint is the unit itself. Otherwise it is
+the upper part of a keyed one-to-one function of the unit; the few units that share one are found
+and numbered instead, so no two units are ever taken for one.
+
+Theorem: what a unit contributes is a function of its own rows and the salt alone. A group's
+priority for a unit is a hash of unit, key and salt; ties go to the smaller key. Codes stand for
+keys in the order of the keys, so which other keys exist does not change the order of two of
+them; fingerprints, words, parts and threads only decide where the computation happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.backends.packing import Choice, Kept, Packing, Rows, Run, joined
+from sfumato.backends.priorities import different_pairs, mixed, most_per_owner, starts_of
+from sfumato.backends.totals import weighted
+
+__all__ = ["bound_contributions"]
+
+_Words = npt.NDArray[np.uint64]
+_Integers = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
+
+_LOOKED_UP = 16  # upper bits of a fingerprint that are looked up first
+_BLOCK = 1 << 17  # rows that fit into a cache with all that is made of them
+_TABLE = 1 << 16  # codes and cells that are counted in a table
+
+
+def bound_contributions(
+    rows: Rows, packing: Packing, choice: Choice, *, threads: int = 1, fingerprint_bits: int = 64
+) -> list[Kept]:
+    """Choose the groups of each unit that count and add up its rows in them, in parts without an order.
+
+    Rows are scrambled and dealt out to as many parts as there are threads, sorted, and then worked
+    on in blocks that fit into a processor's cache. `fingerprint_bits` shortens fingerprints: for
+    tests, which want units to share them.
+    """
+    if not len(rows.units):
+        return []
+    least = int(rows.units.min())
+    narrow = int(rows.units.max()) - least < 1 << min(64 - packing.low_bits, fingerprint_bits)
+    deal = _Deal(
+        rows=rows,
+        packing=packing,
+        choice=choice,
+        parts=1 << (threads - 1).bit_length(),
+        cut=max(packing.low_bits, 64 - fingerprint_bits),
+        least=least if narrow else None,
+    )
+    with ThreadPoolExecutor(threads) as pool:
+        cuts = [len(rows.units) * i // threads for i in range(threads + 1)]
+        hands = list(pool.map(deal.hands, cuts[:-1], cuts[1:]))
+        parts = [_gathered([pieces for hand in hands for pieces in hand[i]]) for i in range(deal.parts)]
+        del hands
+        return [kept for some in pool.map(deal.part, parts) for kept in some]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Hand:
+    """Some rows: what names their units, their whole words, their columns of distinct values."""
+
+    units: _Words  # one-to-one scrambled; nothing, where the words themselves say it all
+    words: list[_Words]
+    values: list[_Integers]
+
+
+def _gathered(pieces: list[_Hand]) -> _Hand:
+    return _Hand(
+        units=np.concatenate([piece.units for piece in pieces]),
+        words=[np.concatenate(words) for words in zip(*(piece.words for piece in pieces), strict=True)],
+        values=[np.concatenate(values) for values in zip(*(piece.values for piece in pieces), strict=True)],
+    )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Deal:
+    """Deals rows out to parts by their units, and works on a part."""
+
+    rows: Rows
+    packing: Packing
+    choice: Choice
+    parts: int
+    cut: int  # bits below a fingerprint
+    least: int | None  # where the units themselves fit above the words: the least of them
+
+    def hands(self, begin: int, end: int) -> list[list[_Hand]]:
+        """Return pieces of rows for each part."""
+        dealt: list[list[_Hand]] = [[] for _ in range(self.parts)]
+        for start in range(begin, end, _BLOCK):
+            hand = self._scrambled(slice(start, min(start + _BLOCK, end)))
+            if self.parts == 1:
+                dealt[0].append(hand)
+                continue
+            if self.least is None:
+                owner = hand.units >> np.uint64(65 - self.parts.bit_length())
+            else:
+                owner = (hand.words[0] >> np.uint64(self.packing.low_bits)) & np.uint64(self.parts - 1)
+            for part in range(self.parts):
+                places = np.flatnonzero(owner == np.uint64(part))
+                words = [word[places] for word in hand.words]
+                values = [column[places] for column in hand.values]
+                units = hand.units[places] if self.least is None else hand.units
+                dealt[part].append(_Hand(units=units, words=words, values=values))
+        return dealt
+
+    def _scrambled(self, block: slice) -> _Hand:
+        units = self.rows.units[block].view(np.uint64)
+        if self.least is None:
+            units = mixed(units ^ np.uint64(self.choice.salt))
+            upper = (units >> np.uint64(self.cut)) << np.uint64(self.cut)
+        else:
+            upper = (units - self._origin) << np.uint64(self.packing.low_bits)
+            units = units[:0]
+        words = [upper | word[block] for word in self.rows.words]
+        return _Hand(units=units, words=words, values=[column[block] for column in self.rows.values])
+
+    def part(self, hand: _Hand) -> list[Kept]:
+        """Return what is kept of the units of one part."""
+        if not len(hand.words[0]):
+            return []
+        if self.least is not None:
+            return [self._kept(hand.words, hand.values, self._hashes)]
+        ordered = np.sort(hand.units)
+        change = ordered[1:] ^ ordered[:-1]
+        shared = np.unique(
+            ordered[1:][(change != 0) & (change < np.uint64(1 << self.cut))] >> np.uint64(self.cut)
+        )
+        first = np.concatenate(([True], change >= np.uint64(1 << self.cut)))
+        own = ordered[np.flatnonzero(first)]
+        del ordered, change, first
+        shift = np.uint64(self.cut - self.packing.low_bits)
+        found = []
+        if len(shared):
+            found.append(self._numbered(hand, shared))
+        # Units come in the order of their fingerprints, here and in the words.
+        names = own >> np.uint64(self.packing.low_bits) >> shift << shift
+
+        def hashes_of(owners: _Words) -> _Words:
+            begin = int(np.searchsorted(names, owners[0]))
+            return own[begin : begin + len(owners)]
+
+        found.append(self._kept(hand.words, hand.values, hashes_of, without=shared << shift))
+        return found
+
+    @property
+    def _origin(self) -> np.uint64:
+        return np.uint64((self.least or 0) % 2**64)
+
+    def _hashes(self, owners: _Words) -> _Words:
+        """Return the hashes of units by what stands for them in the words."""
+        units = owners + self._origin
+        hashes = self.rows.unit_hashes
+        return mixed((units if hashes is None else hashes[units]) ^ np.uint64(self.choice.salt))
+
+    def _numbered(self, hand: _Hand, shared: _Words) -> Kept:
+        """Return what is kept of the few units that share a fingerprint, by numbers of their own."""
+        bits = min(_LOOKED_UP, 64 - self.cut)
+        table = np.zeros(1 << bits, dtype=np.bool_)
+        table[shared << np.uint64(self.cut) >> np.uint64(64 - bits)] = True
+        seen = np.flatnonzero(table[hand.units >> np.uint64(64 - bits)])
+        seen = seen[np.isin(hand.units[seen] >> np.uint64(self.cut), shared)]
+        whose, numbers = np.unique(hand.units[seen], return_inverse=True)
+        upper = numbers.astype(np.uint64) << np.uint64(self.packing.low_bits)
+        below = np.uint64((1 << self.packing.low_bits) - 1)
+        words = [upper | (word[seen] & below) for word in hand.words]
+        values = [column[seen] for column in hand.values]
+        return self._kept(words, values, lambda owners: whose[owners])
+
+    def _kept(
+        self,
+        words: list[_Words],
+        values: list[_Integers],
+        hashes_of: Callable[[_Words], _Words],
+        without: _Words | None = None,
+    ) -> Kept:
+        """Sort the rows, and return what is kept of the units whose names are not in `without`."""
+        if values:
+            places = np.argsort(words[0])
+            words[0] = words[0][places]
+            values = [column[places] for column in values]
+        for word in words[1 if values else 0 :]:
+            word.sort()
+        chunks = []
+        size = len(words[0])
+        begin = 0
+        while begin < size:
+            end = self._end(words[0], begin)
+            chunk = [word[begin:end] for word in words]
+            columns = [column[begin:end] for column in values]
+            chunks.append(self._block(chunk, columns, hashes_of, without))
+            begin = end
+        return joined(chunks, self.choice)
+
+    def _end(self, word: _Words, begin: int) -> int:
+        """Return where a block may end: at the first row of a unit."""
+        end = begin + _BLOCK
+        if end >= len(word):
+            return len(word)
+        low = np.uint64(self.packing.low_bits)
+        unit = (word[end] >> low) << low  # the unit that the cut would divide goes to the next block,
+        start = begin + int(np.searchsorted(word[begin:end], unit))
+        if start > begin:
+            return start
+        last = unit | np.uint64((1 << self.packing.low_bits) - 1)  # unless it is all there is
+        return begin + int(np.searchsorted(word[begin:], last, side="right"))
+
+    def _block(
+        self,
+        words: list[_Words],
+        values: list[_Integers],
+        hashes_of: Callable[[_Words], _Words],
+        without: _Words | None,
+    ) -> Kept:
+        packing, choice = self.packing, self.choice
+        pairs = words[0] >> np.uint64(packing.value_bits)
+        starts = starts_of(pairs)
+        entries = pairs[starts]
+        codes = (entries & np.uint64((1 << packing.code_bits) - 1)).view(np.int64)
+        owners = entries >> np.uint64(packing.code_bits)
+        unit_starts = starts_of(owners)
+        names = owners[unit_starts]
+        groups = np.diff(unit_starts, append=len(entries))
+        rows = np.diff(starts, append=len(pairs))
+        priorities = np.zeros(0, dtype=np.uint64)
+        keep: _Flags | None = None
+        limited = choice.max_groups is not None and int(groups.max()) > choice.max_groups
+        if limited or values:
+            priorities = mixed(np.repeat(hashes_of(names), groups) ^ choice.key_hashes[codes])
+        if limited and choice.max_groups is not None:
+            keep = most_per_owner(priorities, unit_starts, choice.max_groups)
+        if without is not None and len(without) and _overlap(names, without):
+            elsewhere = np.repeat(np.isin(names, without), groups)
+            keep = ~elsewhere if keep is None else keep & ~elsewhere
+        kept = None if keep is None else np.flatnonzero(keep)
+        renumbered = np.cumsum(keep) - 1 if keep is not None and values else None
+
+        def taken(column: _Integers) -> _Integers:
+            return column if kept is None else column[kept]
+
+        sums = {}
+        for slot in choice.sums:
+            limbs = (words[slot.word] >> np.uint64(slot.shift)) & np.uint64((1 << slot.bits) - 1)
+            sums[slot] = taken(np.add.reduceat(limbs, starts).view(np.int64))
+        runs = {run.slot: self._run(run, words[run.slot.word], keep, codes, rows) for run in choice.runs}
+        found = []
+        if values:
+            owner = np.repeat(np.arange(len(entries)), rows)
+            for column, most, hashes in zip(values, choice.distinct, choice.value_hashes, strict=True):
+                of, value = _distinct(owner, column, keep, priorities, hashes, most)
+                found.append((of if renumbered is None else renumbered[of], value))
+        unit = np.repeat(np.arange(len(names)), groups)
+        return Kept(
+            unit=taken(unit), code=taken(codes), rows=taken(rows), sums=sums, runs=runs, values=tuple(found)
+        )
+
+    def _run(
+        self, run: Run, word: _Words, keep: _Flags | None, codes: _Integers, rows: _Integers
+    ) -> tuple[_Integers, _Integers]:
+        """Return what a block adds to each cell of each group, as places and values."""
+        most, bits = self.choice.max_rows, self.packing.value_bits
+        if 1 << self.packing.low_bits > _TABLE:
+            return self._weighted_run(run, word, keep, codes, rows)
+        # Units with no more rows than count are told apart by nothing: their rows are counted together.
+        heavy = np.zeros(len(rows), dtype=np.bool_) if most is None else rows > most
+        light = ~heavy if keep is None else ~heavy & keep
+        together = word if light.all() else word[np.repeat(light, rows)]
+        below = together & np.uint64((1 << self.packing.low_bits) - 1)
+        table = np.bincount(below.view(np.int64), minlength=1 << self.packing.low_bits)
+        table = table.reshape(-1, 1 << bits)[: len(self.choice.key_hashes), 1 : run.width + 1]
+        places = np.flatnonzero(table)
+        added = table.ravel()[places] * run.weight
+        alone = heavy if keep is None else heavy & keep
+        if alone.any():
+            more = self._weighted_run(run, word, alone, codes, rows)
+            return np.concatenate((places, more[0])), np.concatenate((added, more[1]))
+        return places, added
+
+    def _weighted_run(
+        self, run: Run, word: _Words, keep: _Flags | None, codes: _Integers, rows: _Integers
+    ) -> tuple[_Integers, _Integers]:
+        """Count cells of each unit and group by itself, and give each its weight."""
+        bits = np.uint64(self.packing.value_bits)
+        if keep is not None:
+            word = word[np.repeat(keep, rows)]
+            codes, rows = codes[keep], rows[keep]
+        starts = starts_of(word)
+        first = word[starts]
+        many = np.diff(starts, append=len(word))
+        pairs = first >> bits
+        entry = np.cumsum(np.concatenate(([False], pairs[1:] != pairs[:-1])))
+        cells = (first - (pairs << bits)).view(np.int64) - 1
+        wanted = np.flatnonzero(cells >= 0)
+        cells, many, entry = cells[wanted], many[wanted], entry[wanted]
+        added = weighted(many * run.weight, rows[entry], self.choice.max_rows)
+        return codes[entry] * run.width + cells, added
+
+
+def _overlap(names: _Words, few: _Words) -> bool:
+    return bool(np.searchsorted(few, names[0]) < np.searchsorted(few, names[-1], side="right"))
+
+
+def _distinct(
+    owner: _Integers, values: _Integers, keep: _Flags | None, priorities: _Words, hashes: _Words, most: int
+) -> tuple[_Integers, _Integers]:
+    """Return at most `most` different values of each kept entry, by a hash of unit, key, value and salt."""
+    wanted = values >= 0 if keep is None else (values >= 0) & keep[owner]
+    owner, values = owner[wanted], values[wanted]
+    if not len(values):
+        return owner, values
+    owner, values = different_pairs(owner, values)
+    chosen = most_per_owner(mixed(priorities[owner] ^ hashes[values]), starts_of(owner), most)
+    return owner[chosen], values[chosen]

@@ -1,0 +1,146 @@
+"""The DuckDB backend: runs compiled queries, and lets nothing out but exact values that cannot be printed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sfumato.analysis.bounded import BoundedQuery
+from sfumato.backends.by_row import count_rows
+from sfumato.backends.by_unit import count_units
+from sfumato.backends.compile import Program, compile_query
+from sfumato.backends.engine import Engine
+from sfumato.backends.exact import Exact, ExactGroups
+from sfumato.backends.expressions import identifier
+from sfumato.backends.keys import Keys
+from sfumato.backends.relations import Relations
+from sfumato.backends.source import Source
+from sfumato.backends.totals import GroupingSet, Totals
+from sfumato.catalog.catalog import Catalog
+from sfumato.errors import EngineFailure, Unsupported
+from sfumato.plan.tree import Column, Scan
+
+__all__ = ["DuckDBBackend"]
+
+_T = TypeVar("_T")
+
+
+class DuckDBBackend:
+    """Computes bounded queries over open tables.
+
+    Whatever goes wrong in the engine becomes `EngineFailure`, which always says the same.
+    """
+
+    def __init__(self, source: Source, catalog: Catalog, *, threads: int | None = None) -> None:
+        self._source = source
+        self._catalog = catalog
+        self._threads = threads
+
+    def run(self, query: BoundedQuery, *, _salt: int | None = None) -> Exact[tuple[ExactGroups, ...]]:
+        """Return the exact integers of every group, one entry per grouping set."""
+        program = compile_query(query, self._catalog)
+        salt = secrets.randbits(64) if _salt is None else _salt
+        return Exact(self._guarded(lambda engine: _groups(engine, program, salt, self._threads)))
+
+    def data_version(self) -> str:
+        """Return what tells this data from an earlier or later state of it."""
+        return self._source.version()
+
+    def public_table(self, name: str) -> Any:
+        """Return a public table in Arrow's form, for post-processing."""
+        table = self._catalog.table(name)
+        if table is None or table.private:
+            raise Unsupported("a table that is not public, outside the vault")
+        columns = tuple(Column(name=field.name, kind=field.kind) for field in table.fields)
+        scan = Scan(table=table.name, alias=table.name, columns=columns)
+        rendered = Relations(catalog=self._catalog).render(scan)
+        listed = (f"{rendered.names[field.name]} AS {identifier(field.name)}" for field in table.fields)
+        return self._guarded(lambda engine: engine.table(f"SELECT {', '.join(listed)} FROM ({rendered.sql})"))
+
+    def _guarded(self, action: Callable[[Engine], _T]) -> _T:
+        done: list[_T] = []
+        try:
+            cursor = self._source.cursor()
+            try:
+                done.append(action(Engine(cursor)))
+            finally:
+                cursor.close()
+        except Exception:  # also a refusal, if it depends on what was found
+            done.clear()
+        if not done:  # raised here, so that not even the context of the exception holds a value
+            raise EngineFailure
+        return done[0]
+
+
+def _groups(engine: Engine, program: Program, salt: int, threads: int | None) -> tuple[ExactGroups, ...]:
+    query = program.query
+    with ExitStack() as stack:
+        rows = stack.enter_context(engine.named(program.rows, kept=not program.plain))
+        # Where each row is a unit, sums come first: there are fewer groups than rows to match.
+        summed = rows
+        if program.unit is None:
+            summed = stack.enter_context(engine.named(program.grouped(rows)))
+        codes, columns, key_hashes = "", (), np.zeros(1, dtype=np.uint64)
+        if program.kinds:
+            if query.declared is None:
+                dictionary = program.found(summed)
+            else:
+                dictionary = program.declared(stack.enter_context(engine.given(program.declared_table())))
+            codes = stack.enter_context(engine.named(dictionary))
+            table = engine.table(f"SELECT {', '.join(program.keys)}, hashed FROM {codes} ORDER BY code")
+            columns = tuple(column.combine_chunks() for column in table.columns[:-1])
+            key_hashes = table.columns[-1].to_numpy().astype(np.uint64, copy=False)
+        sets = tuple(
+            _grouping_set(engine, chosen, columns, len(key_hashes)) for chosen in query.grouping_sets
+        )
+        matched = program.match(rows, codes)
+        if program.unit is None:
+            totals = count_rows(engine, program, program.match(summed, codes), matched, sets)
+        else:
+            workers = threads or int(engine.one("SELECT current_setting('threads')"))
+            totals = count_units(engine, program, rows, matched, key_hashes, sets, salt=salt, threads=workers)
+    return tuple(_exact(query, columns, one, total) for one, total in zip(sets, totals, strict=True))
+
+
+def _grouping_set(
+    engine: Engine, chosen: tuple[int, ...], columns: tuple[Any, ...], size: int
+) -> GroupingSet:
+    """Return which group of a set each of the finest groups belongs to, in the order of the keys."""
+    everything = np.arange(size)
+    if not chosen:
+        return GroupingSet(
+            chosen=chosen, parents=np.zeros(size, dtype=np.int64), firsts=np.zeros(1, dtype=np.int64)
+        )
+    if not size or chosen == tuple(range(len(columns))):
+        return GroupingSet(chosen=chosen, parents=everything, firsts=everything)
+    import pyarrow
+
+    names = [f"k{place}" for place in chosen]
+    table = pyarrow.table([columns[place] for place in chosen], names=names)
+    order = ", ".join(f"{name} ASC NULLS LAST" for name in names)
+    with engine.given(table.append_column("place", pyarrow.array(everything))) as given:
+        (parents,) = engine.columns(
+            f"SELECT dense_rank() OVER (ORDER BY {order}) - 1 FROM {given} ORDER BY place"
+        )
+    parents = parents.astype(np.int64)
+    _, firsts = np.unique(parents, return_index=True)
+    return GroupingSet(chosen=chosen, parents=parents, firsts=firsts)
+
+
+def _exact(query: BoundedQuery, columns: tuple[Any, ...], one: GroupingSet, totals: Totals) -> ExactGroups:
+    keys = tuple(columns[key] for key in one.chosen)
+    if query.declared is not None or not one.chosen:
+        return ExactGroups(
+            grouping_set=one.chosen, keys=Keys(keys, one.firsts), measures=totals.measures, units=None
+        )
+    there = np.flatnonzero(totals.units > 0)  # a key that no kept unit has must not be there at all
+    return ExactGroups(
+        grouping_set=one.chosen,
+        keys=Keys(keys, one.firsts[there]),
+        measures={name: values[there] for name, values in totals.measures.items()},
+        units=totals.units[there],
+    )

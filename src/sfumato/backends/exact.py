@@ -1,0 +1,54 @@
+"""Exactness is a type: a secret before noise, which cannot be printed and which only noise may open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.catalog.kind import Value
+from sfumato.errors import Unsupported
+
+__all__ = ["Exact", "ExactGroups"]
+
+_T = TypeVar("_T")
+
+
+class Exact(Generic[_T]):
+    """A private value. Only `release.noise` reads it; a test proves that no other module calls `open`."""
+
+    __slots__ = ("__secret",)
+
+    def __init__(self, secret: _T) -> None:
+        self.__secret = secret
+
+    def __repr__(self) -> str:
+        return "<exact: hidden>"
+
+    __str__ = __repr__
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise Unsupported("an exact value cannot be copied or stored")
+
+    def open(self) -> _T:
+        """Return the secret, to add noise to it."""
+        return self.__secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExactGroups:
+    """What the engine computed, for one grouping set: one entry per group, in the order of the keys.
+
+    Keys that are not declared are themselves private until they have been selected.
+    """
+
+    grouping_set: tuple[int, ...]
+    keys: Sequence[tuple[Value, ...]]  # one tuple per group, of the set's key columns
+    measures: dict[str, npt.NDArray[Any]]  # int64 or object; CELLS measures have a row of cells per group
+    units: npt.NDArray[np.int64] | None  # units kept in each group, where keys must be selected

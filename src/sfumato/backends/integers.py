@@ -1,0 +1,166 @@
+"""Integers of rows: a factor's value on its grid, in SQL that agrees with `core.Grid` for every double.
+
+Steps that are powers of two divide exactly. Rounding halves upward is (floor(2y) + 1) / 2 rounded
+down, and 2y is exact, while y + 1/2 is not: 0.49999999999999994 + 0.5 is 1. The value is clamped
+to the grid's bounds before it is rounded, which is the same and keeps infinities away. Other steps
+occur for cells of a histogram, which are few: an inexact quotient is corrected by one comparison
+with the smallest double that belongs to each cell. NULL stays NULL everywhere: it means absent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.analysis.bounded import Factor, Measure, MeasureKind
+from sfumato.backends.expressions import constant, expression, number
+from sfumato.catalog.kind import Kind
+from sfumato.core.grid import Grid
+from sfumato.errors import Unsupported
+from sfumato.plan.tree import Column, Expression
+
+__all__ = ["RowInteger", "Stage", "row_integer"]
+
+_EXACT = 2**52  # up to here a double holds every half
+_MOST_CELLS = 2**16
+_MOST_EXPONENT = 1000
+_FURTHEST = 2**61  # of a product: its distance from the lowest value still fits into 64 bits
+_LARGEST = 2**62  # of a grid
+_NAN = "'nan'::DOUBLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowInteger:
+    """What one row gives a measure: a BIGINT between `low` and `high`, or NULL for 0, times `scale`."""
+
+    sql: str
+    low: int
+    high: int
+    scale: int = 1
+
+
+class Stage:
+    """Columns that are computed once per row, below the integers that are made of them."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+        self.columns: dict[str, str] = {}  # SQL -> the name of its column
+
+    def __call__(self, sql: str) -> str:
+        """Return the column that holds a piece of SQL."""
+        return self.columns.setdefault(sql, f"x{len(self.columns)}")
+
+    def condition(self, node: Expression) -> str:
+        """Return the column that holds a condition."""
+        return self(expression(node, self.names))
+
+    def present(self, factor: Factor) -> str:
+        """Return a test whether a factor has a value."""
+        return f"{self(number(factor.expression, self.names))} IS NOT NULL"
+
+    def steps(self, factor: Factor) -> str:
+        """Return the number of steps of a factor, a BIGINT, NULL where it is absent."""
+        grid, centre = factor.grid, float(factor.centre)
+        if grid.toward_zero:
+            raise Unsupported("rounding toward zero in an engine")
+        exponent = _exponent(grid.step)
+        bound = max(-grid.low, grid.high)
+        whole = isinstance(factor.expression, Column) and factor.expression.kind is Kind.INTEGER
+        if whole and exponent == 0 and centre.is_integer() and bound + abs(centre) <= _EXACT:
+            middle = int(centre)
+            column = self(expression(factor.expression, self.names))
+            clamped = _clamped(column, constant(grid.low + middle), constant(grid.high + middle))
+            return f"({clamped} - {constant(middle)})" if middle else clamped
+        value = number(factor.expression, self.names)
+        if centre:
+            value = f"({value} - {constant(centre)})"
+        if exponent is None:
+            return _by_comparison(self(value), grid)
+        if bound <= _EXACT:
+            twice = self(f"{value} * {constant(math.ldexp(1.0, 1 - exponent))}")
+            return _rounded(twice, grid.low, grid.high)
+        return _far(self(value), grid, exponent)
+
+
+def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
+    """Return the integer of a row for a MOMENT, UNITS or CELLS measure; None if every row gives one.
+
+    The index of a cell is given plus one.
+    """
+    tests = [] if measure.condition is None else [stage.condition(measure.condition)]
+    steps: list[str] = []
+    low, high, scale = 1, 1, 1
+    for factor in measure.factors:
+        grid = factor.grid
+        if measure.kind is not MeasureKind.CELLS and grid.low == grid.high:
+            scale *= grid.low  # it only tells whether the value is there
+            tests.append(stage.present(factor))
+            continue
+        steps.append(stage.steps(factor))
+        ends = [low * grid.low, low * grid.high, high * grid.low, high * grid.high]
+        low, high = min(ends), max(ends)
+    if not tests and not steps:
+        return None
+    product = " * ".join(steps) or "1::BIGINT"
+    if measure.kind is MeasureKind.CELLS:
+        if len(steps) != 1 or low < 0 or high > len(measure.edges) - 2:
+            raise Unsupported("a histogram whose cells are not those of its grid")
+        product, low, high = f"{product} + 1", 0, high + 1
+    if max(-low, high) * abs(scale) > _FURTHEST:
+        raise Unsupported("products of more than 2^61 steps")
+    sql = f"CASE WHEN {' AND '.join(tests)} THEN {product} END" if tests else f"({product})"
+    return RowInteger(sql=sql, low=min(low, 0), high=max(high, 0), scale=scale)
+
+
+def _exponent(step: Fraction) -> int | None:
+    """Return e for a step of 2^e, None for other steps."""
+    if (step.numerator * step.denominator).bit_count() != 1:
+        return None
+    exponent = step.numerator.bit_length() - step.denominator.bit_length()
+    if abs(exponent) > _MOST_EXPONENT:
+        raise Unsupported("a grid whose step is beyond 2^1000")
+    return exponent
+
+
+def _rounded(twice: str, low: int, high: int) -> str:
+    clamped = _clamped(twice, constant(float(2 * low)), constant(float(2 * high)))
+    return f"CAST(floor((floor({clamped}) + 1) * 0.5) AS BIGINT)"
+
+
+def _far(value: str, grid: Grid, exponent: int) -> str:
+    """Round to a step of 2^e where bounds may not be doubles: beyond 2^52 steps a double is whole."""
+    steps = f"{value} * {constant(math.ldexp(1.0, -exponent))}"
+    twice = f"{value} * {constant(math.ldexp(1.0, 1 - exponent))}"
+    far = f"CAST({_clamped(steps, constant(-float(_LARGEST)), constant(float(_LARGEST)))} AS BIGINT)"
+    near = f"abs({steps}) < {constant(float(_EXACT))}"
+    either = f"CASE WHEN {near} THEN {_rounded(twice, -_EXACT, _EXACT)} ELSE {far} END"
+    return _clamped(f"({either})", constant(grid.low), constant(grid.high))
+
+
+def _by_comparison(value: str, grid: Grid) -> str:
+    """Round to any step, where the grid has few points: point i begins at a known double.
+
+    The ends are open: nothing is below minus infinity, and nothing is above NaN in DuckDB's order.
+    """
+    if grid.width >= _MOST_CELLS:
+        raise Unsupported("a grid whose step is not a power of two, with many points")
+    inner = range(grid.low + 1, grid.high + 1)
+    begins = [constant(_double_at_least((Fraction(i) - Fraction(1, 2)) * grid.step)) for i in inner]
+    table = f"[{', '.join([constant(-math.inf), *begins, _NAN])}]"
+    quotient = f"{value} / {constant(float(grid.step))} + 0.5"
+    low, high = constant(float(grid.low)), constant(float(grid.high))
+    guess = f"CAST(floor({_clamped(f'({quotient})', low, high)}) AS BIGINT)"
+    first, following = (f"list_extract({table}, {guess} - {grid.low} + {place})" for place in (1, 2))
+    return f"({guess} - CAST({value} < {first} AS BIGINT) + CAST({value} >= {following} AS BIGINT))"
+
+
+def _clamped(sql: str, low: str, high: str) -> str:
+    """Clamp, and leave NULL as it is: `least` and `greatest` would skip it."""
+    return f"CASE WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} ELSE {sql} END"
+
+
+def _double_at_least(bound: Fraction) -> float:
+    nearest = float(bound)
+    return nearest if Fraction(nearest) >= bound else math.nextafter(nearest, math.inf)

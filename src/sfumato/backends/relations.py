@@ -1,0 +1,256 @@
+"""Relations in DuckDB's SQL: every private row carries its unit in the column `__unit`, never NULL.
+
+Columns get identifiers of our own, so that no name anyone chose can meet the unit or another
+name that differs in case only. The unit is a BIGINT where the declared column holds integers
+and a VARCHAR otherwise; where each row is a unit by itself there is no such column, and
+relations that could copy a row are refused.
+
+Aggregates of one unit's own rows depend on those rows alone, not on their order: real values
+are added up in sorted order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from sfumato.backends.expressions import expression, identifier, normalised, number
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Kind
+from sfumato.errors import Unsupported
+from sfumato.plan.tree import (
+    Aggregate,
+    Filter,
+    Function,
+    Join,
+    PerUnit,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+)
+
+__all__ = ["Relations", "Rendered"]
+
+_LARGEST = "1e140"  # squares of more could overflow; what lies beyond is cut to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A SELECT, the identifiers of its columns, and the SQL type of the unit it carries.
+
+    `unit` is None for public rows, and for rows that are units by themselves (`by_row`).
+    """
+
+    sql: str
+    names: dict[str, str]
+    unit: str | None
+    by_row: bool = False
+
+    @property
+    def outputs(self) -> list[str]:
+        """The columns to pass on, the unit first."""
+        return [*(["__unit"] if self.unit else []), *self.names.values()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """Writes relations over the tables of a catalog; one for each query."""
+
+    catalog: Catalog
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def render(self, relation: Relation) -> Rendered:
+        """Return the SQL of a relation."""
+        match relation:
+            case Scan():
+                return self._scan(relation)
+            case Filter(source=source, condition=condition):
+                below = self.render(source)
+                test = expression(condition, below.names)
+                return replace(below, sql=f"SELECT * FROM ({below.sql}) WHERE {test}")
+            case Project(source=source, columns=columns):
+                below = self.render(source)
+                names = {name: self._name() for name, _ in columns}
+                listed = [f"{expression(one, below.names)} AS {names[name]}" for name, one in columns]
+                return replace(below, sql=_select(below, listed), names=names)
+            case Join():
+                return self._join(relation)
+            case SemiJoin():
+                return self._semi_join(relation)
+            case Union(sources=sources):
+                return self._union(sources)
+            case PerUnit():
+                return self._per_unit(relation)
+        raise Unsupported(f"the relation {type(relation).__name__}")
+
+    def _name(self) -> str:
+        return f"c{next(self._numbers)}"
+
+    def _scan(self, scan: Scan) -> Rendered:
+        table = self.catalog.table(scan.table)
+        if table is None:
+            raise Unsupported("a table that is not in the catalog")
+        names = {column.name: self._name() for column in scan.columns}
+        listed = []
+        for column in scan.columns:
+            found = table.field(column.name.removeprefix(f"{scan.alias}.")) or table.field(column.name)
+            if found is None or found.kind is not column.kind:
+                raise Unsupported("a column that is not in the catalog")
+            listed.append(f"{normalised(identifier(found.name), found.kind)} AS {names[column.name]}")
+        rows = identifier(table.name)
+        if table.unit is None or table.unit.column is None:
+            by_row = table.unit is not None
+            return Rendered(
+                sql=f"SELECT {_listed(listed)} FROM {rows}", names=names, unit=None, by_row=by_row
+            )
+        unit = table.field(table.unit.column)
+        assert unit is not None
+        of_type = "BIGINT" if unit.kind is Kind.INTEGER else "VARCHAR"
+        who = identifier(unit.name)
+        named = f"CAST({who} AS {of_type})"
+        if unit.kind is Kind.REAL:  # there is one zero, and nobody is two people
+            named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
+        listed = [f"{named} AS __unit", *listed]
+        sql = f"SELECT {', '.join(listed)} FROM {rows} WHERE {who} IS NOT NULL"
+        return Rendered(sql=sql, names=names, unit=of_type)
+
+    def _join(self, join: Join) -> Rendered:
+        left, right = self.render(join.left), self.render(join.right)
+        if (
+            left.by_row
+            or right.by_row
+            or (join.on_unit != (left.unit is not None and right.unit is not None))
+        ):
+            raise Unsupported("a join of rows that belong to different units")
+        if join.outer and left.unit is None and right.unit is not None:
+            raise Unsupported("a join that keeps rows of no unit")
+        names = _both(left, right)
+        tests = ["TRUE" if join.condition is None else expression(join.condition, names)]
+        if join.on_unit:
+            tests.insert(0, _same_unit("l", left, "r", right))
+        who = "l" if left.unit else "r"
+        listed = [f"{who}.__unit"] if left.unit or right.unit else []
+        listed += [*left.names.values(), *right.names.values()]
+        kind = "LEFT JOIN" if join.outer else "JOIN"
+        both = f"({left.sql}) AS l {kind} ({right.sql}) AS r ON {' AND '.join(tests)}"
+        sql = f"SELECT {_listed(listed)} FROM {both}"
+        return Rendered(sql=sql, names=names, unit=left.unit or right.unit)
+
+    def _semi_join(self, join: SemiJoin) -> Rendered:
+        source, other = self.render(join.source), self.render(join.other)
+        if other.by_row or join.on_unit != (source.unit is not None and other.unit is not None):
+            raise Unsupported("a test against rows that belong to different units")
+        if source.unit is None and other.unit is not None:
+            raise Unsupported("a test of public rows against private ones")
+        names = _both(source, other)
+        tests = ["TRUE" if join.condition is None else expression(join.condition, names)]
+        if join.on_unit:
+            tests.insert(0, _same_unit("l", source, "r", other))
+        inner = f"SELECT 1 FROM ({other.sql}) AS r WHERE {' AND '.join(tests)}"
+        return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE EXISTS ({inner})")
+
+    def _union(self, sources: tuple[Relation, ...]) -> Rendered:
+        parts = [self.render(source) for source in sources]
+        first = parts[0]
+        if any(
+            part.by_row is not first.by_row or (part.unit is None) != (first.unit is None) for part in parts
+        ):
+            raise Unsupported("a union of rows that belong to different units")
+        if any(len(part.names) != len(first.names) for part in parts):
+            raise Unsupported("a union of different columns")
+        unit = first.unit if len({part.unit for part in parts}) == 1 else "VARCHAR"
+        selects = []
+        for part in parts:
+            who = [f"CAST(__unit AS {unit}) AS __unit"] if unit else []
+            selects.append(f"SELECT {_listed([*who, *part.names.values()])} FROM ({part.sql})")
+        return replace(first, sql=" UNION ALL ".join(selects), unit=unit)
+
+    def _per_unit(self, node: PerUnit) -> Rendered:
+        below = self.render(node.source)
+        if below.unit is None:
+            raise Unsupported("aggregates per unit of rows without a unit")
+        keys = {name: self._name() for name, _ in node.keys}
+        values = {name: self._name() for name, _ in node.aggregates}
+        listed = [f"{expression(one, below.names)} AS {keys[name]}" for name, one in node.keys]
+        listed += [f"{_aggregate(one, below.names)} AS {values[name]}" for name, one in node.aggregates]
+        grouped = ", ".join(["__unit", *(str(place + 2) for place in range(len(node.keys)))])
+        return replace(below, sql=f"{_select(below, listed)} GROUP BY {grouped}", names={**keys, **values})
+
+
+def _both(left: Rendered, right: Rendered) -> dict[str, str]:
+    if left.names.keys() & right.names.keys():
+        raise Unsupported("two relations with a column of one name")
+    return {**left.names, **right.names}
+
+
+def _listed(columns: list[str]) -> str:
+    return ", ".join(columns) or "NULL AS nothing"
+
+
+def _select(below: Rendered, listed: list[str]) -> str:
+    return f"SELECT {_listed([*(['__unit'] if below.unit else []), *listed])} FROM ({below.sql})"
+
+
+def _same_unit(first: str, left: Rendered, second: str, right: Rendered) -> str:
+    if left.unit == right.unit:
+        return f"{first}.__unit = {second}.__unit"
+    return f"CAST({first}.__unit AS VARCHAR) = CAST({second}.__unit AS VARCHAR)"
+
+
+# -- one unit's own aggregates --------------------------------------------------------------
+
+_MOMENTS = {
+    Function.VAR_POP: "var_pop",
+    Function.VAR_SAMP: "var_samp",
+    Function.STDDEV_POP: "stddev_pop",
+    Function.STDDEV_SAMP: "stddev_samp",
+}
+_PAIRS = {Function.COVAR_POP: "covar_pop", Function.COVAR_SAMP: "covar_samp", Function.CORR: "corr"}
+
+
+def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
+    where = "" if aggregate.where is None else f" FILTER (WHERE {expression(aggregate.where, names)})"
+    function, arguments = aggregate.function, aggregate.arguments
+    match function:
+        case Function.COUNT_ROWS:
+            return f"count(*){where}"
+        case Function.COUNT:
+            return f"count({expression(arguments[0], names)}){where}"
+        case Function.COUNT_DISTINCT:
+            return f"count(DISTINCT {expression(arguments[0], names)}){where}"
+        case Function.COUNT_UNITS:
+            return f"CASE WHEN (count(*){where}) > 0 THEN 1 ELSE 0 END::BIGINT"
+        case Function.MIN | Function.MAX:
+            return f"{function.value}({expression(arguments[0], names)}){where}"
+        case Function.SUM if arguments[0].kind is Kind.INTEGER:
+            return f"TRY_CAST(sum({expression(arguments[0], names)}){where} AS BIGINT)"
+        case Function.SUM:
+            value = number(arguments[0], names)
+            return _only_finite(f"sum({value} ORDER BY {value}){where}")
+        case Function.AVG if arguments[0].kind is Kind.INTEGER:
+            value = expression(arguments[0], names)
+            return f"CAST(sum({value}){where} AS DOUBLE) / nullif(count({value}){where}, 0)"
+        case Function.AVG:
+            value = number(arguments[0], names)
+            return _only_finite(f"sum({value} ORDER BY {value}){where} / nullif(count({value}){where}, 0)")
+        case Function.QUANTILE if len(aggregate.quantiles) == 1 and not aggregate.several:
+            value = number(arguments[0], names)
+            return _only_finite(f"quantile_cont({value}, {aggregate.quantiles[0]!r}){where}")
+        case _ if function in _MOMENTS:
+            value = _cut(number(arguments[0], names))
+            return _only_finite(f"{_MOMENTS[function]}({value} ORDER BY {value}){where}")
+        case _ if function in _PAIRS:
+            first, second = (_cut(number(argument, names)) for argument in arguments)
+            return _only_finite(f"{_PAIRS[function]}({first}, {second} ORDER BY {first}, {second}){where}")
+    raise Unsupported(f"{function.value} of one unit's rows")
+
+
+def _cut(value: str) -> str:
+    return f"CASE WHEN {value} IS NOT NULL THEN least(greatest({value}, -{_LARGEST}), {_LARGEST}) END"
+
+
+def _only_finite(sql: str) -> str:
+    return f"nullif(nullif(nullif({sql}, 'nan'::DOUBLE), 'inf'::DOUBLE), '-inf'::DOUBLE)"

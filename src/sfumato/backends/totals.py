@@ -1,0 +1,164 @@
+"""Totals: contributions of units become exact integers per group, which cannot wrap around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.bounded import Measure
+from sfumato.backends.integers import RowInteger
+from sfumato.backends.priorities import different_pairs
+
+__all__ = [
+    "GroupingSet",
+    "Totals",
+    "contribution",
+    "distinct_by_group",
+    "empty",
+    "histogram",
+    "sum_by_group",
+    "weighted",
+]
+
+_Integers = npt.NDArray[np.int64]
+
+_UNITS = 2**32  # more than a machine holds: what reaches less than 2^31 adds up in 64 bits
+_EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupingSet:
+    """Which group of a set each of the finest groups belongs to."""
+
+    chosen: tuple[int, ...]  # the keys that are grouped by
+    parents: _Integers  # of each finest group
+    firsts: _Integers  # one finest group of each group
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+        return len(self.firsts)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Totals:
+    """Exact integers of the groups of a set."""
+
+    units: _Integers
+    measures: dict[str, npt.NDArray[Any]]
+
+
+def empty(measure: Measure, shape: int | tuple[int, int]) -> npt.NDArray[Any]:
+    """Return zeros: Python's integers where totals may be beyond 64 bits, a fact of public bounds."""
+    wide = max(1, abs(measure.reach)) * _UNITS >= 2**63
+    return np.full(shape, 0, dtype=object) if wide else np.zeros(shape, dtype=np.int64)
+
+
+def sum_by_group(groups: _Integers, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return the exact sum of the values of each group.
+
+    >>> sum_by_group(np.array([1, 1]), np.array([2**62, 2**62]), 2).tolist()
+    [0, 9223372036854775808]
+    """
+    if values.dtype == object:
+        totals = np.full(size, 0, dtype=object)
+        np.add.at(totals, groups, values)
+        return totals
+    largest = max(int(values.max()), -int(values.min())) if len(values) else 0
+    if largest * len(values) < _EXACT:  # then every partial sum is exact in a double
+        return np.bincount(groups, weights=values, minlength=size).astype(np.int64)
+    # Three limbs of 21 bits and the sign: each sum is exact, for fewer than 2^32 values.
+    low, middle, high = values & 0x1FFFFF, (values >> 21) & 0x1FFFFF, values >> 42
+    counted = (np.bincount(groups, weights=limb, minlength=size) for limb in (low, middle, high))
+    narrow = largest * len(values) < 2**62
+    sums = [limb.astype(np.int64).astype(np.int64 if narrow else object) for limb in counted]
+    total: npt.NDArray[Any] = sums[0] + sums[1] * 2**21 + sums[2] * 2**42
+    return total
+
+
+def weighted(sums: npt.NDArray[Any], rows: _Integers, most: int | None) -> npt.NDArray[Any]:
+    """Return trunc(s * min(n, m) / n) for sums s over n rows, in whole numbers throughout.
+
+    >>> weighted(np.array([7, -7, 5]), np.array([3, 3, 1]), 1).tolist()
+    [2, -2, 5]
+    """
+    if most is None:
+        return sums
+    over = np.flatnonzero(rows > most)
+    if not len(over):
+        return sums
+    result = sums.copy()
+    part, number = sums[over], rows[over]
+    if sums.dtype == object:
+        shares = [abs(s) * most // n for s, n in zip(part, number.tolist(), strict=True)]
+        signed = [share if s > 0 else -share for s, share in zip(part, shares, strict=True)]
+        result[over] = np.array(signed, dtype=object)
+        return result
+    size = np.abs(part)
+    if int(size.max()) * most < 2**63:
+        share = size * most // number
+    else:  # s = q n + r: then s m / n = q m + r m / n, and r m < n^2
+        share = size // number * most + (size % number) * most // number
+    result[over] = np.where(part < 0, -share, share)
+    return result
+
+
+def contribution(
+    measure: Measure,
+    integer: RowInteger | None,
+    rows: _Integers,
+    limbs: Iterable[tuple[int, _Integers]],
+    most: int | None,
+) -> npt.NDArray[Any]:
+    """Return what each unit adds to each group it is kept in, for a MOMENT.
+
+    `limbs` are the sums over rows of parts of the row's integer above its lowest value, each with
+    the number of bits below it.
+    """
+    if integer is None:
+        sums: npt.NDArray[Any] = rows
+    else:
+        furthest = max(abs(integer.low), abs(integer.high)) * abs(integer.scale)
+        wide = 4 * furthest * int(rows.max(initial=0)) >= 2**63
+        of_type = object if wide else np.int64
+        sums = rows.astype(of_type) * integer.low
+        for lower, limb in limbs:
+            sums = sums + limb.astype(of_type) * 2**lower
+        sums = sums * integer.scale
+    if measure.clamp is not None:
+        low, high = measure.clamp
+        return _narrow(np.clip(sums, low, high))
+    return _narrow(weighted(sums, rows, most))
+
+
+def histogram(
+    measure: Measure, groups: _Integers, cells: _Integers, values: npt.NDArray[Any], size: int
+) -> npt.NDArray[Any]:
+    """Return a row of cells per group; cells below zero do not count."""
+    width = len(measure.edges) - 1
+    wanted = cells >= 0
+    places = groups[wanted] * width + cells[wanted]
+    table = sum_by_group(places, values[wanted], size * width).reshape(size, width)
+    return _plus(empty(measure, (size, width)), table)
+
+
+def distinct_by_group(measure: Measure, groups: _Integers, values: _Integers, size: int) -> npt.NDArray[Any]:
+    """Return the number of distinct values of each group."""
+    groups, _ = different_pairs(groups, values)
+    return _plus(empty(measure, size), np.bincount(groups, minlength=size))
+
+
+def _plus(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    total: npt.NDArray[Any] = one + other
+    return total
+
+
+def _narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if values.dtype != object:
+        return values
+    fits = all(-(2**62) < value < 2**62 for value in values.tolist())
+    return values.astype(np.int64) if fits else values
