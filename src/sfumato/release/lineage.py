@@ -1,0 +1,256 @@
+"""Lineage: which columns of a post-processed result are released aggregates, row by row.
+
+An interval travels with its aggregate through projections, filters, order, limits, windows beside
+it, subqueries and common table expressions over one noisy table, and through arithmetic that only
+rises or only falls: with constants, casts to numbers, rounding, an element of a list. So does the
+ratio of two aggregates. Everything else (joins, grouping, set operations, other arithmetic of two
+aggregates) has no interval: none is better than a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["HIDDEN", "Origin", "Trace", "trace"]
+
+HIDDEN = "__sfumato_row"
+"""The column that carries a noisy table's row number through the statement."""
+
+_X = "x"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A result column is `expression`, SQL over x, of a column of a noisy table, or of two: column / over."""
+
+    column: str
+    expression: str = '"x"'
+    over: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A statement with one more, last column: the row of `table` that each row of the result is of."""
+
+    sql: str
+    table: str
+    origins: tuple[Origin | None, ...]
+    names: tuple[str, ...]
+    plain: bool  # nothing is done but to choose, order and rename columns
+
+
+def trace(sql: str, tables: Mapping[str, tuple[str, ...]]) -> Trace | None:
+    """Return how a statement's columns descend from one noisy table, None where they do not plainly."""
+    import sqlglot
+    from sqlglot import exp
+
+    statement = sqlglot.parse_one(sql, read="duckdb")
+    if not isinstance(statement, exp.Select) or HIDDEN in sql:
+        return None
+    known = {name.lower(): (name, columns) for name, columns in tables.items()}
+    found = _select(statement, known, {})
+    if found is None:
+        return None
+    table, outputs = found
+    others = [
+        part for part, value in statement.args.items() if value and part not in ("expressions", "from_")
+    ]
+    base = statement.args["from_"].this
+    origins = tuple(
+        None
+        if expression is None
+        else Origin(column=column[0], over=(*column, None)[1], expression=expression.sql("duckdb"))
+        for _, column, expression in outputs
+    )
+    return Trace(
+        sql=statement.sql("duckdb"),
+        table=table,
+        origins=origins,
+        names=tuple(name for name, _, _ in outputs),
+        plain=not others
+        and isinstance(base, exp.Table)
+        and all(origin is not None and origin == Origin(column=origin.column) for origin in origins),
+    )
+
+
+# An output: its name; the noisy table's column, or two of which it is a ratio; an expression over x, or None.
+_Output = tuple[str, tuple[str, ...], Any]
+_Found = tuple[str, list[_Output]]
+
+
+def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> _Found | None:
+    """Trace one SELECT, and add the hidden column to it in place."""
+    from sqlglot import exp
+
+    refused = ("joins", "group", "distinct", "laterals", "pivots", "having", "into", "sample", "kind")
+    if not isinstance(select, exp.Select) or any(select.args.get(part) for part in refused):
+        return None
+    scope = dict(scope)
+    with_ = select.args.get("with_")
+    if with_ is not None:
+        if with_.args.get("recursive"):
+            return None
+        for cte in with_.expressions:
+            if cte.args["alias"].args.get("columns"):
+                return None
+            scope[cte.alias.lower()] = _select(cte.this, tables, scope)
+    from_ = select.args.get("from_")
+    source = None if from_ is None else _source(from_.this, tables, scope)
+    if source is None:
+        return None
+    table, alias, columns, row = source
+    outputs: list[_Output] = []
+    projections: list[Any] = []
+    for projection in select.expressions:
+        if projection.is_star:
+            plain = isinstance(projection, (exp.Star, exp.Column))
+            star = projection if isinstance(projection, exp.Star) else projection.this
+            if not plain or any(star.args.values()):
+                return None
+            for name, column, expression in columns:
+                outputs.append((name, column, expression))
+                projections.append(exp.column(exp.to_identifier(name, quoted=True), table=alias))
+            continue
+        outputs.append((projection.alias_or_name, *_origin(projection.unalias(), alias, columns)))
+        projections.append(projection)
+    hidden = exp.alias_(exp.column(row, table=alias), exp.to_identifier(HIDDEN, quoted=True))
+    select.set("expressions", [*projections, hidden])
+    return table, outputs
+
+
+def _source(source: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> Any:
+    """Return (noisy table, its alias here, its columns, its row number) of what a SELECT reads from."""
+    from sqlglot import exp
+
+    alias = source.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return None
+    name = alias.this.copy() if alias is not None and alias.this is not None else None
+    match source:
+        case exp.Subquery():
+            if any(source.args.get(part) for part in ("joins", "pivots", "with_", "sample")):
+                return None
+            found = _select(source.this, tables, {**scope})
+        case exp.Table() if not source.args.get("db") and not source.args.get("joins"):
+            if any(source.args.get(part) for part in ("pivots", "sample", "laterals")):
+                return None
+            key = source.name.lower()
+            name = name or exp.to_identifier(source.name, quoted=True)
+            if key not in scope and key in tables and isinstance(source.this, exp.Identifier):
+                table, columns = tables[key]
+                x = exp.column(exp.to_identifier(_X, quoted=True))
+                return table, name, [(column, (column,), x) for column in columns], "rowid"
+            found = scope.get(key)
+        case _:
+            return None
+    return None if found is None else (found[0], name, found[1], exp.to_identifier(HIDDEN, quoted=True))
+
+
+def _origin(expression: Any, alias: Any, columns: list[_Output]) -> tuple[tuple[str, ...], Any]:
+    """Return the columns and the monotone expression over x that a projection is, or ((), None)."""
+    from sqlglot import exp
+
+    found = [_resolved(column, alias, columns) for column in expression.find_all(exp.Column)]
+    if not found or None in found or len(found) > 2:
+        return (), None
+    copy = expression.copy()
+    if len(found) == 2:
+        return _ratio(copy, alias, columns)
+    _, names, inner = found[0]  # type: ignore[misc]
+    if not _monotone(copy):
+        return (), None
+    if isinstance(copy, exp.Column):
+        return names, inner.copy()
+    next(copy.find_all(exp.Column)).replace(exp.paren(inner.copy()))
+    return names, copy
+
+
+def _ratio(expression: Any, alias: Any, columns: list[_Output]) -> tuple[tuple[str, ...], Any]:
+    """Return the two columns of (a * column) / (b * other), with what is done to it as an expression over x.
+
+    Both sides are proportional to their columns, so it is the same with x for the one and 1 for the other.
+    """
+    from sqlglot import exp
+
+    for division in expression.find_all(exp.Div):
+        sides = [_proportional(division.this), _proportional(division.expression)]
+        if None in sides:
+            continue
+        outputs = [_resolved(side, alias, columns) for side in sides]
+        if any(output is None or output[2].sql() != f'"{_X}"' for output in outputs):
+            return (), None
+        sides[0].replace(exp.column(exp.to_identifier(_X, quoted=True)))
+        last = sides[1].parent if isinstance(sides[1].parent, exp.Nullif) else sides[1]
+        last.replace(exp.Literal.number(1))
+        names = tuple(output[1][0] for output in outputs if output is not None)
+        single = all(output is not None and len(output[1]) == 1 for output in outputs)
+        return (names, expression) if single and _monotone(expression) else ((), None)
+    return (), None
+
+
+def _resolved(column: Any, alias: Any, columns: list[_Output]) -> _Output | None:
+    """Return the output of the relation below that a column names, if it is known where that comes from."""
+    if column.table and (alias is None or column.table.lower() != alias.name.lower()):
+        return None
+    matches = [output for output in columns if output[0].lower() == column.name.lower()]
+    return matches[0] if len(matches) == 1 and matches[0][2] is not None else None
+
+
+def _proportional(expression: Any) -> Any:
+    """Return the column that an expression is a constant multiple of, None if it is not one."""
+    from sqlglot import exp
+
+    match expression:
+        case exp.Column():
+            return expression
+        case exp.Paren():
+            return _proportional(expression.this)
+        case exp.Cast():
+            return _proportional(expression.this) if expression.to.this == exp.DataType.Type.DOUBLE else None
+        case exp.Nullif():
+            zero = expression.expression
+            plain = isinstance(zero, exp.Literal) and not zero.is_string and float(zero.this) == 0
+            return expression.this if plain and isinstance(expression.this, exp.Column) else None
+        case exp.Mul():
+            left, right = expression.this, expression.expression
+            if _constant(right):
+                return _proportional(left)
+            return _proportional(right) if _constant(left) else None
+        case _:
+            return None
+
+
+def _monotone(expression: Any) -> bool:
+    """Return whether an expression of one column rises, or falls, throughout."""
+    from sqlglot import exp
+
+    match expression:
+        case exp.Column():
+            return not expression.is_star
+        case exp.Paren() | exp.Neg() | exp.Ceil() | exp.Floor():
+            return _monotone(expression.this)
+        case exp.Cast():  # and TRY_CAST
+            numeric = (*exp.DataType.NUMERIC_TYPES, exp.DataType.Type.DECIMAL)
+            return expression.to.this in numeric and _monotone(expression.this)
+        case exp.Round():
+            decimals = expression.args.get("decimals")
+            return (decimals is None or _constant(decimals)) and _monotone(expression.this)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            left, right = expression.this, expression.expression
+            return (_constant(right) and _monotone(left)) or (_constant(left) and _monotone(right))
+        case exp.Div():
+            return _constant(expression.expression) and _monotone(expression.this)
+        case exp.Bracket():
+            index = expression.expressions
+            return len(index) == 1 and isinstance(index[0], exp.Literal) and _monotone(expression.this)
+        case _:
+            return False
+
+
+def _constant(expression: Any) -> bool:
+    from sqlglot import exp
+
+    parts = (exp.Literal, exp.Neg, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Div)
+    return all(isinstance(node, parts) and not node.is_string for node in expression.walk())

@@ -1,0 +1,172 @@
+"""Noise: the one place where exact values are opened, and nothing exact comes out of it.
+
+For each grouping set: where keys are not declared, those groups stay of which the noisy number
+of units reaches the public threshold; then every measure of every group that stays gets its own
+fresh integer noise. A histogram is summed into layers of neighbouring cells first, and every
+block of every layer gets noise.
+
+What is dropped leaves no trace. Groups come out in the order of their keys, whatever order they
+came in: for each key column booleans, then numbers, NaN, texts (by code points), dates,
+timestamps, and NULL last.
+
+Theorem: noise and selection cost what their events say (`analysis.pricing`); noise that groups
+do not get because they were not selected changes nothing in the law of what is released.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.answer import Bounding
+from sfumato.analysis.bounded import MeasureKind
+from sfumato.analysis.pricing import Cost, Noise
+from sfumato.backends.exact import Exact, ExactGroups
+from sfumato.catalog.kind import Value
+from sfumato.core.noise import discrete_gaussian, discrete_laplace
+from sfumato.errors import Unsupported
+
+__all__ = ["NoisyGroups", "add_noise", "key_order"]
+
+_Integers = npt.NDArray[Any]
+
+_WORD = (-(2**63), 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyGroups:
+    """The noisy integers of one grouping set: all that is ever known of it outside. Public.
+
+    `layers[measure][l]` has a row of blocks per group, of branching^l cells each.
+    """
+
+    grouping_set: tuple[int, ...]
+    keys: tuple[tuple[Value, ...], ...]
+    measures: dict[str, _Integers]
+    layers: dict[str, tuple[_Integers, ...]]
+
+
+def add_noise(
+    exact: Exact[tuple[ExactGroups, ...]], bounding: Bounding, cost: Cost
+) -> tuple[NoisyGroups, ...]:
+    """Return the groups that may be shown, with noise on every number, one entry per grouping set."""
+    cells = {measure.name: measure.kind is MeasureKind.CELLS for measure in bounding.query.measures}
+    plans = []
+    for place in range(len(bounding.query.grouping_sets)):
+        noises = {noise.measure: noise for noise in cost.noises if noise.grouping_set == place}
+        if noises.keys() != cells.keys():  # unknown means refuse: no measure goes out without noise
+            raise Unsupported("a plan whose measures do not have exactly one noise each")
+        if bounding.select_keys and bounding.query.grouping_sets[place] and cost.selection(place) is None:
+            raise Unsupported("a plan that must select its keys, and does not say how")
+        plans.append(noises)
+    return tuple(
+        _noisy(groups, place, plans[place], cells, cost) for place, groups in enumerate(exact.open())
+    )
+
+
+def key_order(keys: tuple[Value, ...]) -> tuple[tuple[int, Any], ...]:
+    """Return what groups are sorted by: a total order over keys of any kinds.
+
+    >>> sorted([("b",), (None,), ("a",), (2,), (True,)], key=key_order)
+    [(True,), (2,), ('a',), ('b',), (None,)]
+    """
+    return tuple(_rank(key) for key in keys)
+
+
+def _rank(key: Value) -> tuple[int, Any]:
+    match key:
+        case None:
+            return 9, 0
+        case bool():
+            return 0, key
+        case float() if math.isnan(key):
+            return 2, 0
+        case int() | float():
+            return 1, key
+        case str():
+            return 3, key
+        case datetime.datetime():
+            return 5, key.isoformat()
+        case datetime.date():
+            return 4, key.isoformat()
+
+
+def _noisy(
+    groups: ExactGroups, place: int, noises: dict[str, Noise], cells: dict[str, bool], cost: Cost
+) -> NoisyGroups:
+    measures: dict[str, _Integers] = {}
+    layers: dict[str, tuple[_Integers, ...]] = {}
+    chosen = np.arange(len(groups.keys))
+    selection = cost.selection(place)
+    if selection is not None:
+        if selection.measure is not None:
+            deciding = _add(groups.measures[selection.measure], noises[selection.measure])
+        elif groups.units is not None:
+            deciding = _plus(groups.units, _draw(selection.kind, selection.parameter, len(groups.units)))
+        else:
+            raise Unsupported("keys must be selected, and the engine did not count units")
+        chosen = np.flatnonzero(deciding >= selection.threshold)
+        if selection.measure is not None:
+            measures[selection.measure] = deciding
+    order = np.array(sorted(chosen.tolist(), key=lambda group: key_order(groups.keys[group])), dtype=np.int64)
+    for name, noise in noises.items():
+        if cells[name]:
+            layers[name] = tuple(_add(layer, noise) for layer in _layers(groups.measures[name][order], noise))
+        elif name in measures:  # its noisy value has decided; that very value is shown
+            measures[name] = _narrow(measures[name][order])
+        else:
+            measures[name] = _add(groups.measures[name][order], noise)
+    return NoisyGroups(
+        grouping_set=groups.grouping_set,
+        keys=tuple(groups.keys[group] for group in order.tolist()),
+        measures=measures,
+        layers=layers,
+    )
+
+
+def _layers(cells: _Integers, noise: Noise) -> list[_Integers]:
+    """Sum neighbouring cells into blocks: layer l has blocks of branching^l cells, the last one shorter."""
+    if cells.dtype != object and cells.size and np.abs(cells.astype(np.float64)).sum(axis=1).max() >= 2.0**62:
+        cells = cells.astype(object)
+    width = cells.shape[1]
+    return [
+        np.add.reduceat(cells, np.arange(0, width, noise.branching**layer), axis=1)
+        for layer in range(noise.levels)
+    ]
+
+
+def _add(values: _Integers, noise: Noise) -> _Integers:
+    return _plus(values, _draw(noise.kind, noise.parameter, values.size).reshape(values.shape))
+
+
+def _draw(kind: str, parameter: Fraction, size: int) -> _Integers:
+    match kind:
+        case "laplace":
+            return discrete_laplace(parameter, size=size)
+        case "gaussian":
+            return discrete_gaussian(parameter, size=size, squared=True)
+        case _:
+            raise Unsupported(f"no noise is called {kind!r}")
+
+
+def _plus(values: _Integers, noise: _Integers) -> _Integers:
+    """Add without wrapping around."""
+    if values.dtype == noise.dtype == np.int64:
+        total: _Integers = values + noise
+        if not (((values ^ total) & (noise ^ total)) < 0).any():  # no sum has a sign of its own
+            return total
+    return _narrow(np.asarray(values.astype(object) + noise.astype(object), dtype=object))
+
+
+def _narrow(values: _Integers) -> _Integers:
+    """Return 64-bit integers where all fit: the type depends on the noisy values alone."""
+    if values.dtype == np.int64:
+        return values
+    fits = all(_WORD[0] <= entry <= _WORD[1] for entry in values.ravel().tolist())
+    return values.astype(np.int64) if fits else values

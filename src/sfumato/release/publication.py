@@ -1,0 +1,155 @@
+"""Publication: noisy tables, put through free post-processing, become a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.analysis.pricing import Cost
+from sfumato.errors import QueryRefused
+from sfumato.plan.tree import Function
+from sfumato.release.answers import NoisyTable
+from sfumato.release.lineage import Origin, trace
+from sfumato.release.release import Release
+from sfumato.release.sandbox import Sheet, query
+from sfumato.release.sheets import sheet_of
+
+__all__ = ["cost_record", "notes_of", "publish"]
+
+_Followed = tuple[Sheet, tuple[Origin | None, ...], tuple[int, ...] | None, str | None]
+
+_BOUNDED = (
+    "intervals cover the bounded statistic: what clamping values and capping rows took off is not covered"
+)
+_COUNTS = {
+    Function.COUNT_ROWS,
+    Function.COUNT,
+    Function.COUNT_DISTINCT,
+    Function.COUNT_UNITS,
+    Function.HISTOGRAM,
+}
+
+
+def publish(
+    tables: tuple[NoisyTable, ...],
+    outer: str | None,
+    *,
+    public: Mapping[str, Any] | None = None,
+    cost: Mapping[str, Any] | None = None,
+    receipt: Mapping[str, Any] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Release:
+    """Return the release of noisy tables: the only one as it is, or what `outer` makes of them."""
+    sheets = {table.name: sheet_of(table) for table in tables}
+    if outer is None:
+        [table] = tables
+        sheet = sheets[table.name]
+        plain = tuple(Origin(column=column) for column in table.columns)
+        followed: _Followed = sheet, plain, tuple(range(_length(sheet))), table.name
+    else:
+        followed = _processed(sheets, outer, public)
+    sheet, origins, lines, source = followed
+    return Release(
+        columns=_unique(sheet.columns),
+        types=sheet.types,
+        rows=tuple(zip(*sheet.values, strict=True)) if sheet.values else (),
+        origins=origins,
+        lines=lines,
+        source=source,
+        tables=tables,
+        cost=cost or {},
+        receipt=receipt or {},
+        notes=(*_notes(tables, origins, sheet.columns, source), *notes),
+    )
+
+
+def cost_record(*costs: Cost) -> dict[str, Any]:
+    """Return what several questions of one request cost, as plain data."""
+    return {
+        "epsilon": sum(cost.epsilon for cost in costs),
+        "delta": sum(cost.delta for cost in costs),
+        "keys_delta": sum(cost.keys_delta for cost in costs),
+        "events": [cost.event.to_dict() for cost in costs],
+    }
+
+
+def _notes(
+    tables: tuple[NoisyTable, ...],
+    origins: tuple[Origin | None, ...],
+    columns: tuple[str, ...],
+    source: str | None,
+) -> tuple[str, ...]:
+    """Return the notes of all tables, once each, with aggregates under the names that the reader sees."""
+    shown = {origin.column: name for origin, name in zip(origins, columns, strict=True) if origin is not None}
+    notes = [note for table in tables for note in notes_of(table, shown if table.name == source else {})]
+    return tuple(dict.fromkeys(notes))
+
+
+def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a reader of a noisy table should know, from the plan alone."""
+    notes = [_BOUNDED]
+    functions = {answer.function for answer in table.answers}
+    if table.non_negative:
+        notes.append("counts below zero were raised to zero, which makes small ones too high on average")
+    elif functions & _COUNTS:
+        notes.append("counts may be negative: that is the noise")
+    if table.threshold is not None:
+        notes.append(
+            f"groups are shown if their noisy number of units is at least {table.threshold}:"
+            " smaller ones are missing, and intervals do not allow for that choice"
+        )
+    for answer in table.answers:
+        name = f"`{shown[answer.name]}`" if answer.name in shown else "an aggregate"
+        match answer.function:
+            case Function.MIN | Function.MAX:
+                word = "smallest" if answer.function is Function.MIN else "largest"
+                notes.append(f"{name} is not the exact {word}: it is the {answer.quantiles[0]:g} quantile")
+            case Function.HISTOGRAM if answer.labels:
+                notes.append(f"cells of {name}: {_some(answer.labels)}")
+            case Function.HISTOGRAM:
+                notes.append(f"cells of {name} are between {_some(answer.edges)}")
+    return tuple(dict.fromkeys(notes))
+
+
+def _some(marks: tuple[Any, ...]) -> str:
+    shown = [f"{mark:g}" if isinstance(mark, float) else str(mark) for mark in marks]
+    return ", ".join(shown if len(shown) <= 12 else [*shown[:6], "..", *shown[-5:]])
+
+
+def _processed(sheets: Mapping[str, Sheet], outer: str, public: Mapping[str, Any] | None) -> _Followed:
+    """Run post-processing, where possible with a hidden column that follows rows to the noisy table."""
+    followed = trace(outer, {name: sheet.columns for name, sheet in sheets.items()})
+    if followed is not None and followed.plain:
+        whole = sheets[followed.table]
+        places = [whole.columns.index(origin.column) for origin in followed.origins if origin is not None]
+        shown = Sheet(
+            columns=followed.names,
+            types=tuple(whole.types[place] for place in places),
+            values=tuple(whole.values[place] for place in places),
+        )
+        return shown, followed.origins, tuple(range(_length(whole))), followed.table
+    if followed is not None:
+        try:
+            sheet = query(sheets, followed.sql, public=public)
+        except QueryRefused:
+            pass  # an aggregate, say, cannot stand beside a row number: no intervals
+        else:
+            shown = Sheet(columns=sheet.columns[:-1], types=sheet.types[:-1], values=sheet.values[:-1])
+            return shown, followed.origins, tuple(sheet.values[-1]), followed.table
+    sheet = query(sheets, outer, public=public)
+    return sheet, (None,) * len(sheet.columns), None, None
+
+
+def _length(sheet: Sheet) -> int:
+    return len(sheet.values[0]) if sheet.values else 0
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that differ: a repeated one gets a number."""
+    taken: list[str] = []
+    for name in names:
+        number, free = 1, name
+        while free in taken or (number > 1 and free in names):
+            free, number = f"{name}_{number}", number + 1
+        taken.append(free)
+    return tuple(taken)

@@ -1,0 +1,237 @@
+"""The release: what leaves, as one frozen value: numbers, intervals, cost, receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sfumato.analysis.answer import Answer
+from sfumato.core.mechanism import confidence
+from sfumato.errors import QueryRefused, Unsupported
+from sfumato.plan.tree import Function
+from sfumato.release.answers import NoisyTable
+from sfumato.release.lineage import Origin
+from sfumato.release.sandbox import Sheet, query
+from sfumato.release.sheets import widened
+from sfumato.release.storage import decode, dump, encode, load, read_table, table_record
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Interval", "Release"]
+
+Interval = tuple[Any, Any]
+"""The ends of an interval; lists of ends, where a value is a list."""
+
+_FORMAT = 1
+_SAME = Origin(column="").expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Release:
+    """The published answer to a request. Everything in it may be shown to anybody.
+
+    `cost` says what it spent (epsilon, delta, keys_delta, event), `receipt` when and on what
+    account; both are plain dictionaries. `origins` and `lines` say of which noisy table, column
+    and row each cell is, where it is one; that is what intervals of any level come from.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    origins: tuple[Origin | None, ...]
+    lines: tuple[int, ...] | None
+    source: str | None
+    tables: tuple[NoisyTable, ...]
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    def column(self, name: str) -> list[Any]:
+        """Return the values of one column."""
+        return [row[self.columns.index(name)] for row in self.rows]
+
+    def intervals(self, level: float = 0.95) -> dict[str, list[Interval | None]]:
+        """Return, for each column that is a released aggregate, the (low, high) of each row.
+
+        Each covers the bounded statistic with probability `level`, each by itself.
+        """
+        confidence(level)
+        table = next((table for table in self.tables if table.name == self.source), None)
+        if table is None or self.lines is None:
+            return {}
+        answers = {answer.name: answer for answer in table.answers}
+        found: dict[str, list[Interval | None]] = {}
+        for name, origin in zip(self.columns, self.origins, strict=True):
+            if origin is None or not {origin.column, origin.over} <= {*answers, None}:
+                continue
+            if origin.over is None:
+                whole = table.aggregate(answers[origin.column], level)
+            else:
+                ratio = table.ratio(answers[origin.column], answers[origin.over], level)
+                if ratio is None:
+                    continue
+                whole = ratio
+            low, high = ([ends[line] for line in self.lines] for ends in (whole.low, whole.high))
+            if origin.expression != _SAME:
+                low, high = _through(origin.expression, low), _through(origin.expression, high)
+            found[name] = [_ordered(a, b) for a, b in zip(low, high, strict=True)]
+        return found
+
+    def noise(self) -> dict[str, str]:
+        """Return, for each column that is a released aggregate, the noise behind it in words."""
+        table = next((table for table in self.tables if table.name == self.source), None)
+        if table is None:
+            return {}
+        answers = {answer.name: answer for answer in table.answers}
+        found = {}
+        for name, origin in zip(self.columns, self.origins, strict=True):
+            if origin is not None and {origin.column, origin.over} <= {*answers, None}:
+                parts = [answers[part] for part in (origin.column, origin.over) if part is not None]
+                places = range(len(table.groups))
+                words = [_words(table, answer, place) for answer in parts for place in places]
+                found[name] = "; ".join(dict.fromkeys(words))
+        return found
+
+    # -- other forms --------------------------------------------------------------------
+
+    def to_arrow(self, level: float | None = None) -> pyarrow.Table:
+        """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`."""
+        columns, types = list(self.columns), list(self.types)
+        values: list[list[Any]] = [[row[i] for row in self.rows] for i in range(len(columns))]
+        for name, ends in (self.intervals(level) if level is not None else {}).items():
+            place = columns.index(name)
+            for end in (1, 0):
+                side = [None if pair is None else pair[end] for pair in ends]
+                columns.insert(place + 1, f"{name}_{('low', 'high')[end]}")
+                types.insert(place + 1, _end_type(types[place], side))
+                values.insert(place + 1, side)
+        return Sheet(columns=tuple(columns), types=tuple(types), values=tuple(values)).arrow()
+
+    def to_pandas(self, level: float | None = None) -> pandas.DataFrame:
+        """Return a pandas frame; whole numbers stay whole beside missing ones."""
+        import pandas as pd
+        import pyarrow as pa
+
+        table = self.to_arrow(level)
+        kept = {pa.int64(): pd.Int64Dtype()} if any(c.null_count for c in table.itercolumns()) else {}
+        frame = table.to_pandas(types_mapper=kept.get)
+        for name, kind in zip(table.column_names, table.schema.types, strict=True):
+            if pa.types.is_decimal(kind):  # whole numbers beyond 64 bits
+                frame[name] = [None if value is None else int(value) for value in frame[name]]
+        return frame
+
+    def to_polars(self, level: float | None = None) -> polars.DataFrame:
+        """Return a polars frame."""
+        import polars
+
+        frame = polars.DataFrame(self.to_arrow(level))
+        return frame.with_columns(polars.col(polars.Decimal).cast(polars.Int128))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, JSON-ready, from which the release can be restored."""
+        return {
+            "format": _FORMAT,
+            "columns": list(self.columns),
+            "types": list(self.types),
+            "rows": encode(self.rows),
+            "origins": [
+                None if origin is None else [origin.column, origin.expression, origin.over]
+                for origin in self.origins
+            ],
+            "lines": None if self.lines is None else list(self.lines),
+            "source": self.source,
+            "tables": [table_record(table) for table in self.tables],
+            "cost": encode(dict(self.cost)),
+            "receipt": encode(dict(self.receipt)),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
+        return dump(self.to_dict())
+
+    @staticmethod
+    def from_json(text: str) -> Release:
+        """Return the release that was stored as `text`."""
+        record = load(text)
+        if record.get("format") != _FORMAT:
+            raise Unsupported("a stored release of another format")
+        return Release(
+            columns=tuple(record["columns"]),
+            types=tuple(record["types"]),
+            rows=tuple(tuple(row) for row in decode(record["rows"])),
+            origins=tuple(
+                None if origin is None else Origin(column=origin[0], expression=origin[1], over=origin[2])
+                for origin in record["origins"]
+            ),
+            lines=None if record["lines"] is None else tuple(record["lines"]),
+            source=record["source"],
+            tables=tuple(read_table(table) for table in record["tables"]),
+            cost=decode(record["cost"]),
+            receipt=decode(record["receipt"]),
+            notes=tuple(record["notes"]),
+        )
+
+    def __repr__(self) -> str:
+        from sfumato.release.display import text
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from sfumato.release.display import html
+
+        return html(self)
+
+
+def _through(expression: str, ends: list[Any]) -> list[Any]:
+    """Put ends of intervals through the expression that their column went through; None if it fails there."""
+    sheet = Sheet(columns=("x",), types=(widened(_kind_of(ends), ends),), values=(ends,))
+    try:
+        return query({"ends": sheet}, f"SELECT {expression} AS y FROM ends ORDER BY rowid").values[0]
+    except QueryRefused:  # an end may overflow where no value did
+        return [None] * len(ends)
+
+
+def _kind_of(ends: list[Any]) -> str:
+    """Return the SQL type of values."""
+    lists = any(isinstance(end, list) for end in ends)
+    leaves = [leaf for end in ends for leaf in (end if isinstance(end, list) else [end])]
+    single = "DOUBLE" if any(isinstance(leaf, float) for leaf in leaves) else "BIGINT"
+    return f"{single}[]" if lists else single
+
+
+def _end_type(kind: str, ends: list[Any]) -> str:
+    """Return a type for ends of intervals of a column: an infinite end makes whole numbers real."""
+    found = _kind_of(ends)
+    return widened(found if found.startswith("DOUBLE") else kind.replace("HUGEINT", "BIGINT"), ends)
+
+
+def _ordered(a: Any, b: Any) -> Interval | None:
+    if a is None or b is None:
+        return None
+    if isinstance(a, list):
+        pairs = [_ordered(x, y) or (None, None) for x, y in zip(a, b, strict=True)]
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return (a, b) if a <= b else (b, a)
+
+
+def _words(table: NoisyTable, answer: Answer, place: int) -> str:
+    """Say what noise is behind an aggregate: its deviation in the units of a count or a sum."""
+    noises = [table.noise(measure, place) for measure in answer.measures]
+    noise, number = noises[0], len(noises)
+    kinds = " and ".join(sorted({each.law.kind.title() for each in noises}))
+    if number > 1:
+        return f"discrete {kinds} on {number} sums"
+    unit = answer.scale if answer.function is Function.SUM else answer.weight
+    words = f"discrete {kinds}, deviation {noise.law.deviation * float(unit):.4g}"
+    return words if noise.levels == 1 else f"{words}, on {noise.levels} layers of {noise.branching}"

@@ -1,0 +1,254 @@
+"""The sandbox: SQL over noisy tables, in an engine that holds nothing private and reaches nothing.
+
+A fresh in-memory DuckDB per statement, whose file systems, extensions, external access and
+Python lookups are switched off and whose configuration is then locked. It holds the noisy
+tables and public ones. What goes wrong inside may be shown in full: there is no secret in it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import QueryRefused
+from sfumato.release.lineage import trace
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Sheet", "check", "query"]
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "temp_directory": "",
+    "memory_limit": "1GB",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+}
+_LOCKS = (
+    "SET disabled_filesystems = 'LocalFileSystem'",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+_SECONDS = 60.0
+_MOST_ROWS = 5_000_000
+_TABLE_FUNCTIONS = {"generate_series", "range", "unnest"}
+_REFUSED_FUNCTIONS = {
+    "current_setting",
+    "getenv",
+    "getvariable",
+    "pg_sleep",
+    "query",
+    "query_table",
+    "sleep_ms",
+}
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_WIDE = {"HUGEINT", "UHUGEINT", "UBIGINT"}
+_PLAIN = {"BOOLEAN", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sheet:
+    """A table of plain values: columns with their SQL types (BIGINT, DOUBLE[], ..) and values."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    values: tuple[list[Any], ...]
+
+    def arrow(self) -> Any:
+        """Return it as an Arrow table, with names and types kept."""
+        import pyarrow as pa
+
+        arrays = [
+            pa.array([_narrow(value, kind) for value in column], type=_arrow_type(kind, column))
+            for kind, column in zip(self.types, self.values, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, names=list(self.columns))
+
+
+def query(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | None = None) -> Sheet:
+    """Run one SELECT over noisy tables (and public Arrow tables) and return its rows.
+
+    >>> sheet = Sheet(columns=("n",), types=("BIGINT",), values=([3, 5],))
+    >>> query({"released": sheet}, "SELECT max(n) AS most FROM released").values
+    ([5],)
+    """
+    import duckdb
+
+    _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
+    connection = duckdb.connect(":memory:", config=_CONFIG)
+    timer = threading.Timer(_SECONDS, connection.interrupt)
+    try:
+        for name, sheet in tables.items():
+            _create(connection, name, sheet)
+        for name, table in (public or {}).items():
+            connection.register("__arriving", table)
+            connection.execute(f"CREATE TABLE {_quoted(name)} AS SELECT * FROM __arriving")
+            connection.unregister("__arriving")
+        for lock in _LOCKS:
+            connection.execute(lock)
+        timer.start()
+        result = connection.execute(sql)
+        names = [column[0] for column in result.description or ()]
+        kinds = [str(column[1]) for column in result.description or ()]
+        rows = result.fetchmany(_MOST_ROWS + 1)
+    except duckdb.Error as error:
+        raise _refusal(sql, error) from None
+    finally:
+        timer.cancel()
+        connection.close()
+    if len(rows) > _MOST_ROWS:
+        raise QueryRefused(f"post-processing gives over {_MOST_ROWS:,} rows", code="SF404", text=sql)
+    settled = [_settled(kind) for kind in kinds]
+    return Sheet(
+        columns=tuple(names),
+        types=tuple(settled),
+        values=tuple([_value(row[i], kind) for row in rows] for i, kind in enumerate(settled)),
+    )
+
+
+def check(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | None = None) -> None:
+    """Refuse a statement that cannot run, before anything is spent: run it over empty tables."""
+    _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
+    followed = trace(sql, {name: sheet.columns for name, sheet in tables.items()})
+    if followed is not None and followed.plain:
+        return  # columns by their names: nothing that could go wrong
+    empty = {
+        name: Sheet(columns=sheet.columns, types=sheet.types, values=tuple([] for _ in sheet.columns))
+        for name, sheet in tables.items()
+    }
+    slices = {name: table.slice(0, 0) for name, table in (public or {}).items()}
+    query(empty, sql, public=slices)
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, sheet: Sheet) -> None:
+    """Create a base table, whose rowid is then the number of the row."""
+    columns = ", ".join(
+        f"unnest(${i}::{kind}[]) AS {_quoted(column)}"
+        for i, (column, kind) in enumerate(zip(sheet.columns, sheet.types, strict=True), start=1)
+    )
+    values = [
+        [float(value) for value in column] if kind == "DOUBLE" and None not in column else column
+        for kind, column in zip(sheet.types, sheet.values, strict=True)
+    ]
+    connection.execute(f"CREATE TABLE {_quoted(name)} AS SELECT {columns}", values)
+
+
+def _allowed(sql: str, names: set[str]) -> None:
+    """Refuse what is not one SELECT over the given tables; locks would stop it too, this says why."""
+    import sqlglot
+    from sqlglot import errors, exp
+
+    try:
+        statements = sqlglot.parse(sql, read="duckdb")
+    except errors.SqlglotError as error:
+        message = str(error).partition("\n")[0]
+        raise QueryRefused(f"post-processing cannot be read: {message}", code="SF401", text=sql) from None
+    statement = statements[0] if len(statements) == 1 else None
+    if not isinstance(statement, exp.Query):
+        raise QueryRefused("post-processing is one SELECT", code="SF407", text=sql)
+    known = names | {cte.alias_or_name.lower() for cte in statement.find_all(exp.CTE)}
+    for table in statement.find_all(exp.Table):
+        function = table.this
+        if isinstance(function, exp.Func):
+            called = _called(function)
+            if called not in _TABLE_FUNCTIONS:
+                raise QueryRefused(
+                    f"post-processing cannot read from {called}()",
+                    code="SF403",
+                    text=sql,
+                    hints=("it sees the noisy tables, and nothing else",),
+                )
+        elif table.name.lower() not in known or table.args.get("db") is not None:
+            raise QueryRefused(f"post-processing has no table `{table.name}`", code="SF402", text=sql)
+    for function in statement.find_all(exp.Func):
+        if _called(function) in _REFUSED_FUNCTIONS:
+            raise QueryRefused(f"post-processing cannot call {_called(function)}()", code="SF403", text=sql)
+
+
+def _called(function: Any) -> str:
+    from sqlglot import exp
+
+    name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+    return {"explode": "unnest"}.get(str(name).lower(), str(name).lower())
+
+
+def _refusal(sql: str, error: Exception) -> QueryRefused:
+    import duckdb
+
+    message = str(error).strip().partition("\n")[0]
+    match error:
+        case duckdb.InterruptException():
+            return QueryRefused(f"post-processing took over {_SECONDS:g} s", code="SF404", text=sql)
+        case duckdb.ParserException():
+            code = "SF401"
+        case duckdb.CatalogException() | duckdb.BinderException():
+            code = "SF402"
+        case _:
+            code = "SF404"
+    return QueryRefused(f"post-processing failed: {message}", code=code, text=sql)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# -- types ----------------------------------------------------------------------------------
+
+
+def _settled(kind: str) -> str:
+    """Return the type that a column of the engine's type is kept as; texts, where there is no better."""
+    if kind.endswith("[]"):
+        return f"{_settled(kind[:-2])}[]"
+    if kind in _INTEGERS:
+        return "BIGINT"
+    if kind in _WIDE:
+        return "HUGEINT"
+    if kind == "FLOAT" or kind.startswith("DECIMAL"):
+        return "DOUBLE"
+    return kind if kind in _PLAIN else "VARCHAR"
+
+
+def _value(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind.endswith("[]"):
+        return [_value(item, kind[:-2]) for item in value]
+    match kind:
+        case "DOUBLE":
+            return float(value)
+        case "VARCHAR":
+            return value if isinstance(value, str) else str(value)
+        case _:
+            return value
+
+
+def _narrow(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind.endswith("[]"):
+        return [_narrow(item, kind[:-2]) for item in value]
+    return Decimal(value) if kind == "HUGEINT" else float(value) if kind == "DOUBLE" else value
+
+
+def _arrow_type(kind: str, values: Sequence[Any] = ()) -> Any:
+    import pyarrow as pa
+
+    if kind.endswith("[]"):
+        return pa.list_(_arrow_type(kind[:-2]))
+    aware = any(isinstance(value, datetime.datetime) and value.tzinfo is not None for value in values)
+    return {
+        "BOOLEAN": pa.bool_(),
+        "BIGINT": pa.int64(),
+        "HUGEINT": pa.decimal128(38, 0),
+        "DOUBLE": pa.float64(),
+        "VARCHAR": pa.string(),
+        "DATE": pa.date32(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC" if aware else None),
+    }[kind]

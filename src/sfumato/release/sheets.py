@@ -1,0 +1,73 @@
+"""Sheets: noisy tables as plain columns with SQL types, as the sandbox and frames take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sfumato.analysis.answer import Answer, Bounding
+from sfumato.catalog.kind import Kind
+from sfumato.plan.tree import Function
+from sfumato.release.answers import NoisyTable
+from sfumato.release.sandbox import Sheet
+
+__all__ = ["expected_sheet", "sheet_of", "widened"]
+
+_TYPES = {
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    None: "VARCHAR",
+}
+_WORD, _HUGE = 2**63 - 1, 10**38 - 1
+
+
+def sheet_of(table: NoisyTable) -> Sheet:
+    """Return a noisy table's columns; whole numbers beyond 64 bits widen their column."""
+    keys = [(kind, table.key(place)) for place, (_, kind) in enumerate(table.keys)]
+    aggregates = [(answer, table.aggregate(answer, None).values) for answer in table.answers]
+    return Sheet(
+        columns=table.columns,
+        types=(
+            *(widened(_TYPES[kind], values) for kind, values in keys),
+            *(widened(_type(answer), values) for answer, values in aggregates),
+        ),
+        values=(*(values for _, values in keys), *(values for _, values in aggregates)),
+    )
+
+
+def expected_sheet(bounding: Bounding) -> Sheet:
+    """Return the empty sheet of a question that has not been asked yet, to try post-processing on."""
+    columns = [(name, _TYPES[expression.kind]) for name, expression in bounding.query.keys]
+    columns += [(answer.name, _type(answer)) for answer in bounding.answers]
+    return Sheet(
+        columns=tuple(name for name, _ in columns),
+        types=tuple(kind for _, kind in columns),
+        values=tuple([] for _ in columns),
+    )
+
+
+def widened(kind: str, values: list[Any]) -> str:
+    """Return the type that holds all values: 128 bits where 64 do not suffice, reals beyond."""
+    if not kind.startswith("BIGINT"):
+        return kind
+    largest = max((abs(value) for value in _leaves(values)), default=0)
+    wide = "BIGINT" if largest <= _WORD else "HUGEINT" if largest <= _HUGE else "DOUBLE"
+    return kind.replace("BIGINT", wide)
+
+
+def _leaves(values: list[Any]) -> Iterable[Any]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _leaves(value)
+        elif value is not None:
+            yield value
+
+
+def _type(answer: Answer) -> str:
+    single = "BIGINT" if answer.integer else "DOUBLE"
+    many = answer.several or answer.function is Function.HISTOGRAM
+    return f"{single}[]" if many else single
