@@ -48,7 +48,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 $(RIVALS)/installed: bench/rivals-constraints.txt
 	@echo "building $(RIVALS)"
 	@$(PYTHON) -m venv --clear $(RIVALS)
-	@$(RIVALS)/bin/python $(PIP_INSTALL) -c bench/rivals-constraints.txt dp-accounting opendp
+	@$(RIVALS)/bin/python $(PIP_INSTALL) -c bench/rivals-constraints.txt dp-accounting 'opendp[polars]'
 	@touch $@
 
 clean:

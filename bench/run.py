@@ -8,49 +8,21 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
-from rich.console import Console
-from rich.table import Table
+from queries import query_rows
+from report import Row, show, write
 
-from sfumato import __version__
 from sfumato.core import Composition, discrete_gaussian, discrete_laplace, events
 
 HERE = Path(__file__).parent
 IMPORT_SECONDS = 0.3
 TIGHT = 1.001
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One comparison; `ratio` is stated so that the requirement reads off it."""
-
-    name: str
-    ours: float
-    rival: float | None
-    unit: str
-    ratio: float
-    least: float = 0.0
-    most: float = math.inf
-
-    @property
-    def required(self) -> str:
-        """The requirement, in words."""
-        if self.most < math.inf:
-            return f"{self.least:g} to {self.most:g}" if self.least else f"at most {self.most:g}"
-        return f"at least {self.least:g}" if self.least else ""
-
-    @property
-    def passed(self) -> bool:
-        """Whether the requirement holds; True where there is none."""
-        return self.least <= self.ratio <= self.most
 
 
 def main() -> int:
@@ -59,6 +31,7 @@ def main() -> int:
     parser.add_argument("--rivals", required=True, help="the Python of the rivals' environment")
     parser.add_argument("--times", type=int, default=5, help="timings per entry; the best one counts")
     parser.add_argument("--rival-draws", type=int, default=DRAWS, help="samples drawn by the slow rival")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the events workload")
     options = parser.parse_args()
 
     command = [options.rivals, str(HERE / "rivals.py")]
@@ -70,7 +43,10 @@ def main() -> int:
         *(row for case in ACCOUNTING for row in accounting_rows(case, rivals["accounting"], options.times)),
         *(import_row(name, options.times) for name in ("sfumato", "sfumato.core")),
     ]
+    asked, rivals["queries"] = query_rows(options.rivals, rows=options.rows, times=options.times)
     show(rows, rivals["versions"])
+    show(asked, rivals["queries"]["versions"])
+    rows += asked
     write(rows, rivals)
     return 0 if all(row.passed for row in rows) else 1
 
@@ -201,51 +177,6 @@ def import_row(module: str, times: int) -> Row:
     )
     name = f"import {module}, share of {IMPORT_SECONDS} s"
     return Row(name=name, ours=seconds, rival=None, unit="s", ratio=seconds / IMPORT_SECONDS, most=1)
-
-
-# -- what is printed and kept -----------------------------------------------------------
-
-
-def show(rows: list[Row], versions: dict[str, str]) -> None:
-    """Print the table."""
-    table = Table(title=f"sfumato {__version__} beside " + ", ".join(f"{k} {v}" for k, v in versions.items()))
-    for heading in ("what", "ours", "rival", "ratio", "required", ""):
-        table.add_column(heading, justify="right" if heading in {"ours", "rival", "ratio"} else "left")
-    for row in rows:
-        verdict = "" if not row.required else "[green]pass[/]" if row.passed else "[bold red]FAIL[/]"
-        cells = (number(row.ours, row.unit), number(row.rival, row.unit), f"{row.ratio:,.6g}", row.required)
-        table.add_row(row.name, *cells, verdict)
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
-
-
-def number(value: float | None, unit: str) -> str:
-    """Return a measured number for people to read."""
-    return "" if value is None else f"{value:.4f} {unit}" if unit else f"{value:.6f}"
-
-
-def write(rows: list[Row], rivals: dict[str, Any]) -> None:
-    """Write everything that was measured as JSON; infinities and NaN become text."""
-    record = {
-        "sfumato": __version__,
-        "python": platform.python_version(),
-        "machine": {"processor": platform.machine(), "system": platform.system()},
-        "rows": [{**asdict(row), "required": row.required, "passed": row.passed} for row in rows],
-        "rivals": rivals,
-    }
-    (HERE / "results.json").write_text(json.dumps(finite(record), indent=2, allow_nan=False) + "\n")
-
-
-def finite(value: Any) -> Any:
-    """Return the same structure with every float that JSON lacks spelled out."""
-    match value:
-        case dict():
-            return {key: finite(item) for key, item in value.items()}
-        case list():
-            return [finite(item) for item in value]
-        case float() if not math.isfinite(value):
-            return str(value)
-        case _:
-            return value
 
 
 if __name__ == "__main__":

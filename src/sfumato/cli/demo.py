@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ __all__ = ["run"]
 _PEOPLE = 10_000
 _DELTA = Fraction(1, 10**6)
 _REGIONS = 4
+_PLACES = ("north", "east", "south", "west")
 
 
 def run(console: Console | None = None) -> None:
@@ -37,6 +39,7 @@ def run(console: Console | None = None) -> None:
     _noised_count(out)
     _coin_toss_survey(out)
     _three_releases(out)
+    _one_question(out)
 
 
 def _noised_count(out: Console) -> None:
@@ -122,6 +125,63 @@ def _three_releases(out: Console) -> None:
         "Charged to a budget of epsilon = 3, which also covers questions chosen after seeing answers, "
         f"the three leave {float(left):.0%} of it."
     )
+
+
+def _one_question(out: Console) -> None:
+    """Ask in SQL, look at the price, release, and look at the budget."""
+    import pyarrow as pa
+
+    from sfumato.analysis import forecasts
+    from sfumato.catalog import between, one_of
+    from sfumato.session import Budget, connect
+
+    _title(out, "4. One question, from its price to its answer")
+    rows = 3 * _PEOPLE
+    whose, place = uniform_below(_PEOPLE, size=rows), uniform_below(len(_PLACES), size=rows)
+    cost = 20 + uniform_below(60, size=rows) + 15 * place
+    visits = pa.table({"person": whose, "region": np.array(_PLACES)[place], "cost": cost})
+    database = connect(
+        visits,
+        name="visits",
+        unit="person",
+        columns={"region": one_of(*_PLACES), "cost": between(0, 150)},
+        max_groups=len(_PLACES),
+        max_rows=4,
+        budget=Budget(epsilon=2, delta=_DELTA),
+    )
+    text = (
+        "SELECT region, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY region ORDER BY cost DESC"
+    )
+    question = database.sql(text, epsilon=Fraction(1, 2))
+    out.print(f"{rows:,} visits of these people to a doctor; one person may have many.")
+    out.print(f"[bold]{text}[/]", soft_wrap=True)
+    priced = question.priced()
+    expected = next(one.error for one in forecasts(priced.boundings[0], priced.costs[0]) if one.error)
+    out.print(f"Before, and free: counts will be off by at most {expected:,.0f} in 95 of 100 cases.")
+    before = database.budget
+    release = question.release()
+    after = database.budget
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("region", "visits", "95% interval", "cost", "95% interval", "exact"):
+        table.add_column(heading, justify="left" if heading == "region" else "right")
+    intervals = release.intervals(0.95)
+    for (region, many, mean), some, around in zip(
+        release.rows, intervals["visits"], intervals["cost"], strict=True
+    ):
+        here = place == _PLACES.index(region)
+        exact = f"[dim]{int(here.sum()):,} / {float(cost[here].mean()):.2f}[/]"
+        table.add_row(region, f"{many:,}", _ends(some, ",d"), f"{mean:.2f}", _ends(around, ".2f"), exact)
+    out.print(table)
+    whole = before.spent + before.remaining
+    out.print(
+        f"Budget before: {float(before.remaining / whole):.1%} left. After: "
+        f"[bold]{float(after.remaining / whole):.1%}[/]. It was charged before the data was read, and "
+        "it protects all that a person did, not one visit."
+    )
+
+
+def _ends(interval: tuple[Any, Any] | None, form: str) -> str:
+    return "" if interval is None else f"{interval[0]:{form}} to {interval[1]:{form}}"
 
 
 def _list(counts: npt.NDArray[np.int64]) -> str:

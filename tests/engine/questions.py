@@ -1,0 +1,277 @@
+"""Questions without end: SQL from a seeded generator, over the tables of `worlds`."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Asked", "questions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, and the caps it comes with."""
+
+    text: str
+    options: dict[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    """What may stand behind FROM, and what can be said about its rows."""
+
+    source: str
+    unit: str | None  # how COUNT(DISTINCT unit) is written
+    numbers: tuple[str, ...]  # bounded expressions
+    values: tuple[str, ...]  # whatever can be counted
+    keys: tuple[str, ...]
+    tests: tuple[str, ...]
+    with_: str = ""
+    semi: tuple[str, ...] = ()  # conditions that can stand in WHERE alone
+
+
+def _visits(alias: str, table: str) -> dict[str, Any]:
+    a = alias
+    return {
+        "numbers": (
+            f"{a}.age",
+            f"{a}.amount",
+            f"{a}.qty",
+            f"{a}.big",
+            f"{a}.score",
+            f"{a}.amount * {a}.qty",
+            f"{a}.age + 2 * {a}.qty - {a}.score",
+            f"CASE WHEN {a}.member THEN {a}.amount ELSE {a}.qty END",
+            f"coalesce({a}.amount, 7.5)",
+            f"abs({a}.amount)",
+            f"least(greatest({a}.amount / 3, -1), 2)",
+            f"{a}.age / 7",
+            f"{a}.age % 7",
+            f"round({a}.amount)",
+            f"CAST({a}.amount AS INTEGER)",
+            f"sqrt(abs({a}.amount))",
+            f"least(length({a}.word), 3)",
+            f"month({a}.day)",
+            f"hour({a}.at)",
+            f"nullif({a}.qty, 3)",
+            f"greatest(least({a}.amount / nullif({a}.qty, 0), 5), -5)",
+            f"least(greatest(exp({a}.amount), 0), 9)",
+            f"least(greatest(ln({a}.score), -9), 0)",
+            f"least(greatest(power({a}.amount, {a}.qty), -3), 3)",
+            f"least(greatest(CAST({a}.word AS DOUBLE), 0), 1)",
+            f"least(greatest({a}.big + {a}.big, -100), 100)",
+            f"dow({a}.at) - week({a}.day)",
+            f"ceil({a}.score * 3)",
+        ),
+        "values": (
+            f"{a}.word",
+            f"{a}.amount",
+            f"{a}.day",
+            f"{a}.member",
+            f"{a}.big",
+            f"lower({a}.word)",
+            f"{a}.age",
+        ),
+        "keys": (
+            f"{a}.region",
+            f"{a}.member",
+            f"{a}.word",
+            f"{a}.age",
+            f"{a}.score",
+            f"{a}.amount",
+            f"{a}.day",
+            f"{a}.at",
+            f"floor({a}.age / 10)",
+            f"CASE WHEN {a}.age > 30 THEN 'old' WHEN {a}.age > 5 THEN 'young' ELSE 'none' END",
+            f"upper({a}.word)",
+            f"month({a}.day)",
+            f"date_trunc('month', {a}.day)",
+            f"{a}.qty > 3",
+            f"{a}.big",
+            f"{a}.amount / {a}.qty",
+            f"substr({a}.word, 1, 1)",
+            f"concat({a}.word, {a}.region)",
+            f"{a}.word || {a}.region",
+            f"replace({a}.word, 'a', 'b')",
+            f"CAST({a}.amount AS INTEGER)",
+            f"CAST({a}.at AS DATE)",
+            f"date_trunc('hour', {a}.at)",
+            f"CAST({a}.big AS TEXT)",
+            f"sqrt({a}.amount)",
+        ),
+        "tests": (
+            f"{a}.age > 25",
+            f"{a}.amount BETWEEN -5 AND 80",
+            f"{a}.region IN ('north', 'south')",
+            f"{a}.word LIKE 'a%'",
+            f"{a}.word IS NOT NULL AND NOT {a}.member",
+            f"{a}.day >= '2024-03-01'",
+            f"{a}.amount / {a}.qty > 2",
+            f"{a}.member OR {a}.score = 0.5",
+            f"{a}.big * {a}.big > 0",
+            f"{a}.region <> 'east'",
+            f"CAST({a}.word AS INTEGER) IS NULL",
+            f"CAST({a}.amount AS TEXT) <> 'nan'",
+            f"{a}.big + 1 > {a}.qty - {a}.big",
+            f"{a}.amount = {a}.amount",
+            f"contains({a}.word, 'a') OR starts_with({a}.word, '日')",
+        ),
+        "unit": None if table == "lone" else f"{a}.person",
+    }
+
+
+def _origins() -> tuple[_Origin, ...]:
+    visits = _visits("v", "visits")
+    plain = [
+        _Origin(source=f"{name} AS v", **_visits("v", name)) for name in ("visits", "visits", "named", "lone")
+    ]
+    joined = {
+        **visits,
+        "keys": (*visits["keys"], "p.zone", "p.zone", "p.size"),
+        "numbers": (*visits["numbers"], "p.size * v.qty", "v.amount + p.size"),
+    }
+    own = {
+        **visits,
+        "numbers": (*visits["numbers"], "o.cost", "o.cost * v.qty"),
+        "keys": (*visits["keys"], "o.place", "o.item"),
+        "values": (*visits["values"], "o.item"),
+    }
+    return (
+        *plain,
+        _Origin(source="visits AS v JOIN places AS p ON v.region = p.region", **joined),
+        _Origin(source="visits AS v LEFT JOIN places AS p ON v.region = p.region AND p.size > 1", **joined),
+        _Origin(source="visits AS v JOIN orders AS o ON v.person = o.buyer", **own),
+        _Origin(source="visits AS v LEFT JOIN orders AS o ON v.person = o.buyer AND v.qty > o.item", **own),
+        _Origin(source="(SELECT * FROM visits WHERE age > 25) AS v", **visits),
+        _Origin(with_="WITH v AS (SELECT * FROM visits WHERE amount > 0 OR member) ", source="v", **visits),
+        _Origin(
+            source="visits AS v",
+            semi=(
+                "EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 10)",
+                "v.region IN (SELECT region FROM places)",
+            ),
+            **visits,
+        ),
+        _Origin(
+            source="(SELECT person AS who, region AS r, amount AS x, qty AS i FROM visits"
+            " UNION ALL SELECT buyer, place, cost, item FROM orders) AS u",
+            unit="u.who",
+            numbers=("u.x", "least(greatest(u.i, 0), 5)", "u.x / 2", "abs(u.x) + 1"),
+            values=("u.r", "u.i", "u.x"),
+            keys=("u.r", "u.i", "u.x"),
+            tests=("u.x > 3", "u.r IS NOT NULL", "u.i BETWEEN 1 AND 4"),
+        ),
+        _Origin(
+            with_="WITH u AS (SELECT person, COUNT(*) AS n, SUM(amount) AS s, AVG(age) AS m, MAX(qty) AS q,"
+            " COUNT(DISTINCT word) AS d, MIN(score) AS l FROM visits GROUP BY person) ",
+            source="u",
+            unit="u.person",
+            numbers=(
+                "least(u.n, 20)",
+                "least(greatest(u.s, -50), 300)",
+                "u.m",
+                "u.q",
+                "least(u.d, 4)",
+                "u.l",
+            ),
+            values=("u.n", "u.q", "u.d", "u.m"),
+            keys=("u.n", "least(u.n, 8)", "u.d", "u.q", "u.m", "u.n > 3"),
+            tests=("u.n > 1", "u.s > 10", "u.q IS NOT NULL", "u.m < 60"),
+        ),
+        _Origin(  # what one person's real numbers add up to: the same in every order
+            source="(SELECT person AS who, SUM(amount) AS s, AVG(score) AS m, STDDEV_POP(amount) AS d,"
+            " MAX(word) AS w, MEDIAN(amount) AS h, CORR(amount, score) AS c, SUM(big) AS b"
+            " FROM visits GROUP BY person) AS u",
+            unit="u.who",
+            numbers=(
+                "least(greatest(u.s, -9), 9)",
+                "u.m",
+                "least(u.d, 40)",
+                "least(greatest(u.c, -1), 1)",
+                "u.h",
+            ),
+            values=("u.s", "u.m", "u.d", "u.w", "u.h", "u.c", "u.b"),
+            keys=("u.s", "u.m", "u.d", "u.w", "u.h", "u.c", "u.b", "round(u.s)"),
+            tests=("u.s > 1", "u.w <> 'a'", "u.c IS NOT NULL", "u.b > 0"),
+        ),
+        _Origin(
+            with_="WITH u AS (SELECT person, COUNT(*) AS n, SUM(amount) AS s FROM visits GROUP BY person) ",
+            source="orders AS o JOIN u ON u.person = o.buyer",
+            unit="o.buyer",
+            numbers=("o.cost", "least(u.n, 5) * o.cost", "least(greatest(u.s, 0), 9)"),
+            values=("o.item", "u.n", "u.s"),
+            keys=("u.n", "u.s", "o.item", "o.place"),
+            tests=("u.n > 1", "o.cost > 3", "u.s > o.cost"),
+        ),
+        _Origin(
+            source="(SELECT person AS who, region AS r, month(day) AS mon, COUNT(*) AS n, SUM(qty) AS s"
+            " FROM visits WHERE amount > -10 GROUP BY person, region, mon HAVING COUNT(*) < 50) AS u",
+            unit="u.who",
+            numbers=("least(u.n, 20)", "least(u.s, 40)", "least(u.n, 3) * u.mon"),
+            values=("u.n", "u.r", "u.mon"),
+            keys=("u.r", "u.mon", "u.n", "least(u.n, 4)"),
+            tests=("u.n > 1", "u.r <> 'north'", "u.mon IN (1, 2, 3)"),
+        ),
+    )
+
+
+def _aggregate(source: random.Random, origin: _Origin) -> str:
+    number = source.choice(origin.numbers)
+    other = source.choice(origin.numbers)
+    made = source.choice(
+        [
+            "COUNT(*)",
+            f"COUNT({source.choice(origin.values)})",
+            f"COUNT(DISTINCT {source.choice(origin.values)})",
+            "COUNT(*)" if origin.unit is None else f"COUNT(DISTINCT {origin.unit})",
+            f"SUM({number})",
+            f"SUM({number})",
+            f"SUM({number}, contribution_bounds_per_group => (-7, 40.5))",
+            f"SUM({number}, contribution_bounds_per_row => (-2, 30))",
+            f"AVG({number})",
+            f"VAR_SAMP({number})",
+            f"STDDEV_POP({number})",
+            f"COVAR_POP({number}, {other})",
+            f"CORR({number}, {other})",
+            f"MEDIAN({number})",
+            f"QUANTILE({number}, [0.1, 0.9])",
+            f"MIN({number})",
+            f"MAX({number})",
+            f"HISTOGRAM({number})",
+        ]
+    )
+    if source.random() < 0.25 and "contribution" not in made:
+        made += f" FILTER (WHERE {source.choice(origin.tests)})"
+    return made
+
+
+def questions(seed: int, number: int) -> list[Asked]:
+    """Return so many questions, none of which is to be refused."""
+    source = random.Random(seed)
+    origins = _origins()
+    made = []
+    for place in range(number):
+        origin = origins[place % len(origins)]
+        keys = source.sample(origin.keys, source.choice([0, 1, 1, 1, 2, 2]))
+        if len(keys) == 2 and source.random() < 0.5:  # more often than not, all groups are declared
+            declared = [key for key in origin.keys if key.endswith((".region", ".member", ".zone"))]
+            keys = source.sample(declared, 2) if len(declared) >= 2 else keys
+        keys = list(dict.fromkeys(keys))
+        listed = [f"{key} AS key{at}" for at, key in enumerate(keys)]
+        listed += [f"{_aggregate(source, origin)} AS agg{at}" for at in range(source.choice([1, 1, 2, 3]))]
+        text = f"{origin.with_}SELECT {', '.join(listed)} FROM {origin.source}"
+        if source.random() < 0.5:
+            text += f" WHERE {source.choice(origin.semi or origin.tests)}"
+        if keys:
+            named = ", ".join(f"key{at}" for at in range(len(keys)))
+            ways = [", ".join(keys), named, "ALL", f"ROLLUP({named})", f"CUBE({named})"]
+            text += f" GROUP BY {source.choice(ways)}"
+        options = {
+            "max_groups": source.randint(1, 4),
+            "max_rows": source.randint(1, 4),
+            "max_distinct": source.choice([None, 1, 2, 3]),
+            "noise": source.choice([None, "laplace", "gaussian"]),
+        }
+        made.append(Asked(text, options))
+    return made

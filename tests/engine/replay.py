@@ -1,0 +1,267 @@
+"""The checker: what one person more changed, held against what the plan and its cost claim.
+
+A claim is read from the bounded query and the cost alone; what happened, from the exact integers,
+the engine's log, and the layout of the answer. Exact values are opened here, in a test, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sfumato.analysis import Bounding, Cost, bound, price
+from sfumato.analysis.bounded import BoundedQuery
+from sfumato.backends.duckdb import DuckDBBackend
+from sfumato.backends.exact import ExactGroups
+from sfumato.backends.source import Source
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.events import DiscreteGaussian, DiscreteLaplace
+from sfumato.plan.request import Options
+from sfumato.plan.sql import parse
+from tests.engine.questions import Asked
+from tests.engine.worlds import CATALOG
+
+__all__ = ["BUDGET", "Recorded", "Replay", "differences", "leaves", "planned", "record"]
+
+SALT = 0x5F3759DF
+BUDGET = PrivacyBudget(epsilon=3, delta=1e-6, keys_delta=1e-7)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A question with its price: what is held against what happens.
+
+    `run` is what is given to the engine, which is the query itself unless a test lies.
+    """
+
+    bounding: Bounding
+    cost: Cost
+    run: BoundedQuery
+
+    @property
+    def query(self) -> BoundedQuery:
+        """What is claimed."""
+        return self.bounding.query
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """What one run did: the statements it gave the engine, and what came of it; an error as its text."""
+
+    statements: tuple[str, ...]
+    groups: tuple[ExactGroups, ...]
+    error: str | None
+
+
+def planned(asked: Asked) -> Replay:
+    """Return the plan and the price of a question, which know the catalog and no data."""
+    request = parse(asked.text, CATALOG)
+    (named,) = request.queries
+    options = Options(**asked.options)
+    bounding = bound(named.query, CATALOG, options)
+    cost = price(bounding, BUDGET, epsilon=Fraction(1, 2), noise=options.noise)
+    return Replay(bounding, cost, bounding.query)
+
+
+# -- recording ------------------------------------------------------------------------------
+
+
+class _Log:
+    """A cursor that writes down what it is asked."""
+
+    def __init__(self, cursor: Any, statements: list[str]) -> None:
+        self._cursor = cursor
+        self._statements = statements
+
+    def execute(self, sql: str, *more: Any) -> Any:
+        self._statements.append(sql)
+        return self._cursor.execute(sql, *more)
+
+    def sql(self, sql: str, *more: Any) -> Any:
+        self._statements.append(sql)
+        return self._cursor.sql(sql, *more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
+class _Logged:
+    def __init__(self, source: Source, statements: list[str]) -> None:
+        self._source = source
+        self._statements = statements
+
+    def cursor(self) -> Any:
+        return _Log(self._source.cursor(), self._statements)
+
+
+def record(query: BoundedQuery, source: Source, *, threads: int, salt: int = SALT) -> Recorded:
+    """Run a bounded query with its salt frozen."""
+    statements: list[str] = []
+    backend = DuckDBBackend(_Logged(source, statements), CATALOG, threads=threads)  # type: ignore[arg-type]
+    error, groups = None, ()
+    try:
+        groups = backend.run(query, _salt=salt).open()
+    except Exception as caught:  # whatever it is, it must not depend on the data
+        error = f"{type(caught).__name__}: {caught}"
+    renamed = tuple(re.sub(r"__t[0-9a-f]{16}", "__t", text) for text in statements)
+    return Recorded(renamed, groups, error)
+
+
+# -- comparing ------------------------------------------------------------------------------
+
+
+def differences(first: Recorded, second: Recorded) -> Iterator[str]:
+    """Tell in what two runs over the same rows differ: with the salt frozen, nothing may."""
+    if first.error != second.error:
+        yield f"error {first.error} and {second.error}"
+        return
+    if first.statements != second.statements:
+        yield "other statements"
+    for one, other in zip(first.groups, second.groups, strict=True):
+        if [_same_key(key) for key in one.keys] != [_same_key(key) for key in other.keys]:
+            yield "other keys, or another order of them"
+            return
+        for name, values in one.measures.items():
+            if values.dtype != other.measures[name].dtype or not np.array_equal(values, other.measures[name]):
+                yield f"other integers in {name}"
+        if (one.units is None) != (other.units is None) or not np.array_equal(_units(one), _units(other)):
+            yield "other units"
+
+
+def leaves(replay: Replay, before: Recorded, after: Recorded) -> Iterator[str]:
+    """Tell how one unit more leaves the claimed box, or changes what must not change at all."""
+    if before.error is not None or after.error is not None:
+        yield f"error {before.error} and {after.error}"
+        return
+    yield from _other_statements(replay.query, before, after)
+    if len(before.groups) != len(replay.query.grouping_sets) or len(after.groups) != len(before.groups):
+        yield "another number of grouping sets"
+        return
+    for place, (old, new) in enumerate(zip(before.groups, after.groups, strict=True)):
+        yield from _other_shape(replay.query, place, old, new)
+        yield from _out_of_box(replay, place, _changes(replay.query, old, new))
+
+
+def _other_statements(query: BoundedQuery, before: Recorded, after: Recorded) -> Iterator[str]:
+    """The texts are the plan's; the number of keys, where it is private, only lays out words."""
+    if query.declared is not None:
+        if before.statements != after.statements:
+            yield "other statements"
+        return
+    if len(before.statements) != len(after.statements):
+        if all(len(groups.keys) for run in (before, after) for groups in run.groups):
+            yield "another number of statements"  # no key at all needs no grouping: a matter of time
+        return
+    other = [
+        at
+        for at, (old, new) in enumerate(zip(before.statements, after.statements, strict=True))
+        if old != new
+    ]
+    if len(other) > 1 or any(" code" not in before.statements[at] for at in other):
+        yield "other statements"
+
+
+def _other_shape(query: BoundedQuery, place: int, old: ExactGroups, new: ExactGroups) -> Iterator[str]:
+    if old.grouping_set != query.grouping_sets[place] or new.grouping_set != old.grouping_set:
+        yield "another grouping set"
+    for name, values in old.measures.items():
+        if values.dtype != new.measures[name].dtype or values.shape[1:] != new.measures[name].shape[1:]:
+            yield f"another type or width of {name}"
+    if (old.units is None) != (new.units is None):
+        yield "units are counted in one of them"
+    keys, more = ([_same_key(key) for key in groups.keys] for groups in (old, new))
+    if len(set(keys)) != len(keys) or len(set(more)) != len(more):
+        yield "a key occurs twice"
+    if query.declared is not None or not old.grouping_set:
+        if keys != more:
+            yield "declared keys differ, or their order"
+        whole = {tuple(_same_key(key)[at] for at in old.grouping_set) for key in query.declared or ((),)}
+        if set(keys) != whole:
+            yield "not all declared keys are there"
+        return
+    kept = set(keys) & set(more)
+    if [key for key in keys if key in kept] != [key for key in more if key in kept]:
+        yield "another order of keys"
+
+
+def _changes(query: BoundedQuery, old: ExactGroups, new: ExactGroups) -> dict[Any, dict[str, int]]:
+    """Return for each group that changed how far each measure moved; a group that is absent is zero."""
+    sides = []
+    for groups in (old, new):
+        entries: dict[Any, dict[str, Any]] = {}
+        for at, key in enumerate(groups.keys):
+            entries[_same_key(key)] = {
+                name: np.atleast_1d(values[at]) for name, values in groups.measures.items()
+            }
+            if groups.units is not None:
+                entries[_same_key(key)]["units"] = np.atleast_1d(groups.units[at])
+        sides.append(entries)
+    changed = {}
+    for key in dict.fromkeys([*sides[0], *sides[1]]):
+        moved = {}
+        for name in (*old.measures, *(() if old.units is None else ("units",))):
+            a, b = ([0] if side.get(key) is None else side[key][name].tolist() for side in sides)
+            width = max(len(a), len(b))
+            a, b = (part if len(part) == width else [0] * width for part in (a, b))
+            moved[name] = sum(abs(y - x) for x, y in zip(a, b, strict=True))
+        if any(moved.values()):
+            changed[key] = moved
+    return changed
+
+
+def _out_of_box(replay: Replay, place: int, changed: dict[Any, dict[str, int]]) -> Iterator[str]:
+    query = replay.query
+    groups = query.max_groups or 1
+    chosen = query.grouping_sets[place]
+    finest = len(set(chosen)) == len(query.keys)
+    if len(changed) > groups:
+        yield f"{len(changed)} groups moved, not {groups}"
+    reaches = {measure.name: measure.reach for measure in query.measures}
+    for name in reaches.keys() | {name for moved in changed.values() for name in moved}:
+        reach = reaches.get(name, 1)
+        parts = [-(-moved[name] // reach) for moved in changed.values() if name in moved]
+        if finest and max(parts, default=0) > 1:
+            yield f"{name} moved by {max(moved[name] for moved in changed.values())}, not {reach}"
+        if sum(parts) > groups:  # finest groups that fell together
+            yield f"{name} moved by {sum(parts)} reaches altogether"
+        if name == "units" and max(parts, default=0) > 1:
+            yield "one unit counts twice"
+    for noise in replay.cost.noises:
+        if noise.grouping_set == place:
+            moved_by = [moved[noise.measure] for moved in changed.values()]
+            yield from _undercharged(noise, moved_by)
+
+
+def _undercharged(noise: Any, moved: list[int]) -> Iterator[str]:
+    """Hold what moved against the shifts that the event itself was charged for, layer by layer."""
+    total = squares = Fraction(0)
+    for part, times in noise.event.parts():
+        number = Fraction(times, noise.levels)
+        match part:
+            case DiscreteLaplace(scale=parameter, sensitivity=shift) if noise.kind == "laplace":
+                total += shift * number
+            case DiscreteGaussian(sigma_squared=parameter, sensitivity=shift) if noise.kind == "gaussian":
+                squares += Fraction(shift) ** 2 * number
+            case _:
+                yield f"an event of another kind than its noise: {type(part).__name__}"
+                return
+        if parameter != noise.parameter:
+            yield "an event of another parameter than its noise"
+    if noise.kind == "laplace" and sum(moved) > total:
+        yield f"{noise.measure} moved by {sum(moved)} in total, and {total} is paid for"
+    if noise.kind == "gaussian" and sum(one**2 for one in moved) > squares:
+        yield f"{noise.measure} moved further than is paid for"
+
+
+def _units(groups: ExactGroups) -> Any:
+    return np.zeros(0) if groups.units is None else groups.units
+
+
+def _same_key(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a key that equals itself, NaN included, and nothing of another type."""
+    return tuple(repr(part) if isinstance(part, float) else part for part in key)

@@ -1,0 +1,218 @@
+"""Key selection: a group that only one person is in appears with a chance of at most delta.
+
+Measured over a million such groups at delta 1e-3, and computed from the exact law at any delta.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from scipy import stats
+
+from sfumato.analysis import Bounding, Cost, bound, price
+from sfumato.analysis.keys import appearance, reaches, threshold
+from sfumato.backends.duckdb import DuckDBBackend
+from sfumato.backends.exact import Exact, ExactGroups
+from sfumato.backends.source import open_tables
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.plan.request import Options
+from sfumato.plan.sql import parse
+from sfumato.release import add_noise
+from tests.engine.worlds import CATALOG, crowd, newcomer
+
+ALARM = 1e-9
+MILLION = 1_000_000
+
+
+def asked(
+    text: str, *, noise: Any, groups: int = 1, rows: int = 1, delta: float = 1e-3, least: int | None = None
+) -> tuple[Bounding, Cost]:
+    (named,) = parse(text, CATALOG).queries
+    bounding = bound(named.query, CATALOG, Options(max_groups=groups, max_rows=rows, min_units=least))
+    budget = PrivacyBudget(epsilon=3, delta=2 * delta, keys_delta=delta)
+    return bounding, price(bounding, budget, epsilon=1, noise=noise, keys_delta=delta)
+
+
+@cache
+def million() -> list[tuple[str]]:
+    return [(f"word {place}",) for place in range(MILLION)]
+
+
+def singletons(bounding: Bounding, per_unit: int = 1) -> Exact[tuple[ExactGroups, ...]]:
+    """Return a million groups of one unit each, with the reach in every measure."""
+    measures = {
+        measure.name: np.full(MILLION, measure.reach if measure.reach == 1 else 1, dtype=np.int64)
+        for measure in bounding.query.measures
+    }
+    groups = ExactGroups(
+        grouping_set=(0,), keys=million(), measures=measures, units=np.full(MILLION, per_unit, dtype=np.int64)
+    )
+    return Exact((groups,))
+
+
+UNITS = "SELECT word, COUNT(DISTINCT person) FROM visits GROUP BY word"  # decides by what is shown
+COUNTS = "SELECT word, COUNT(*) FROM visits GROUP BY word"  # decides by noise of its own
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("text", "groups", "rows"), [(UNITS, 1, 1), (COUNTS, 1, 3), (COUNTS, 4, 3)])
+def test_singletons_appear_no_more_often_than_delta(text: str, groups: int, rows: int, noise: str) -> None:
+    """Binomial, false alarm 1e-9. Of a million, 1000 are expected at most and 1195 allowed: a threshold
+    that is one too low, at which they appear some 20% more often, is caught.
+    """
+    bounding, cost = asked(text, noise=noise, groups=groups, rows=rows)
+    selection = cost.selection(0)
+    assert selection is not None
+    assert cost.keys_delta == selection.delta <= Fraction(1, 1000)
+    (noisy,) = add_noise(singletons(bounding), bounding, cost)
+    shown = len(noisy.keys)
+    single = reaches(selection.kind, selection.parameter, selection.threshold - 1)
+    assert 1 - (1 - single) ** groups <= float(selection.delta)
+    assert stats.binom.sf(shown - 1, MILLION, single) > ALARM  # and so at most delta, in every group
+    assert stats.binom.cdf(shown, MILLION, single) > ALARM  # and no rarer than the law says
+    # k groups of one unit: the chance that any of them appears is at most delta
+    assert stats.binom.sf(shown - 1, MILLION, 1 - (1 - 1e-3) ** (1 / groups)) > ALARM
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_threshold_that_is_too_low_is_caught(noise: str) -> None:
+    bounding, cost = asked(UNITS, noise=noise)
+    (selection,) = cost.selections
+    lower = replace(cost, selections=(replace(selection, threshold=selection.threshold - 2),))
+    (noisy,) = add_noise(singletons(bounding), bounding, lower)
+    assert stats.binom.sf(len(noisy.keys) - 1, MILLION, 1e-3) < ALARM
+
+
+def test_three_in_a_group_are_more_than_one() -> None:
+    """The test has power: a unit that counts three times appears more often than delta."""
+    bounding, cost = asked(COUNTS, noise="laplace", rows=3)
+    (selection,) = cost.selections
+    (noisy,) = add_noise(singletons(bounding, per_unit=3), bounding, cost)
+    single = reaches(selection.kind, selection.parameter, selection.threshold - 1)
+    assert stats.binom.sf(len(noisy.keys) - 1, MILLION, single) < ALARM
+
+
+def test_asking_for_more_units_only_hides_more() -> None:
+    for text in (UNITS, COUNTS):
+        (plain,) = asked(text, noise="laplace")[1].selections
+        (more,) = asked(text, noise="laplace", least=10)[1].selections
+        assert more.threshold == plain.threshold + 9 and more.delta <= plain.delta
+
+
+# -- from the exact law ---------------------------------------------------------------------
+
+
+def tail(kind: str, parameter: Fraction, gap: int) -> Any:
+    """Return P(noise >= gap) by adding up the masses, in high precision."""
+    import mpmath
+
+    with mpmath.workdps(60):
+        far = (
+            gap + math.ceil(60 * float(parameter) * 3)
+            if kind == "laplace"
+            else gap + math.ceil(60 * math.sqrt(parameter))
+        )
+        scale = mpmath.mpf(parameter.numerator) / parameter.denominator
+        if kind == "laplace":
+            rate = mpmath.exp(-1 / scale)
+            return (1 - rate) / (1 + rate) * mpmath.fsum(rate**x for x in range(gap, far))
+        masses = [mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * scale)) for x in range(far)]
+        return mpmath.fsum(masses[gap:]) / (2 * mpmath.fsum(masses) - 1)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("exponent", [3, 6, 9, 15, 30])
+@pytest.mark.parametrize("groups", [1, 3, 20])
+def test_the_threshold_holds_delta_by_the_exact_law(kind: str, exponent: int, groups: int) -> None:
+    """1 - (1 - P)^k <= delta at the threshold, and above it one step lower: no smaller one would do."""
+    import mpmath
+
+    delta = Fraction(1, 10**exponent)
+    for parameter in (Fraction(1, 2), Fraction(7, 3), Fraction(25)):
+        level = threshold(kind, parameter, groups, delta, gathered=False)
+        with mpmath.workdps(60):
+            chances = [1 - (1 - tail(kind, parameter, at - 1)) ** groups for at in (level, level - 1)]
+            assert chances[0] <= mpmath.mpf(1) / 10**exponent
+            assert level == 2 or chances[1] * (1 + mpmath.mpf(10) ** -9) > mpmath.mpf(1) / 10**exponent
+            claimed = appearance(kind, parameter, level, groups, gathered=False)
+            assert chances[0] <= claimed <= chances[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_groups_that_fall_together_hold_delta_however_they_do(kind: str) -> None:
+    """In a coarser grouping set a unit's k groups are parts c_1 + c_2 + .. of k: all of them."""
+
+    def parts(total: int, most: int) -> list[list[int]]:
+        if not total:
+            return [[]]
+        return [[one, *rest] for one in range(min(total, most), 0, -1) for rest in parts(total - one, one)]
+
+    for parameter in (Fraction(7, 3), Fraction(25)):
+        for groups in (1, 2, 5):
+            level = threshold(kind, parameter, groups, Fraction(1, 1000), gathered=True)
+            worst = appearance(kind, parameter, level, groups, gathered=True)
+            for split in parts(groups, groups):
+                missed = math.prod(1 - float(tail(kind, parameter, level - part)) for part in split)
+                assert 1 - missed <= worst * (1 + 1e-12) <= 1.001e-3
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_prices_say_the_chance_that_their_threshold_leaves(kind: str) -> None:
+    for text in (UNITS, COUNTS, "SELECT word, region, COUNT(*) FROM visits GROUP BY ROLLUP(word, region)"):
+        for delta in (1e-3, 1e-8):
+            bounding, cost = asked(text, noise=kind, groups=3, rows=2, delta=delta)
+            assert 0 < cost.keys_delta <= Fraction(delta).limit_denominator(10**12) * Fraction(10001, 10000)
+            assert len(cost.selections) == sum(bool(chosen) for chosen in bounding.query.grouping_sets)
+            for selection in cost.selections:
+                finest = len(bounding.query.grouping_sets[selection.grouping_set]) == len(bounding.query.keys)
+                if finest:
+                    each = float(tail(selection.kind, selection.parameter, selection.threshold - 1))
+                    assert -math.expm1(3 * math.log1p(-each)) <= float(selection.delta) * (1 + 1e-12)
+
+
+# -- from the engine ------------------------------------------------------------------------
+
+
+def test_a_unit_alone_in_many_groups_counts_once_in_a_few() -> None:
+    """What the engine hands over: of forty rare words of one person, two, each with one unit."""
+    world = crowd(0, people=12, rows=60) + newcomer("huge", 0, 999)
+    bounding, cost = asked(COUNTS, noise="laplace", groups=2, rows=1)
+    (groups,) = DuckDBBackend(world.opened(), CATALOG).run(bounding.query).open()
+    assert groups.units is not None
+    rare = [
+        int(units)
+        for key, units in zip(groups.keys, groups.units, strict=True)
+        if str(key[0]).startswith("rare")
+    ]
+    assert len(rare) <= 2 and set(rare) <= {1}
+    (noisy,) = add_noise(Exact((groups,)), bounding, cost)
+    assert len(noisy.keys) <= len(groups.keys)
+
+
+def test_frequent_keys_are_shown_and_rare_ones_are_not() -> None:
+    """5000 people say one word; at delta 1e-3 it is missed once in far more than 1e9 runs."""
+    table = pyarrow.table({"person": list(range(5000)), "word": ["often"] * 5000})
+    from sfumato.catalog import Catalog, Field, Kind, Table, Unit
+
+    catalog = Catalog(
+        (
+            Table(
+                name="visits",
+                fields=(Field("person", Kind.INTEGER), Field("word", Kind.TEXT)),
+                unit=Unit(name="person", column="person"),
+            ),
+        )
+    )
+    bounding, cost = asked(COUNTS, noise="gaussian")
+    (named,) = parse(COUNTS, catalog).queries
+    bounding = bound(named.query, catalog, Options(max_groups=1, max_rows=1))
+    exact = DuckDBBackend(open_tables({"visits": table}), catalog).run(bounding.query)
+    (noisy,) = add_noise(exact, bounding, cost)
+    assert noisy.keys == (("often",),)

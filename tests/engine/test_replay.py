@@ -1,0 +1,271 @@
+"""Record and replay: with the salt frozen, one person more moves the integers inside the claimed box.
+
+Hundreds of generated questions over generated worlds, with one thread and with two, in two orders of
+rows. Exact integers do not depend on threads or order. Between neighbours at most max_groups groups
+move, each measure by at most its reach, never further than the events are charged for; nothing else
+differs: no statement, no shape, no order, no type, no error. Lies planted on purpose are caught by
+the same checker.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sfumato.analysis import price
+from sfumato.analysis.bounded import MeasureKind
+from sfumato.backends import by_unit, duckdb
+from sfumato.backends.compile import compile_query
+from sfumato.backends.engine import Engine
+from sfumato.backends.source import Source
+from sfumato.core import Grid
+from tests.engine.questions import Asked, questions
+from tests.engine.replay import BUDGET, Replay, differences, leaves, planned, record
+from tests.engine.worlds import CATALOG, NEIGHBOURS, World, crowd, newcomer
+
+SIZES = ((12, 60), (40, 200), (1, 1), (5, 0))  # people and rows; the last world is empty
+BATCHES, EACH = 12, 18
+
+
+@cache
+def base(place: int) -> World:
+    people, rows = SIZES[place]
+    return crowd(place, people=people, rows=rows)
+
+
+@cache
+def opened(place: int, more: str | None, shuffled: bool) -> Source:
+    """Return a world's tables, with one person more or without; shuffled ones run on two threads."""
+    world = base(place) if more is None else base(place) + newcomer(more, place, 1000 + place)
+    return world.opened(threads=2, shuffled=place) if shuffled else world.opened()
+
+
+def wrongs(replay: Replay, world: int, kinds: tuple[str, ...]) -> Iterator[str]:
+    """Tell everything that is wrong about one question in one world."""
+
+    def run(more: str | None, shuffled: bool) -> Any:
+        return record(replay.run, opened(world, more, shuffled), threads=2 if shuffled else 1)
+
+    before = run(None, False)
+    yield from (f"order or threads: {wrong}" for wrong in differences(before, run(None, True)))
+    for place, kind in enumerate(kinds):
+        after = run(kind, True)
+        yield from (f"{kind}: {wrong}" for wrong in leaves(replay, before, after))
+        if not place:
+            yield from (
+                f"{kind}, order or threads: {wrong}" for wrong in differences(after, run(kind, False))
+            )
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_one_person_more_stays_in_the_box(batch: int) -> None:
+    found = []
+    for place, asked in enumerate(questions(batch, EACH)):
+        kinds = tuple(NEIGHBOURS[(batch + place * 3 + step) % len(NEIGHBOURS)] for step in (0, 2))
+        world = random.Random(f"{batch} {place}").choice((0, 0, 0, 1, 1, 2, 3))
+        found += [(asked.text, asked.options, wrong) for wrong in wrongs(planned(asked), world, kinds)]
+    assert found == []
+
+
+def test_what_is_said_before_data_is_read_knows_no_data() -> None:
+    """The catalog's fields, the plan, the texts and the price: the same for all worlds, and on every run."""
+    fields = [
+        [
+            opened(world, more, False).fields(table)
+            for table in ("visits", "orders", "named", "lone", "places")
+        ]
+        for world, more in ((0, None), (0, "extreme"), (0, "absent"), (2, None), (3, None))
+    ]
+    assert all(one == fields[0] for one in fields)
+    for asked in questions(99, 26):
+        first, second = planned(asked), planned(asked)
+        assert repr(first) == repr(second)
+        assert compile_query(first.query, CATALOG) == compile_query(second.query, CATALOG)
+        assert first.cost.keys_delta <= BUDGET.keys_delta
+
+
+def test_questions_are_of_every_kind() -> None:
+    """The generator would be of little use if it asked the same thing every time."""
+    asked = [planned(one) for batch in range(4) for one in questions(batch, EACH)]
+    kinds = {measure.kind for one in asked for measure in one.query.measures}
+    assert kinds == set(MeasureKind)
+    assert {one.query.declared is None for one in asked} == {True, False}
+    assert {len(one.query.grouping_sets) for one in asked} >= {1, 2, 4}
+    assert any(measure.clamp for one in asked for measure in one.query.measures)
+    assert any(one.query.row_unit for one in asked) and any(one.query.max_groups is None for one in asked)
+    assert {noise.kind for one in asked for noise in one.cost.noises} == {"laplace", "gaussian"}
+
+
+# -- lies -----------------------------------------------------------------------------------
+
+CAPS: dict[str, Any] = {"max_groups": 2, "max_rows": 2, "max_distinct": 2, "noise": "gaussian"}
+PLAIN = (
+    "SELECT v.region, COUNT(*), SUM(v.amount), COUNT(DISTINCT v.word), COUNT(DISTINCT v.person), "
+    "MEDIAN(v.age) FROM visits AS v GROUP BY v.region"
+)
+WORDS = "SELECT v.word, COUNT(*), SUM(v.qty) FROM visits AS v GROUP BY v.word"
+CLAMPED = "SELECT SUM(v.amount, contribution_bounds_per_group => (-7, 40.5)) FROM visits AS v"
+ROLLED = (
+    "SELECT v.region, v.member, COUNT(*), AVG(v.age) FROM visits AS v GROUP BY ROLLUP(v.region, v.member)"
+)
+
+
+def caught(replay: Replay, world: int = 0) -> list[str]:
+    """Return what the checker says of a question over all neighbours."""
+    return list(wrongs(replay, world, NEIGHBOURS))
+
+
+def honest(text: str) -> Replay:
+    return planned(Asked(text, CAPS))
+
+
+def claiming(replay: Replay, **changes: Any) -> Replay:
+    """Return a replay that runs what was planned, and claims something else."""
+    return replace(replay, bounding=replace(replay.bounding, query=replace(replay.query, **changes)))
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED])
+def test_the_truth_is_not_caught(text: str) -> None:
+    assert caught(honest(text)) == []
+    assert caught(honest(text), 3) == []
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED])
+def test_reaches_that_are_too_small_are_caught(text: str) -> None:
+    """Each measure by itself: half of its reach is too little for somebody."""
+    plan = honest(text)
+    for measure in plan.query.measures:
+        if measure.reach > 1:
+            measures = tuple(
+                replace(one, reach=one.reach // 2) if one == measure else one for one in plan.query.measures
+            )
+            found = caught(claiming(plan, measures=measures))
+            assert any(f"{measure.name} moved by" in wrong for wrong in found), measure.name
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+def test_a_group_too_few_is_caught(text: str) -> None:
+    assert any("groups moved" in wrong for wrong in caught(claiming(honest(text), max_groups=1)))
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_price_for_fewer_groups_is_caught(text: str, noise: Any) -> None:
+    """The box is right, and the events are not."""
+    plan = honest(text)
+    cheap = price(claiming(plan, max_groups=1).bounding, BUDGET, epsilon=Fraction(1, 2), noise=noise)
+    assert any("paid for" in wrong for wrong in caught(replace(plan, cost=cheap)))
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+def test_an_engine_that_keeps_all_groups_is_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class All(by_unit.Choice):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**{**options, "max_groups": None})
+
+    monkeypatch.setattr(by_unit, "Choice", All)
+    assert any("groups moved" in wrong or "altogether" in wrong for wrong in caught(honest(text)))
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+def test_an_engine_that_keeps_all_rows_is_caught(text: str) -> None:
+    plan = honest(text)
+    assert any("moved by" in wrong for wrong in caught(replace(plan, run=replace(plan.query, max_rows=None))))
+
+
+def test_an_engine_that_does_not_clamp_is_caught() -> None:
+    plan = honest(CLAMPED)
+    (measure,) = plan.query.measures
+    free = replace(plan.query, measures=(replace(measure, clamp=None),), max_rows=None)
+    assert any("moved by" in wrong for wrong in caught(replace(plan, run=free)))
+    plan = honest("SELECT SUM(v.amount) FROM visits AS v")
+    (measure,) = plan.query.measures
+    (factor,) = measure.factors
+    wide = replace(factor, grid=Grid(step=factor.grid.step, lower=-1000, upper=1000))
+    free = replace(plan.query, measures=(replace(measure, factors=(wide,)),))
+    assert any("moved by" in wrong for wrong in caught(replace(plan, run=free)))
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS])
+def test_a_choice_that_looks_at_others_is_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a person keeps changes with the number of all rows: one person more moves everybody."""
+    honestly = by_unit.bound_contributions
+
+    def nosy(rows: Any, packing: Any, choice: Any, **options: Any) -> Any:
+        return honestly(rows, packing, replace(choice, salt=len(rows.units)), **options)
+
+    monkeypatch.setattr(by_unit, "bound_contributions", nosy)
+    assert any("moved" in wrong for wrong in caught(honest(text)))
+
+
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+def test_a_choice_by_order_is_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that forgets the row it reads last."""
+    honestly = by_unit.bound_contributions
+
+    def hasty(rows: Any, packing: Any, choice: Any, **options: Any) -> Any:
+        shorter = replace(
+            rows,
+            units=rows.units[:-1],
+            words=tuple(word[:-1] for word in rows.words),
+            values=tuple(value[:-1] for value in rows.values),
+        )
+        return honestly(shorter, packing, choice, **options)
+
+    monkeypatch.setattr(by_unit, "bound_contributions", hasty)
+    assert any("order or threads" in wrong for wrong in caught(honest(text)))
+
+
+def test_a_choice_by_threads_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honestly = by_unit.bound_contributions
+
+    def threaded(rows: Any, packing: Any, choice: Any, *, threads: int) -> Any:
+        return honestly(rows, packing, replace(choice, salt=threads), threads=threads)
+
+    monkeypatch.setattr(by_unit, "bound_contributions", threaded)
+    assert any("order or threads" in wrong for wrong in caught(honest(WORDS)))
+
+
+def test_an_engine_that_stumbles_over_somebody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honestly = by_unit.bound_contributions
+
+    def frail(rows: Any, *more: Any, **options: Any) -> Any:
+        if len(rows.units) > 150:
+            raise MemoryError
+        return honestly(rows, *more, **options)
+
+    monkeypatch.setattr(by_unit, "bound_contributions", frail)
+    assert any("error" in wrong for wrong in caught(honest(PLAIN)))
+
+
+def test_a_statement_that_knows_the_data_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honestly = Engine.columns
+
+    def telling(engine: Any, sql: str) -> Any:
+        rows = engine._cursor._cursor.execute("SELECT count(*) FROM visits").fetchall()
+        return honestly(engine, f"{sql} /* {rows} */")
+
+    monkeypatch.setattr(Engine, "columns", telling)
+    assert any("statements" in wrong for wrong in caught(honest(PLAIN)))
+
+
+@pytest.mark.parametrize("text", [PLAIN, ROLLED])
+def test_declared_groups_that_are_left_out_are_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that shows the groups that somebody is in, and not the others."""
+    honestly = duckdb._exact
+
+    def sparing(*given: Any) -> Any:
+        groups = honestly(*given)
+        there = np.flatnonzero(next(iter(groups.measures.values())))
+        measures = {name: values[there] for name, values in groups.measures.items()}
+        return replace(groups, keys=[groups.keys[int(at)] for at in there], measures=measures)
+
+    monkeypatch.setattr(duckdb, "_exact", sparing)
+    assert any("declared keys" in wrong for wrong in caught(honest(text), 3))
