@@ -258,3 +258,20 @@ def test_a_filter_cannot_be_copied():
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(Unsupported):
             duplicate(purse)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_cannot_spend() -> None:
+    """Parent and child would each spend the whole budget."""
+    import os
+
+    purse = Filter(PrivacyBudget(epsilon=1))
+    child = os.fork()
+    if child == 0:  # pragma: no cover - runs in the child
+        try:
+            purse.spend(Pure(loss=Fraction(1, 2)))
+        except Unsupported:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert purse.spend(Pure(loss=Fraction(1, 2))) > 0

@@ -27,7 +27,7 @@ from sfumato.core.events import (
     Repeated,
     ZeroConcentrated,
 )
-from sfumato.errors import Unsupported
+from sfumato.errors import InvalidArgument, Unsupported
 
 F = Fraction
 REMOVE, ADD = Direction.REMOVE, Direction.ADD
@@ -339,3 +339,30 @@ def test_small_samples_keep_their_digits(loss: Fraction, rate: Fraction) -> None
         pairs = [((1 - r) * (1 - p) + r * p, 1 - p), ((1 - r) * p + r * (1 - p), p)]
         divergence = mp.log(mp.fsum(x**a * y ** (1 - a) for x, y in pairs)) / (a - 1)
         assert divergence <= event.renyi(1.0001)
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(F(3, 2), F(1, 10**5)), (F(1), F(1, 100)), (F(4), F(1, 3))])
+def test_sampled_renyi_rises_with_the_order(sigma: Fraction, rate: Fraction) -> None:
+    """Between whole orders too, where the moment may come from forty standard deviations out: a bound
+    that looks only at where the mass is would be nine orders of magnitude too small."""
+    event = PoissonSubsampled(event=Gaussian(sigma=sigma), rate=rate)
+    orders = [1.5, 2, 2.5, 3, 8, 8.25, 9, 31.5, 32, 64, 64.5, 65]
+    values = [event.renyi(order) for order in orders]
+    assert values == sorted(values)
+    nested = PoissonSubsampled(event=PoissonSubsampled(event=Gaussian(sigma=sigma), rate=F(1, 2)), rate=rate)
+    assert nested.renyi(64) >= PoissonSubsampled(event=Gaussian(sigma=sigma), rate=rate / 2).renyi(64)
+    assert Parallel(events=(event,)).renyi(64.5) == event.renyi(64.5)
+
+
+@pytest.mark.parametrize("gap", [F(1, 10**10), F(1, 10**14), F(71, 25 * 10**15)], ids=str)
+def test_a_sample_of_nearly_everyone(gap: Fraction) -> None:
+    """An output that only the unsampled give has the probability `gap` / 2, which floats must not lose."""
+    pair = FinitePair(with_person=(0, 1), without=(F(1, 2), F(1, 2)))
+    event = PoissonSubsampled(event=pair, rate=1 - gap)
+    level = float(-mp.log(mp.mpf(gap.numerator) / gap.denominator)) - 0.01
+    truth = F(1, 2) - F(math.exp(level)) * gap / 2
+    assert event.delta(level) >= float(truth) * (1 - 1e-9)
+    with pytest.raises(InvalidArgument):
+        PoissonSubsampled(event=pair, rate=1 - F(1, 10**20))
+    with pytest.raises(InvalidArgument):
+        PoissonSubsampled(event=pair, rate=F(1, 10**200))

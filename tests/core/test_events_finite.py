@@ -317,3 +317,28 @@ def test_groups_of_an_approximate_claim_add_a_geometric_series(size: int) -> Non
 def test_groups_that_nothing_can_be_said_about_are_refused(event: Any) -> None:
     with pytest.raises(Unsupported, match="hint"):
         event.group(100)
+
+
+@pytest.mark.parametrize("digits", [7, 11, 15, 30])
+def test_nearly_equal_laws_keep_a_mu(digits: int) -> None:
+    """The difference of two quantiles loses its digits; the bound may not fall below (p - q) / phi(z)."""
+    step = Fraction(1, 10**digits)
+    event = FinitePair(
+        with_person=(Fraction(1, 4) + step, Fraction(3, 4) - step), without=(Fraction(1, 4), Fraction(3, 4))
+    )
+    assert event.mu() >= float(step) / 0.31777657 * (1 - 1e-6)  # the normal density at its lower quartile
+    many = RandomizedResponse(truth=Fraction(1, 3) + step, choices=3)
+    assert many.mu() >= float(step) * 1.5 / 0.36360 * (1 - 1e-3)
+
+
+def test_divergences_of_rare_outputs_are_not_lost() -> None:
+    rare = FinitePair(
+        with_person=(Fraction(1, 10**25), 1 - Fraction(1, 10**25)),
+        without=(Fraction(1, 10**40), 1 - Fraction(1, 10**40)),
+    )
+    assert rare.renyi(1.5) == pytest.approx(6.3245553e-18, rel=1e-6)
+    faint = FinitePair(
+        with_person=(Fraction(1, 10**400), Fraction(1, 3), Fraction(2, 3) - Fraction(1, 10**400)),
+        without=(Fraction(1, 10**1000), Fraction(1, 2), Fraction(1, 2) - Fraction(1, 10**1000)),
+    )
+    assert faint.rho() >= 268.6 and faint.renyi(2) >= 460.5 and faint.mu() >= 1

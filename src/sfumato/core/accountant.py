@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from sfumato.core.arguments import Number, budget_quantity, delta_quantity
+from sfumato.core.entropy import process_id
 from sfumato.core.events.base import Event
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
@@ -152,7 +153,7 @@ class Filter:
     Fraction(3, 4)
     """
 
-    __slots__ = ("_budget", "_keys_spent", "_lock", "_spent")
+    __slots__ = ("_budget", "_keys_spent", "_lock", "_process", "_spent")
 
     def __init__(self, budget: PrivacyBudget) -> None:
         if not isinstance(budget, PrivacyBudget):
@@ -161,6 +162,7 @@ class Filter:
         self._spent = 0
         self._keys_spent = 0
         self._lock = threading.Lock()
+        self._process = process_id()
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -207,6 +209,11 @@ class Filter:
         Raises `BudgetExceeded` and charges nothing where either does not fit.
         """
         units, keys_units = self.budget.charge(event, keys_delta)
+        if self._process != process_id():
+            raise Unsupported(
+                "a filter cannot be used in a forked process: its budget would be spent twice",
+                hints=("spend in the process that made it, or share a ledger file",),
+            )
         with self._lock:
             shortage = self._shortage(units, keys_units)
             if shortage is not None:

@@ -179,6 +179,9 @@ def _above(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
     inner = [times // blocks for times in counts]
     used = [part for part in zip(outlines, inner, strict=True) if part[1]]
     plan = Plan.around(used, theta, _ERROR, blocks * sum(inner))
+    if plan.theta != whole.theta:  # what a block may lack is known at its own tilt only: one round then
+        single = Plan.around(list(zip(outlines, counts, strict=True)), theta, _ERROR)
+        return convolve(laws(counts, single), single)
     factor = max(1, round(whole.step / plan.step))
     block, stray = convolve(laws(inner, plan), plan).coarsened(factor)
     whole = whole.with_step(block.step)

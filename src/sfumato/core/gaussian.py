@@ -85,7 +85,7 @@ class Gaussian(AdditiveNoise):
 
         steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))
         step = Fraction(1) if grid is None else grid.step
-        if steps.coordinates == 1:
+        if steps.coordinates == 1 and steps.l2_squared == steps.each**2:
             return cls(
                 sigma_squared=discrete_sigma_squared(steps.each, epsilon, delta) * step**2,
                 sensitivity=sensitivity,

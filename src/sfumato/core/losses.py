@@ -86,6 +86,7 @@ class LossDistribution:
         masses are lowered by 2 GUARD.
         """
         indices = _every_knot(event, step, direction) if knots is None else knots
+        indices = np.append(indices, indices[-1] + 1)  # so that a loss on the last knot has a cell above it
         levels = indices.astype(np.float64) * step
         # A loss on a grid point belongs to the cell above it, so that it need not be merged downwards.
         just_below = levels - 2.0**-30 * step - 2.0**-51 * np.abs(levels)

@@ -61,6 +61,10 @@ class RandomizedResponse:
     def __init__(self, truth: Number, *, choices: int = 2) -> None:
         object.__setattr__(self, "truth", probability(truth, "truth"))
         object.__setattr__(self, "choices", count(choices, "choices", least=2))
+        if self.choices > 2**62:
+            raise InvalidArgument(
+                "choices must be at most 2^62", place="choices", hints=("hash the answers to fewer choices",)
+            )
         if self.truth in (0, 1):
             raise InvalidArgument(
                 "truth must be above 0 and below 1",

@@ -11,6 +11,7 @@ one is known. A new mechanism is a new subclass; no accountant is edited.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from enum import Enum
 from fractions import Fraction
@@ -48,8 +49,15 @@ class Event(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__name__.startswith("_"):  # shared behaviour, not an event
-            Event.registry[cls.__name__] = cls
+        if cls.__name__.startswith("_"):  # shared behaviour, not an event
+            return
+        known = Event.registry.get(cls.__name__)
+        # A dataclass with slots is made twice; another class must not take over an event's records.
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise InvalidArgument(
+                f"there is an event called {cls.__name__} already", hints=("choose another name",)
+            )
+        Event.registry[cls.__name__] = cls
 
     # -- the primitive ------------------------------------------------------------------
 
@@ -111,14 +119,15 @@ class Event(ABC):
         return mu_of_pure(self.epsilon())
 
     def renyi(self, order: float) -> float:
-        """Return an upper bound on the Renyi divergence of `order` > 1, in both directions.
+        """Return an upper bound on the Renyi divergence of `order` > 1, in both directions; inf if unknown.
 
-        Theorem: Renyi divergence grows under the mean-preserving spread that the
-        pessimistic loss distribution is. Rounds: up.
+        Theorem: Renyi divergence grows under the mean-preserving spread that the pessimistic
+        loss distribution is. Assumes: the loss is bounded, so that none of it lies beyond what is
+        looked at; an event of unbounded loss brings a closed form. Rounds: up.
         """
         from sfumato.core.losses import renyi_of_event
 
-        return renyi_of_event(self, order)
+        return math.inf if math.isinf(self.epsilon()) else renyi_of_event(self, order)
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest delta at which this event alone is (epsilon, delta)-private.

@@ -55,7 +55,7 @@ class FinitePair(Event):
 
     def rho(self) -> Cost:
         """Return the smallest rho over all orders, both directions. Theorem: `PairTable.rho`. Rounds: up."""
-        return max(self._table(direction).rho() for direction in self.directions)
+        return min(max(self._table(direction).rho() for direction in self.directions), Event.rho(self))
 
     def mu(self) -> Cost:
         """Return the smallest mu. Theorem: `PairTable.mu`; one direction decides both. Rounds: up."""

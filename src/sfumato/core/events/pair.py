@@ -24,6 +24,7 @@ from sfumato.core.search import round_up
 __all__ = ["PairTable", "pair_table"]
 
 _Row = tuple[Fraction, ...]
+_FAINTEST = Fraction(1, 10**280)
 _FEW = 512  # outcomes whose losses are worth 0.1 ms each
 _MOST_INTERVALS = 1000
 _LARGEST_LEVEL = 5000  # e^5000 is exact enough a stand-in for infinity, and still computable
@@ -59,6 +60,11 @@ class PairTable:
         """Whether exchanging the two laws gives the same table."""
         return all(first == last[::-1] for first, last in zip(self.masses, self.masses[::-1], strict=True))
 
+    @property
+    def _faint(self) -> bool:
+        """Whether some probability is too small for floats: nothing is then said but by exact ratios."""
+        return any(0 < mass < _FAINTEST for pair in self.masses for mass in pair)
+
     def epsilon(self) -> float:
         """Return the largest |loss|: inf, or the next float above its exact value."""
         (p, q), (last_p, last_q) = self.masses[0], self.masses[-1]
@@ -84,24 +90,28 @@ class PairTable:
         if not np.isfinite(self.losses).all():
             return math.inf
         inner = slice(1, -1)  # to reject nothing, or everything, says nothing
-        gaps = _quantile(self.lower_q[inner], self.upper_q[inner]) - _quantile(
-            self.lower_p[inner], self.upper_p[inner]
-        )
-        return round_up(float(gaps.max(initial=0.0)))
+        if self._faint:
+            return math.inf
+        without = _quantile(self.lower_q[inner], self.upper_q[inner])
+        with_person = _quantile(self.lower_p[inner], self.upper_p[inner])
+        # Each quantile is off by some ulp of itself, and by an ulp of its probability times the Mills ratio.
+        slack = 2.0**-49 * (2.0 + np.abs(without) + np.abs(with_person))
+        return round_up(float((without - with_person + slack).max(initial=0.0)))
 
     def cumulant(self, excess: FloatArray) -> FloatArray:
         """Return ln E_P[e^(t L)] for each t > 0: the Renyi divergence of order 1 + t, times t."""
-        if self.losses[0] == math.inf:
+        if self.losses[0] == math.inf or self._faint:
             return np.full_like(excess, math.inf)
         p = np.array([float(p) for p, _ in self.masses])
         losses, p = self.losses[p > 0], p[p > 0]
         divergence = float(p @ exp_excess(-losses))  # E[L] = E[L + e^-L - 1], no term negative
         result = np.empty_like(excess)
         for index, t in enumerate(excess.tolist()):
-            if t * losses[0] < 1:
+            if t * losses[0] < 600:  # no term is negative, so that nothing cancels
                 result[index] = math.log1p(float(p @ exp_excess(t * losses)) + t * divergence)
             else:
-                result[index] = t * losses[0] + math.log(float(p @ np.exp(t * (losses - losses[0]))))
+                tilted = t * losses[0] + math.log(float(p @ np.exp(t * (losses - losses[0]))))
+                result[index] = max(0.0, tilted) + t * losses[0] * 2.0**-48
         return result
 
     def rho(self) -> Cost:
@@ -115,7 +125,7 @@ class PairTable:
         Rounds: up.
         """
         top = float(self.losses[0])
-        if top == 0 or math.isinf(top):
+        if top == 0 or math.isinf(top) or self._faint:
             return Fraction(0) if top == 0 else math.inf
         best = 0.0
         # Orders minus 1: from almost the order 1, whose limit the first interval holds, to epsilon/rho.
@@ -146,7 +156,7 @@ def _chord_bound(
     """Bound K(a)/(a(a-1)) between the orders 1+left and 1+right, K being below its chord."""
     slope = (at_right - at_left) / (right - left)
     b = np.maximum(0.0, slope * right - at_right)  # minus the chord at order 1
-    a = slope + b
+    a = np.maximum(0.0, slope + b)
     inner = (np.sqrt(a) - np.sqrt(b)) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         peak = np.where(b > 0, 1 / (np.sqrt(a / b) - 1), 0.0)  # the order, minus 1, of that maximum
@@ -154,7 +164,7 @@ def _chord_bound(
             np.where(left > 0, at_left / (left * (1 + left)), slope), at_right / (right * (1 + right))
         )
     bound: FloatArray = np.where((peak >= left) & (peak <= right), np.maximum(inner, at_ends), at_ends)
-    return bound
+    return np.where(np.isnan(bound), math.inf, bound)
 
 
 def _quantile(below: FloatArray, above: FloatArray) -> FloatArray:

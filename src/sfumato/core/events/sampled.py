@@ -16,6 +16,7 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["PoissonSubsampled"]
 
+_LEAST, _LEAST_REST = Fraction(1, 10**100), Fraction(1, 10**15)  # where floats keep their digits
 _LARGEST_SUM = 1024  # beyond this order a binomial sum over the event's divergences is slow
 
 
@@ -40,6 +41,12 @@ class PoissonSubsampled(Event):
             raise InvalidArgument(
                 "rate must be above zero", place="rate", hints=("a sample of nobody needs no event",)
             )
+        if self.rate != 1 and not _LEAST <= self.rate <= 1 - _LEAST_REST:
+            raise InvalidArgument(
+                "rate must lie between 1e-100 and 1 - 1e-15, or be 1",
+                place="rate",
+                hints=("a sample this close to everyone is everyone: use rate=1",),
+            )
 
     def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
         """Return the tails of the loss ln(1 - r + r e^L), and of minus it where the person is added.
@@ -52,10 +59,10 @@ class PoissonSubsampled(Event):
         rate, rest = float(self.rate), float(1 - self.rate)
         if direction is Direction.REMOVE:
             p, q = self.event.tails(self._inner(levels), direction)
-            everything = levels < math.log1p(-rate)  # the loss is never below ln(1 - r)
+            everything = levels < math.log(rest)  # the loss is never below ln(1 - r)
             return np.where(everything, 1.0, rest * q + rate * p), np.where(everything, 1.0, q)
         p, q = self.event.tails(-self._inner(-levels), direction)
-        possible = levels < -math.log1p(-rate)  # the loss is never above -ln(1 - r)
+        possible = levels < -math.log(rest)  # the loss is never above -ln(1 - r)
         return np.where(possible, p, 0.0), np.where(possible, rest * p + rate * q, 0.0)
 
     def support(self, direction: Direction) -> tuple[float, float]:
@@ -106,17 +113,24 @@ class PoissonSubsampled(Event):
         """Return ln(sum of C(a,k) (1-r)^(a-k) r^k e^((k-1) D_k)) / (a-1) for a whole order a.
 
         Theorem: the binomial formula on removal; for symmetric pairs that direction is the worse
-        one (Mironov, Talwar, Zhang 2019, Theorems 4 and 5). Other orders and pairs go by the loss
-        distribution. Rounds: up.
+        one (Mironov, Talwar, Zhang 2019, Theorems 4 and 5). Between whole orders (a-1) D_a lies below
+        its chord, for it is a cumulant and hence convex. A bounded loss may go by its distribution;
+        an unbounded one must not (its moments may come from far beyond what floats see of it). And
+        sampling never adds to a divergence, which is quasi-convex. Rounds: up.
         """
         from sfumato.core.renyi import checked_order
 
         a = checked_order(order)
         if self.rate == 1:
             return self.event.renyi(a)
-        if not a.is_integer() or a > _LARGEST_SUM or not self.event.symmetric:
-            return min(Event.renyi(self, a), self.event.renyi(a))
-        return min(self._binomial_renyi(int(a)), self.event.renyi(a))
+        bounds = [self.event.renyi(a), Event.renyi(self, a)]
+        if self.event.symmetric and a <= _LARGEST_SUM:
+            below, above = math.floor(a), math.ceil(a)
+            lower = (below - 1) * self._binomial_renyi(below) if below > 1 else 0.0
+            upper = (above - 1) * self._binomial_renyi(above)
+            chord = upper if below == above else (above - a) * lower + (a - below) * upper
+            bounds.append(round_up(chord / (a - 1)))
+        return min(bounds)
 
     def delta(self, epsilon: float) -> float:
         """Return r delta(t) with t = ln(1 + (e^epsilon - 1)/r), for symmetric events.
@@ -140,10 +154,15 @@ class PoissonSubsampled(Event):
 
     def _inner(self, levels: FloatArray) -> FloatArray:
         """Return the t with 1 - r + r e^t = e^level, -inf where there is none."""
-        rate = float(self.rate)
+        rate, rest = float(self.rate), float(1 - self.rate)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            small = np.log1p(np.maximum(np.expm1(np.minimum(levels, 1.0)) / rate, -1.0))
-            large = levels - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(levels, 1.0)))
+            if rest < 0.5:  # e^level - rest, where rest is exact and 1 - rate would not be
+                small = np.log(np.maximum(np.exp(np.minimum(levels, 1.0)) - rest, 0.0) / rate)
+                near = np.abs(levels) < 0.5
+                small[near] = np.log1p(np.expm1(levels[near]) / rate)
+            else:
+                small = np.log1p(np.maximum(np.expm1(np.minimum(levels, 1.0)) / rate, -1.0))
+            large = levels - math.log(rate) + np.log1p(-rest * np.exp(-np.maximum(levels, 1.0)))
         inner: FloatArray = np.where(levels < 1, small, large)
         return inner
 
