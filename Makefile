@@ -33,7 +33,7 @@ format: $(VENV)/installed
 	$(VENV)/bin/python -m ruff format
 
 bench: $(VENV)/installed $(RIVALS)/installed
-	$(VENV)/bin/python bench/run.py --rivals $(RIVALS)/bin/python
+	$(VENV)/bin/python bench/run.py --rivals $(RIVALS)/bin/python $(BENCH_ARGS)
 
 # Built afresh whenever what it is built from changes, so that nothing stale survives.
 $(VENV)/installed: pyproject.toml constraints.txt
