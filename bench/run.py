@@ -31,7 +31,9 @@ def main() -> int:
     parser.add_argument("--rivals", required=True, help="the Python of the rivals' environment")
     parser.add_argument("--times", type=int, default=5, help="timings per entry; the best one counts")
     parser.add_argument("--rival-draws", type=int, default=DRAWS, help="samples drawn by the slow rival")
-    parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the events workload; 0: leave it out")
+    parser.add_argument(
+        "--rows", type=int, default=10_000_000, help="rows of the events workload; 0: leave it out"
+    )
     options = parser.parse_args()
 
     command = [options.rivals, str(HERE / "rivals.py")]
