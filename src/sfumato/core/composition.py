@@ -102,7 +102,11 @@ class Composition:
         return min(1.0, worst)
 
     def epsilon_bounds(self, delta: Number) -> tuple[float, float]:
-        """Return (low, high) around the smallest epsilon at which the batch is (epsilon, delta)-private."""
+        """Return (low, high) around the smallest epsilon at which the batch is (epsilon, delta)-private.
+
+        Assumes, for `low`: the parts' own laws are exact. Where a part is itself only bounded (a batch
+        inside a sample or a partition, a `DiscreteGaussianVector`), both ends are about that bound.
+        """
         high, low = self.epsilon(delta), 0.0
         # The smallest epsilon falls as delta grows, so where delta is 0 that of another delta is a bound.
         needed = max(upper_float(delta_quantity(delta)), 1e-30) * math.exp(2.0 * self._total * GUARD)
@@ -113,7 +117,10 @@ class Composition:
         return min(low, high), high
 
     def delta_bounds(self, epsilon: Number) -> tuple[float, float]:
-        """Return (low, high) around the smallest delta at which the batch is (epsilon, delta)-private."""
+        """Return (low, high) around the smallest delta at which the batch is (epsilon, delta)-private.
+
+        Assumes, for `low`: as `epsilon_bounds`.
+        """
         high, low = self.delta(epsilon), 0.0
         level = upper_float(budget_quantity(epsilon, "epsilon", zero=True))
         for direction in self.directions if high > 0.0 else ():
