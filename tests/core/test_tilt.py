@@ -155,3 +155,15 @@ def test_losses_far_apart_do_not_overflow() -> None:
     for epsilon in (0.0, 999.0, 1001.0, 3999.0):
         assert got.delta_below(epsilon) <= exact_delta(exact, epsilon) <= got.delta_above(epsilon)
     assert got.epsilon_above(0.01) == pytest.approx(got.epsilon_below(0.01), rel=1e-9)
+
+
+@pytest.mark.parametrize("level", [-2.0, 0.0, 1.0, 3.0, 6.0])
+def test_the_tail_above_a_point_holds_what_the_window_holds_there(level: float) -> None:
+    """Two Gaussians of mu 1 have the loss N(1, 2): mass inside the window counts, not only stray mass."""
+    from sfumato.core.composition import _above
+    from sfumato.core.events import Direction, Gaussian
+
+    law = _above(((Gaussian(sigma=1), 2),), Direction.REMOVE, lambda parts: 1.0)
+    index = math.floor(level / law.step)
+    truth = math.erfc((index * law.step + law.step - 1.0) / 2.0) / 2.0
+    assert truth * (1 - 1e-6) <= law.tail_above(index) <= truth * 1.001 + 1e-12
