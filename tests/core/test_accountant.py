@@ -105,7 +105,7 @@ def test_delta_is_split_once_and_the_parts_do_not_mix():
         purse.spend(Gaussian(sigma=F(1000)), keys_delta=1e-7)
     assert (purse.spent, purse.keys_spent) == (F(1, 10**6), F(15, 10**8))
     assert purse.keys_remaining == F(5, 10**8)
-    with pytest.raises(BudgetExceeded, match="GaussianRule"):
+    with pytest.raises(BudgetExceeded, match="gaussian rule"):
         purse.spend(Gaussian(sigma=F(1)), keys_delta=1e-9)
     assert purse.keys_spent == F(15, 10**8)
     with pytest.raises(BudgetExceeded):

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from sfumato.core import coins as module
-from sfumato.core.coins import bernoulli, bernoulli_exp
+from sfumato.core.coins import bernoulli, bernoulli_exp, bernoulli_exp_multiples
 from sfumato.core.exponential import exp_bounds
 from sfumato.errors import InvalidArgument
 
@@ -78,6 +78,39 @@ def test_float_decisions_near_the_threshold_are_exact(x, monkeypatch):
         if word not in asked:
             assert head == (word < low)
     assert asked and len(asked) < len(words)
+
+
+@pytest.mark.parametrize("multiple", [1, 30, 10**20])
+def test_multiples_of_a_rate_are_decided_as_exact_bounds_say(multiple, monkeypatch):
+    """A third is no float: near the threshold the exact product decides, further off floats are right."""
+    rate = Fraction(1, 3 * multiple)
+    low, high = exp_bounds(Fraction(1, 3), 64)
+    words = np.array([w for s in (0, 1, 2**12, 2**16, 2**24) for w in (low - s, high + s)], dtype=np.uint64)
+    monkeypatch.setattr(module, "random_words", lambda size: words.copy())
+    asked = []
+
+    def exactly(prefix, bits, *, ratio, exponent):
+        asked.append(prefix)
+        assert exponent == Fraction(1, 3)
+        return False
+
+    monkeypatch.setattr(module, "falls_below", exactly)
+    heads = bernoulli_exp_multiples(rate, np.array([multiple] * len(words)))
+    for word, head in zip(words.tolist(), heads.tolist(), strict=True):
+        if word not in asked:
+            assert head == (word < low)
+    assert asked and len(asked) < len(words)
+
+
+def test_multiples_have_their_bias():
+    """False alarm 1e-9, as `assert_share`; a rate that is 1% off is caught."""
+    heads = bernoulli_exp_multiples(Fraction(1, 7), np.tile(np.array([0, 3, 14, 10**9]), (1_000_000, 1)))
+    assert heads[:, 0].all() and not heads[:, 3].any()
+    assert_share(int(heads[:, 1].sum()), 1_000_000, math.exp(-3 / 7))
+    assert_share(int(heads[:, 2].sum()), 1_000_000, math.exp(-2))
+    for bad in (np.array([-1]), np.array([0.5]), np.array(["a"])):
+        with pytest.raises(InvalidArgument):
+            bernoulli_exp_multiples(1, bad)
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.5, math.nan, math.inf, True, "0.5", None], ids=repr)

@@ -138,6 +138,12 @@ def test_largest_rho_fits_and_is_the_largest(epsilon, delta):
     assert rho < largest_mu(epsilon, delta) ** 2 / 2
 
 
+def test_epsilons_beyond_the_exponents_of_floats_have_a_rho():
+    below, above = largest_rho(699, 1e-3), largest_rho(701, 1e-3)
+    assert below < above < below * 1.01
+    assert epsilon_of_rho(largest_rho(1000, 1e-3), 1e-3) == pytest.approx(1000, rel=1e-9)
+
+
 def test_nothing_lost_costs_nothing():
     assert delta_of_rho(0, 1) == epsilon_of_rho(0, 1e-6) == delta_of_renyi(2, 0, 1) == 0
 

@@ -66,6 +66,11 @@ def test_a_limit_is_the_most_that_converts_back(rule, epsilon, delta):
     assert profile(limit) <= delta * (1 + 1e-5)
 
 
+def test_a_pure_sum_is_its_own_epsilon_at_delta_zero():
+    third = Fraction(1, 3)
+    assert 0 < Fraction(PureRule().epsilon(third, 0)) - third < Fraction(1, 10**15)
+
+
 def test_the_default_for_gaussian_noise_admits_more_of_it_than_zcdp_does():
     noise = DiscreteGaussian(sigma_squared=F(400), sensitivity=1)
     admitted = {

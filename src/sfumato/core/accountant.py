@@ -106,7 +106,7 @@ class PrivacyBudget:
     def shortage(self, units: int, keys_units: int, *, left: int, keys_left: int) -> BudgetExceeded | None:
         """Return the refusal of a charge that does not fit in what is left, None if it fits."""
         for what, asked, available in (
-            (f"budget under {self.rule!r}", units, left),
+            (f"budget under the {self.rule.name} rule", units, left),
             ("delta for keys", keys_units, keys_left),
         ):
             if asked > available:

@@ -7,6 +7,7 @@ with as many further random bits as it takes (`exponential.falls_below`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, overload
 
@@ -18,7 +19,7 @@ from sfumato.core.entropy import random_bits, random_words
 from sfumato.core.exponential import exp_bounds, falls_below
 from sfumato.errors import InvalidArgument
 
-__all__ = ["bernoulli", "bernoulli_exp", "float_margin"]
+__all__ = ["bernoulli", "bernoulli_exp", "bernoulli_exp_multiples", "float_margin"]
 
 _BoolArray = npt.NDArray[np.bool_]
 _Elements = npt.NDArray[Any] | list[Any]
@@ -79,6 +80,25 @@ def bernoulli_exp(x: Number | _Elements, size: int | None = None) -> bool | _Boo
     return _compare(random_words(size), low, high, ratio=_ONE, exponent=exponent)
 
 
+def bernoulli_exp_multiples(rate: Number, multiples: npt.NDArray[Any]) -> _BoolArray:
+    """Toss a coin per element that is True with probability exactly exp(-rate * multiple).
+
+    Multiples are integers, none below zero. As fast as floats, for exact numbers are only made of
+    those elements that floats do not decide: rate, multiple and their product take a rounding each,
+    of the ten that `float_margin` allows for.
+
+    >>> bernoulli_exp_multiples(Fraction(1, 3), np.array([0, 10**6]))
+    array([ True, False])
+    """
+    step = non_negative(rate, "rate")
+    if multiples.dtype.kind not in "iuO" or (multiples.size and multiples.min() < 0):
+        raise InvalidArgument("multiples must be integers that are not negative", place="multiples")
+    whole = multiples.ravel()
+    with np.errstate(over="ignore"):
+        floats = np.minimum(whole.astype(np.float64) * float(min(step, Fraction(2**60))), 2.0**60)
+    return _decided(floats, lambda i: step * int(whole[i])).reshape(multiples.shape)
+
+
 def float_margin(exponents: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Bound the relative error of `ratio * exp(-x)` in float64, where x took up to ten roundings.
 
@@ -114,6 +134,12 @@ def _each_exp(exponents: npt.NDArray[Any]) -> _BoolArray:
                 place="x",
                 hints=("look for NaN, infinities and negatives",),
             )
+    heads = _decided(floats, lambda i: checked[i] if rational else Fraction(exponents.ravel()[i].item()))
+    return heads.reshape(exponents.shape)
+
+
+def _decided(floats: npt.NDArray[np.float64], exact: Callable[[int], Fraction]) -> _BoolArray:
+    """Toss coins of exponents that floats are near, and `exact` gives where that does not settle it."""
     words = random_words(len(floats))
     scaled = np.exp(-floats) * 2.0**_BITS
     # A word rounds to float64 with an error of at most 2^10, of which 2^12 takes care.
@@ -121,6 +147,5 @@ def _each_exp(exponents: npt.NDArray[Any]) -> _BoolArray:
     distance = scaled - words.astype(np.float64)
     heads: _BoolArray = distance > margin
     for i in np.flatnonzero(np.abs(distance) <= margin):
-        x = checked[i] if rational else Fraction(exponents.ravel()[i].item())
-        heads[i] = falls_below(int(words[i]), _BITS, ratio=_ONE, exponent=x)
-    return heads.reshape(exponents.shape)
+        heads[i] = falls_below(int(words[i]), _BITS, ratio=_ONE, exponent=exact(int(i)))
+    return heads

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from sfumato.core.arguments import Number, budget_quantity, delta_quantity, upper_float
 from sfumato.core.events.base import Cost, FloatArray
+from sfumato.core.normal import middle_quantile, scaled_tail, tail_quantile, upper_tail
 from sfumato.core.search import SLACK, largest, lower_float, round_up, smallest
 from sfumato.errors import InvalidArgument
 
@@ -73,15 +74,13 @@ def mu_of_pure(epsilon: Cost) -> Cost:
     >>> round(mu_of_pure(1.0), 6)
     1.232035
     """
-    from scipy.special import erfinv, ndtri_exp
-
     _check_cost(epsilon, "epsilon")
     value = upper_float(epsilon)
     if value == 0 or math.isinf(value):
         return Fraction(0) if value == 0 else value
-    if value < 1:  # the quantile near 1/2: erfinv keeps the relative accuracy
-        return round_up(2 * math.sqrt(2) * float(erfinv(math.tanh(value / 2))))
-    return round_up(-2 * float(ndtri_exp(-(value + math.log1p(math.exp(-value))))))
+    if value < 1:  # the quantile near 1/2 keeps its relative accuracy
+        return round_up(2 * middle_quantile(math.tanh(value / 2)))
+    return round_up(2 * float(tail_quantile(np.array([-(value + math.log1p(math.exp(-value)))]))[0]))
 
 
 def renyi_of_pure(order: float, epsilon: Cost) -> float:
@@ -167,8 +166,6 @@ def delta_of_mu(mu: Number, epsilon: Number) -> float:
 
 
 def _delta_of_mu(mu: float, epsilon: float) -> float:
-    from scipy.special import erfcx, ndtr
-
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if near > 1e150:
         return math.ulp(0.0)
@@ -178,18 +175,17 @@ def _delta_of_mu(mu: float, epsilon: float) -> float:
         nodes, weights = _quadrature()
         mass = density * mu * float(weights @ _mills_slope(near + mu * nodes))
     elif near > 0:
-        mills = _ROOT_HALF_PI * erfcx(np.array([near, far]) / math.sqrt(2))
+        mills = _ROOT_HALF_PI * scaled_tail(np.array([near, far]) / math.sqrt(2))
         mass = density * float(mills[0] - mills[1])
     else:  # e^epsilon * density(far) = density(near), so nothing overflows
-        mass = float(ndtr(-near)) - density * _ROOT_HALF_PI * float(erfcx(far / math.sqrt(2)))
+        mills = _ROOT_HALF_PI * scaled_tail(np.array([far]) / math.sqrt(2))
+        mass = upper_tail(near) - density * float(mills[0])
     return min(1.0, round_up(mass))
 
 
 def _mills_slope(x: FloatArray) -> FloatArray:
     """Return 1 - x R(x) for the Mills ratio R, to 1e-12 relative for x > -1."""
-    from scipy.special import erfcx
-
-    direct = 1 - x * _ROOT_HALF_PI * erfcx(np.minimum(x, 30.0) / math.sqrt(2))
+    direct = 1 - x * _ROOT_HALF_PI * scaled_tail(np.minimum(x, 30.0) / math.sqrt(2))
     inverse = 1 / np.maximum(x, 30.0) ** 2
     series = np.zeros_like(x)
     for coefficient in (10395, 945, 105, 15, 3, 1):
@@ -226,7 +222,11 @@ def largest_mu(epsilon: Number, delta: Number) -> float:
     >>> round(largest_mu(1, 1e-5), 4)
     0.2681
     """
-    target, failure = lower_float(budget_quantity(epsilon, "epsilon", zero=True)), positive_delta(delta)
+    return _largest_mu(lower_float(budget_quantity(epsilon, "epsilon", zero=True)), positive_delta(delta))
+
+
+@lru_cache(maxsize=256)  # a budget is read again for each question
+def _largest_mu(target: float, failure: float) -> float:
     high = 1.0
     while _delta_of_mu(high, target) <= failure:
         high *= 2

@@ -86,7 +86,8 @@ def _coin_divergence(order: float, epsilon: float, delta: float, spread: float) 
         return ratio + math.log(p) / (order - 1)
     # sum p^a q^(1-a) - 1, face by face, so that nothing is lost when the coins are close
     heads = p * math.expm1(exponent)
-    gap = min(1.0, (delta + q * math.expm1(epsilon)) / (1 - q)) if p < 1 else 1.0  # (p - q) / (1 - q)
+    above = q * math.expm1(epsilon) if epsilon < 700 else p * math.exp(epsilon - ratio) - q  # no overflow
+    gap = min(1.0, (delta + above) / (1 - q)) if p < 1 else 1.0  # (p - q) / (1 - q)
     tails = (1 - p) * math.expm1((order - 1) * math.log1p(-gap)) if gap < 1 else p - 1
     rounding = 2.0**-46 * (heads - tails) * (1 + exponent)
     return math.log1p(max(0.0, heads + tails - rounding)) / (order - 1)

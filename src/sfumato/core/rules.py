@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sfumato.core.arguments import Number
+from sfumato.core.arguments import Number, delta_quantity, upper_float
 from sfumato.core.conversions import epsilon_of_mu, epsilon_of_pure, largest_mu, largest_pure
 from sfumato.core.events.base import Cost, Event
 from sfumato.core.individual import IndividualPrivacy
@@ -109,6 +109,8 @@ class PureRule(Rule):
         return largest_pure(epsilon, delta)
 
     def epsilon(self, total: Fraction, delta: Number) -> float:
+        if delta_quantity(delta) == 0:
+            return upper_float(total)
         return epsilon_of_pure(total, delta)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import Number, budget_quantity, count, exact, positive, upper_float
-from sfumato.core.coins import bernoulli_exp
+from sfumato.core.coins import bernoulli_exp, bernoulli_exp_multiples
 from sfumato.core.events import Event, Pure
 from sfumato.core.events.base import FloatArray
 from sfumato.core.events.bounded import BoundedRange
@@ -37,6 +37,7 @@ __all__ = ["ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax"]
 _Utilities = Sequence[Number] | npt.NDArray[Any]
 
 _MOST_TERMS = 10**7
+_AT_ONCE = 1 << 20  # coins
 _FAR = 10**300  # an exponent beyond which all are alike
 _WIDEST = 10**100  # noise beyond which no utility is left
 _REACH = 45  # in scales: what lies beyond has a probability below 1e-19
@@ -118,6 +119,34 @@ class ExponentialMechanism(_Selection):
             kept = np.flatnonzero(bernoulli_exp(exponents[trials]))
             if len(kept):
                 return int(trials[kept[0]])
+
+    def release_each(self, utilities: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return the index of one selected candidate per row of integer utilities.
+
+        Theorem: as `release`, with the same law for each row, and rows independent of one another:
+        the first kept of so many uniform candidates is the first kept of them all.
+        """
+        if not isinstance(utilities, np.ndarray) or utilities.ndim != 2 or utilities.dtype.kind not in "iO":
+            raise InvalidArgument(
+                "utilities must be a table of integers, a row per choice", place="utilities"
+            )
+        rows, width = utilities.shape
+        count(width, "candidates")
+        best = utilities.max(axis=1) if rows else utilities[:, 0]
+        chosen = np.zeros(rows, dtype=np.int64)
+        pending, tries = np.arange(rows), 16
+        while len(pending):
+            tries = min(tries * 2, max(16, _AT_ONCE // len(pending)))
+            waiting = []
+            for part in np.array_split(pending, -(-len(pending) * tries // _AT_ONCE)):
+                trials = uniform_below(width, size=len(part) * tries).reshape(len(part), tries)
+                gaps = best[part][:, None] - utilities[part[:, None], trials]
+                kept = bernoulli_exp_multiples(self._rate, gaps)
+                done = kept.any(axis=1)
+                chosen[part[done]] = trials[done, kept[done].argmax(axis=1)]
+                waiting.append(part[~done])
+            pending = np.concatenate(waiting)
+        return chosen
 
     def pmf(self, output: int, utilities: _Utilities) -> float:
         """Return the probability of a candidate, accurate to 1e-12."""

@@ -57,6 +57,22 @@ class BoundedRange(Event):
         """
         return min(self.loss**2 / 8, Event.rho(self))
 
+    def mu(self) -> Cost:
+        """Return the Gaussian mu: 2 * quantile(1 / (1 + exp(-loss / 2))), half that of pure epsilon or less.
+
+        Theorem: at each point of the power curve of the class P / (1 - P) = e^loss * Q / (1 - Q): a shift
+        by `loss` in log-odds w. In normal quantiles z(w) that is the integral of z' over a window of
+        length `loss`; z'(w) = m(z) = Phi(z) (1 - Phi(z)) / phi(z) is even and falls in |z|, so no window
+        has more than the one around zero, which is the mu stated (and attained).
+        m falls for z > 0: m' = z m - (2 Phi - 1) and m'' = -2 phi + m + z m'. Where m' = 0,
+        m'' = (2 Phi - 1) / z - 2 phi > 0, for 2 Phi - 1 is the integral of 2 phi from 0 to z: only minima.
+        But m''(0) < 0 and m falls to 0 in the end, so after a minimum there would have to be a
+        maximum: there is neither. Rounds: up.
+        """
+        from sfumato.core.conversions import mu_of_pure
+
+        return mu_of_pure(self.loss / 2)
+
     def renyi(self, order: float) -> float:
         """Return order * loss^2 / 8, or the loss where that is less. Theorem: as `rho`. Rounds: up."""
         from sfumato.core.renyi import checked_order

@@ -15,11 +15,14 @@ import numpy as np
 from sfumato.core.arguments import upper_float
 from sfumato.core.events.base import Cost, FloatArray
 from sfumato.core.events.rounding import root_above
+from sfumato.core.normal import scaled_tail, tail_quantile
 
 __all__ = ["gaussian_mu", "gaussian_reach", "gaussian_survival", "last_output", "wrap_ratio"]
 
-# Below this variance tails are summed and thresholds scanned; above, formulas are as exact as floats.
+# Below this variance tails are summed; above, formulas are as exact as floats.
 _TABLE_VARIANCE = 10_000
+# Below this one thresholds are scanned; above, a bound costs a relative 1 / (24 * variance) < 5e-5 of mu.
+_SCANNED_VARIANCE = 1_000
 _FAR = 40  # g(40 sigma) is below the smallest float
 _REACH = 13.4  # Phi(-13.4) < 1e-40
 _LONGEST_SCAN = 1 << 16
@@ -106,10 +109,8 @@ def _tail_ratios(variance: Fraction, last: int) -> FloatArray:
 
 
 def _smooth_survival(m: FloatArray, sigma: float) -> FloatArray:
-    from scipy.special import erfcx
-
     z = np.minimum(m / sigma, _FAR)
-    ratio = sigma * _ROOT_TWO_PI / 2 * erfcx(z / _ROOT_TWO) + 0.5
+    ratio = sigma * _ROOT_TWO_PI / 2 * scaled_tail(z / _ROOT_TWO) + 0.5
     # g^(n)(m) = (-1/sigma)^n He_n(z) g(m), with the Hermite polynomials of probability theory.
     before, hermite, power = np.ones_like(z), z, 1 / sigma
     for k, coefficient in enumerate(_EULER_MACLAURIN, start=1):
@@ -152,8 +153,8 @@ def gaussian_mu(variance: Fraction, sensitivity: int) -> Cost:
     Gaussian curve is convex; so mu suffices iff h(y) - h(y - sensitivity) <= mu for every
     half-integer y, where h(y) = quantile(P(X < y)) (Dong, Roth, Su 2022, for the curves).
 
-    For sigma < 100 every y is looked at up to y ~ 12 s, and the rest is bounded by
-    `_tail_slope`. For larger sigma, h rises by at most (1/sigma) / (1 - 1/(12 s)) a step:
+    For s < 1000 every y is looked at up to y ~ 12 s, and the rest is bounded by
+    `_tail_slope`. For larger s, h rises by at most (1/sigma) / (1 - 1/(12 s)) a step:
     h(y) >= y/sigma, for cells of width 1 around the integers weigh more under N(0, s), relative
     to g at their centre, the further out they are; and the hazard of T is at most that of the
     normal tail divided by 1 - 1/(12 s), for hazards are means beyond y (over s), outer cells
@@ -162,7 +163,7 @@ def gaussian_mu(variance: Fraction, sensitivity: int) -> Cost:
     Since the normal hazard increases, so must the steps of h be at most as stated.
     Rounds: up, by a relative 1e-9 where scanned.
     """
-    if variance >= _TABLE_VARIANCE:
+    if variance >= _SCANNED_VARIANCE:
         return upper_float(Fraction(root_above(sensitivity**2 / variance)) / (1 - 1 / (12 * variance)))
     whole, rest = divmod(sensitivity, _LONGEST_SCAN)  # h(y) - h(y - a - b) splits into two steps
     total = whole * _scanned_mu(variance, _LONGEST_SCAN) if whole else 0.0
@@ -181,16 +182,11 @@ def _scanned_mu(variance: Fraction, sensitivity: int) -> float:
 
 def _quantiles(variance: Fraction, last: int) -> FloatArray:
     """Return the z with P(N(0,1) > z) = P(X >= m), for m = 1 .. last."""
-    from scipy.special import log_ndtr, ndtri_exp
-
     sums = _tail_ratios(variance, last)
     m = np.arange(last + 1, dtype=np.float64)
     logs = np.log(sums) - m * m / (2 * float(variance))
     logs = (logs - math.log(2 * math.exp(logs[1]) + 1))[1:]
-    z = -ndtri_exp(logs)
-    # One Newton step, by about the hazard: in the far tail ndtri_exp alone is good to 1e-12.
-    refined: FloatArray = z + (log_ndtr(-z) - logs) / np.maximum(z + 1 / np.maximum(z, 2.0), 1.0)
-    return refined
+    return tail_quantile(logs)
 
 
 def _tail_slope(variance: Fraction, reach: int, z: float) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.core.arguments import upper_float
 from sfumato.core.events.base import FloatArray
 from sfumato.core.events.rounding import exp_excess
+from sfumato.core.normal import middle_quantile, tail_quantile
 from sfumato.core.search import round_up
 
 __all__ = ["between", "laplace_quantile", "sinh_defect", "two_sided_renyi"]
@@ -27,11 +28,9 @@ def between(
 
 def laplace_quantile(exponent: float) -> float:
     """Return the z with P(N(0,1) > z) = e^-exponent / 2."""
-    from scipy.special import erfinv, ndtri_exp
-
     if exponent < 0.5:  # near the median a logarithm would lose the small difference
-        return math.sqrt(2) * float(erfinv(-math.expm1(-exponent)))
-    return -float(ndtri_exp(-math.log(2) - exponent))
+        return middle_quantile(-math.expm1(-exponent))
+    return float(tail_quantile(np.array([-math.log(2) - exponent]))[0])
 
 
 def two_sided_renyi(order: float, epsilon: Fraction, above: float, below: float, linear: float) -> float:

@@ -1,0 +1,82 @@
+"""The normal law, in its tails and near its middle, from the C library's erfc and a fraction.
+
+Budgets, prices and intervals need four functions of it. scipy has them too, but importing
+`scipy.special` takes as long as answering a question does, so whoever only asks never does.
+
+    scaled_tail       e^(x^2) erfc(x)
+    upper_tail        P(N(0,1) > z)
+    tail_quantile     the z with P(N(0,1) > z) = e^log_tail
+    middle_quantile   the z with P(|N(0,1)| < z) = mass
+
+All to a relative 1e-14, but for `tail_quantile` near z = 0, where that is absolute: far within
+the 2^-36 that conversions round by.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sfumato.core.events.base import FloatArray
+
+__all__ = ["middle_quantile", "scaled_tail", "tail_quantile", "upper_tail"]
+
+_ROOT_TWO = math.sqrt(2)
+_ROOT_PI = math.sqrt(math.pi)
+_FRACTION_FROM = 5.0
+_TERMS = 24  # beyond 5 they leave a relative e^(-4 * 5 * sqrt(24)), nothing
+
+
+def scaled_tail(x: FloatArray) -> FloatArray:
+    """Return e^(x^2) erfc(x) for x of at least -5.
+
+    Theorem: for x > 0 it is the continued fraction (1/sqrt(pi)) / (x + (1/2)/(x + 1/(x + (3/2)/..)))
+    (Laplace), whose convergents close in from both sides; below 5, e^(x^2) is good to 25 ulp.
+    """
+    near = x < _FRACTION_FROM
+    result: FloatArray = np.empty_like(x)
+    small = x[near]
+    result[near] = np.exp(small * small) * np.array([math.erfc(value) for value in small.tolist()])
+    large = x[~near]
+    rest = large
+    for term in range(_TERMS, 0, -1):
+        rest = large + (term / 2) / rest
+    result[~near] = 1 / (_ROOT_PI * rest)
+    return result
+
+
+def upper_tail(z: float) -> float:
+    """Return P(N(0,1) > z)."""
+    return math.erfc(z / _ROOT_TWO) / 2
+
+
+def tail_quantile(log_tail: FloatArray) -> FloatArray:
+    """Return the z >= 0 with P(N(0,1) > z) = e^log_tail, for tails of at most 1/2.
+
+    Theorem: Newton's steps on the logarithm of the tail, which is concave with slope minus the
+    hazard h, and h' = h (h - z) <= 1 (Sampford 1953): an error e becomes at most e^2 / (2 h). The
+    start is within 0.1 of z (Hastings 1955; its 4.5e-4 holds for tails above 1e-12 or so).
+    """
+    t = np.sqrt(-2 * log_tail)
+    top = 2.515517 + t * (0.802853 + t * 0.010328)
+    z = np.maximum(t - top / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))), 0.0)
+    for _ in range(4):
+        scaled = scaled_tail(z / _ROOT_TWO)
+        hazard = math.sqrt(2 / math.pi) / scaled
+        z = np.maximum(z + (np.log(scaled / 2) - z * z / 2 - log_tail) / hazard, 0.0)
+    result: FloatArray = z
+    return result
+
+
+def middle_quantile(mass: float) -> float:
+    """Return the z with P(|N(0,1)| < z) = mass, for a mass of at most 1/2; small ones keep their accuracy.
+
+    Theorem: Newton's steps on erf, which is concave where x > 0, from sqrt(pi)/2 * mass below the root.
+    """
+    x = _ROOT_PI / 2 * mass
+    for _ in range(6):
+        x += (mass - math.erf(x)) * _ROOT_PI / 2 * math.exp(x * x)
+    return _ROOT_TWO * x
