@@ -12,7 +12,8 @@ from sfumato.core import Filter, GaussianRule, PrivacyBudget, RenyiRule, ZeroCon
 from sfumato.core.events import Composed, Gaussian, Laplace, Pure, Repeated
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError, Unsupported
 from sfumato.ledger import Ledger
-from tests.ledger.accounts import HASHES, HUNDREDTH, answer, opened, reserve
+from sfumato.ledger.account import Account
+from tests.ledger.accounts import HASHES, HUNDREDTH, answer, opened, raw, reserve
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -99,7 +100,7 @@ def test_registering_again_never_gives_a_fresh_budget(tmp_path):
 
 
 def test_units_have_budgets_of_their_own(ledger):
-    ledger.register("household", PrivacyBudget(epsilon=2))
+    ledger.register("household", PrivacyBudget(epsilon=2), distinct=True)
     ledger.reserve("household", Pure(loss=2), 0, **HASHES)
     assert (ledger.remaining("person"), ledger.remaining("household")) == (1, 0)
     assert [entry.unit for entry in ledger.history("household")] == ["household"]
@@ -114,10 +115,11 @@ def test_a_limit_on_record_is_never_widened():
     """Another version of scipy may compute another limit: the smaller one holds."""
     ledger = opened(None)
     limit = PrivacyBudget(epsilon=1).limit
-    record, budget = ledger._known_account("person")
+    account = ledger._accounts.known("person")
     for computed in (limit * 2, limit // 2):
-        object.__setattr__(budget, "limit", computed)
-        assert ledger._balance(record, budget).limit == min(limit, computed)
+        object.__setattr__(account.budget, "limit", computed)
+        again = Account(registered=account.registered, budget=account.budget, renewal=None)
+        assert again.balance(None, 0).limit == min(limit, computed)
 
 
 # -- reservations -------------------------------------------------------------------------
@@ -205,7 +207,7 @@ def test_a_key_stands_for_one_request(ledger, changed):
 
 
 def test_a_key_belongs_to_one_unit(ledger):
-    ledger.register("household", PrivacyBudget(epsilon=2))
+    ledger.register("household", PrivacyBudget(epsilon=2), distinct=True)
     answer(ledger, idempotency_key="k")
     with pytest.raises(LedgerError) as refusal:
         ledger.reserve("household", HUNDREDTH, 0, **HASHES, idempotency_key="k")
@@ -269,7 +271,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_charged(ledger):
 
 def test_odd_names_survive(ledger):
     unit = "Ärztin 'x'; DROP TABLE records --\u4eba"
-    ledger.register(unit, PrivacyBudget(epsilon=1))
+    ledger.register(unit, PrivacyBudget(epsilon=1), distinct=True)
     ledger.reserve(unit, HUNDREDTH, 0, **HASHES, idempotency_key='"; --')
     assert ledger.spent(unit) == F(1, 100) and ledger.units() == ("person", unit)
     ledger.verify()
@@ -286,3 +288,36 @@ def test_a_ledger_says_where_it_is_and_cannot_be_copied(tmp_path):
     with pytest.raises(LedgerError):
         file.head()
     file.close()
+
+
+def test_the_last_entry_is_the_newest_of_the_history(ledger):
+    assert ledger.last_entry() is None and ledger.last_entry("person") is None
+    ledger.grant("person", "alice", PrivacyBudget(epsilon=1))
+    answer(ledger, analyst="alice")
+    answer(ledger)
+    reserve(ledger)
+    assert ledger.last_entry() == ledger.last_entry("person") == ledger.history()[-1]
+    assert ledger.last_entry("person", analyst="alice") == ledger.history()[0]
+    assert ledger.last_entry("nobody") is None
+
+
+def test_looking_up_walks_no_records(ledger):
+    """However long the ledger: every statement of a spend and of a look at the budget goes by an index."""
+    answer(ledger)
+    ledger.grant("person", "alice", PrivacyBudget(epsilon=1))
+    statements: list[str] = []
+    raw(ledger).set_trace_callback(statements.append)
+    answer(ledger, idempotency_key="k", analyst="alice")
+    answer(ledger, idempotency_key="k", analyst="alice")
+    for look in (ledger.head, ledger.units, ledger.last_entry, ledger.public_keys):
+        look()
+    for look in (ledger.balance, ledger.grants, ledger.last_entry):
+        look("person")
+    ledger.last_entry("person", analyst="alice")
+    raw(ledger).set_trace_callback(None)
+    selects = {one for one in statements if one.startswith("SELECT") and "records" in one}
+    assert len(selects) > 8
+    for select in selects:
+        for *_, step in raw(ledger).execute(f"EXPLAIN QUERY PLAN {select}"):
+            newest = "ORDER BY sequence DESC" in select and "LIMIT 1" in select
+            assert "SCAN" not in step or "USING INDEX" in step or newest, select

@@ -6,16 +6,16 @@ readers of JSON keep exactly). Fractions come as "n/d", so the two are never con
 
 from __future__ import annotations
 
-import json
 import math
 import re
+from json.encoder import encode_basestring_ascii
+from operator import itemgetter
 from typing import Any
 
 from sfumato.errors import InvalidArgument
 
 __all__ = ["canonical", "restored"]
 
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,4000}", re.ASCII)
 
 
@@ -25,7 +25,7 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 10**20, "a": [None, "x"]})
     '{"a":[null,"x"],"b":"100000000000000000000"}'
     """
-    return _encode(_plain(value))
+    return _text(value)
 
 
 def restored(value: Any) -> Any:
@@ -45,17 +45,41 @@ def restored(value: Any) -> Any:
             return value
 
 
-def _plain(value: Any) -> Any:
+def _text(value: Any) -> str:
+    kind = type(value)  # the common types first: others wait while a charge is written down
+    if kind is str:
+        return encode_basestring_ascii(value)
+    if kind is int:
+        return f'"{value}"'
+    if value is None:
+        return "null"
+    if kind is dict:
+        return _object(value)
     match value:
-        case None | bool() | str():
-            return value
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return encode_basestring_ascii(value)
         case int():
-            return str(value)
+            return f'"{int(value)}"'
         case float() if math.isfinite(value):
-            return value
-        case dict() if all(isinstance(key, str) for key in value):
-            return {key: _plain(item) for key, item in value.items()}
+            return float.__repr__(value)
+        case dict():
+            return _object(value)
         case list() | tuple():
-            return [_plain(item) for item in value]
+            return f"[{','.join(map(_text, value))}]"
         case _:
             raise InvalidArgument(f"a {type(value).__name__} cannot be recorded")
+
+
+def _object(value: dict[Any, Any]) -> str:
+    for key in value:
+        if not isinstance(key, str):
+            raise InvalidArgument("a dict with keys that are not text cannot be recorded")
+    pairs = [
+        f"{encode_basestring_ascii(key)}:{_text(item)}" for key, item in sorted(value.items(), key=_first)
+    ]
+    return f"{{{','.join(pairs)}}}"
+
+
+_first = itemgetter(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
 
-__all__ = ["connect", "create_file", "in_memory", "translated", "unreliable"]
+__all__ = ["begin", "connect", "create_file", "in_memory", "translated", "unreliable"]
 
 
 def in_memory() -> sqlite3.Connection:
@@ -25,20 +26,49 @@ def in_memory() -> sqlite3.Connection:
 def connect(path: Path, wait: float) -> sqlite3.Connection:
     """Return a connection to an existing ledger, to which it is certain that one may write.
 
-    A commit returns when the disk has confirmed it (write-ahead log, synchronous=FULL). Whoever
+    A commit writes to the log and does not wait for the disk; whoever commits has to: see `Log`. Whoever
     finds another writer at work waits up to `wait` seconds for each transaction.
+
+    If nobody else is at work, a fresh log is begun: what an earlier process wrote to the old one without
+    learning whether the disk kept it is copied, synced, and out of the way of what comes next.
     """
     connection = _connection(path, "rw", wait)
     try:
         schema.check(connection)
         _make_durable(connection)
-        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("PRAGMA busy_timeout = 0")  # from here on `begin` waits
+        begin(connection, "BEGIN IMMEDIATE", time.monotonic() + wait)
         schema.mark(connection)  # SQLite grants the lock even for a file that it can only read
         connection.execute("ROLLBACK")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def begin(connection: sqlite3.Connection, kind: str, deadline: float) -> None:
+    """Begin a transaction; while others are at work, ask again until the deadline.
+
+    SQLite's own way of waiting sleeps longer the longer one has waited, up to a tenth of a second, so
+    newcomers overtake those who wait. Here the pauses get shorter: who has waited longest asks most
+    often.
+    """
+    pause = _LONG_PAUSE
+    while True:
+        try:
+            connection.execute(kind)
+            if kind == "BEGIN DEFERRED":
+                connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()  # now it sees one state
+            return
+        except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+        time.sleep(pause)
+        pause = max(_SHORT_PAUSE, pause * _HASTE)
 
 
 def create_file(path: Path, begin: str, *values: object) -> None:
@@ -88,6 +118,7 @@ def unreliable(error: sqlite3.Error) -> bool:
     return _primary(error) in _UNRELIABLE
 
 
+_LONG_PAUSE, _SHORT_PAUSE, _HASTE = 0.001, 0.0003, 0.9
 _NOTHING = "nothing was answered; no answer is given while a cost cannot be written down"
 _UNRELIABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
 

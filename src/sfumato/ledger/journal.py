@@ -7,153 +7,103 @@ Every record that is read is checked against its hash first. What SQLite reports
 from __future__ import annotations
 
 import os
-import sqlite3
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
-from sfumato.ledger.connection import connect, create_file, in_memory, translated, unreliable
-from sfumato.ledger.liveness import Liveness
-from sfumato.ledger.records import START, Committed, Link, Opened, Record, Registered, Reserved
+from sfumato.ledger.charges import Reserved
+from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signer
+from sfumato.ledger.signer import Key, key_beside
+from sfumato.ledger.store import Store
+from sfumato.ledger.terms import Bound, Granted, Registered
 
-__all__ = ["Journal", "Row", "milliseconds"]
+__all__ = ["FILED", "Journal", "Row", "milliseconds"]
 
-Row = tuple[int, str, str, str, str, str | None, str | None, int | None, bytes | None]
-"""A row of the table: sequence, previous, hash, body, kind, unit, key, reservation, release."""
 
-_COLUMNS = "sequence, previous, hash, body, kind, unit, key, reservation, release"
-_INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INHERITED: list[sqlite3.Connection] = []
-"""Connections of a parent process. A child may neither use nor close them; here they are kept from both."""
+class Row(NamedTuple):
+    """A row of the table, as it is stored."""
 
+    sequence: int
+    previous: str
+    hash: str
+    body: str
+    kind: str
+    unit: str | None
+    analyst: str | None
+    source: str | None
+    key: str | None
+    reservation: int | None
+    release: bytes | None
+
+
+FILED = ("unit", "analyst", "source", "key", "reservation")
+"""The columns that repeat what a body says, to look it up."""
+
+_COLUMNS = ", ".join(Row._fields)
+_INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES ({', '.join('?' * len(Row._fields))})"
 
 _T = TypeVar("_T", bound=Record)
 
 
-class Journal:
+class Journal(Store):
     """A chain of records, in a file or, with `path=None`, in the memory of this process alone."""
 
-    def __init__(self, path: Path | None, wait: float, *, create: bool) -> None:
-        self.path = path
-        self.wait = wait
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._closed = False
-        self._liveness = Liveness(None)
-        insert, first = _INSERT, _row(None, Opened(at=milliseconds(), ledger=os.urandom(16).hex()), None)
-        with translated(path):
-            if path is None:
-                self._connection = in_memory()
-                self._connection.execute(insert, first)
-            else:
-                if create and not os.path.lexists(path):
-                    create_file(path, insert, *first)
-                self._connection = connect(path, wait)
-                self._identity = _identity(path)
+    def __init__(
+        self, path: Path | None, wait: float, *, create: bool, clock: Callable[[], int] | None = None
+    ) -> None:
+        self.now = milliseconds if clock is None else clock
+        self._key: Key | None = None
+        self._newest: Link | None = None
+        self._charges: dict[str, Reserved] = {}
+        opened = Opened(at=self.now(), ledger=os.urandom(16).hex())
+        link = Link(sequence=1, previous=START, body=opened.body(1))
+        super().__init__(path, wait, _INSERT, _row(link, opened, None), create=create)
 
-    # -- transactions -------------------------------------------------------------------------
+    def _forget(self) -> None:
+        self._newest = None
+        self._charges.clear()
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the only right to append; on leaving, what was appended is on the disk or nothing is."""
-        with self._transaction("BEGIN IMMEDIATE"):
-            yield
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """See one state of the journal, whatever others append meanwhile."""
-        with self._transaction("BEGIN"):
-            yield
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        with self._locked(), translated(self.path):
-            connection = self._own_connection()
-            try:
-                connection.execute(begin)
-                yield
-                connection.execute("COMMIT")
-            except BaseException as error:
-                if isinstance(error, sqlite3.Error) and unreliable(error):
-                    self.close()  # a disk that failed once to confirm a write may claim success next time
-                elif connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=self.wait):
-            raise LedgerError(
-                "other threads used the ledger for longer than the stated wait",
-                code="SF604",
-                hints=("nothing was charged by this call; try again",),
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-    def _own_connection(self) -> sqlite3.Connection:
-        if self._closed:
-            raise LedgerError("the ledger is closed", code="SF601")
-        if self._process != os.getpid():
-            if self.path is None:
-                raise LedgerError(
-                    "a forked process cannot use a ledger in memory: its budget would be spent twice",
-                    code="SF601",
-                    hints=("keep the ledger in a file",),
-                )
-            _INHERITED.append(self._connection)
-            self._connection, self._process = connect(self.path, self.wait), os.getpid()
-        if self.path is not None and _identity(self.path) != self._identity:
-            raise LedgerError(
-                "the ledger's file was moved or replaced while it was open",
-                code="SF601",
-                hints=("put it back; what is charged must be found by whoever looks next",),
-            )
-        return self._connection
-
-    def close(self) -> None:
-        """Let go of the file. Closing twice is harmless."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            if self._process == os.getpid():
-                self._connection.close()
-            else:
-                _INHERITED.append(self._connection)
-
-    def __del__(self) -> None:
-        with suppress(Exception):  # half-built, or the interpreter is ending
-            self.close()
-
-    @property
-    def liveness(self) -> Liveness:
-        """Which reservations are being worked on."""
-        return self._liveness if self.path is None else Liveness.of(self.path)
+    def key(self) -> Key:
+        """Return the key of this ledger; make it, or put it on record, where that was not done yet."""
+        if self._key is None:
+            with self.writing():
+                found = Key(os.urandom(32)) if self.path is None else key_beside(self.path)
+                if self.signers()[-1:] != [found.public]:
+                    self.append(Signer(at=self.now(), public_key=found.public))
+            self._key = found
+        return self._key
 
     # -- appending, inside writing() ----------------------------------------------------------
 
     def append(self, record: Record, release: bytes | None = None) -> Link:
         """Add a record to the end of the chain."""
-        row = _row(self.last(), record, release)
-        self._connection.execute(_INSERT, row)
-        return Link(sequence=row[0], previous=row[1], body=row[3])
+        before = self.last()
+        link = Link(sequence=before.sequence + 1, previous=before.hash, body=record.body(before.sequence + 1))
+        self._connection.execute(_INSERT, _row(link, record, release))
+        self._newest = link
+        if isinstance(record, Reserved):
+            self._charges[record.unit] = record
+        return link
 
     # -- looking up, inside writing() or reading() --------------------------------------------
 
     def last(self) -> Link:
         """Return the newest record."""
-        link = self._one("ORDER BY sequence DESC LIMIT 1")
+        if self._newest is None:
+            self._newest = self._one("ORDER BY sequence DESC LIMIT 1")
+            if self._newest is None:
+                raise LedgerError("the ledger has lost its first record", code="SF602")
+        return self._newest
+
+    def opened(self) -> Opened:
+        """Return the first record."""
+        link = self._one("WHERE sequence = 1")
         if link is None:
             raise LedgerError("the ledger has lost its first record", code="SF602")
-        return link
+        return _expect(link, Opened)
 
     def registered(self, unit: str) -> Registered | None:
         """Return the registration of a unit."""
@@ -162,8 +112,52 @@ class Journal:
 
     def last_charge(self, unit: str) -> Reserved | None:
         """Return the newest charge to a unit; it carries the totals."""
+        if unit in self._charges:
+            return self._charges[unit]
         link = self._one("WHERE kind = 'reserved' AND unit = ? ORDER BY sequence DESC LIMIT 1", unit)
         return None if link is None else _expect(link, Reserved)
+
+    def last_charge_of(self, unit: str, analyst: str) -> Reserved | None:
+        """Return an analyst's newest charge to a unit; it carries that analyst's totals."""
+        newest = "ORDER BY sequence DESC LIMIT 1"
+        link = self._one(f"WHERE kind = 'reserved' AND unit = ? AND analyst = ? {newest}", unit, analyst)
+        return None if link is None else _expect(link, Reserved)
+
+    def granted(self, unit: str, analyst: str) -> Granted | None:
+        """Return the newest grant of an analyst."""
+        newest = "ORDER BY sequence DESC LIMIT 1"
+        link = self._one(f"WHERE kind = 'granted' AND unit = ? AND analyst = ? {newest}", unit, analyst)
+        return None if link is None else _expect(link, Granted)
+
+    def analysts(self, unit: str) -> list[str]:
+        """Return who was granted something, by name."""
+        query = "SELECT DISTINCT analyst FROM records WHERE kind = 'granted' AND unit = ?"
+        found = self._connection.execute(f"{query} AND analyst IS NOT NULL ORDER BY analyst", (unit,))
+        return [analyst for (analyst,) in found]
+
+    def units(self) -> tuple[str, ...]:
+        """Return the units that have a budget, in the order in which they were registered."""
+        found = self._connection.execute(
+            "SELECT unit FROM records INDEXED BY one_budget WHERE kind = 'registered' ORDER BY sequence"
+        )
+        return tuple(unit for (unit,) in found)
+
+    def bound(self, source: str) -> str | None:
+        """Return the unit that a source is about."""
+        link = self._one("WHERE source = ?", source)
+        return None if link is None else _expect(link, Bound).unit
+
+    def signers(self) -> list[str]:
+        """Return the public keys on record, oldest first."""
+        query = "SELECT sequence, previous, hash, body FROM records WHERE kind = 'signer' ORDER BY sequence"
+        return [_expect(_checked(*row), Signer).public_key for row in self._connection.execute(query)]
+
+    def name(self) -> str:
+        """Return the random name that the ledger was given when it was begun."""
+        first = self._one("WHERE sequence = 1")
+        if first is None:
+            raise LedgerError("the ledger has lost its first record", code="SF602")
+        return _expect(first, Opened).ledger
 
     def keyed(self, key: str) -> tuple[Link, Reserved] | None:
         """Return the reservation made under an idempotency key."""
@@ -184,24 +178,33 @@ class Journal:
             )
         return kept
 
-    def charges(self, unit: str | None) -> Iterator[tuple[Link, Reserved]]:
-        """Yield the charges to a unit, or to all, in order."""
-        wanted = (
-            ("WHERE kind = 'reserved'",) if unit is None else ("WHERE kind = 'reserved' AND unit = ?", unit)
+    def charges(
+        self, unit: str | None, analyst: str | None, *, after: int, limit: int, newest: bool = False
+    ) -> list[tuple[Link, Reserved, bool]]:
+        """Return charges after a record, oldest or newest first, and whether each was answered."""
+        tests = ["kind = 'reserved'", "sequence > ?"]
+        values: list[str | int] = [after]
+        for column, wanted in (("unit", unit), ("analyst", analyst)):
+            if wanted is not None:
+                tests.append(f"{column} = ?")
+                values.append(wanted)
+        answered = "EXISTS (SELECT 1 FROM records AS c WHERE c.reservation = r.sequence)"
+        found = self._connection.execute(
+            f"SELECT sequence, previous, hash, body, {answered} FROM records AS r "
+            f"WHERE {' AND '.join(tests)} ORDER BY sequence {'DESC' if newest else ''} LIMIT ?",
+            (*values, limit),
         )
-        for sequence, previous, digest, body, *_ in self.rows(*wanted):
-            link = _checked(sequence, previous, digest, body)
-            yield link, _expect(link, Reserved)
-
-    def answered(self) -> Iterator[int]:
-        """Yield the reservations that have a release."""
-        query = "SELECT reservation FROM records WHERE reservation IS NOT NULL"
-        yield from (row[0] for row in self._connection.execute(query))
+        charges = []
+        for *stored, committed in found:
+            link = _checked(*stored)
+            charges.append((link, _expect(link, Reserved), bool(committed)))
+        return charges
 
     def rows(self, condition: str = "", *values: str | int) -> Iterator[Row]:
         """Yield rows as they are stored, unchecked, in order."""
         query = f"SELECT {_COLUMNS} FROM records {condition} ORDER BY sequence"
-        yield from self._connection.execute(query, values)
+        for row in self._connection.execute(query, values):
+            yield Row(*row)
 
     def counted(self) -> int:
         """Return how many records were ever appended, by the count that SQLite keeps apart from them."""
@@ -225,11 +228,6 @@ def milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
-
-
 def _checked(sequence: int, previous: str, digest: str, body: str) -> Link:
     link = Link(sequence=sequence, previous=previous, body=body)
     if link.hash != digest:
@@ -243,14 +241,12 @@ def _checked(sequence: int, previous: str, digest: str, body: str) -> Link:
 
 
 def _expect(link: Link, kind: type[_T]) -> _T:
-    record = link.read()
+    record = link.read(strict=False)
     if not isinstance(record, kind):
         raise LedgerError(f"record {link.sequence} is filed wrongly", code="SF602", sequence=link.sequence)
     return record
 
 
-def _row(before: Link | None, record: Record, release: bytes | None) -> Row:
-    sequence, previous = (1, START) if before is None else (before.sequence + 1, before.hash)
-    link = Link(sequence=sequence, previous=previous, body=record.body(sequence))
-    unit, key, reservation = (getattr(record, name, None) for name in ("unit", "key", "reservation"))
-    return (sequence, previous, link.hash, link.body, record.kind, unit, key, reservation, release)
+def _row(link: Link, record: Record, release: bytes | None) -> Row:
+    filed = (getattr(record, name, None) for name in FILED)
+    return Row._make((link.sequence, link.previous, link.hash, link.body, record.kind, *filed, release))

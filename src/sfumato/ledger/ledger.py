@@ -7,30 +7,33 @@ name, about the same unit draws on the same budget, for as long as the file exis
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, nullcontext
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.core.events.base import Event
 from sfumato.core.rules import UNITS
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
-from sfumato.ledger.balance import Balance, Entry
-from sfumato.ledger.canonical import canonical
-from sfumato.ledger.journal import Journal, milliseconds
-from sfumato.ledger.records import Head, Link, Registered, Reserved
+from sfumato.ledger.account import check_text
+from sfumato.ledger.accounts import Accounts
+from sfumato.ledger.balance import Balance, Entry, GrantBalance
+from sfumato.ledger.charges import Reserved
+from sfumato.ledger.export import exported
+from sfumato.ledger.journal import Journal
+from sfumato.ledger.records import Head, Link
+from sfumato.ledger.renewal import Renewal
 from sfumato.ledger.reservation import Reservation
+from sfumato.ledger.spending import Spending
 from sfumato.ledger.verification import verified
 
 __all__ = ["Ledger"]
 
-_LONGEST = 1024
-_PAUSE = 0.01
+_PAGE = 1000
 
 
 class Ledger:
@@ -48,72 +51,119 @@ class Ledger:
     <ledger in memory: the budget is forgotten when this process ends>
     """
 
-    __slots__ = ("_accounts", "_journal")
+    __slots__ = ("_accounts", "_journal", "_spending")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._accounts: dict[str, tuple[Registered, PrivacyBudget]] = {}  # never change once written
+        self._accounts = Accounts(journal)
+        self._spending = Spending(journal, self._accounts)
 
     @staticmethod
-    def open(path: str | os.PathLike[str] | None, *, wait: float = 30, create: bool = True) -> Ledger:
+    def open(
+        path: str | os.PathLike[str] | None,
+        *,
+        wait: float = 30,
+        create: bool = True,
+        clock: Callable[[], int] | None = None,
+    ) -> Ledger:
         """Open a ledger file, or begin a new one; with None, one in memory that ends with the process.
 
         With `create=False`, a file that is not there is refused: it may have been moved, and a new
         one would start with all budgets unspent.
         Whoever has to wait for other writers is answered within `wait` seconds per step, if only with
-        a refusal; nothing is charged then.
+        a refusal; nothing is charged then. `clock` returns milliseconds since 1970: for tests.
         """
         if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not 0 < wait <= 3600:
             raise InvalidArgument("wait must be a number of seconds above 0, at most 3600", place="wait")
         if path is None:
-            return Ledger(Journal(None, wait, create=True))
+            return Ledger(Journal(None, wait, create=True, clock=clock))
         if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path) or not os.fspath(path):
             raise InvalidArgument("a ledger needs the path of a file, or None", place="path")
-        return Ledger(Journal(Path(path).absolute(), wait, create=create))
+        return Ledger(Journal(Path(path).absolute(), wait, create=create, clock=clock))
 
     # -- budgets ------------------------------------------------------------------------------
 
-    def register(self, unit: str, budget: PrivacyBudget) -> None:
+    def register(
+        self,
+        unit: str,
+        budget: PrivacyBudget,
+        *,
+        renewal: Renewal | None = None,
+        partition: str | None = None,
+        replace_one: bool = False,
+        distinct: bool = False,
+    ) -> None:
         """Fix the budget of a unit of protection, for ever.
 
-        Again with the same budget: nothing happens, what is spent stays spent. With another: refused.
+        With a `renewal`, the budget is that of a lifetime and the renewal says how much of it each epoch
+        may use. `partition` names the attribute by which units are divided into parts, one for each
+        unit; with `replace_one` a neighbouring dataset has one unit replaced, which touches two.
+
+        Again with the same terms: nothing happens, what is spent stays spent. With others: refused. So is
+        a second unit: it would be a fresh budget for the same people under another name. `distinct`
+        is the owner's word, put on record, that it is not, or that the two budgets may add up.
         """
-        _check_text(unit, "unit")
-        if not isinstance(budget, PrivacyBudget):
-            raise InvalidArgument("a unit is registered with a PrivacyBudget", place="budget")
-        known = self._account(unit)
-        if known is None:
-            with self._journal.writing():
-                record = self._journal.registered(unit)
-                if record is None:
-                    self._journal.append(Registered.of(unit, budget, milliseconds()))
-            known = self._account(unit)
-        if known is None or canonical(known[0].budget) != canonical(budget.to_dict()):
-            raise LedgerError(
-                f"unit `{unit}` already has another budget",
-                code="SF605",
-                place="budget",
-                hints=(
-                    "a budget is fixed once: it is about the people, not about this session",
-                    "leave the budget out to go on with the one on record",
-                ),
-            )
+        self._accounts.register(
+            unit,
+            budget,
+            renewal=renewal,
+            partition=partition,
+            replace_one=replace_one,
+            distinct=distinct,
+        )
+
+    def grant(self, unit: str, analyst: str, budget: PrivacyBudget) -> None:
+        """Let an analyst spend from a unit's budget, up to a limit of the same rule.
+
+        Grants may add up to more than the budget: it holds for all of them together. A later grant
+        replaces the limit, up or down; what the analyst has spent stays spent.
+        """
+        self._accounts.grant(unit, analyst, budget)
+
+    def bind(self, unit: str, sources: Iterable[str]) -> None:
+        """Put on record that sources of data (paths, hashes: whatever identifies them) are about a unit.
+
+        A source that is on record for another unit is refused: the same data under another name, or
+        with each row as a unit by itself, would be a fresh budget. Only keyed hashes are recorded.
+        """
+        self._accounts.bind(unit, sources)
+
+    def bound(self, sources: Iterable[str]) -> str | None:
+        """Return the unit that one of these sources is on record for, None if there is none."""
+        return self._accounts.bound(sources)
 
     def budget(self, unit: str) -> PrivacyBudget:
-        """Return the budget of a unit."""
-        return self._known_account(unit)[1]
+        """Return the budget of a unit; with a renewal, that of the lifetime."""
+        return self._accounts.known(unit).budget
+
+    def partition(self, unit: str) -> str | None:
+        """Return the attribute by which a unit is divided into parts, None if it is not."""
+        return self._accounts.known(unit).registered.partition
 
     def units(self) -> tuple[str, ...]:
         """Return the units that have a budget here, in the order in which they were registered."""
         with self._journal.reading():
-            rows = self._journal.rows("WHERE kind = 'registered'")
-            return tuple(unit for _, _, _, _, _, unit, *_ in rows if unit is not None)
+            return self._journal.units()
 
     def balance(self, unit: str) -> Balance:
-        """Return what was spent and what is left."""
-        account = self._known_account(unit)
+        """Return what was spent and what is left, of the lifetime and of this epoch."""
+        account = self._accounts.known(unit)
         with self._journal.reading():
-            return self._balance(*account)
+            return account.balance(self._journal.last_charge(unit), self._journal.now())
+
+    def grants(self, unit: str) -> tuple[GrantBalance, ...]:
+        """Return what each analyst may spend and has spent, by name."""
+        account = self._accounts.known(unit)
+        with self._journal.reading():
+            names = self._journal.analysts(unit)
+            return tuple(self._accounts.granted(account, name) for name in names)
+
+    def grant_balance(self, unit: str, analyst: str) -> GrantBalance:
+        """Return what one analyst may spend and has spent."""
+        account = self._accounts.known(unit)
+        check_text(analyst, "analyst")
+        with self._journal.reading():
+            return self._accounts.granted(account, analyst)
 
     def remaining(self, unit: str) -> Fraction:
         """Return what may still be charged, in the currency of the budget's rule."""
@@ -134,98 +184,42 @@ class Ledger:
         data_version: str,
         policy_hash: str,
         idempotency_key: str | None = None,
+        *,
+        analyst: str | None = None,
+        parts: Iterable[str] | None = None,
     ) -> Reservation:
         """Charge an event to a unit; when this returns, the charge is on the disk.
 
         Raises `BudgetExceeded` and charges nothing where the event, or the delta of its key
-        selection, does not fit. With an idempotency key that was answered before for the same
-        request, data and policy, the stored release comes back and nothing is charged.
-        Rounds: up.
+        selection, does not fit: not into the budget, this epoch's allowance, or the analyst's grant.
+        Without an `analyst` it is the owner who asks, whom the budget alone limits. `parts` names the
+        parts of the partition that the event is about; None: it concerns every unit.
+
+        With an idempotency key that was answered before for the same request, data and policy,
+        the stored release comes back and nothing is charged. Rounds: up.
         """
         texts = {"request_hash": request_hash, "data_version": data_version, "policy_hash": policy_hash}
-        for name, text in {"unit": unit, **texts}.items():
-            _check_text(text, name)
-        if idempotency_key is not None:
-            _check_text(idempotency_key, "idempotency_key")
-        registered, budget = self._known_account(unit)
-        units, keys_units = budget.charge(event, keys_delta)  # may take a while: before others wait for us
+        optional = {"idempotency_key": idempotency_key, "analyst": analyst}
+        given = {name: text for name, text in optional.items() if text is not None}
+        for name, text in {"unit": unit, **texts, **given}.items():
+            check_text(text, name)
+        account = self._accounts.known(unit)
+        named = account.checked_parts(None if parts is None else tuple(parts))
+        units, keys_units = account.budget.charge(event, keys_delta)  # may take a while: before others wait
         draft = Reserved(
-            at=milliseconds(),
+            at=0,
             unit=unit,
             units=units,
             keys_units=keys_units,
-            spent=0,
-            keys_spent=0,
             event=event.to_dict(),
             key=idempotency_key,
-            **texts,
+            analyst=analyst,
+            parts=named,
+            request_hash=request_hash,
+            data_version=self._journal.key().blind(f"version\n{data_version}"),
+            policy_hash=policy_hash,
         )
-        deadline = time.monotonic() + self._journal.wait
-        while True:
-            reservation = self._try_reserve(draft, registered, budget)
-            if reservation is not None:
-                return reservation
-            if time.monotonic() >= deadline:
-                raise LedgerError(
-                    "the request with this idempotency key is still being answered",
-                    code="SF604",
-                    place="idempotency_key",
-                    hints=("nothing was charged by this call; try again",),
-                )
-            time.sleep(_PAUSE)
-
-    def _try_reserve(
-        self, draft: Reserved, registered: Registered, budget: PrivacyBudget
-    ) -> Reservation | None:
-        """Reserve or replay; None where another caller is at work on the same key."""
-        journal = self._journal
-        if draft.key is not None:
-            with journal.reading():
-                earlier = journal.keyed(draft.key)
-                if earlier is not None:
-                    return self._replay(draft, *earlier)
-        held: int | None = None
-        try:
-            with journal.writing():
-                if draft.key is not None and journal.keyed(draft.key) is not None:
-                    return None  # another caller was faster: look again
-                balance = self._balance(registered, budget)
-                shortage = balance.shortage(draft.units, draft.keys_units)
-                if shortage is not None:
-                    raise shortage
-                record = draft.charged(balance.spent_units, balance.keys_spent_units)
-                link = journal.append(record)
-                if record.key is not None:
-                    held = link.sequence
-                    journal.liveness.hold(held)  # before anyone can see the reservation and think it burnt
-        except BaseException:
-            if held is not None:
-                journal.liveness.drop(held)
-            raise
-        return Reservation(journal, record, link.head, None)
-
-    def _replay(self, draft: Reserved, link: Link, earlier: Reserved) -> Reservation | None:
-        if earlier.binding != draft.binding:
-            raise LedgerError(
-                "this idempotency key belongs to another request, version of the data or policy",
-                code="SF606",
-                place="idempotency_key",
-                sequence=link.sequence,
-                hints=("choose a new key for a new question",),
-            )
-        alive = self._journal.liveness.alive(link.sequence)  # before looking: it may end in between
-        release = self._journal.release(link.sequence)
-        if release is not None:
-            return Reservation(self._journal, earlier, link.head, release)
-        if alive:
-            return None
-        raise LedgerError(
-            "this idempotency key is burnt: its cost was charged, but no release was ever stored",
-            code="SF607",
-            place="idempotency_key",
-            sequence=link.sequence,
-            hints=("what was charged stays charged; ask again under a new key",),
-        )
+        return self._spending.reserve(draft, account)
 
     # -- looking back -------------------------------------------------------------------------
 
@@ -239,44 +233,75 @@ class Ledger:
             )
         return release
 
-    def history(self, unit: str | None = None) -> tuple[Entry, ...]:
-        """Return the charges, oldest first: public facts only."""
-        with self._journal.reading():
-            return tuple(self._entries(unit))
+    def history(
+        self, unit: str | None = None, *, analyst: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[Entry, ...]:
+        """Return charges, oldest first: public facts only.
 
-    def _entries(self, unit: str | None) -> Iterator[Entry]:
-        answered = set(self._journal.answered())
-        for link, record in self._journal.charges(unit):
-            yield Entry(
-                sequence=link.sequence,
-                at=record.at,
-                unit=record.unit,
-                cost=Fraction(record.units, UNITS),
-                keys_delta=Fraction(record.keys_units, UNITS),
-                event=record.happened(),
-                request_hash=record.request_hash,
-                policy_hash=record.policy_hash,
-                key=record.key,
-                committed=link.sequence in answered,
-            )
+        In pages: `limit` of them, and the next page `after` the sequence of the last one.
+        """
+        with self._journal.reading():
+            most = -1 if limit is None else limit
+            return tuple(map(_entry, self._journal.charges(unit, analyst, after=after, limit=most)))
+
+    def last_entry(self, unit: str | None = None, *, analyst: str | None = None) -> Entry | None:
+        """Return the newest charge, None if there is none; it is looked up, however long the ledger is."""
+        with self._journal.reading():
+            found = self._journal.charges(unit, analyst, after=0, limit=1, newest=True)
+        return _entry(found[0]) if found else None
+
+    def entries(self, unit: str | None = None, *, analyst: str | None = None) -> Iterator[Entry]:
+        """Yield charges, oldest first, a page at a time: others go on spending between pages."""
+        after = 0
+        while page := self.history(unit, analyst=analyst, after=after, limit=_PAGE):
+            yield from page
+            after = page[-1].sequence
 
     def head(self) -> Head:
         """Return the newest record's number and hash; kept elsewhere, it is an anchor."""
         with self._journal.reading():
             return self._journal.last().head
 
-    def verify(self, anchor: Head | None = None) -> Head:
+    def anchor(self) -> str:
+        """Return the head as text, `sequence:hash`, to be kept where the ledger's keeper cannot write."""
+        return str(self.head())
+
+    @property
+    def public_key(self) -> str:
+        """The key that receipts are signed with, in hexadecimal."""
+        return self._journal.key().public
+
+    def public_keys(self) -> tuple[str, ...]:
+        """Return all keys on record that receipts were signed with, oldest first."""
+        with self._journal.reading():
+            return tuple(self._journal.signers())
+
+    def export(self, file: str | os.PathLike[str] | TextIO, *, releases: bool = True) -> int:
+        """Write all records as JSON Lines; return how many. Without `releases`, their hashes only."""
+        if isinstance(file, (str, os.PathLike)):
+            opened = open(file, "w", encoding="ascii", newline="\n")  # noqa: SIM115
+        else:
+            opened = nullcontext(file)  # type: ignore[assignment]
+        count = 0
+        with opened as out:
+            for line in exported(self._journal, releases=releases):
+                out.write(line)
+                count += 1
+        return count
+
+    def verify(self, anchor: Head | str | None = None) -> Head:
         """Walk the chain; refuse if any record was edited, deleted, reordered or added out of turn.
 
         A truncated tail, a restored old copy and a full rewrite are found with an `anchor`: a head
         that was noted before and kept where the ledger's keeper cannot reach it.
         """
+        noted = Head.parse(anchor) if isinstance(anchor, str) else anchor
         if self.path is None:
-            return verified(self._journal, anchor)
+            return verified(self._journal, noted)
         # By a connection of its own, so that other threads go on spending meanwhile.
         self.head()  # the file is still the one that was opened
         with closing(Journal(self.path, self._journal.wait, create=False)) as journal:
-            return verified(journal, anchor)
+            return verified(journal, noted)
 
     # -- the object itself --------------------------------------------------------------------
 
@@ -313,42 +338,20 @@ class Ledger:
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a ledger cannot be copied or pickled; open its file again instead")
 
-    # -- accounts -----------------------------------------------------------------------------
 
-    def _account(self, unit: str) -> tuple[Registered, PrivacyBudget] | None:
-        if unit not in self._accounts:
-            with self._journal.reading():
-                record = self._journal.registered(unit)
-            if record is None:
-                return None
-            self._accounts[unit] = (record, record.terms())
-        return self._accounts[unit]
-
-    def _known_account(self, unit: str) -> tuple[Registered, PrivacyBudget]:
-        _check_text(unit, "unit")
-        account = self._account(unit)
-        if account is None:
-            raise LedgerError(
-                f"unit `{unit}` has no budget in this ledger",
-                code="SF605",
-                place="unit",
-                hints=("register it first",),
-            )
-        return account
-
-    def _balance(self, registered: Registered, budget: PrivacyBudget) -> Balance:
-        """Return the balance, inside a transaction. Rounds: down, where limits were computed differently."""
-        last = self._journal.last_charge(registered.unit)
-        return Balance(
-            unit=registered.unit,
-            budget=budget,
-            limit=min(registered.limit, budget.limit),
-            keys_limit=min(registered.keys_limit, budget.keys_limit),
-            spent_units=0 if last is None else last.spent,
-            keys_spent_units=0 if last is None else last.keys_spent,
-        )
-
-
-def _check_text(text: object, name: str) -> None:
-    if not isinstance(text, str) or not 1 <= len(text) <= _LONGEST or not text.isprintable():
-        raise InvalidArgument(f"{name} must be text of 1 to {_LONGEST} printable characters", place=name)
+def _entry(charge: tuple[Link, Reserved, bool]) -> Entry:
+    link, record, committed = charge
+    return Entry(
+        sequence=link.sequence,
+        at=record.at,
+        unit=record.unit,
+        cost=Fraction(record.units, UNITS),
+        keys_delta=Fraction(record.keys_units, UNITS),
+        event=record.happened(),
+        request_hash=record.request_hash,
+        policy_hash=record.policy_hash,
+        key=record.key,
+        committed=committed,
+        analyst=record.analyst,
+        parts=record.parts,
+    )

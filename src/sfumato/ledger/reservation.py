@@ -6,8 +6,10 @@ from types import TracebackType
 from typing import NoReturn
 
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
-from sfumato.ledger.journal import Journal, milliseconds
-from sfumato.ledger.records import Committed, Head, Reserved
+from sfumato.ledger.charges import Reserved
+from sfumato.ledger.journal import Journal
+from sfumato.ledger.receipts import signed
+from sfumato.ledger.records import Committed, Head
 
 __all__ = ["Reservation"]
 
@@ -25,12 +27,13 @@ class Reservation:
     `commit` has returned.
     """
 
-    __slots__ = ("_head", "_journal", "_open", "_record", "_replayed")
+    __slots__ = ("_head", "_journal", "_ledger", "_open", "_record", "_replayed")
 
     def __init__(self, journal: Journal, record: Reserved, head: Head, replayed: bytes | None) -> None:
         self._journal = journal
         self._record = record
         self._head = head
+        self._ledger: str | None = None
         self._replayed = replayed
         self._open = replayed is None
 
@@ -54,6 +57,14 @@ class Reservation:
         """The stored release, where the idempotency key was answered before; nothing was charged now."""
         return self._replayed
 
+    def receipt(self, answer: str) -> dict[str, str]:
+        """Return the signed receipt of this charge; `answer` is a hash of what it paid for."""
+        if self._ledger is None:
+            with self._journal.reading():
+                self._ledger = self._journal.name()
+        key = self._journal.key()
+        return signed(self._record, self._head, ledger=self._ledger, answer=answer, key=key)
+
     def commit(self, release: bytes) -> Head:
         """Store the release durably; it may be answered once this returns. Only once, and in time.
 
@@ -69,9 +80,10 @@ class Reservation:
                 sequence=self.sequence,
                 hints=("reserve again; each answer is paid for by itself",),
             )
+        record = Committed.of(self.sequence, release, self._journal.now())  # hashed before others wait
         try:
             with self._journal.writing():
-                link = self._journal.append(Committed.of(self.sequence, release, milliseconds()), release)
+                link = self._journal.append(record, release)
         except BaseException as error:
             if not (isinstance(error, LedgerError) and error.code == "SF604"):
                 self._end()  # only after waiting in vain is it certain that nothing was written

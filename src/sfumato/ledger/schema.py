@@ -1,9 +1,9 @@
 """The tables of a ledger in SQLite: one, which only grows.
 
-Bodies are what is hashed. The columns beside them (kind, unit, key, reservation) repeat parts of
-the body so that they can be looked up; `verify` compares them. Triggers refuse every change but
-appending the next record, so that no slip of a program can rewrite history. Someone who owns
-the file can drop them; that is what the chain of hashes is for.
+Bodies are what is hashed. The columns beside them (kind, unit, analyst, source, key, reservation)
+repeat parts of the body so that they can be looked up; `verify` compares them. Triggers refuse every
+change but appending the next record, so that no slip of a program can rewrite history. Someone who
+owns the file can drop them; that is what the chain of hashes is for.
 """
 
 from __future__ import annotations
@@ -26,12 +26,17 @@ STATEMENTS = (
     body TEXT NOT NULL,
     kind TEXT NOT NULL,
     unit TEXT,
+    analyst TEXT,
+    source TEXT,
     key TEXT,
     reservation INTEGER,
     release BLOB
 )""",
     "CREATE UNIQUE INDEX one_budget ON records (unit) WHERE kind = 'registered'",
     "CREATE INDEX charges ON records (unit, sequence) WHERE kind = 'reserved'",
+    "CREATE INDEX signers ON records (sequence) WHERE kind = 'signer'",
+    "CREATE INDEX analysts ON records (kind, unit, analyst, sequence) WHERE analyst IS NOT NULL",
+    "CREATE UNIQUE INDEX one_unit ON records (source) WHERE source IS NOT NULL",
     "CREATE UNIQUE INDEX one_request ON records (key) WHERE key IS NOT NULL",
     "CREATE UNIQUE INDEX one_release ON records (reservation) WHERE reservation IS NOT NULL",
     """CREATE TRIGGER appended BEFORE INSERT ON records
@@ -69,11 +74,12 @@ def check(connection: sqlite3.Connection) -> None:
             ),
         )
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > FORMAT:
+    if version != FORMAT and version > 0:
+        newer = version > FORMAT
         raise LedgerError(
             f"the ledger has format {version}; this version of sfumato reads format {FORMAT}",
             code="SF603",
-            hints=("update sfumato",),
+            hints=("update sfumato" if newer else "the format changed before the first stable version",),
         )
     found = connection.execute("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite#_%' ESCAPE '#'")
     if version != FORMAT or {sql for (sql,) in found} != set(STATEMENTS):

@@ -8,10 +8,15 @@ written afresh looks genuine; `anchor` is how to give it.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from sfumato.errors import LedgerError, SfumatoError
-from sfumato.ledger.journal import Journal, Row
-from sfumato.ledger.records import FORMAT, START, Committed, Head, Link, Opened, Registered, Reserved
+from sfumato.ledger.account import Account
+from sfumato.ledger.charges import Reserved
+from sfumato.ledger.journal import FILED, Journal, Row
+from sfumato.ledger.records import FORMAT, START, Committed, Head, Link, Opened, Record, Signer
+from sfumato.ledger.terms import Bound, Granted, Registered
+from sfumato.ledger.totals import Totals
 
 __all__ = ["verified"]
 
@@ -38,77 +43,120 @@ def verified(journal: Journal, anchor: Head | None) -> Head:
 
 
 class _Walk:
-    """What the records so far add up to."""
+    """What the records so far add up to. A record that is refused changes nothing in it."""
 
     def __init__(self) -> None:
         self.sequence = 0
         self.previous = START
-        self._budgets: dict[str, Registered] = {}
-        self._totals: dict[str, tuple[int, int]] = {}
+        self._accounts: dict[str, Account] = {}
+        self._totals: dict[str, Totals] = {}
+        self._grants: dict[tuple[str, str], Granted] = {}
+        self._granted: dict[tuple[str, str], tuple[int, int]] = {}
+        self._sources: set[str] = set()
         self._unanswered: set[int] = set()
         self._keys: set[str] = set()
 
-    def step(self, row: Row) -> None:
+    def step(self, row: Row | tuple[Any, ...]) -> None:
         """Check one row against all before it."""
         sequence, previous, digest, body, kind, *columns, release = row
         expected = self.sequence + 1
         if sequence != expected:
             raise _found(expected, "is missing")
-        link = Link(sequence=sequence, previous=previous, body=body)
         if previous != self.previous:
             raise _found(sequence, "does not follow the one before it")
         try:
+            link = Link(sequence=sequence, previous=previous, body=body)
             intact = link.hash == digest
             record = link.read()
         except (SfumatoError, UnicodeError) as error:
             raise _found(sequence, "is malformed") from error
-        filed = [getattr(record, name, None) for name in ("unit", "key", "reservation")]
+        filed = [getattr(record, name, None) for name in FILED]
         if not intact or kind != record.kind or columns != filed:
             raise _found(sequence, "was altered")
         if (sequence == 1) != isinstance(record, Opened) or (release is None) == isinstance(
             record, Committed
         ):
             raise _found(sequence, "is out of place")
-        match record:
-            case Opened(format=version):
-                sound = version == FORMAT
-            case Registered():
-                sound = self._register(record)
-            case Reserved():
-                sound = self._charge(record, sequence)
-            case Committed():
-                sound = self._answer(record, release)
-            case _:
-                sound = False
-        if not sound:
+        if not self._admit(record, sequence, release):
             raise _found(sequence, "contradicts the records before it")
         self.sequence, self.previous = sequence, digest
 
+    def _admit(self, record: Record, sequence: int, release: bytes | None) -> bool:
+        match record:
+            case Opened(format=version):
+                return version == FORMAT
+            case Signer():
+                return True
+            case Registered():
+                return self._register(record)
+            case Granted():
+                return self._grant(record)
+            case Bound(unit=unit, source=source):
+                if unit not in self._accounts or source in self._sources:
+                    return False
+                self._sources.add(source)
+                return True
+            case Reserved():
+                return self._charge(record, sequence)
+            case Committed():
+                return self._answer(record, release)
+        return False
+
     def _register(self, record: Registered) -> bool:
-        known = record.unit in self._budgets
-        self._budgets[record.unit] = record
-        self._totals[record.unit] = (0, 0)
-        return not known
+        if record.unit in self._accounts or (self._accounts and not record.distinct):
+            return False
+        account = Account.of(record)
+        if account.renewal is not None and account.renewal.budget.rule != account.budget.rule:
+            return False
+        self._accounts[record.unit] = account
+        self._totals[record.unit] = account.totals(None)
+        return True
+
+    def _grant(self, record: Granted) -> bool:
+        account = self._accounts.get(record.unit)
+        if account is None or record.terms().rule != account.budget.rule:
+            return False
+        self._grants[record.unit, record.analyst] = record
+        return True
 
     def _charge(self, record: Reserved, sequence: int) -> bool:
-        budget = self._budgets.get(record.unit)
-        if budget is None or record.key in self._keys:
+        account = self._accounts.get(record.unit)
+        if account is None or record.key in self._keys:
             return False
-        spent, keys_spent = self._totals[record.unit]
-        totals = (spent + record.units, keys_spent + record.keys_units)
+        terms = account.registered
+        if record.parts is not None and (terms.partition is None or not record.parts):
+            return False
+        who = (record.unit, record.analyst or "")
+        epoch = account.epoch(record.at)
+        before = self._granted.get(who, (0, 0))
+        expected = record.charged(self._totals[record.unit], epoch, before)
+        totals = expected.totals
+        within = totals.spent <= terms.limit and totals.keys_spent <= terms.keys_limit
+        if account.renewal is not None:
+            within &= totals.epoch_spent <= terms.epoch_limit
+            within &= totals.epoch_keys_spent <= terms.epoch_keys_limit
+        after = (expected.analyst_spent, expected.analyst_keys_spent)
+        if record.analyst is not None:
+            grant = self._grants.get(who)
+            within &= grant is not None and after[0] <= grant.limit and after[1] <= grant.keys_limit
+        if not within or expected.body(sequence) != record.body(sequence):
+            return False
         self._totals[record.unit] = totals
+        if record.analyst is not None:
+            self._granted[who] = after
         self._unanswered.add(sequence)
         if record.key is not None:
             self._keys.add(record.key)
-        within = totals[0] <= budget.limit and totals[1] <= budget.keys_limit
-        return within and totals == (record.spent, record.keys_spent)
+        return True
 
     def _answer(self, record: Committed, release: bytes | None) -> bool:
         if record.reservation not in self._unanswered or not isinstance(release, bytes):
             return False
-        self._unanswered.discard(record.reservation)
         digest = hashlib.sha256(release).hexdigest()
-        return digest == record.release_sha256 and len(release) == record.release_length
+        if digest != record.release_sha256 or len(release) != record.release_length:
+            return False
+        self._unanswered.discard(record.reservation)
+        return True
 
 
 def _found(sequence: int, what: str) -> LedgerError:
