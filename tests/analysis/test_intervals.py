@@ -21,10 +21,13 @@ X = Column(name="x", kind=Kind.REAL)  # between -3 and 5/2
 N = Column(name="n", kind=Kind.INTEGER)  # between 0 and 7
 M = Column(name="m", kind=Kind.INTEGER)  # between -4 and -1, never NULL
 FREE = Column(name="free", kind=Kind.REAL)
+WORD = Column(name="word", kind=Kind.TEXT)
+FEW = Column(name="few", kind=Kind.TEXT)  # one of a and abcde
 COLUMNS = {
     "x": Known(interval=Interval(-3, Fraction(5, 2))),
     "n": Known(interval=Interval(0, 7)),
     "m": Known(interval=Interval(-4, -1), nullable=False),
+    "few": Known(values=("a", "abcde")),
 }
 
 
@@ -62,6 +65,15 @@ def of(expression: Expression) -> tuple[object, object]:
         (Cast(operand=X, kind=Kind.INTEGER), -3, 3),
         (call("length", Column(name="word", kind=Kind.TEXT), kind=Kind.INTEGER), 0, math.inf),
         (call("month", Column(name="day", kind=Kind.DATE), kind=Kind.INTEGER), 1, 12),
+        (call("length", call("left", WORD, literal(3), kind=Kind.TEXT), kind=Kind.INTEGER), 0, 3),
+        (call("length", call("right", WORD, literal(-3), kind=Kind.TEXT), kind=Kind.INTEGER), 0, math.inf),
+        (call("length", call("trim", FEW, kind=Kind.TEXT), kind=Kind.INTEGER), 0, 5),
+        (
+            call("length", call("substr", FEW, literal(2), literal(4), kind=Kind.TEXT), kind=Kind.INTEGER),
+            0,
+            4,
+        ),
+        (call("//", N, literal(2), kind=Kind.INTEGER), 0, 4),
         (FREE, -math.inf, math.inf),
     ],
 )
@@ -104,7 +116,7 @@ def test_every_numeric_function_has_a_rule_or_is_unbounded() -> None:
         assert (
             interval is None
             or not interval.bounded
-            or name in {"quarter", "month", "week", "day", "dow", "hour", "minute"}
+            or name in {"quarter", "month", "week", "day", "dayofyear", "dow", "hour", "isodow", "minute"}
         )
     assert known_of(Call(function="new", arguments=(X,), kind=Kind.REAL), COLUMNS).interval == EVERYTHING
 

@@ -16,6 +16,7 @@ from sfumato.analysis.pricing import Cost, price
 from sfumato.analysis.shares import tree_shape
 from sfumato.core import Composition, Filter, PrivacyBudget, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.core.events import DiscreteGaussian, DiscreteLaplace, Event
+from sfumato.core.events.bounded import BoundedRange
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.request import Options
 from sfumato.plan.tree import Function, Query
@@ -60,12 +61,19 @@ def worst_shifts(bounding: Bounding, cost: Cost) -> list[Event]:
         reach = next(one.reach for one in query.measures if one.name == noise.measure)
         finest = len(query.grouping_sets[noise.grouping_set]) == len(query.keys)
         shift, times = (reach, groups) if finest else (reach * groups, 1)
-        one: Event
-        if noise.kind == "laplace":
-            one = DiscreteLaplace(scale=noise.parameter, sensitivity=shift)
-        else:
-            one = DiscreteGaussian(sigma_squared=noise.parameter, sensitivity=shift)
-        events += [one] * times * noise.levels
+        drawn = [(noise.parameter, shift)] * noise.levels
+        if noise.finding is not None:  # a choice, its anchor, and annuli
+            q = noise.finding.quantile
+            furthest = shift * max(q.numerator, q.denominator - q.numerator)
+            drawn.append((noise.finding.anchor, furthest))
+            events += [BoundedRange(loss=2 * noise.finding.rate * furthest)] * times
+        for parameter, moved in drawn:
+            one: Event
+            if noise.kind == "laplace":
+                one = DiscreteLaplace(scale=parameter, sensitivity=moved)
+            else:
+                one = DiscreteGaussian(sigma_squared=parameter, sensitivity=moved)
+            events += [one] * times
     return events
 
 
@@ -259,7 +267,7 @@ def test_shapes_that_are_known_to_be_good() -> None:
 
 def test_a_histogram_is_one_layer_and_quantiles_are_charged_by_layer() -> None:
     asked = question(
-        aggregate(Function.HISTOGRAM, REGION), aggregate(Function.QUANTILE, AMOUNT, quantiles=(0.5,))
+        aggregate(Function.HISTOGRAM, REGION), aggregate(Function.QUANTILE, AMOUNT, quantiles=(0.5, 0.9))
     )
     cost = price(bounded(asked), PURE, epsilon=1)
     flat, tree = cost.noises
@@ -300,9 +308,10 @@ def test_a_count_of_some_units_does_not_select() -> None:
 
 def test_small_groups_can_be_asked_to_stay_away() -> None:
     asked = question(ROWS, by=(WORD,))
-    usual = price(bounded(asked), GAUSSIAN, epsilon=1).selections[0]
+    few = Options(max_groups=3, max_rows=2, min_units=2)  # a number of units is asked for, not a weight
+    usual = price(bounded(asked, few), GAUSSIAN, epsilon=1).selections[0]
     raised = price(bounded(asked, Options(max_groups=3, max_rows=2, min_units=11)), GAUSSIAN, epsilon=1)
-    assert raised.selections[0].threshold == usual.threshold + 10
+    assert raised.selections[0].threshold == usual.threshold + 9
     declared = bounded(question(ROWS, by=(REGION,)), Options(max_groups=3, max_rows=2, min_units=11))
     cost = price(declared, PURE, epsilon=1)
     (selection,) = cost.selections

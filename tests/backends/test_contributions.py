@@ -14,7 +14,6 @@ from sfumato.backends.priorities import mixed, most_per_owner
 
 from .reference import mix
 
-PACKING = Packing(code_bits=3, value_bits=8)
 SLOTS = (Slot(word=0, shift=0, bits=3), Slot(word=0, shift=3, bits=5))
 RUN = Run(slot=Slot(word=1, shift=0, bits=3), width=5, weight=10)
 KEY_HASHES = np.array([3, 3, 5, 7, 11, 13, 17, 19], dtype=np.uint64)  # two keys share a hash
@@ -75,6 +74,7 @@ VALUE = st.tuples(st.integers(0, 7), st.integers(0, 31), st.integers(0, 5), st.i
     st.sampled_from([64, 34, 5, 1]),
     st.booleans(),
     st.sampled_from([2, 7, 1 << 17]),
+    st.sampled_from([3, 30, 50, 55]),
 )
 def test_packed_words_give_what_rows_give(
     rows: list[tuple[int, int, tuple[int, int, int, int]]],
@@ -83,6 +83,7 @@ def test_packed_words_give_what_rows_give(
     bits: int,
     numbered: bool,
     block: int,
+    code_bits: int,
 ) -> None:
     units = [row[0] for row in rows]
     codes = [row[1] for row in rows]
@@ -111,13 +112,36 @@ def test_packed_words_give_what_rows_give(
         values=(np.array([value[3] for value in values], dtype=np.int64),),
         unit_hashes=hashes,
     )
+    packing = Packing(code_bits=code_bits, value_bits=8)  # up to 63 bits: then two units at a time
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contributions, "_BLOCK", block)
         kept = bound_contributions(
-            given_rows, PACKING, choice, threads=threads, fingerprint_bits=64 if numbered else bits
+            given_rows, packing, choice, threads=threads, fingerprint_bits=64 if numbered else bits
         )
     entries, cells, distinct = slowly(units, codes, values, 2, 3, salt)
     assert gathered(kept) == (entries, cells, len(distinct))
+
+
+@pytest.mark.parametrize("code_bits", [40, 55])
+@pytest.mark.parametrize("numbered", [True, False])
+def test_units_some_at_a_time_are_units_all_at_once(code_bits: int, numbered: bool) -> None:
+    """Every unit is in every group, so that what is kept of it is up to its own hash, batch or no batch."""
+    units = np.repeat(np.arange(700, dtype=np.int64) * 3, 8)
+    codes = np.tile(np.arange(8, dtype=np.uint64), 700)
+    values = np.arange(len(units), dtype=np.uint64) % np.uint64(32)
+    words = (codes << np.uint64(8) | values << np.uint64(3), codes << np.uint64(8) | values % np.uint64(6))
+    hashes = mixed(np.arange(2100, dtype=np.uint64)) if numbered else None
+    choice = Choice(
+        max_groups=2, max_rows=3, salt=9, key_hashes=KEY_HASHES, sums=SLOTS, runs=(RUN,), distinct=(2,),
+        value_hashes=(VALUE_HASHES,),
+    )  # fmt: skip
+    rows = Rows(units=units, words=words, values=((values % 4).astype(np.int64),), unit_hashes=hashes)
+    once, parts = (
+        bound_contributions(rows, Packing(code_bits=bits, value_bits=8), choice, threads=2)
+        for bits in (3, code_bits)
+    )
+    assert gathered(parts) == gathered(once)
+    assert len(gathered(once)[0]) == 1400
 
 
 @given(

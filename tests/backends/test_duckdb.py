@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
-from sfumato.backends import DuckDBBackend, ExactGroups, by_unit, open_tables
+from sfumato.backends import DuckDBBackend, ExactGroups, by_unit, contributions, open_tables
+from sfumato.backends.engine import Engine
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.errors import EngineFailure
@@ -264,6 +265,76 @@ def test_units_can_be_worked_on_in_parts(rows: list[dict[str, Any]], unit: str, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_unit, "ROWS_AT_ONCE", at_once)
         assert as_tables(run(asked, rows, unit)) == whole
+
+
+@pytest.mark.parametrize("unit", ["who", "name"])
+def test_parts_blocks_and_threads_of_a_large_table_change_nothing(
+    unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of rows: several parts of the units, several threads in each, several blocks in those.
+
+    Power: a row that is taken twice or not at all, a unit divided between parts, threads or blocks.
+    """
+    rows = [
+        {
+            "who": (place * 7919) % 311,
+            "name": f"n{(place * 7919) % 311}",
+            "g": "pqrs"[(place * 31) % 4],
+            "h": (place * 17) % 5,
+            "x": (place * 13) % 29 - 14.0,
+        }
+        for place in range(4000)
+    ]
+    asked = query(grouping_sets=((0, 1), (0,), ()))
+    whole = as_tables(run(asked, rows, unit))
+    assert whole == expected(asked, rows, unit)
+    worked: list[tuple[int, int]] = []
+    blocks: list[int] = []
+    honestly, block = by_unit.bound_contributions, contributions._Deal._block
+
+    def parted(rows: Any, *arguments: Any, threads: int) -> Any:
+        worked.append((len(rows.units), threads))
+        return honestly(rows, *arguments, threads=threads)
+
+    def counted(self: Any, words: Any, *arguments: Any) -> Any:
+        blocks.append(len(words[0]))
+        return block(self, words, *arguments)
+
+    monkeypatch.setattr(by_unit, "bound_contributions", parted)
+    monkeypatch.setattr(contributions._Deal, "_block", counted)
+    monkeypatch.setattr(by_unit, "ROWS_AT_ONCE", 700)
+    monkeypatch.setattr(contributions, "_BLOCK", 64)
+    for threads in (1, 2, 3, 5, 8):
+        worked.clear()
+        blocks.clear()
+        assert as_tables(run(asked, rows, unit, threads=threads)) == whole
+        assert len(worked) == 6 and sum(size for size, _ in worked) == 4000
+        assert {number for _, number in worked} == {threads}
+        assert len(blocks) > 6 * threads and sum(blocks) == 4000
+
+
+def test_the_number_of_statements_does_not_depend_on_the_number_of_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def asked_of(size: int) -> int:
+        rows = [{"who": place % 50, "name": "n", "g": "p", "h": 0, "x": 1.0} for place in range(size)]
+        statements: list[str] = []
+        for name in ("one", "table"):
+            honestly = getattr(Engine, name)
+
+            def logged(self: Engine, sql: str, _honestly: Any = honestly) -> Any:
+                statements.append(sql)
+                return _honestly(self, sql)
+
+            patch.setattr(Engine, name, logged)
+        run(query(), rows, "who")
+        return len(statements)
+
+    monkeypatch.setattr(by_unit, "ROWS_AT_ONCE", 100)
+    with monkeypatch.context() as patch:
+        few = asked_of(60)
+    with monkeypatch.context() as patch:
+        assert asked_of(2000) == few > 0
 
 
 def test_sums_beyond_64_bits_are_exact() -> None:

@@ -102,7 +102,9 @@ def signatures(name: str) -> list[Call]:
         "round": [0, 2, -2, 400, -400, 10**30, None],
         "like": ["%", "_", "a%", "", "a\0b", "\\", "é_"],
         "ilike": ["%A%", "É", "\0"],
+        "replace": ["", "a", "é\0", "a" * 70_000, None],
         "date_trunc": ["year", "week", "day", "quarter", "hour", "minute", "month"],
+        "date_diff": ["year", "day", "quarter", "hour", "minute", "month"],
     }
     for size in range(signature.least, (signature.most or 3) + 1):
         for kinds in itertools.product(Kind, repeat=size):
@@ -204,6 +206,33 @@ def test_integer_remainders_are_exact() -> None:
     for (a, b), value in zip(rows, evaluate(node, rows, (Kind.INTEGER, Kind.INTEGER)), strict=True):
         missing = a is None or b is None or b == 0
         assert value == (None if missing else int(math.copysign(1, a)) * (abs(a) % abs(b))), (a, b)
+
+
+def test_integer_quotients_are_cut_toward_zero() -> None:
+    rows = list(itertools.product(EXTREMES[Kind.INTEGER], repeat=2))
+    node = call("//", (column(0, Kind.INTEGER), column(1, Kind.INTEGER)))
+    for (a, b), value in zip(rows, evaluate(node, rows, (Kind.INTEGER, Kind.INTEGER)), strict=True):
+        if a is None or b is None or b == 0:
+            assert value is None
+            continue
+        exact = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        assert value == (exact if LOW <= exact <= HIGH else None), (a, b)
+
+
+@pytest.mark.parametrize("part", ["year", "quarter", "month", "day", "hour", "minute"])
+def test_differences_of_dates_lie_in_their_range(part: str) -> None:
+    """The ends of the range are those of the engine: the differences between the ends of the bounds."""
+    from sfumato.analysis.ranges import Known, interval_of
+
+    days = [datetime.date(2023, 12, 31), datetime.date(2024, 1, 1), datetime.date(2024, 2, 29)]
+    later = [datetime.datetime(2024, 3, 4, 5, 59), datetime.datetime(2025, 12, 31, 23, 1)]
+    rows = list(itertools.product(days, later))
+    named = Literal(value=part, kind=Kind.TEXT)
+    node = call("date_diff", (named, column(0, Kind.DATE), column(1, Kind.TIMESTAMP)))
+    values = evaluate(node, rows, (Kind.DATE, Kind.TIMESTAMP))
+    known = {"a0": Known(dates=(days[0], days[-1])), "a1": Known(dates=(later[0], later[-1]))}
+    interval = interval_of(node, known)
+    assert interval is not None and (interval.low, interval.high) == (min(values), max(values))
 
 
 TEXTS: dict[str, Callable[..., Any]] = {

@@ -109,6 +109,8 @@ def test_public_rows_lie_beside_private_ones() -> None:
 
 def test_tests_against_other_rows() -> None:
     assert rows(SemiJoin(source=V, other=P, condition=None, on_unit=True)) == rows(V)[:3]
+    none = SemiJoin(source=V, other=P, condition=None, on_unit=True, negated=True)
+    assert rows(none) == rows(V)[3:]  # and nobody's rows are nobody's here too
     assert rows(SemiJoin(source=V, other=C, condition=SAME_PLACE, on_unit=False)) == [
         (1, "x", 1.5),
         (2, "x", 2.0),

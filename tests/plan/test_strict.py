@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import sqlglot
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.plan.dialect import parsed
 from sfumato.plan.question import Question
 from sfumato.plan.request import Request
 from sfumato.plan.sql import parse, request_of
@@ -38,7 +38,8 @@ def test_whatever_the_parser_could_add_to_a_node_is_noticed() -> None:
     for text, _ in accepted():
         if "DIFFERENTIAL_PRIVACY" in text or "contribution_bounds" in text:
             continue  # cut out before parsing
-        tree = sqlglot.parse_one(text.rstrip(";"), dialect="duckdb")
+        (tree,) = parsed(text.rstrip(";"))
+        assert tree is not None
         plain = request_of(tree, Question(text, CATALOG))
         for position, node in enumerate(tree.walk()):
             parent = type(node.parent).__name__

@@ -11,7 +11,8 @@ import pytest
 
 from sfumato.analysis.answer import Answer, Bounding
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
-from sfumato.analysis.pricing import Cost, Noise, Selection
+from sfumato.analysis.pricing import Cost, Noise
+from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog.kind import Kind
 from sfumato.core.events import DiscreteLaplace

@@ -1,11 +1,14 @@
-"""What a question costs: bounding, sensitivity, key selection, noise choice, expected error."""
+"""What a question costs: bounding, sensitivity, key selection, noise choice.
+
+Expected errors and explanations are imported where they are shown: an answer does without them.
+"""
 
 from sfumato.analysis.answer import Answer, Bounding
+from sfumato.analysis.batches import price_together
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.analysis.bounding import bound
-from sfumato.analysis.explain import explain
-from sfumato.analysis.forecast import Forecast, cheapest, forecasts
-from sfumato.analysis.pricing import Cost, Noise, Selection, price
+from sfumato.analysis.pricing import Cost, Noise, price
+from sfumato.analysis.selection import Round, Selection
 
 __all__ = [
     "Answer",
@@ -13,14 +16,12 @@ __all__ = [
     "Bounding",
     "Cost",
     "Factor",
-    "Forecast",
     "Measure",
     "MeasureKind",
     "Noise",
+    "Round",
     "Selection",
     "bound",
-    "cheapest",
-    "explain",
-    "forecasts",
     "price",
+    "price_together",
 ]

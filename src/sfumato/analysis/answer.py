@@ -27,6 +27,7 @@ Counts that are too small to divide by make a ratio NULL; an answer outside `low
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -57,6 +58,7 @@ class Answer:
     points: bool = False  # cell i holds exactly the value edges[i]: a quantile is one of them
     labels: tuple[Value, ...] = ()  # HISTOGRAM of a declared list: the value of each cell
     half_widths: tuple[float, ...] = ()  # how far each factor can be from its centre, for forecasts
+    epoch: datetime.date | None = None  # of dates: the numbers are days (microseconds) from this one on
     lower: float | None = None  # what the exact answer cannot be below, for public reasons
     upper: float | None = None
 
@@ -68,6 +70,7 @@ class Bounding:
     query: BoundedQuery
     answers: tuple[Answer, ...]
     select_keys: bool
+    others: bool = False  # groups that are not selected are shown as one (`analysis.others`)
     min_units: int | None = None  # groups of fewer units are not wanted
     text: str = ""  # the question, and where in it the keys are, for refusals
     keys_span: Span | None = None

@@ -72,6 +72,7 @@ class BoundedQuery:
     they are matched before units' groups are chosen. `max_groups=None`: no GROUP BY, or the keys
     are such that a unit is in one group only. `row_unit`: each row is a unit by itself.
     Grouping sets: chosen and capped at the finest grouping, then added up for each set.
+    `members`: which kept groups belong to one unit is wanted as well, to select keys by weights.
     """
 
     source: Relation
@@ -82,3 +83,4 @@ class BoundedQuery:
     max_groups: int | None
     max_rows: int | None
     measures: tuple[Measure, ...]
+    members: bool = False

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NoReturn
 
 from sfumato.analysis.answer import Answer, Bounding
-from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.bounded import BoundedQuery, MeasureKind
+from sfumato.analysis.calendar import bounded as dates_between
+from sfumato.analysis.calendar import counted
 from sfumato.analysis.domains import columns_of, narrowed
+from sfumato.analysis.growth import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.intervals import Interval
 from sfumato.analysis.measures import MULTIPLIED, RATIOS, Argument, Measures
+from sfumato.analysis.others import check_others, declared_others
 from sfumato.analysis.ranges import Known, known_of
+from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
 from sfumato.analysis.shapes import column_leaves, is_aggregate, may_copy_rows, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
@@ -38,6 +43,7 @@ from sfumato.plan.tree import (
 __all__ = ["bound"]
 
 _MOST_KEYS = 1_000_000
+_MOST_CELLS = 2**27  # of all declared groups together: a table of a gigabyte, whatever the data
 
 
 def bound(query: Query, catalog: Catalog, options: Options | None = None) -> Bounding:
@@ -63,10 +69,11 @@ class _Bounder:
             max_groups = self._cap("max_groups", query.keys[0][1].span)
             if declared is not None:
                 max_groups = min(max_groups, len(declared))
+        summed = len(sets) > 1 or (options.others and declared is None)  # a unit's groups meet, as rows do
         measures = Measures(
             one_row=one_row,
             rows=lambda span: 1 if one_row else self._cap("max_rows", span),
-            units_are_rows=lambda: not one_row and len(sets) == 1 and self._found("max_rows") == 1,
+            units_are_rows=lambda: not one_row and not summed and self._found("max_rows") == 1,
         )
         answers = tuple(self._answer(name, one, columns, measures) for name, one in query.aggregates)
         if options.min_units is not None and declared is not None and query.keys:
@@ -81,10 +88,30 @@ class _Bounder:
             max_rows=1 if one_row else self._found("max_rows"),
             measures=measures.all(),
         )
+        self._few_cells(bounded)
+        if unit_joins(query.source) > MOST_UNIT_JOINS:
+            self._refuse(
+                f"private tables are joined with each other at most {MOST_UNIT_JOINS} times in one question",
+                "SF404",
+                None,
+                "aggregate one side to one row per unit first: that join does not count",
+                "or ask several questions",
+            )
+        if declared is None and 1 < (max_groups or 1) <= MOST_WEIGHTS and (options.min_units or 1) == 1:
+            bounded = replace(bounded, members=units_measure(bounded) is None)
+        if options.others:
+            check_others(bounded, query.text)
+            if declared is not None:
+                bounded = declared_others(bounded)
+                if max_groups is not None:
+                    bounded = replace(bounded, max_groups=min(self._cap("max_groups", None), max_groups + 1))
+            elif max_groups is not None and any(one.kind is MeasureKind.UNITS for one in bounded.measures):
+                bounded = replace(bounded, members=True)
         return Bounding(
             query=bounded,
             answers=answers,
             select_keys=declared is None,
+            others=options.others and declared is None,
             min_units=options.min_units,
             text=query.text,
             keys_span=query.keys[0][1].span if query.keys else None,
@@ -103,6 +130,19 @@ class _Bounder:
                 "SF406",
                 None,
                 "ask about them one at a time",
+            )
+        kinds = {
+            table.name: field.kind
+            for table in tables
+            if table.unit is not None and table.unit.column and (field := table.field(table.unit.column))
+        }
+        found = set(kinds.values())
+        if len(kinds) > 1 and (len(found) > 1 or found & _WRITTEN):
+            self._refuse(
+                f"the tables {', '.join(sorted(kinds))} may each write names of units in a way of its own",
+                "SF406",
+                None,
+                "1, 1.0 and '1.00' would be three people: let all of them be whole numbers, or all texts",
             )
         by_row = {table.unit is not None and table.unit.column is None for table in tables}
         if by_row == {False}:
@@ -171,6 +211,18 @@ class _Bounder:
             )
         return tuple(itertools.product(*lists))
 
+    def _few_cells(self, query: BoundedQuery) -> None:
+        """Refuse histograms of so many declared groups that memory might not hold them: a public number."""
+        cells = sum(len(measure.edges) - 1 for measure in query.measures if measure.edges)
+        if query.keys and query.declared is not None and cells * len(query.declared) > _MOST_CELLS:
+            self._refuse(
+                f"quantiles and histograms of {len(query.declared):,} declared groups are too many numbers",
+                "SF405",
+                query.keys[0][1].span,
+                "group by fewer keys, or ask for counts, sums and averages",
+                "or have groups selected privately: keys='selected'",
+            )
+
     # -- aggregates -------------------------------------------------------------------------
 
     def _answer(
@@ -211,12 +263,25 @@ class _Bounder:
                     return measures.summed(name, aggregate, argument.or_zero(), ())
                 return measures.summed(name, aggregate, argument, None)
             case Function.QUANTILE | Function.MIN | Function.MAX:
-                return measures.ranked(name, aggregate, self._arguments(aggregate, known)[0])
+                return measures.ranked(name, aggregate, self._ordered(aggregate, known))
             case Function.HISTOGRAM:
-                values = known_of(aggregate.arguments[0], known).values
-                if values is not None and values:
-                    return measures.histogram_of_values(name, aggregate, values)
-                return measures.histogram(name, aggregate, self._arguments(aggregate, known)[0])
+                (value,) = aggregate.arguments
+                listed = known_of(value, known)
+                values = listed.values
+                if value.kind is Kind.BOOLEAN and not values:
+                    values = (False, True)
+                if values:
+                    computed = bool(listed.values) and not listed.declared
+                    return measures.histogram_of_values(name, aggregate, values, computed=computed)
+                if value.kind is not None and not value.kind.numeric and value.kind not in _TIMELY:
+                    self._refuse(
+                        f"HISTOGRAM of a {value.kind.value} needs a list of its values",
+                        "SF405",
+                        value.span or aggregate.span,
+                        "declare them: one_of('north', 'south', ..)",
+                        "or GROUP BY it: groups that nobody declared are then found privately",
+                    )
+                return measures.histogram(name, aggregate, self._ordered(aggregate, known))
         if function in RATIOS:
             return measures.ratio(name, aggregate, self._arguments(aggregate, known), present)
         self._refuse(f"{function.value} cannot be answered", "SF403", aggregate.span)
@@ -252,6 +317,45 @@ class _Bounder:
     def _arguments(self, aggregate: Aggregate, known: dict[str, Known]) -> tuple[Argument, ...]:
         count = 2 if aggregate.function in (Function.COVAR_POP, Function.COVAR_SAMP, Function.CORR) else 1
         return tuple(self._argument(aggregate, one, known) for one in aggregate.arguments[:count])
+
+    def _ordered(self, aggregate: Aggregate, known: dict[str, Known]) -> Argument:
+        """Return the argument of an aggregate of values in order: numbers, dates or timestamps."""
+        (value,) = aggregate.arguments
+        if value.kind not in _TIMELY:
+            return self._argument(aggregate, value, known)
+        if aggregate.bounds_per_row is not None:
+            self._refuse(
+                f"bounds per row are numbers, and this is a {value.kind.value}",
+                "SF405",
+                value.span or aggregate.span,
+                "bound it in WHERE, or declare its bounds",
+            )
+        dates = dates_between(known_of(value, known).dates)
+        if dates is None:
+            self._refuse_undated(aggregate, value, known)
+        found = counted(value, dates)
+        return Argument(
+            expression=found.expression, low=Fraction(0), high=found.high, kind=value.kind, epoch=found.epoch
+        )
+
+    def _refuse_undated(self, aggregate: Aggregate, value: Expression, known: dict[str, Known]) -> NoReturn:
+        loose = [
+            column.name.rsplit(".", 1)[-1]
+            for column in column_leaves(value)
+            if column.kind in _TIMELY and dates_between(known_of(column, known).dates) is None
+        ]
+        name, column = aggregate.function.value.upper(), loose[0] if loose else ".."
+        self._refuse(
+            f"{name} needs bounds on `{column}`"
+            if loose
+            else f"{name} needs bounds, and none follow for this expression",
+            "SF405",
+            value.span or aggregate.span,
+            f"declare them: {column} = between(date(2020, 1, 1), date(2024, 12, 31))"
+            if loose
+            else "give them: LEAST(GREATEST(.., DATE '2020-01-01'), DATE '2024-12-31')",
+            f"or ask about a time: WHERE {column} BETWEEN DATE '2020-01-01' AND DATE '2024-12-31'",
+        )
 
     def _numeric(self, aggregate: Aggregate, expression: Expression) -> Expression:
         if expression.kind is Kind.BOOLEAN:
@@ -311,7 +415,8 @@ class _Bounder:
             expression.span,
             f"declare them: {column} = between(0, 1000)",
             f"or give them here: LEAST(GREATEST({column}, 0), 1000)",
-            "do not read them off the data; estimating them privately spends budget",
+            f"do not read them off the data; db.bounds('{column}', epsilon=0.1), or `sfumato bounds`, "
+            "finds them privately",
         )
 
     def _refuse(self, message: str, code: str, span: Span | None, *hints: str) -> NoReturn:
@@ -325,6 +430,8 @@ class _Bounder:
         )
 
 
+_WRITTEN = {Kind.REAL, Kind.TIMESTAMP}  # types of these kinds write equal values differently
+_TIMELY = (Kind.DATE, Kind.TIMESTAMP)
 _CLAMPED = {Function.COUNT_ROWS, Function.COUNT, Function.SUM}
 
 

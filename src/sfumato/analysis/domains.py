@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from sfumato.analysis.calendar import everything, of_kind
 from sfumato.analysis.intervals import Interval
 from sfumato.analysis.ranges import UNKNOWN, Known, either, known_of
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import Between, OneOf
-from sfumato.catalog.kind import Value, kind_of
+from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.table import Field
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import (
@@ -89,12 +90,19 @@ def _declared(field: Field) -> Known:
     match field.domain:
         case Between(lower=lower, upper=upper) if isinstance(lower, Fraction) and isinstance(upper, Fraction):
             return Known(interval=Interval(lower, upper), nullable=nullable)
-        case Between(lower=lower, upper=upper) if isinstance(lower, datetime.date):
-            return Known(dates=(lower, upper), nullable=nullable)  # type: ignore[arg-type]
+        case Between(lower=datetime.date() as lower, upper=datetime.date() as upper):
+            return Known(dates=(of_kind(lower, field.kind), _until(upper, field.kind)), nullable=nullable)
         case OneOf(values=values):
             known = either([_value(value) for value in values])
             return replace(known, values=values, nullable=nullable, declared=True)
     return Known(nullable=nullable)
+
+
+def _until(upper: datetime.date, kind: Kind) -> datetime.date:
+    """Return an upper bound, included: of timestamps a day is included as a whole."""
+    if kind is Kind.TIMESTAMP and not isinstance(upper, datetime.datetime):
+        return datetime.datetime.combine(upper, datetime.time.max)
+    return of_kind(upper, kind)
 
 
 def _value(value: Value) -> Known:
@@ -155,16 +163,16 @@ def narrowed(columns: _Columns, condition: Expression) -> dict[str, Known]:
     known = dict(columns)
     for part in _conjuncts(condition):
         match part:
-            case Call(function="between", arguments=(Column(name=name), low, high)):
-                _narrow(known, name, low=low, high=high)
-            case Call(function="<" | "<=", arguments=(Column(name=name), Literal() as bound)):
-                _narrow(known, name, high=bound)
-            case Call(function="<" | "<=", arguments=(Literal() as bound, Column(name=name))):
-                _narrow(known, name, low=bound)
-            case Call(function=">" | ">=", arguments=(Column(name=name), Literal() as bound)):
-                _narrow(known, name, low=bound)
-            case Call(function=">" | ">=", arguments=(Literal() as bound, Column(name=name))):
-                _narrow(known, name, high=bound)
+            case Call(function="between", arguments=(Column() as column, low, high)):
+                _narrow(known, column, low=low, high=high)
+            case Call(function="<" | "<=", arguments=(Column() as column, Literal() as bound)):
+                _narrow(known, column, high=bound)
+            case Call(function="<" | "<=", arguments=(Literal() as bound, Column() as column)):
+                _narrow(known, column, low=bound)
+            case Call(function=">" | ">=", arguments=(Column() as column, Literal() as bound)):
+                _narrow(known, column, low=bound)
+            case Call(function=">" | ">=", arguments=(Literal() as bound, Column() as column)):
+                _narrow(known, column, high=bound)
             case Call(function="not", arguments=(Call(function="is_null", arguments=(Column() as column,)),)):
                 known[column.name] = replace(known.get(column.name, UNKNOWN), nullable=False)
     return known
@@ -177,10 +185,13 @@ def _conjuncts(condition: Expression) -> list[Expression]:
 
 
 def _narrow(
-    known: dict[str, Known], name: str, *, low: Expression | None = None, high: Expression | None = None
+    known: dict[str, Known], column: Column, *, low: Expression | None = None, high: Expression | None = None
 ) -> None:
     """A comparison with a constant is true of values alone, never of NULL."""
-    before = known.get(name, UNKNOWN)
+    name, before = column.name, known.get(column.name, UNKNOWN)
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP):
+        known[name] = _narrowed_dates(before, column.kind, low, high)
+        return
     ends = [None if end is None else _number(end) for end in (low, high)]
     if before.interval is None or all(end is None for end in ends):
         return
@@ -189,6 +200,18 @@ def _narrow(
     )
     if clipped is not None:  # where nothing is left no row is either, and what was declared still holds
         known[name] = replace(before, interval=clipped, nullable=False)
+
+
+def _narrowed_dates(known: Known, kind: Kind, low: Expression | None, high: Expression | None) -> Known:
+    """Of a day that is compared with a moment, the day of that moment is the bound."""
+    bottom, top = known.dates or everything(kind)
+    for end, lower in ((low, True), (high, False)):
+        if isinstance(end, Literal) and isinstance(end.value, datetime.date):
+            bound = of_kind(end.value, kind)
+            bottom, top = (max(bottom, bound), top) if lower else (bottom, min(top, bound))
+    if known.interval is None or (bottom, top) == (known.dates or everything(kind)) or bottom > top:
+        return known
+    return replace(known, dates=(bottom, top), nullable=False)
 
 
 def _number(expression: Expression) -> Fraction | None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from sfumato.analysis.alternatives import alternative
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.analysis.forecast import Forecast, forecasts
@@ -17,11 +18,8 @@ from sfumato.analysis.shares import NoiseKind
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.rules import UNITS
+from sfumato.plan.outline import outline_expression
 from sfumato.plan.tree import (
-    Call,
-    Case,
-    Cast,
-    Column,
     Expression,
     Filter,
     Join,
@@ -34,9 +32,7 @@ from sfumato.plan.tree import (
     Union,
 )
 
-__all__ = ["describe", "explain"]
-
-_OPERATORS = {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||"}
+__all__ = ["explain"]
 
 
 def explain(
@@ -48,20 +44,37 @@ def explain(
     weights: Mapping[str, Fraction] | None = None,
     noise: NoiseKind | None = None,
     keys_delta: Number | None = None,
+    part: Fraction = Fraction(1),
+    aggregates: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a text that explains a question; `size` is a group size to forecast for."""
+    """Return a text that explains a question.
+
+    `size` is a group size to forecast for, `part` how much of what epsilon allows the question has, beside
+    others of its request; `aggregates` says what was asked for under each name.
+    """
     wanted = budget_quantity(epsilon, "epsilon")
     costs = [
-        price(bounding, budget, epsilon=wanted * factor, weights=weights, noise=noise, keys_delta=keys_delta)
+        price(
+            bounding,
+            budget,
+            epsilon=wanted * factor,
+            weights=weights,
+            noise=noise,
+            keys_delta=keys_delta,
+            part=part,
+        )
         for factor in (Fraction(1, 2), Fraction(1), Fraction(2))
     ]
     sections = [
-        ("question", _question(bounding)),
+        ("question", _question(bounding, aggregates or {})),
         ("one unit can change", _changes(bounding)),
         ("noise", _noises(bounding, costs[1])),
         ("cost", _cost(costs[1], budget)),
         (_errors_title(size), _errors(bounding, costs, size)),
     ]
+    other = alternative(bounding, costs[1], budget, size=size, noise=noise)
+    if other is not None:
+        sections.append(("another budget", [str(other)]))
     lines = []
     for title, body in sections:
         lines.append(title)
@@ -72,35 +85,22 @@ def explain(
 # -- what was asked -------------------------------------------------------------------------
 
 
-def describe(expression: Expression) -> str:
-    """Return an expression as text, much as it was asked."""
-    match expression:
-        case Column(name=name):
-            return name.rsplit(".", 1)[-1]
-        case Literal(value=value):
-            return "NULL" if value is None else repr(value)
-        case Cast(operand=operand, kind=kind):
-            return f"cast({describe(operand)} as {kind.value})"
-        case Case(branches=branches, otherwise=otherwise):
-            parts = [f"when {describe(condition)} then {describe(value)}" for condition, value in branches]
-            return f"case {' '.join(parts)} else {describe(otherwise)} end"
-        case Call(function=function, arguments=(left, right)) if function in _OPERATORS:
-            return f"({describe(left)} {function} {describe(right)})"
-        case Call(function=function, arguments=arguments):
-            return f"{function}({', '.join(describe(argument) for argument in arguments)})"
+def _short(expression: Expression) -> str:
+    return outline_expression(expression, alias=False)
 
 
-def _question(bounding: Bounding) -> list[str]:
+def _question(bounding: Bounding, aggregates: Mapping[str, str]) -> list[str]:
     query = bounding.query
     lines = list(_relation(query.source, ""))
     if query.keys:
         shown = "selected privately" if bounding.select_keys else f"{len(query.declared or ())} declared"
-        lines.append(f"grouped by {', '.join(describe(key) for _, key in query.keys)}: groups {shown}")
+        lines.append(f"grouped by {', '.join(_short(key) for _, key in query.keys)}: groups {shown}")
     if len(query.grouping_sets) > 1:
         names = [name for name, _ in query.keys]
         sets = [f"({', '.join(names[place] for place in one)})" for one in query.grouping_sets]
         lines.append(f"grouping sets {', '.join(sets)}")
-    lines.append(f"answers {', '.join(f'{one.name} = {one.function.value}' for one in bounding.answers)}")
+    asked = [f"{one.name} = {aggregates.get(one.name, one.function.value)}" for one in bounding.answers]
+    lines.append(f"answers {', '.join(asked)}")
     return lines
 
 
@@ -110,7 +110,7 @@ def _relation(relation: Relation, indent: str) -> Iterator[str]:
         case Scan(table=table, alias=alias):
             text, below = f"rows of {table}" + (f" as {alias}" if alias != table else ""), ()
         case Filter(source=source, condition=condition):
-            text, below = f"where {describe(condition)}", (source,)
+            text, below = f"where {_short(condition)}", (source,)
         case Project(source=source, columns=columns):
             text, below = f"columns {', '.join(name for name, _ in columns)}", (source,)
         case Join(left=left, right=right, on_unit=on_unit, outer=outer):
@@ -121,8 +121,9 @@ def _relation(relation: Relation, indent: str) -> Iterator[str]:
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             by = "".join(f" and {name}" for name, _ in keys)
             text, below = f"per unit{by}: {', '.join(name for name, _ in aggregates)}", (source,)
-        case SemiJoin(source=source, other=other):
-            text, below = "rows for which there is a row in", (source, other)
+        case SemiJoin(source=source, other=other, on_unit=on_unit, negated=negated):
+            whose = "of the same unit " if on_unit else ""
+            text, below = f"rows for which there is {'no' if negated else 'a'} row {whose}in", (source, other)
     yield f"{indent}{text}"
     for one in below:
         yield from _relation(one, indent + "  ")
@@ -148,7 +149,7 @@ def _label(measure: Measure, bounding: Bounding) -> str:
     users = [answer.name for answer in bounding.answers if measure.name in answer.measures]
     match measure.kind:
         case MeasureKind.UNITS:
-            what = "units"
+            what = "units" if measure.condition is None else f"units where {_short(measure.condition)}"
         case MeasureKind.DISTINCT:
             what = "distinct values"
         case MeasureKind.CELLS:
@@ -156,10 +157,16 @@ def _label(measure: Measure, bounding: Bounding) -> str:
         case MeasureKind.MOMENT:
             real = [factor for factor in measure.factors if factor.grid.low != factor.grid.high]
             parts = [
-                describe(factor.expression) + (f" - {factor.centre:g}" if factor.centre else "")
+                _short(factor.expression) + (f" - {factor.centre:g}" if factor.centre else "")
                 for factor in real
             ]
             what = f"sum of {' times '.join(f'({part})' for part in parts)}" if parts else "rows"
+            ones = [factor.expression for factor in measure.factors if factor not in real]
+            present = [_short(one) for one in ones if not isinstance(one, Literal)]
+            if present and not parts:
+                what += f" with a value of {' and '.join(present)}"
+            if measure.condition is not None:
+                what += f" where {_short(measure.condition)}"
     return f"{what} (for {', '.join(users)})" if users else what
 
 
@@ -186,13 +193,32 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
         measure = measures[noise.measure]
         where = f", grouping set {noise.grouping_set + 1}" if several else ""
         tree = f", in {noise.levels} layers of blocks of {noise.branching}" if noise.levels > 1 else ""
+        if noise.finding is not None:
+            tree = f", around a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
         lines.append(f"{_label(measure, bounding)}{where}: {_spread(noise, measure)}{tree}")
     for selection in cost.selections:
         where = f", grouping set {selection.grouping_set + 1}" if several else ""
-        lines.append(
-            f"groups are shown{where} if their noisy number of units is at least {selection.threshold:,};"
-            f" one that a single unit makes, with a chance of at most {float(selection.delta):.3g}"
-        )
+        if selection.rounds:
+            lines.append(
+                f"groups are shown{where} if their noisy weight is at least that of {selection.needed():,}"
+                f" units that are in no other group, or of {selection.needed(selection.most):,} that are in"
+                f" {selection.most} each"
+            )
+            share = float(selection.rounds[-1].parameter / selection.rounds[0].parameter)
+            lines.append(
+                f"  in {len(selection.rounds)} rounds: the first, for about {share:.0%} of the price,"
+                " finds popular groups, and no unit spends weight on those in the next"
+            )
+        else:
+            lines.append(
+                f"groups are shown{where} if their noisy number of units is at least {selection.threshold:,}"
+            )
+        if bounding.select_keys:
+            chance = f"{float(selection.delta):.3g}"
+            lines.append(f"  a group that a single unit makes is shown with a chance of at most {chance}")
+    for noise in cost.others:
+        measure = measures[noise.measure]
+        lines.append(f"everything else, {_label(measure, bounding)}: {_spread(noise, measure)}")
     return lines
 
 
@@ -204,8 +230,13 @@ def _spread(noise: Noise, measure: Measure) -> str:
 def _cost(cost: Cost, budget: PrivacyBudget) -> list[str]:
     charge = Fraction(budget.rule.charge(cost.event), UNITS)
     part = float(charge / Fraction(max(1, budget.limit), UNITS))
+    alone = (
+        "by itself"
+        if cost.part == 1
+        else f"with the rest of its request, of which it is {float(cost.part):.0%},"
+    )
     lines = [
-        f"by itself ({float(cost.epsilon):g}, {float(cost.delta):.3g})-private",
+        f"{alone} ({float(cost.epsilon):g}, {float(cost.delta):.3g})-private",
         f"charged {float(charge):.6g} by the {budget.rule.name} rule, {part:.2%} of the budget",
     ]
     if cost.keys_delta:

@@ -16,7 +16,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from sfumato.analysis.answer import Answer, Bounding
-from sfumato.analysis.pricing import Cost, Noise, price
+from sfumato.analysis.batches import price_together
+from sfumato.analysis.finding import Finding
+from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.shares import NoiseKind
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
@@ -35,6 +37,7 @@ _COUNTS = {
 }
 _RANKS = {Function.QUANTILE, Function.MIN, Function.MAX}
 _ROOTS = {Function.STDDEV_POP, Function.STDDEV_SAMP}
+_CLEAR = 6  # deviations at which a count around a quantile tells the density there
 _EVEN = math.sqrt(12)  # values spread evenly over a width deviate by width / sqrt(12)
 
 
@@ -67,7 +70,7 @@ def forecasts(
 
 
 def cheapest(
-    bounding: Bounding,
+    bounding: Bounding | tuple[Bounding, ...],
     budget: PrivacyBudget,
     *,
     error: Number | Mapping[str, float],
@@ -79,9 +82,10 @@ def cheapest(
 ) -> Fraction:
     """Return about the smallest epsilon at which every aggregate (or each that is named) errs by no more.
 
-    Rounds: up, to three digits.
+    Of several questions, the epsilon for all of them together. Rounds: up, to three digits.
     """
-    names = {answer.name for answer in bounding.answers}
+    several = bounding if isinstance(bounding, tuple) else (bounding,)
+    names = {answer.name for one in several for answer in one.answers}
     limits = (
         {name: float(positive(value, "error")) for name, value in error.items()}
         if isinstance(error, Mapping)
@@ -92,12 +96,15 @@ def cheapest(
 
     @lru_cache
     def excess(epsilon: Fraction) -> float:
-        cost = price(bounding, budget, epsilon=epsilon, weights=weights, noise=noise, keys_delta=keys_delta)
+        costs = price_together(
+            several, budget, epsilon=epsilon, weights=weights, noise=noise, keys_delta=keys_delta
+        )
         worst = 0.0
-        for place in range(len(bounding.query.grouping_sets)):
-            for one in forecasts(bounding, cost, size=size, level=level, grouping_set=place):
-                if one.name in limits:
-                    worst = max(worst, _known(one) / limits[one.name])
+        for asked, cost in zip(several, costs, strict=True):
+            for place in range(len(asked.query.grouping_sets)):
+                for one in forecasts(asked, cost, size=size, level=level, grouping_set=place):
+                    if one.name in limits:
+                        worst = max(worst, _known(one) / limits[one.name])
         return worst
 
     return _smallest(excess, budget_quantity(budget.epsilon, "epsilon"))
@@ -108,7 +115,9 @@ def _known(forecast: Forecast) -> float:
         raise InvalidArgument(
             f"the error of `{forecast.name}` depends on how large a group is",
             place="error",
-            hints=("give a size: the number of rows to expect in a group, from public knowledge",),
+            hints=(
+                "give a size, size=.. or --size: how many rows to expect in a group, from public knowledge",
+            ),
         )
     return forecast.error
 
@@ -158,6 +167,9 @@ def _forecast(answer: Answer, cost: Cost, size: float | None, level: float, plac
         count, total = (_deviation(noise) for noise in noises)
         spread = math.hypot(answer.centre * float(answer.weight) * count, float(answer.scale) * total)
         return Forecast(name=name, error=z * spread)
+    if function in _RANKS and noises[0].finding is not None:
+        rows = _found(noises[0], noises[0].finding, answer, size, z, level)
+        return Forecast(name=name, error=rows if size is None else min(1.0, rows / size), in_ranks=True)
     if function in _RANKS:
         blocks = max(1.0, noises[0].levels * (noises[0].branching - 1) / 6)
         if noises[0].levels == 1:
@@ -167,6 +179,31 @@ def _forecast(answer: Answer, cost: Cost, size: float | None, level: float, plac
     if size is None:
         return Forecast(name=name, error=None, needs_size=True)
     return Forecast(name=name, error=z * _ratio(answer, noises) / size, needs_size=True)
+
+
+def _found(
+    noise: Noise, finding: Finding, answer: Answer, size: float | None, z: float, level: float
+) -> float:
+    """Return by how many rows the rank of a found quantile is off.
+
+    Where values are dense enough to correct it, by its anchor's noise and about a quarter of the way
+    that it is corrected; in a group that is too small for that, by that whole way. Rows that share one
+    value share all of its ranks.
+    """
+    parts = float(answer.weight)
+    way = parts * float(1 / (finding.rate * finding.quantile.denominator))  # the rank's scale when found
+    anchor = Noise(
+        measure=noise.measure,
+        grouping_set=noise.grouping_set,
+        kind=noise.kind,
+        parameter=finding.anchor,
+        event=noise.event,
+    )
+    off = parts * _deviation(anchor) / finding.quantile.denominator
+    annuli = (len(answer.edges) - 2).bit_length() + 1
+    if size is not None and size < _CLEAR * parts * _deviation(noise) * math.sqrt(2 * annuli):
+        return max(z * off, -math.log(1 - level) * way)
+    return z * math.hypot(off, way * math.sqrt(2) / 4)
 
 
 def _ratio(answer: Answer, noises: list[Noise]) -> float:

@@ -7,6 +7,7 @@ would tell of that unit. Groups are shown whose noisy number of units reaches a 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ from sfumato.core.arguments import upper_float
 from sfumato.core.events.lattice import gaussian_survival
 from sfumato.core.search import round_up
 
-__all__ = ["appearance", "reaches", "threshold"]
+__all__ = ["appearance", "divided_appearance", "divided_threshold", "reaches", "threshold"]
 
 
 def reaches(kind: str, parameter: Fraction, gap: int) -> float:
@@ -47,9 +48,7 @@ def appearance(kind: str, parameter: Fraction, threshold: int, groups: int, *, g
     where all but one of them are 1. Assumes: groups < threshold if gathered.
     """
     if not gathered or groups == 1:
-        single = reaches(kind, parameter, threshold - 1)
-        together = -math.expm1(groups * math.log1p(-single)) if single < 1 else 1.0
-        return min(1.0, round_up(together))
+        return _any(reaches(kind, parameter, threshold - 1), groups)
     single = reaches(kind, parameter, threshold - 1)
     worst = 0.0
     for alone in range(groups):  # so many of its groups stay by themselves
@@ -59,16 +58,47 @@ def appearance(kind: str, parameter: Fraction, threshold: int, groups: int, *, g
 
 def threshold(kind: str, parameter: Fraction, groups: int, delta: Fraction, *, gathered: bool) -> int:
     """Return the smallest threshold at which `appearance` is at most delta."""
-    allowed = -upper_float(-delta)
     least = groups + 1 if gathered else 2
+    return _smallest(
+        lambda value: appearance(kind, parameter, value, groups, gathered=gathered), least, delta
+    )
 
-    def private(value: int) -> bool:
-        return appearance(kind, parameter, value, groups, gathered=gathered) <= allowed
 
+def divided_appearance(kind: str, parameter: Fraction, threshold: int, weights: Sequence[int]) -> float:
+    """Return the chance that one unit, which divides its weight, makes some novel key appear. Rounds: up.
+
+    A unit that is in d groups weighs weights[d - 1] in each: the largest, over d, of
+    1 - (1 - P(weights[d - 1] + noise >= threshold))^d. Beyond 64 groups several d are taken together:
+    as many groups as the last of them, each of the weight of the first. Assumes: weights fall, and are
+    below the threshold.
+    """
+    worst, first = 0.0, 1
+    while first <= len(weights):
+        last = min(len(weights), first if first <= 64 else first + first // 32)
+        single = reaches(kind, parameter, threshold - weights[first - 1])
+        worst = max(worst, _any(single, last))
+        first = last + 1
+    return worst
+
+
+def divided_threshold(kind: str, parameter: Fraction, weights: Sequence[int], delta: Fraction) -> int:
+    """Return the smallest threshold above all weights at which `divided_appearance` is at most delta."""
+    return _smallest(lambda value: divided_appearance(kind, parameter, value, weights), weights[0] + 1, delta)
+
+
+def _any(single: float, groups: int) -> float:
+    """Return 1 - (1 - single)^groups. Rounds: up."""
+    together = -math.expm1(groups * math.log1p(-single)) if single < 1 else 1.0
+    return min(1.0, round_up(together))
+
+
+def _smallest(chance: Callable[[int], float], least: int, delta: Fraction) -> int:
+    """Return the smallest threshold from `least` up at which a chance, which falls, is at most delta."""
+    allowed = -upper_float(-delta)
     low, high = least - 1, least
-    while not private(high):
+    while chance(high) > allowed:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if private(middle) else (middle, high)
+        low, high = (low, middle) if chance(middle) <= allowed else (middle, high)
     return high

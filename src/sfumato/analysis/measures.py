@@ -19,6 +19,7 @@ clamps after rounding, and truncation toward zero never makes a contribution lar
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -55,7 +56,9 @@ class Argument:
     expression: Expression
     low: Fraction
     high: Fraction
-    multiplied: bool  # some aggregate of the query needs its square
+    multiplied: bool = False  # some aggregate of the query needs its square
+    kind: Kind | None = None  # of dates and timestamps, which `expression` counts
+    epoch: datetime.date | None = None  # from this one on
 
     @property
     def whole(self) -> bool:
@@ -289,13 +292,14 @@ class Measures:
             name=name,
             function=aggregate.function,
             measures=(self.cells(argument.expression, cells, aggregate.where, aggregate.span),),
-            kind=Kind.INTEGER if argument.whole else Kind.REAL,
+            kind=argument.kind or (Kind.INTEGER if argument.whole else Kind.REAL),
             integer=argument.whole and cells.points,
             weight=Fraction(1, self.parts),
             quantiles=fixed.get(aggregate.function, aggregate.quantiles),
             several=aggregate.several,
             edges=cells.edges,
             points=cells.points,
+            epoch=argument.epoch,
             lower=float(argument.low),
             upper=float(argument.high),
         )
@@ -303,12 +307,23 @@ class Measures:
     def histogram(self, name: str, aggregate: Aggregate, argument: Argument) -> Answer:
         """Answer HISTOGRAM over equal cells between bounds, one per value where they are few."""
         cells = cells_of(argument.low, argument.high, whole=argument.whole, most=_BINS)
-        labels = tuple(int(edge) for edge in cells.edges[:-1]) if cells.points else ()
-        return self._histogram(name, aggregate, argument.expression, cells, labels)
+        labels: tuple[Value, ...] = tuple(int(edge) for edge in cells.edges[:-1]) if cells.points else ()
+        if argument.epoch is not None:
+            labels = tuple(argument.epoch + datetime.timedelta(days=place) for place in range(len(labels)))
+        answer = self._histogram(name, aggregate, argument.expression, cells, labels)
+        return replace(answer, epoch=argument.epoch)
 
-    def histogram_of_values(self, name: str, aggregate: Aggregate, values: tuple[Value, ...]) -> Answer:
-        """Answer HISTOGRAM over a declared list; other values are not counted."""
+    def histogram_of_values(
+        self, name: str, aggregate: Aggregate, values: tuple[Value, ...], *, computed: bool = False
+    ) -> Answer:
+        """Answer HISTOGRAM over a list; values that are not on a declared list are not counted.
+
+        Of `computed` values there are no others; where they are 0, 1, 2, .. they number their cells.
+        """
         argument = aggregate.arguments[0]
+        if computed and argument.kind is Kind.INTEGER and values == tuple(range(len(values))):
+            cells = cells_of(Fraction(0), Fraction(len(values) - 1), whole=True, most=len(values))
+            return self._histogram(name, aggregate, argument, cells, values)
         branches = tuple(
             (
                 Call(

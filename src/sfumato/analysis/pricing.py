@@ -8,7 +8,8 @@ is least; a measure of weight w counts w times. Both kinds of noise are tried.
 What one unit moves. In the finest grouping, k = max_groups groups by at most `reach` each. In a
 coarser set of a ROLLUP, CUBE or GROUPING SETS, groups are sums of finest ones: all k of them may
 fall together, so one number moves by k * reach (or by as much as a group has parts).
-In a histogram of L layers, each layer by at most `reach` altogether, in each of the k groups.
+In a histogram of L layers, each layer by at most `reach` altogether, in each of the k groups. A single
+quantile of a histogram is found and measured instead (`finding`).
 
 Theorem (Laplace): a shift by a in one number and by b in another, with noise of one scale, has at
 every epsilon >= 0 at most the hockey-stick divergence of a shift by a + b in one number. For with
@@ -24,12 +25,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sfumato.analysis.answer import Bounding
-from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
-from sfumato.analysis.keys import appearance, threshold
+from sfumato.analysis.bounded import BoundedQuery, MeasureKind
+from sfumato.analysis.finding import Finding, FindingItem, finds, found_blocks, single_quantile
+from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
+from sfumato.analysis.others import wider
+from sfumato.analysis.selection import DELTAS, SHARES, Round, Selection, grid_of, units_measure, weight
 from sfumato.analysis.shares import Item, NoiseKind, Treatment, calibrated, tree_shape
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, delta_quantity, positive
@@ -38,7 +42,7 @@ from sfumato.core.rules import PureRule
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.tree import Function
 
-__all__ = ["Cost", "Noise", "Selection", "price"]
+__all__ = ["Cost", "Noise", "price"]
 
 _RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
 
@@ -58,28 +62,12 @@ class Noise:
     levels: int = 1
     branching: int = 2
     event: Event  # what this noise costs, over all groups and layers
+    finding: Finding | None = None  # CELLS: one quantile is found, and the noise is that of its annuli
 
     @property
     def variance(self) -> float:
         """About the noise's variance, in squared units of the measure's integer."""
         return float(2 * self.parameter**2 if self.kind == "laplace" else self.parameter)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """How the groups of one grouping set are chosen: by their noisy numbers of units.
-
-    `measure` names a measure that is the number of units and gets noise anyway; its noisy value
-    decides. None: the exact groups' own `units` get noise of this kind and parameter for the purpose.
-    """
-
-    grouping_set: int
-    measure: str | None
-    kind: NoiseKind
-    parameter: Fraction
-    threshold: int  # a group is shown if its noisy number of units is at least this
-    delta: Fraction  # the chance that a unit makes a group appear that would not exist without it
-    event: Event | None  # what the noise costs; None: it is the measure's, which is charged already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +79,9 @@ class Cost:
     epsilon: Fraction  # the query by itself is (epsilon, delta)-private
     delta: Fraction  # for losses and keys together
     keys_delta: Fraction  # the part of delta that selecting keys uses
+    others: tuple[Noise, ...] = ()  # of what is not shown, as one row; its cost is in `noises` already
+    part: Fraction = field(default=Fraction(1), repr=False)  # of what epsilon allows; less, beside others
+    objective: float = field(default=0.0, repr=False, compare=False)  # the weighted sum of relative variances
 
     @property
     def event(self) -> Event:
@@ -118,12 +109,14 @@ def price(
     weights: Mapping[str, Fraction] | None = None,
     noise: NoiseKind | None = None,
     keys_delta: Number | None = None,
+    part: Fraction = Fraction(1),
 ) -> Cost:
     """Return the noise with which the whole query is (epsilon, delta_loss)-private by itself.
 
     `weights` names aggregates that matter more (or less) than 1; `noise` insists on one kind.
     `keys_delta` is what selecting keys may use of the budget's delta for keys; unless given, the
-    share of it that the query takes of the whole budget.
+    share of it that the query takes of the whole budget. `part` is how much of what epsilon allows the
+    query may use: several queries whose parts add up to one are (epsilon, delta_loss)-private together.
     """
     if epsilon is None:
         raise InvalidArgument(
@@ -132,14 +125,15 @@ def price(
             hints=("give epsilon, for example epsilon=0.5", "or a wanted error"),
         )
     wanted = budget_quantity(epsilon, "epsilon")
-    allowance = budget.allowance(wanted)
+    allowance = budget.allowance(wanted) * part
     share = _keys_share(bounding, budget, allowance, keys_delta)
     candidates = []
     for kind in _kinds(budget, noise):
         items = _items(bounding, kind, dict(weights or {}))
         candidates.append(calibrated(kind, items, budget, allowance))
     best = min(candidates, key=lambda candidate: candidate.objective)
-    return _cost(best, bounding, budget, wanted, share)
+    cost = _cost(best, bounding, budget, wanted, share)
+    return replace(cost, part=part, objective=best.objective)
 
 
 def _cost(
@@ -148,23 +142,29 @@ def _cost(
     noises, selections = [], []
     sets = bounding.query.grouping_sets
     selected = [place for place in range(len(sets)) if sets[place]]
-    units = _units_measure(bounding.query)
+    units = units_measure(bounding.query)
     for item, parameter in zip(best.items, best.parameters, strict=True):
         event = item.event(best.kind, parameter)
         if item.measure is not None:
+            found = item if isinstance(item, FindingItem) else None
             noises.append(
                 Noise(
                     measure=item.measure,
                     grouping_set=item.grouping_set,
                     kind=best.kind,
-                    parameter=parameter,
+                    parameter=parameter if found is None else found.annuli(best.kind, parameter),
                     levels=item.levels,
                     branching=item.branching,
                     event=event,
+                    finding=None if found is None else found.finding(best.kind, parameter),
                 )
             )
         decides = item.measure is None or item.measure == units
         if not decides or item.grouping_set not in selected:
+            continue
+        if item.rounds:
+            delta = share / len(selected)
+            selections.append(_by_weights(item, best.kind, parameter, bounding.query.max_groups or 1, delta))
             continue
         if bounding.select_keys:
             level, delta = _level(bounding, best.kind, parameter, item.grouping_set, share / len(selected))
@@ -191,6 +191,23 @@ def _cost(
         epsilon=epsilon,
         delta=budget.delta_loss + used,
         keys_delta=used,
+        others=_others(noises, bounding) if bounding.others else (),
+    )
+
+
+def _others(noises: list[Noise], bounding: Bounding) -> tuple[Noise, ...]:
+    """Return the noise of everything else: see `analysis.others`."""
+    deciding = units_measure(bounding.query)
+    groups = bounding.query.max_groups or 1
+    return tuple(
+        replace(
+            noise,
+            grouping_set=len(bounding.query.grouping_sets),
+            parameter=noise.parameter
+            if noise.measure == deciding
+            else wider(noise.kind, noise.parameter, groups),
+        )
+        for noise in noises
     )
 
 
@@ -220,31 +237,76 @@ def _items(bounding: Bounding, kind: NoiseKind, weights: dict[str, Fraction]) ->
     unknown = weights.keys() - {answer.name for answer in bounding.answers}
     if unknown:
         raise InvalidArgument(f"weights name no aggregate: {', '.join(sorted(unknown))}", place="weights")
-    items = []
+    items: list[Item] = []
     for place, grouping_set in enumerate(query.grouping_sets):
         for measure in query.measures:
             users = [answer for answer in bounding.answers if measure.name in answer.measures]
             given = [positive(weights[user.name], "weights") for user in users if user.name in weights]
             levels, branching, blocks = 1, 2, Fraction(1)
             if measure.kind is MeasureKind.CELLS and any(user.function in _RANKED for user in users):
-                levels, branching = tree_shape(len(measure.edges) - 1, kind)
+                cells = len(measure.edges) - 1
+                # everything else is noised as one more group of a tree; finding is not proved for it
+                quantile = None if bounding.others else single_quantile(users)
+                levels, branching = tree_shape(cells, kind)
                 blocks = Fraction(levels * (branching - 1), 6)
+                if quantile is not None and finds(quantile, cells, kind, levels, branching):
+                    items.append(
+                        FindingItem(
+                            measure=measure.name,
+                            grouping_set=place,
+                            reach=measure.reach,
+                            weight=max(given, default=Fraction(1)),
+                            shifts=_shifts(query, grouping_set, kind),
+                            blocks=found_blocks(quantile, kind),
+                            quantile=quantile,
+                        )
+                    )
+                    continue
             items.append(
                 Item(
                     measure=measure.name,
                     grouping_set=place,
                     reach=measure.reach,
                     weight=max(given, default=Fraction(1)),
-                    shifts=_shifts(query, grouping_set, kind),
+                    shifts=_shifts(query, grouping_set, kind)
+                    if not bounding.others
+                    else _shifts_with_others(query, measure.name, kind),
+                    norm=bounding.others and measure.name != units_measure(query),
                     levels=levels,
                     branching=branching,
                     blocks=max(Fraction(1), blocks),
                 )
             )
-        if bounding.select_keys and grouping_set and _units_measure(query) is None:
-            shifts = _shifts(query, grouping_set, kind)
-            items.append(Item(measure=None, grouping_set=place, reach=1, weight=Fraction(1), shifts=shifts))
+        if bounding.select_keys and grouping_set and units_measure(query) is None:
+            items.append(_deciding(query, place, kind))
     return tuple(items)
+
+
+def _shifts_with_others(query: BoundedQuery, measure: str, kind: NoiseKind) -> tuple[tuple[int, int], ...]:
+    """Return what one unit moves where what is not shown is one more number: see `analysis.others`."""
+    groups = query.max_groups or 1
+    if measure == units_measure(query):
+        return ((1, groups + 1),)
+    return ((1, groups),) if kind == "gaussian" else ((groups, 1),)
+
+
+def _deciding(query: BoundedQuery, place: int, kind: NoiseKind) -> Item:
+    """Return what gets noise to select keys: numbers of units, or weights (`analysis.selection`).
+
+    Weights matter as much as numbers would, of units that are in as many groups as they may be.
+    """
+    if not query.members:
+        shifts = _shifts(query, query.grouping_sets[place], kind)
+        return Item(measure=None, grouping_set=place, reach=1, weight=Fraction(1), shifts=shifts)
+    groups = query.max_groups or 1
+    return Item(
+        measure=None,
+        grouping_set=place,
+        reach=grid_of(groups),
+        weight=Fraction(groups**2 if kind == "laplace" else groups),
+        shifts=((1, 1),),
+        rounds=SHARES[kind],
+    )
 
 
 def _shifts(
@@ -260,18 +322,6 @@ def _shifts(
         most = min(groups, len(query.declared) // len(coarse))  # a product: all groups have as many parts
     whole, rest = divmod(groups, most)
     return ((most, whole),) if not rest else ((most, whole), (rest, 1))
-
-
-def _units_measure(query: BoundedQuery) -> str | None:
-    """Return the measure that is the number of units in each group, if there is one."""
-    one_row = query.row_unit or (query.max_groups is None and query.max_rows == 1)
-
-    def counts_units(measure: Measure) -> bool:
-        if measure.condition is not None or measure.clamp is not None or measure.factors:
-            return False
-        return measure.kind is MeasureKind.UNITS or (measure.kind is MeasureKind.MOMENT and one_row)
-
-    return next((measure.name for measure in query.measures if counts_units(measure)), None)
 
 
 # -- keys -----------------------------------------------------------------------------------
@@ -299,6 +349,13 @@ def _keys_share(
         share = delta_quantity(given, name="keys_delta")
         if share <= 0:
             raise InvalidArgument("keys_delta must be above zero to select keys", place="keys_delta")
+        if share > budget.keys_delta:
+            raise InvalidArgument(
+                f"a delta of {float(share):.3g} is above the {float(budget.keys_delta):.3g} that this budget"
+                " has for selecting keys",
+                place="delta",
+                hints=("leave delta out, and the question takes its share",),
+            )
         return share
     whole = budget.allowance(budget.epsilon)
     return _rounded_down(budget.keys_delta * min(Fraction(1), allowance / whole))
@@ -318,3 +375,25 @@ def _level(
     gathered = len(set(query.grouping_sets[place])) < len(query.keys)
     level = threshold(kind, parameter, groups, delta, gathered=gathered)
     return level, Fraction(appearance(kind, parameter, level, groups, gathered=gathered))
+
+
+def _by_weights(item: Item, kind: NoiseKind, parameter: Fraction, groups: int, delta: Fraction) -> Selection:
+    """Return the rounds of a selection by weights, with the smallest thresholds that hold delta."""
+    weights = tuple(weight(kind, item.reach, number) for number in range(1, groups + 1))
+    rounds = []
+    for (own, event), part in zip(item.in_rounds(kind, parameter), DELTAS, strict=True):
+        level = divided_threshold(kind, own, weights, delta * part)
+        chance = Fraction(divided_appearance(kind, own, level, weights))
+        rounds.append(Round(parameter=own, threshold=level, delta=chance, event=event))
+    return Selection(
+        grouping_set=item.grouping_set,
+        measure=None,
+        kind=kind,
+        parameter=rounds[-1].parameter,
+        threshold=rounds[-1].threshold,
+        delta=sum((one.delta for one in rounds), Fraction(0)),
+        event=item.event(kind, parameter),
+        grid=item.reach,
+        most=groups,
+        rounds=tuple(rounds),
+    )

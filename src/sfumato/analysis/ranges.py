@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from sfumato.analysis.calendar import Dates, bounded, everything, extreme, of_kind, truncated
 from sfumato.analysis.intervals import EVERYTHING, End, Interval, hull
 from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
@@ -20,6 +21,7 @@ from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
 __all__ = ["Known", "UNKNOWN", "either", "interval_of", "known_of"]
 
 _MOST_VALUES = 10_000
+_TIMELY = (Kind.DATE, Kind.TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,8 @@ class Known:
 
     interval: Interval | None = EVERYTHING
     values: tuple[Value, ...] | None = None  # all that it can be, NULL aside
-    dates: tuple[datetime.date, datetime.date] | None = None
+    dates: Dates | None = None  # of its kind; the first and the last there are stand for no bound
+    longest: float = math.inf  # no text has more characters
     nullable: bool = True
     declared: bool = False  # the owner listed the values, and what is not listed is left out
 
@@ -71,9 +74,12 @@ def _literal(value: Value) -> Known:
 
 def either(several: list[Known]) -> Known:
     """Return what is known of a value that is one of several."""
-    values: tuple[Value, ...] | None = ()
+    values: list[Value] | None = []
     for one in several:
-        values = None if values is None or one.values is None else values + one.values
+        if one.values is None or values is None:
+            values = None
+        else:
+            values.extend(one.values)
     spans = [one.dates for one in several if one.values != ()]
     dates = None
     if spans and all(span is not None for span in spans):
@@ -82,13 +88,18 @@ def either(several: list[Known]) -> Known:
         interval=hull(one.interval for one in several),
         values=tuple(dict.fromkeys(values)) if values is not None and len(values) <= _MOST_VALUES else None,
         dates=dates,
+        longest=max((_characters(one) for one in several), default=math.inf),
         nullable=any(one.nullable for one in several),
     )
 
 
-def _dates_around(
-    spans: list[tuple[datetime.date, datetime.date]],
-) -> tuple[datetime.date, datetime.date] | None:
+def _characters(text: Known) -> float:
+    if text.values is None:
+        return text.longest
+    return max((len(value) if isinstance(value, str) else math.inf for value in text.values), default=0)
+
+
+def _dates_around(spans: list[Dates]) -> Dates | None:
     if len({type(end) for span in spans for end in span}) != 1:
         return None
     return min(low for low, _ in spans), max(high for _, high in spans)
@@ -106,8 +117,12 @@ def _cast(operand: Known, source: Kind | None, target: Kind) -> Known:
         return Known(interval=operand.interval, nullable=operand.nullable)
     if source is Kind.REAL and target is Kind.INTEGER:
         return Known(interval=operand.interval.outward())
-    dates = operand.dates if {source, target} == {Kind.DATE, Kind.TIMESTAMP} else None
-    return Known(dates=None if dates is None else _dates_around([dates]))
+    if operand.dates is None or {source, target} != {Kind.DATE, Kind.TIMESTAMP}:
+        return Known()
+    low, high = operand.dates
+    if high == datetime.date.max:  # its first moment is not the last there is
+        return Known(dates=(of_kind(low, target), everything(target)[1]), nullable=operand.nullable)
+    return Known(dates=(of_kind(low, target), of_kind(high, target)), nullable=operand.nullable)
 
 
 def _call(call: Call, known: list[Known]) -> Known:
@@ -119,15 +134,21 @@ def _call(call: Call, known: list[Known]) -> Known:
     if name == "is_null":
         return Known(values=(False, True), nullable=False)
     if name == "date_trunc":
-        return Known()
+        return _truncated(call, known[1])
     if name in _PARTS:
         if known[0].interval is None:
             return Known(interval=None, values=())
         return Known(interval=_part(name, known[0]))
+    if call.kind is Kind.TEXT:
+        return Known(longest=_longest(call, known))
+    if call.kind in _TIMELY and name in ("least", "greatest"):
+        return _extreme_date(name, call.kind, known)
     if not call.kind.numeric:
         return Known()
     if name == "length":
         return Known(interval=_length(known[0]))
+    if name == "date_diff":
+        return Known(interval=_difference(call, known[1], known[2]))
     if name in ("least", "greatest"):
         return Known(interval=_extreme(name, known), nullable=all(one.nullable for one in known))
     if any(one.interval is None for one in known):
@@ -152,13 +173,76 @@ def _extreme(name: str, known: list[Known]) -> Interval | None:
     return Interval(max((one.low for one in always), default=min(one.low for one in intervals)), high)
 
 
+def _extreme_date(name: str, kind: Kind, known: list[Known]) -> Known:
+    """The same of dates."""
+    present = [one for one in known if one.interval is not None]
+    if not present:
+        return Known(interval=None, values=())
+    spans = [one.dates or everything(kind) for one in present]
+    always = [span for span, one in zip(spans, present, strict=True) if not one.nullable]
+    return Known(dates=extreme(name, spans, always), nullable=all(one.nullable for one in known))
+
+
+def _truncated(call: Call, moment: Known) -> Known:
+    part = call.arguments[0]
+    if moment.interval is None:
+        return Known(interval=None, values=())
+    if moment.dates is None or not isinstance(part, Literal):
+        return Known(nullable=moment.nullable)
+    low, high = moment.dates
+    if high != type(high).max:
+        high = truncated(str(part.value), high)
+    return Known(dates=(truncated(str(part.value), low), high), nullable=moment.nullable)
+
+
 def _length(text: Known) -> Interval | None:
     if text.interval is None:
         return None
     if text.values and all(isinstance(value, str) for value in text.values):
         lengths = [len(str(value)) for value in text.values]
         return Interval(min(lengths), max(lengths))
-    return Interval(0, math.inf)
+    return Interval(0, text.longest)
+
+
+def _longest(call: Call, known: list[Known]) -> float:
+    """Return how many characters the text of a call has at most; its counts must be constants."""
+    whole = _characters(known[0])
+    counts = [one.value if isinstance(one, Literal) else None for one in call.arguments[1:]]
+    match call.function:
+        case "left" | "right" if isinstance(counts[0], int) and counts[0] >= 0:
+            return min(whole, counts[0])
+        case "substr" if len(counts) == 2 and isinstance(counts[1], int):
+            return min(whole, abs(counts[1]))
+        case "left" | "right" | "substr" | "trim" | "ltrim" | "rtrim":
+            return whole
+    return math.inf
+
+
+def _difference(call: Call, first: Known, second: Known) -> Interval | None:
+    """Boundaries between two moments: the later the second and the earlier the first, the more."""
+    part = call.arguments[0]
+    if first.interval is None or second.interval is None:
+        return None
+    one, other = bounded(first.dates), bounded(second.dates)
+    if one is None or other is None or not isinstance(part, Literal):
+        return EVERYTHING
+    ends = [_boundaries(str(part.value), *pair) for pair in zip(one[::-1], other, strict=True)]
+    return Interval(*ends)
+
+
+def _boundaries(part: str, first: datetime.date, second: datetime.date) -> int:
+    months = (second.year - first.year) * 12 + second.month - first.month
+    match part:
+        case "year":
+            return second.year - first.year
+        case "quarter":
+            return (second.year - first.year) * 4 + (second.month - 1) // 3 - (first.month - 1) // 3
+        case "month":
+            return months
+    days = second.toordinal() - first.toordinal()
+    hours = days * 24 + getattr(second, "hour", 0) - getattr(first, "hour", 0)
+    minutes = hours * 60 + getattr(second, "minute", 0) - getattr(first, "minute", 0)
+    return {"day": days, "hour": hours}.get(part, minutes)
 
 
 _PARTS = {
@@ -167,6 +251,8 @@ _PARTS = {
     "week": (1, 53),
     "day": (1, 31),
     "dow": (0, 6),
+    "isodow": (1, 7),
+    "dayofyear": (1, 366),
     "hour": (0, 23),
     "minute": (0, 59),
     "year": (-math.inf, math.inf),
@@ -174,8 +260,9 @@ _PARTS = {
 
 
 def _part(name: str, moment: Known) -> Interval:
-    if name == "year" and moment.dates is not None:
-        return Interval(moment.dates[0].year, moment.dates[1].year)
+    dates = bounded(moment.dates)
+    if name == "year" and dates is not None:
+        return Interval(dates[0].year, dates[1].year)
     return Interval(*_PARTS[name])
 
 
@@ -252,6 +339,7 @@ _RULES: dict[str, _Rule] = {
     "-": lambda _, x: x[0] - x[1],
     "*": lambda call, x: x[0].power(2) if call.arguments[0] == call.arguments[1] else x[0] * x[1],
     "/": _quotient,
+    "//": lambda _, x: x[0].divided_by(x[1], whole=True).outward(),
     "%": _remainder,
     "neg": lambda _, x: -x[0],
     "abs": lambda _, x: abs(x[0]),

@@ -8,10 +8,18 @@ from fractions import Fraction
 from typing import Literal
 
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.events import Composed, DiscreteGaussian, DiscreteLaplace, Event, Gaussian, Repeated
+from sfumato.core.events import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteGaussianVector,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    Repeated,
+)
 from sfumato.core.rules import PureRule
 
-__all__ = ["Item", "NoiseKind", "Treatment", "calibrated", "tree_shape"]
+__all__ = ["Item", "NoiseKind", "Treatment", "calibrated", "shortened", "tree_shape"]
 
 NoiseKind = Literal["laplace", "gaussian"]
 """Both are noises on integers, with exactly the stated law."""
@@ -32,9 +40,15 @@ class Item:
     levels: int = 1
     branching: int = 2
     blocks: Fraction = Fraction(1)  # about how many noisy numbers an answer's variance is that of
+    norm: bool = False  # Gaussian: only the norm of all shifts is known
+    rounds: tuple[Fraction, ...] = ()  # shares of each round: in each, the reach is that of a whole vector
 
     def event(self, kind: NoiseKind, parameter: Fraction) -> Event:
         """Return what noise of a parameter on this item costs."""
+        if self.rounds:
+            return Composed(events=tuple(event for _, event in self.in_rounds(kind, parameter)))
+        if self.norm and kind == "gaussian":
+            return self._vector(parameter)
         events: list[Event] = []
         for multiple, times in self.shifts:
             shift = self.reach * multiple
@@ -46,6 +60,29 @@ class Item:
             number = times * self.levels
             events.append(one if number == 1 else Repeated(event=one, times=number))
         return events[0] if len(events) == 1 else Composed(events=tuple(events))
+
+    def _vector(self, parameter: Fraction) -> Event:
+        """Return Gaussian noise on numbers of which only the norm of their change is known."""
+        norm = Fraction(self.reach**2 * self.l2_squared // self.levels)
+        one = DiscreteGaussianVector(sigma_squared=parameter, l2_squared=norm)
+        return one if self.levels == 1 else Repeated(event=one, times=self.levels)
+
+    def in_rounds(self, kind: NoiseKind, parameter: Fraction) -> list[tuple[Fraction, Event]]:
+        """Return the parameter and the event of each round; the shares of them make up the whole parameter.
+
+        Only the norm of a change is known: its sum for Laplace noise (a shift by all of it in one number
+        costs no less: `analysis.pricing`), its Euclidean length for Gaussian noise.
+        """
+        found: list[tuple[Fraction, Event]] = []
+        for share in self.rounds:
+            own = parameter / share
+            if kind == "laplace":
+                found.append((own, DiscreteLaplace(scale=own, sensitivity=self.reach)))
+            else:
+                own = shortened(own)
+                event = DiscreteGaussianVector(sigma_squared=own, l2_squared=Fraction(self.reach**2))
+                found.append((own, event))
+        return found
 
     @property
     def l1(self) -> int:
@@ -118,7 +155,7 @@ def calibrated(
         for item, ratio in zip(items, ratios, strict=True):
             relative = Fraction(level * ratio)
             unit = item.reach if kind == "laplace" else item.reach**2
-            parameters.append(_short(relative * unit))
+            parameters.append(shortened(relative * unit))
         return Treatment(kind=kind, items=items, parameters=tuple(parameters))
 
     def total(candidate: Treatment) -> Fraction:
@@ -157,7 +194,7 @@ def _guess(items: tuple[Item, ...], ratios: list[float], budget: PrivacyBudget, 
     for item, ratio in zip(items, ratios, strict=True):
         variance = level * ratio * item.reach**2
         # what a certified mu^2 of integers is above that of real numbers
-        total += item.l2_squared / ratio * (1 + 1 / ((6 if variance >= 10_000 else 12) * variance))
+        total += item.l2_squared / ratio * (1 + 1 / ((6 if variance >= 1_000 else 12) * variance))
     return unit * total * (1 + 1e-7)
 
 
@@ -175,7 +212,7 @@ def _pure(items: tuple[Item, ...], epsilon: Fraction) -> Treatment:
     return Treatment(kind="laplace", items=items, parameters=scales)
 
 
-def _short(value: Fraction) -> Fraction:
+def shortened(value: Fraction) -> Fraction:
     """Round up to a fraction of few bits, a power of two below."""
     shift = _BITS - (value.numerator.bit_length() - value.denominator.bit_length())
     unit = Fraction(2) ** -shift

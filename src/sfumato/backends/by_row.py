@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
+from sfumato.backends.arrays import array_of
+from sfumato.backends.cells import SparseCells
 from sfumato.backends.compile import Program
 from sfumato.backends.engine import Engine
 from sfumato.backends.totals import GroupingSet, Totals, distinct_by_group, empty, histogram, sum_by_group
@@ -22,7 +24,7 @@ def count_rows(
 ) -> list[Totals]:
     """Return the totals of each grouping set; `summed` has the finest groups, `matched` the rows."""
     found = engine.table(f"SELECT * FROM {summed}")
-    codes = found.column("code").to_numpy()
+    codes = array_of(found.column("code"))
     cells = {}
     distinct = {}
     for measure in program.query.measures:
@@ -38,9 +40,13 @@ def count_rows(
             numbered = f"SELECT code, dense_rank() OVER (ORDER BY {column}) FROM ({there})"
             distinct[measure.name] = engine.columns(numbered)
 
-    def total(place: int, measure: Measure, one: GroupingSet, units: _Array) -> _Array:
+    def total(place: int, measure: Measure, one: GroupingSet, units: _Array) -> Any:
         if measure.kind is MeasureKind.CELLS:
             groups, cell, many = cells[measure.name]
+            if program.query.declared is None:
+                there = cell > 0
+                places = one.parents[groups[there]] * (len(measure.edges) - 1) + cell[there] - 1
+                return SparseCells.summed(measure, one.size, [(places, many[there] * measure.weight)])
             return histogram(measure, one.parents[groups], cell - 1, many * measure.weight, one.size)
         if measure.kind is MeasureKind.DISTINCT:
             groups, values = distinct[measure.name]
@@ -48,16 +54,16 @@ def count_rows(
         if program.integers[measure.name] is None:
             result: _Array = empty(measure, one.size) + units
             return result
-        sums = found.column(f"s{place}").to_numpy()
+        sums = array_of(found.column(f"s{place}"))
         result = empty(measure, one.size) + sum_by_group(one.parents[codes], sums, one.size)
         if f"t{place}" in found.column_names:
-            upper = sum_by_group(one.parents[codes], found.column(f"t{place}").to_numpy(), one.size)
+            upper = sum_by_group(one.parents[codes], array_of(found.column(f"t{place}")), one.size)
             result = result + upper.astype(object) * 2**31
         return result
 
     totals = []
     for one in sets:
-        units = sum_by_group(one.parents[codes], found.column("units").to_numpy(), one.size)
+        units = sum_by_group(one.parents[codes], array_of(found.column("units")), one.size)
         measures = {
             measure.name: total(place, measure, one, units)
             for place, measure in enumerate(program.query.measures)

@@ -1,7 +1,8 @@
 """Measures over units: what is kept of each unit and group, added up over parts of the units.
 
-Units are worked on in parts, by a hash, where there are so many rows that all of them at once would take too
-much memory. How many parts there are changes nothing in the totals.
+Rows are read by one statement, whatever their number. Where there are so many that working on all of
+them at once would take too much memory, units are worked on in parts, by a hash. How many parts there
+are changes nothing in the totals, and is seen by no one outside this process.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
+from sfumato.backends.arrays import array_of
+from sfumato.backends.cells import SparseCells
 from sfumato.backends.compile import Layout, Program, lay_out
 from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.engine import Engine
+from sfumato.backends.exact import Members
 from sfumato.backends.packing import Choice, Kept, Rows, Run, Slot
+from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.totals import (
     GroupingSet,
     Totals,
@@ -32,11 +37,13 @@ from sfumato.backends.totals import (
 __all__ = ["ROWS_AT_ONCE", "count_units"]
 
 ROWS_AT_ONCE = 1 << 25
-"""Rows that are held in memory at a time; about 100 bytes each."""
+"""Rows that are worked on at a time; about 100 bytes each, beside 16 or so for every row that was read."""
 
 _Array = npt.NDArray[Any]
 _Integers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
+
+_NOBODY = np.zeros(0, dtype=np.int32)
 
 
 def count_units(
@@ -67,7 +74,6 @@ def count_units(
     )
     names, hashes = [], []
     adding = _Adding(program=program, layout=layout, sets=sets)
-    parts = max(1, -(-int(engine.one(f"SELECT count(*) FROM {rows}")) // ROWS_AT_ONCE))
     with ExitStack() as stack:
         unit, unit_hashes = "__unit", None
         if program.unit != "BIGINT":
@@ -88,12 +94,7 @@ def count_units(
             value_hashes=tuple(hashes),
         )
         listed = ", ".join([unit, *layout.words, *names])
-        for part in range(parts):
-            some = f" WHERE hash(__unit) % {parts} = {part}" if parts > 1 else ""
-            columns = [
-                column.astype(np.int64, copy=False)
-                for column in engine.columns(f"SELECT {listed} FROM {matched}{some}")
-            ]
+        for columns in _in_parts(engine.table(f"SELECT {listed} FROM {matched}")):
             last = 1 + len(layout.words)
             given = Rows(
                 units=columns[0],
@@ -104,6 +105,22 @@ def count_units(
             del columns
             adding.add(bound_contributions(given, layout.packing, choice, threads=threads))
     return adding.totals()
+
+
+def _in_parts(table: Any) -> Iterator[list[_Integers]]:
+    """Yield the columns of rows, the first of which is the unit: all at once, or some units at a time."""
+    parts = max(1, -(-len(table) // ROWS_AT_ONCE))
+    if parts == 1:
+        yield [array_of(column).astype(np.int64, copy=False) for column in table.columns]
+        return
+    batches = [[np.from_dlpack(column) for column in batch.columns] for batch in table.to_batches()]
+    for part in range(parts):
+        chosen = []
+        for batch in batches:
+            owners = mixed(batch[0].astype(np.int64, copy=False).view(np.uint64)) % np.uint64(parts)
+            places = np.flatnonzero(owners == np.uint64(part))
+            chosen.append([column[places].astype(np.int64, copy=False) for column in batch])
+        yield [np.concatenate(columns) for columns in zip(*chosen, strict=True)]
 
 
 @contextmanager
@@ -129,17 +146,22 @@ class _Adding:
     sets: tuple[GroupingSet, ...]
     _totals: list[Totals] = field(default_factory=list)
     _values: dict[tuple[int, str], list[tuple[_Integers, _Integers]]] = field(default_factory=dict)
+    _cells: dict[tuple[int, str], list[tuple[_Integers, _Integers]]] = field(default_factory=dict)
+    _members: dict[int, list[Members]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for one in self.sets:
             measures = {
-                measure.name: empty(
-                    measure,
-                    (one.size, len(measure.edges) - 1) if measure.kind is MeasureKind.CELLS else one.size,
-                )
-                for measure in self.program.query.measures
+                measure.name: self._empty(measure, one.size) for measure in self.program.query.measures
             }
             self._totals.append(Totals(units=np.zeros(one.size, dtype=np.int64), measures=measures))
+
+    def _empty(self, measure: Measure, size: int) -> Any:
+        if measure.kind is not MeasureKind.CELLS:
+            return empty(measure, size)
+        if self.program.query.declared is None:
+            return SparseCells.summed(measure, size, [])
+        return empty(measure, (size, len(measure.edges) - 1))
 
     def add(self, parts: list[Kept]) -> None:
         """Add what was kept of some units."""
@@ -148,8 +170,16 @@ class _Adding:
             contributions: dict[str, _Array] = {}
             for place, (one, total) in enumerate(zip(self.sets, self._totals, strict=True)):
                 total.units += _units(kept, one, everyone)
+                if self.program.query.members and one.chosen:
+                    self._members.setdefault(place, []).append(_members(kept, one))
                 for measure in self.program.query.measures:
                     self._add(place, measure, one, total, kept, contributions)
+        for (place, name), found in self._cells.items():
+            measure = next(one for one in self.program.query.measures if one.name == name)
+            before = self._totals[place].measures[name]
+            summed = SparseCells.summed(measure, len(before), [before.parts, *found])
+            self._totals[place].measures[name] = summed
+        self._cells.clear()
 
     def _add(
         self,
@@ -177,6 +207,11 @@ class _Adding:
                 width = len(measure.edges) - 1
                 places, values = kept.runs[slots[0]]
                 groups = one.parents[places // width]
+                if self.program.query.declared is None:
+                    self._cells.setdefault((place, name), []).append(
+                        (groups * width + places % width, values)
+                    )
+                    return
                 added = histogram(measure, groups, places % width, values, one.size)
                 total.measures[name] = total.measures[name] + added
             case MeasureKind.DISTINCT:
@@ -190,6 +225,13 @@ class _Adding:
             groups, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
             counted = distinct_by_group(measure, groups, values, self.sets[place].size)
             self._totals[place].measures[name] = counted
+        if self.program.query.members:
+            for place, total in enumerate(self._totals):
+                parts = self._members.pop(place, [])
+                total.members = Members(
+                    groups=np.concatenate([part.groups for part in parts] or [_NOBODY]),
+                    sizes=np.concatenate([part.sizes for part in parts] or [_NOBODY]),
+                )
         return self._totals
 
 
@@ -204,3 +246,13 @@ def _units(kept: Kept, one: GroupingSet, there: npt.NDArray[np.bool_]) -> _Integ
     if len(one.parents) != one.size:  # several of a unit's groups can be one here
         groups = np.unique(kept.unit[there] * one.size + groups) % one.size
     return np.bincount(groups, minlength=one.size)
+
+
+def _members(kept: Kept, one: GroupingSet) -> Members:
+    """Return the groups of a set that each unit is in; groups are fewer than 2^32 by their codes' bits."""
+    unit, groups = kept.unit, one.parents[kept.code]
+    if len(one.parents) != one.size:  # several of a unit's groups can be one here
+        unit, groups = different_pairs(unit, groups)
+    starts = starts_of(unit) if len(unit) else _NOBODY
+    narrow = np.int32 if one.size < 2**31 else np.int64
+    return Members(groups=groups.astype(narrow), sizes=np.diff(starts, append=len(unit)).astype(np.int32))

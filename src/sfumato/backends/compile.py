@@ -27,6 +27,7 @@ from sfumato.plan.tree import Filter, Project, Relation, Scan
 __all__ = ["Layout", "Program", "compile_query", "lay_out"]
 
 _FINGERPRINT = 32  # bits: few units of a hundred million share so much of a hash
+_LIMB = 8  # bits of an integer that lie in one word at least, however many groups there are
 _NARROW = 2**31  # sums of smaller numbers over fewer than 2^32 rows fit into 64 bits
 
 
@@ -155,11 +156,18 @@ def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
 
 
 def lay_out(program: Program, groups: int) -> Layout:
-    """Pack the integers of rows beside codes of so many groups; histograms have a word each."""
+    """Pack the integers of rows beside codes of so many groups; histograms have a word each.
+
+    Any number of groups works: how many there are is private. Where they leave no room beside a
+    fingerprint, less than a fingerprint is left for the unit, and units are numbered, some at a time.
+    """
     code_bits = max(0, groups - 1).bit_length()
     room = 64 - _FINGERPRINT - code_bits
-    if room < 1:
-        raise Unsupported("so many groups")
+    needed = max(
+        (_bits(program, one) for one in program.query.measures if one.kind is MeasureKind.CELLS), default=1
+    )
+    if room < needed:
+        room = max(needed, _LIMB)
     filled: list[int] = []
     pieces: list[list[str]] = []
     slots: dict[str, tuple[Slot, ...]] = {}
@@ -169,12 +177,10 @@ def lay_out(program: Program, groups: int) -> Layout:
         integer = program.integers.get(measure.name)
         if integer is None:
             continue
-        bits = (integer.high - integer.low).bit_length()
+        bits = _bits(program, measure)
         lowest = f" - {constant(integer.low)}" if integer.low else ""
         offset = f"(coalesce({integer.sql}, 0){lowest})"
         if measure.kind is MeasureKind.CELLS:
-            if bits > room:
-                raise Unsupported("so many groups, each with so many cells")
             slots[measure.name] = (Slot(word=len(filled), shift=0, bits=bits),)
             filled.append(room)  # no other integer may lie below it
             pieces.append([offset])
@@ -195,6 +201,12 @@ def lay_out(program: Program, groups: int) -> Layout:
     code = f"code * {1 << value_bits}" if value_bits else "code"
     texts = tuple(" + ".join([code, *some]) for some in pieces) or (code,)
     return Layout(packing=Packing(code_bits=code_bits, value_bits=value_bits), slots=slots, words=texts)
+
+
+def _bits(program: Program, measure: Measure) -> int:
+    integer = program.integers[measure.name]
+    assert integer is not None
+    return (integer.high - integer.low).bit_length()
 
 
 def _zero(kind: Kind) -> str:

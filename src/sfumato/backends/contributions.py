@@ -9,7 +9,8 @@ and sorting the words brings the rows of a unit and group together. Sums of inte
 fit beside each other are made of further words with the same upper part, so that their order is
 the same. Where all units fit above the rest, the fingerprint is the unit itself. Otherwise it is
 the upper part of a keyed one-to-one function of the unit; the few units that share one are found
-and numbered instead, so no two units are ever taken for one.
+and numbered instead, so no two units are ever taken for one. Where codes and integers leave fewer
+than 32 bits, all units are numbered, and as many at a time are worked on as have a number there.
 
 Theorem: what a unit contributes is a function of its own rows and the salt alone. A group's
 priority for a unit is a hash of unit, key and salt; ties go to the smaller key. Codes stand for
@@ -19,7 +20,7 @@ them; fingerprints, words, parts and threads only decide where the computation h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ _Words = npt.NDArray[np.uint64]
 _Integers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
+_FINGERPRINT = 32  # bits: with fewer, units that share one might be more than there are numbers for them
 _LOOKED_UP = 16  # upper bits of a fingerprint that are looked up first
 _BLOCK = 1 << 17  # rows that fit into a cache with all that is made of them
 _TABLE = 1 << 16  # codes and cells that are counted in a table
@@ -52,6 +54,32 @@ def bound_contributions(
     """
     if not len(rows.units):
         return []
+    if 64 - packing.low_bits < _FINGERPRINT:
+        return [
+            kept
+            for some in _few_units(rows, 1 << min(64 - packing.low_bits, fingerprint_bits))
+            for kept in _bound(some, packing, choice, threads, 64)
+        ]
+    return _bound(rows, packing, choice, threads, fingerprint_bits)
+
+
+def _few_units(rows: Rows, most: int) -> Iterator[Rows]:
+    """Number units, and yield the rows of as many at a time as have numbers below `most`."""
+    own, numbers = np.unique(rows.units, return_inverse=True)
+    hashes = own.view(np.uint64) if rows.unit_hashes is None else rows.unit_hashes[own]
+    order = np.argsort(numbers, kind="stable")
+    firsts = np.arange(0, len(own), most)
+    begins = np.searchsorted(numbers, firsts, sorter=order)
+    for first, places in zip(firsts.tolist(), np.split(order, begins[1:]), strict=True):
+        yield Rows(
+            units=numbers[places] - first,
+            words=tuple(word[places] for word in rows.words),
+            values=tuple(column[places] for column in rows.values),
+            unit_hashes=hashes[first : first + most],
+        )
+
+
+def _bound(rows: Rows, packing: Packing, choice: Choice, threads: int, fingerprint_bits: int) -> list[Kept]:
     least = int(rows.units.min())
     narrow = int(rows.units.max()) - least < 1 << min(64 - packing.low_bits, fingerprint_bits)
     deal = _Deal(

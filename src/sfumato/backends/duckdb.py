@@ -10,17 +10,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.publics import MOST_VALUES
+from sfumato.backends.arrays import array_of
 from sfumato.backends.by_row import count_rows
 from sfumato.backends.by_unit import count_units
+from sfumato.backends.cells import SparseCells
 from sfumato.backends.compile import Program, compile_query
 from sfumato.backends.engine import Engine
-from sfumato.backends.exact import Exact, ExactGroups
+from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.expressions import identifier
 from sfumato.backends.keys import Keys
 from sfumato.backends.relations import Relations
 from sfumato.backends.source import Source
 from sfumato.backends.totals import GroupingSet, Totals
 from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Value
 from sfumato.errors import EngineFailure, Unsupported
 from sfumato.plan.tree import Column, Scan
 
@@ -61,6 +65,46 @@ class DuckDBBackend:
         listed = (f"{rendered.names[field.name]} AS {identifier(field.name)}" for field in table.fields)
         return self._guarded(lambda engine: engine.table(f"SELECT {', '.join(listed)} FROM ({rendered.sql})"))
 
+    def under(self, catalog: Catalog) -> DuckDBBackend:
+        """Return what computes from the same data, of which something else is declared."""
+        return DuckDBBackend(self._source, catalog, threads=self._threads)
+
+    def public_values(self, name: str, column: str) -> tuple[Value, ...] | None:
+        """Return the different values of a public column in their order, without NULL; None: too many."""
+        table = self._catalog.table(name)
+        field = None if table is None or table.private else table.field(column)
+        if table is None or field is None:
+            raise Unsupported("values of a column that is not public")
+        scan = Scan(table=table.name, alias=table.name, columns=(Column(name=field.name, kind=field.kind),))
+        rendered = Relations(catalog=self._catalog).render(scan)
+        value = rendered.names[field.name]
+        text = (
+            f"SELECT DISTINCT {value} AS value FROM ({rendered.sql}) WHERE {value} IS NOT NULL"
+            f" ORDER BY value LIMIT {MOST_VALUES + 1}"
+        )
+        found = self._guarded(lambda engine: engine.table(text)).column("value").to_pylist()
+        return None if len(found) > MOST_VALUES else tuple(found)
+
+    def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
+        """Return the largest number of rows of a public table that agree in these columns; none: of all."""
+        table = self._catalog.table(name)
+        fields = [] if table is None or table.private else [table.field(column) for column in columns]
+        if table is None or table.private or None in fields:
+            raise Unsupported("rows of a table that is not public")
+        listed = tuple(Column(name=field.name, kind=field.kind) for field in fields if field is not None)
+        rendered = Relations(catalog=self._catalog).render(
+            Scan(table=table.name, alias=table.name, columns=listed)
+        )
+        grouped = f" GROUP BY {', '.join(rendered.names.values())}" if listed else ""
+        text = f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({rendered.sql}){grouped})"
+        return int(self._guarded(lambda engine: engine.one(text)))
+
+    def check(self, query: BoundedQuery) -> None:
+        """Refuse a query that this engine has no words for. Reads nothing."""
+        program = compile_query(query, self._catalog)
+        if query.declared is not None and program.kinds:
+            program.declared_table()
+
     def _guarded(self, action: Callable[[Engine], _T]) -> _T:
         done: list[_T] = []
         try:
@@ -93,7 +137,7 @@ def _groups(engine: Engine, program: Program, salt: int, threads: int | None) ->
             codes = stack.enter_context(engine.named(dictionary))
             table = engine.table(f"SELECT {', '.join(program.keys)}, hashed FROM {codes} ORDER BY code")
             columns = tuple(column.combine_chunks() for column in table.columns[:-1])
-            key_hashes = table.columns[-1].to_numpy().astype(np.uint64, copy=False)
+            key_hashes = array_of(table.columns[-1]).astype(np.uint64, copy=False)
         sets = tuple(
             _grouping_set(engine, chosen, columns, len(key_hashes)) for chosen in query.grouping_sets
         )
@@ -134,13 +178,27 @@ def _grouping_set(
 def _exact(query: BoundedQuery, columns: tuple[Any, ...], one: GroupingSet, totals: Totals) -> ExactGroups:
     keys = tuple(columns[key] for key in one.chosen)
     if query.declared is not None or not one.chosen:
+        measures = {name: np.asarray(values) for name, values in totals.measures.items()}
         return ExactGroups(
-            grouping_set=one.chosen, keys=Keys(keys, one.firsts), measures=totals.measures, units=None
+            grouping_set=one.chosen, keys=Keys(keys, one.firsts), measures=measures, units=None
         )
     there = np.flatnonzero(totals.units > 0)  # a key that no kept unit has must not be there at all
     return ExactGroups(
         grouping_set=one.chosen,
         keys=Keys(keys, one.firsts[there]),
-        measures={name: values[there] for name, values in totals.measures.items()},
+        measures={
+            name: values.among(there) if isinstance(values, SparseCells) else values[there]
+            for name, values in totals.measures.items()
+        },
         units=totals.units[there],
+        members=None if totals.members is None else _renumbered(totals.members, there, one.size),
     )
+
+
+def _renumbered(members: Members, there: Any, size: int) -> Members:
+    """Number groups by their places among those that are there; every group of a unit is."""
+    if len(there) == size:
+        return members
+    places = np.zeros(size, dtype=members.groups.dtype)
+    places[there] = np.arange(len(there), dtype=members.groups.dtype)
+    return Members(groups=places[members.groups], sizes=members.sizes)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from sfumato.backends.arrays import array_of
+
 __all__ = ["Engine"]
 
 
@@ -27,8 +29,8 @@ class Engine:
         return self._cursor.sql(sql).to_arrow_table()
 
     def columns(self, sql: str) -> list[npt.NDArray[Any]]:
-        """Return the columns of a SELECT as arrays."""
-        return [column.to_numpy() for column in self.table(sql).columns]
+        """Return the columns of a SELECT of integers as arrays."""
+        return [array_of(column) for column in self.table(sql).columns]
 
     @contextmanager
     def named(self, sql: str, *, kept: bool = True) -> Iterator[str]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfumato.catalog.kind import Value
 from sfumato.errors import Unsupported
 
-__all__ = ["Exact", "ExactGroups"]
+__all__ = ["Exact", "ExactGroups", "Members"]
 
 _T = TypeVar("_T")
 
@@ -41,7 +41,18 @@ class Exact(Generic[_T]):
         return self.__secret
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Members:
+    """Which groups each unit is kept in; whose they are is not in it. Units are in no order."""
+
+    groups: npt.NDArray[np.integer[Any]]  # places of groups, a unit's own beside each other, each once
+    sizes: npt.NDArray[np.integer[Any]]  # in how many groups each unit is, at least one
+
+    def __repr__(self) -> str:
+        return "<members: hidden>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ExactGroups:
     """What the engine computed, for one grouping set: one entry per group, in the order of the keys.
 
@@ -50,5 +61,9 @@ class ExactGroups:
 
     grouping_set: tuple[int, ...]
     keys: Sequence[tuple[Value, ...]]  # one tuple per group, of the set's key columns
-    measures: dict[str, npt.NDArray[Any]]  # int64 or object; CELLS measures have a row of cells per group
+    measures: dict[str, Any]  # int64 or object; CELLS: a row of cells per group, sparse if keys are private
     units: npt.NDArray[np.int64] | None  # units kept in each group, where keys must be selected
+    members: Members | None = None  # where they are selected by weights
+
+    def __repr__(self) -> str:
+        return "<exact groups: hidden>"  # also where a crash reporter shows the variables of noise

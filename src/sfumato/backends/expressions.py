@@ -3,12 +3,16 @@
 The rules, the same for every row and every engine:
 
 * a value has the one SQL type of its kind: BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP;
-* arithmetic is done in DOUBLE (only `%` of integers is not), so that no integer can overflow;
+* arithmetic is done in DOUBLE (only `%` and `//` of integers are not), so that no integer can overflow;
   beyond 2^53 integers are rounded, and a result of kind INTEGER outside 64 bits is NULL;
 * a result of arithmetic that is not finite is NULL: overflow, division by zero, the root or
   logarithm of what has none, infinity minus infinity. NaN is NULL wherever it comes from;
 * a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL;
-* positions in texts count code points; one that does not fit into 32 bits is NULL.
+* positions in texts count code points; one that does not fit into 32 bits is NULL;
+* texts are compared code point by code point, whatever collation a column was given. Under another one two
+  spellings are one group, and which of them stands for it (and is shown, and hashed) would be up to one row;
+* `||`, `concat` and `replace` cut what they make to 65,536 code points, and `replace` reads no more of its
+  text than can become that. Else a short question could make one row too large for any memory.
 
 Constants are quoted here and nowhere else; NUL, which SQL text cannot hold, is spelled `chr(0)`.
 """
@@ -23,7 +27,16 @@ from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
 
-__all__ = ["RENDERED", "SQL_TYPES", "constant", "expression", "identifier", "normalised", "number"]
+__all__ = [
+    "RENDERED",
+    "SQL_TYPES",
+    "constant",
+    "expression",
+    "identifier",
+    "normalised",
+    "number",
+    "plain_text",
+]
 
 SQL_TYPES = {
     Kind.INTEGER: "BIGINT",
@@ -37,6 +50,7 @@ SQL_TYPES = {
 
 _Names = Mapping[str, str]
 _NAN = "'nan'::DOUBLE"
+_LONGEST = 2**16  # code points of a text that was put together
 _CHAIN = {"+", "-", "*", "neg", "abs"}  # once not finite, these stay not finite: tested at the top
 
 
@@ -89,8 +103,15 @@ def normalised(sql: str, kind: Kind) -> str:
             return _years(f"TRY_CAST({sql} AS DATE)", kind)
         case Kind.TIMESTAMP:  # not every type of the engine's can become a TIMESTAMP at once; the zone is UTC
             return _years(f"TRY_CAST(TRY_CAST({sql} AS TIMESTAMPTZ) AS TIMESTAMP)", kind)
+        case Kind.TEXT:
+            return plain_text(sql)
         case _:
             return f"CAST({sql} AS {SQL_TYPES[kind]})"
+
+
+def plain_text(sql: str) -> str:
+    """Return a raw column as a text that equals no text but itself."""
+    return f'CAST({sql} AS VARCHAR) COLLATE "binary"'
 
 
 def expression(node: Expression, names: _Names) -> str:
@@ -236,6 +257,11 @@ def _remainder(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> 
     return _finite(f"({left} % nullif({right}, 0))")
 
 
+def _whole_quotient(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
+    left, right = (f"CAST({_as(argument, Kind.INTEGER, names)} AS HUGEINT)" for argument in arguments)
+    return f"TRY_CAST(({left} // nullif({right}, 0)) AS BIGINT)"
+
+
 def _whole(name: str) -> _Renderer:
     def render(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
         if kind is Kind.INTEGER:
@@ -318,6 +344,26 @@ def _texts(name: str) -> _Renderer:
     return render
 
 
+def _joined(name: str) -> _Renderer:
+    """Texts put together: at most `_LONGEST` of them, so that no nesting of these can grow without end."""
+    together = _operator(name) if name == "||" else _texts(name)
+
+    def render(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
+        return f"left({together(arguments, kind, names)}, {_LONGEST})"
+
+    return render
+
+
+def _replace(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
+    text, old, new = (_as(argument, Kind.TEXT, names) for argument in arguments)
+    if not isinstance(arguments[2], Literal):
+        raise Unsupported("replace by a text that is not a constant")
+    times = len(str(arguments[2].value or ""))
+    if times > 1:  # each code point may become so many
+        text = f"left({text}, {_LONGEST // times})"
+    return f"replace({text}, {old}, {new})"
+
+
 def _positions(name: str) -> _Renderer:
     """A function of a text and positions in it."""
 
@@ -353,11 +399,20 @@ def _truncated(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> 
     return f"CAST(date_trunc('{part.value}', {_as(moment, kind, names)}) AS {SQL_TYPES[kind]})"
 
 
+def _difference(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
+    part, *moments = arguments
+    if not isinstance(part, Literal) or part.value not in (*_TRUNCATIONS, "microsecond"):
+        raise Unsupported("date_diff in a part that is not known")
+    first, second = (f"CAST({_as(one, one.kind or Kind.DATE, names)} AS TIMESTAMP)" for one in moments)
+    return f"CAST(date_diff('{part.value}', {first}, {second}) AS BIGINT)"
+
+
 _TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 
 RENDERED: dict[str, _Renderer] = {
     **dict.fromkeys(sorted(_CHAIN), _chain),
     "/": _quotient,
+    "//": _whole_quotient,
     "%": _remainder,
     "floor": _whole("floor"),
     "ceil": _whole("ceil"),
@@ -375,14 +430,17 @@ RENDERED: dict[str, _Renderer] = {
     "is_null": lambda arguments, kind, names: f"({expression(arguments[0], names)} IS NULL)",
     "coalesce": _function("coalesce"),
     "nullif": _nullif,
-    **{name: _texts(name) for name in ("lower", "upper", "trim", "ltrim", "rtrim", "length", "replace")},
-    **{name: _texts(name) for name in ("concat", "contains", "starts_with", "ends_with")},
-    "||": _operator("||"),
+    **{name: _texts(name) for name in ("lower", "upper", "trim", "ltrim", "rtrim", "length")},
+    **{name: _texts(name) for name in ("contains", "starts_with", "ends_with")},
+    **{name: _joined(name) for name in ("||", "concat")},
+    "replace": _replace,
     **{name: _positions(name) for name in ("substr", "left", "right")},
     "like": _matches("LIKE"),
     "ilike": _matches("ILIKE"),
     **{name: _part(name) for name in ("year", "quarter", "month", "week", "day", "hour", "minute")},
+    **{name: _part(name) for name in ("isodow", "dayofyear")},
     "dow": _part("dayofweek"),
     "date_trunc": _truncated,
+    "date_diff": _difference,
 }
 """How each function of the allow-list is written; a test holds this against the list itself."""

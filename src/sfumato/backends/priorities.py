@@ -60,6 +60,7 @@ def most_per_owner(priorities: _Words, starts: _Integers, most: int) -> _Flags:
     [False, True, False, True]
     """
     size = len(priorities)
+    most = min(most, size)  # however large: a number that numpy cannot hold would fail, and only here
     counts = np.diff(starts, append=size)
     bits = np.uint64(max(1, len(starts).bit_length()))
     owners = np.arange(len(starts), dtype=np.uint64) << (np.uint64(64) - bits)

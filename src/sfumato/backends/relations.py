@@ -15,9 +15,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from sfumato.backends.expressions import expression, identifier, normalised, number
+from sfumato.backends.expressions import expression, identifier, normalised, number, plain_text
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
+from sfumato.catalog.table import Table
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import (
     Aggregate,
@@ -110,11 +111,16 @@ class Relations:
         assert unit is not None
         of_type = "BIGINT" if unit.kind is Kind.INTEGER else "VARCHAR"
         who = identifier(unit.name)
-        named = f"CAST({who} AS {of_type})"
+        named = f"CAST({who} AS BIGINT)" if of_type == "BIGINT" else plain_text(who)
         if unit.kind is Kind.REAL:  # there is one zero, and nobody is two people
             named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
         listed = [f"{named} AS __unit", *listed]
+        if table.partition is not None:
+            listed += _part_of(table, named)
         sql = f"SELECT {', '.join(listed)} FROM {rows} WHERE {who} IS NOT NULL"
+        if table.partition is not None:
+            kept = "__part IS NULL OR __part = __smallest"
+            sql = f"SELECT {', '.join(['__unit', *names.values()])} FROM ({sql}) WHERE {kept}"
         return Rendered(sql=sql, names=names, unit=of_type)
 
     def _join(self, join: Join) -> Rendered:
@@ -150,7 +156,8 @@ class Relations:
         if join.on_unit:
             tests.insert(0, _same_unit("l", source, "r", other))
         inner = f"SELECT 1 FROM ({other.sql}) AS r WHERE {' AND '.join(tests)}"
-        return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE EXISTS ({inner})")
+        test = "NOT EXISTS" if join.negated else "EXISTS"
+        return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE {test} ({inner})")
 
     def _union(self, sources: tuple[Relation, ...]) -> Rendered:
         parts = [self.render(source) for source in sources]
@@ -178,6 +185,17 @@ class Relations:
         listed += [f"{_aggregate(one, below.names)} AS {values[name]}" for name, one in node.aggregates]
         grouped = ", ".join(["__unit", *(str(place + 2) for place in range(len(node.keys)))])
         return replace(below, sql=f"{_select(below, listed)} GROUP BY {grouped}", names={**keys, **values})
+
+
+def _part_of(table: Table, unit: str) -> list[str]:
+    """Return a row's part, and its unit's: the smallest of all that its rows in the table have.
+
+    That depends on the unit's own rows before any filter, and on nothing else.
+    """
+    field = table.field(table.partition or "")
+    assert field is not None
+    value = normalised(identifier(field.name), field.kind)
+    return [f"{value} AS __part", f"min({value}) OVER (PARTITION BY {unit}) AS __smallest"]
 
 
 def _both(left: Rendered, right: Rendered) -> dict[str, str]:

@@ -4,7 +4,9 @@
     an object       an Arrow table, a pandas or polars DataFrame
 
 Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is
-opened, so that its types hold for every row and no question can stumble over a later one.
+opened, so that its types hold for every row and no question can stumble over a later one; texts of
+other origin are looked through when they are opened, for one that is not UTF-8 would let just
+those questions fail that come across it.
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked.
 
@@ -29,7 +31,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Source", "open_tables"]
+__all__ = ["SECONDS", "Source", "open_tables"]
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), Kind.INTEGER),
@@ -48,6 +50,10 @@ _CONFIGURATION = {
     "preserve_insertion_order": "false",
     "python_enable_replacements": "false",
 }
+
+
+SECONDS = 3600
+"""How long one statement may take, unless said otherwise."""
 
 
 class Source:
@@ -82,6 +88,16 @@ class Source:
             parts.append(repr((table, schema, self._state(table))))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
+    def paths(self, table: str) -> tuple[str, ...]:
+        """Return the files of a table; none if it came as an object."""
+        return self._files.get(table, ())
+
+    def digest(self, table: str) -> str:
+        """Return a hash of the contents of a table that came as an object."""
+        if table not in self._digests:
+            self._digests[table] = _digest(self._objects[table])
+        return self._digests[table]
+
     def _state(self, table: str) -> object:
         if table in self._files:
             try:
@@ -89,9 +105,7 @@ class Source:
             except OSError:
                 raise InvalidArgument(f"the file of table `{table}` is gone", place=table) from None
             return [(path, state.st_size, state.st_mtime_ns) for path, state in states]
-        if table not in self._digests:
-            self._digests[table] = _digest(self._objects[table])
-        return self._digests[table]
+        return self.digest(table)
 
     def cursor(self) -> Any:
         """Return a connection of its own to the tables, for one question."""
@@ -111,14 +125,20 @@ def open_tables(
     threads: int | None = None,
     memory: str | None = None,
     spill: str | Path | None = None,
+    seconds: float = SECONDS,
+    read: bool = True,
 ) -> Source:
     """Open tables by name: paths or objects. `spill` names a directory for what exceeds the memory limit.
 
-    Without `spill` nothing private is ever written to disk.
+    With `read=False` only schemas are: texts are not looked through, and nothing may be asked.
+
+    Without `spill` nothing private is ever written to disk. No statement runs for more than `seconds`, or
+    takes more than `memory`, by default four fifths of what the machine has.
     """
     import duckdb
 
     configuration: dict[str, Any] = {**_CONFIGURATION, "temp_directory": "" if spill is None else str(spill)}
+    configuration["max_execution_time"] = max(1, round(1000 * seconds))
     if threads is not None:
         configuration["threads"] = threads
     if memory is not None:
@@ -139,18 +159,53 @@ def open_tables(
             files[name] = _paths(origin, name)
             allowed += _open_files(connection, name, files[name], number)
         else:
-            objects[name] = _arrow(origin, name)
+            objects[name] = _valid(_arrow(origin, name), name)
     source = Source(connection, objects, {})
     source._files = files
     cursor = source.cursor()
     for name in tables:
         source._fields[name] = _fields(cursor, name)
+        if read and name in files and _ending(files[name][0]) == "parquet":
+            _look_through(cursor, name, source._fields[name])
     cursor.close()
     listed = ", ".join(constant(path) for path in allowed)
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return source
+
+
+def _valid(table: Any, name: str) -> Any:
+    import pyarrow
+
+    try:
+        table.validate(full=True)
+    except pyarrow.ArrowInvalid:  # its text may quote the data
+        raise _not_text(name) from None
+    return table
+
+
+def _look_through(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
+    """Refuse a table whose texts are not all UTF-8, when it is opened and not when it is asked about."""
+    import duckdb
+
+    texts = [identifier(field.name) for field in fields if field.kind is Kind.TEXT]
+    if not texts:
+        return
+    # The engine checks a text when it reads it whole, which a comparison makes it do.
+    read = ", ".join(f"count(CASE WHEN CAST({text} AS VARCHAR) < 'A' THEN 1 END)" for text in texts)
+    try:
+        cursor.execute(f"SELECT {read} FROM {identifier(name)}").fetchall()
+    except duckdb.Error:  # its text may quote the data
+        raise _not_text(name) from None
+
+
+def _not_text(name: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"table `{name}` has a text that is not UTF-8",
+        place=name,
+        hints=("write it anew as UTF-8, or leave the column out",),
+    )
 
 
 def _paths(origin: str | Path | Sequence[str | Path], name: str) -> tuple[str, ...]:
@@ -161,7 +216,11 @@ def _paths(origin: str | Path | Sequence[str | Path], name: str) -> tuple[str, .
         matches = [text] if os.path.isfile(text) else sorted(glob.glob(text, recursive=True))
         found += [path for path in matches if os.path.isfile(path)]
     if not found:
-        raise InvalidArgument(f"no file for table `{name}` at the path that was given", place=name)
+        raise InvalidArgument(
+            f"there is no file for table `{name}`",
+            place=", ".join(map(str, named)),
+            hints=("paths are relative to the project file, or to where you are",),
+        )
     return tuple(found)
 
 
@@ -169,32 +228,39 @@ def _open_files(connection: Any, name: str, paths: tuple[str, ...], number: int)
     """Make a table or view of files; return those that must stay readable."""
     import duckdb
 
-    endings = {_ending(path) for path in paths}
-    listed = ", ".join(constant(path) for path in paths)
     try:
-        if endings == {"parquet"}:
-            connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT * FROM read_parquet([{listed}])")
-            return list(paths)
-        if endings == {"csv"}:
-            connection.execute(
-                f"CREATE TABLE {identifier(name)} AS SELECT * FROM read_csv([{listed}], sample_size = -1)"
-            )
-            return []
-        if endings == {"duckdb"} and len(paths) == 1:
-            attached = f"__file{number}"
-            connection.execute(f"ATTACH {listed} AS {attached} (READ_ONLY)")
-            table = _table_of(connection, attached, name)
-            connection.execute(
-                f"CREATE VIEW {identifier(name)} AS "
-                f"SELECT * FROM {attached}.{identifier(table[0])}.{identifier(table[1])}"
-            )
-            return []
-    except duckdb.Error:  # its text may quote the data
+        readable = _view_files(connection, name, paths, number)
+    except duckdb.Error:
+        readable = None
+    if readable is None:  # raised here: the engine's own text may quote the data, and a context keeps it
         raise InvalidArgument(
             f"the file of table `{name}` cannot be read",
             place=name,
             hints=("is it a whole file of the format that its name says?",),
-        ) from None
+        )
+    return readable
+
+
+def _view_files(connection: Any, name: str, paths: tuple[str, ...], number: int) -> list[str]:
+    endings = {_ending(path) for path in paths}
+    listed = ", ".join(constant(path) for path in paths)
+    if endings == {"parquet"}:
+        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT * FROM read_parquet([{listed}])")
+        return list(paths)
+    if endings == {"csv"}:
+        connection.execute(
+            f"CREATE TABLE {identifier(name)} AS SELECT * FROM read_csv([{listed}], sample_size = -1)"
+        )
+        return []
+    if endings == {"duckdb"} and len(paths) == 1:
+        attached = f"__file{number}"
+        connection.execute(f"ATTACH {listed} AS {attached} (READ_ONLY)")
+        table = _table_of(connection, attached, name)
+        connection.execute(
+            f"CREATE VIEW {identifier(name)} AS "
+            f"SELECT * FROM {attached}.{identifier(table[0])}.{identifier(table[1])}"
+        )
+        return []
     raise InvalidArgument(
         f"the format of the file of table `{name}` is not known",
         place=name,
@@ -238,23 +304,32 @@ def _arrow(origin: Any, name: str) -> Any:
     if isinstance(origin, pyarrow.RecordBatch):
         return pyarrow.Table.from_batches([origin])
     module = type(origin).__module__.split(".")[0]
-    try:
-        if module == "pandas":
-            return pyarrow.Table.from_pandas(origin, preserve_index=False)
-        if module == "polars":
-            frame = origin.collect() if hasattr(origin, "collect") else origin
-            return frame.to_arrow()
-    except (pyarrow.ArrowException, TypeError, ValueError):  # their texts may quote the data
-        raise InvalidArgument(
-            f"table `{name}` has a column whose values are of different types",
-            place=name,
-            hints=("give every column one type",),
-        ) from None
+    if module in ("pandas", "polars"):
+        return _framed(origin, name, module)
     raise InvalidArgument(
         f"table `{name}` is neither a path nor a table",
         place=name,
         hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
     )
+
+
+def _framed(frame: Any, name: str, module: str) -> Any:
+    import pyarrow
+
+    try:
+        if module == "pandas":
+            made = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        else:
+            made = (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+    except (pyarrow.ArrowException, TypeError, ValueError):
+        made = None
+    if made is None:  # raised here: their texts may quote the data, and a context keeps them
+        raise InvalidArgument(
+            f"table `{name}` has a column whose values are of different types",
+            place=name,
+            hints=("give every column one type",),
+        )
+    return made
 
 
 def _fields(cursor: Any, name: str) -> tuple[Field, ...]:

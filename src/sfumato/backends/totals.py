@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure
+from sfumato.backends.exact import Members
 from sfumato.backends.integers import RowInteger
 from sfumato.backends.priorities import different_pairs
 
@@ -49,7 +50,8 @@ class Totals:
     """Exact integers of the groups of a set."""
 
     units: _Integers
-    measures: dict[str, npt.NDArray[Any]]
+    measures: dict[str, Any]  # arrays; of CELLS measures `SparseCells`, where keys are not declared
+    members: Members | None = None
 
 
 def empty(measure: Measure, shape: int | tuple[int, int]) -> npt.NDArray[Any]:

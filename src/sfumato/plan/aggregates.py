@@ -14,7 +14,7 @@ from sfumato.plan.question import Question
 from sfumato.plan.syntax import AGGREGATES, IGNORED
 from sfumato.plan.tree import Aggregate, Expression, Function
 
-__all__ = ["Aggregates", "aggregate_kind"]
+__all__ = ["Aggregates", "aggregate_kind", "takes_dates"]
 
 _ONE: dict[type[exp.Expr], Function] = {
     exp.Sum: Function.SUM,
@@ -32,6 +32,7 @@ _TWO: dict[type[exp.Expr], Function] = {
     exp.CovarSamp: Function.COVAR_SAMP,
     exp.Corr: Function.CORR,
 }
+_MOST_PARTS = 1000
 _NAMED = {"mean": Function.AVG, "histogram": Function.HISTOGRAM}
 _KNOWN = (
     "avg", "corr", "count", "count_if", "covar_pop", "covar_samp", "histogram", "max", "mean", "median",
@@ -39,6 +40,14 @@ _KNOWN = (
     "var_pop", "var_samp", "variance",
 )  # fmt: skip
 _COUNTS = (Function.COUNT_ROWS, Function.COUNT, Function.COUNT_DISTINCT, Function.COUNT_UNITS)
+_NUMBER_OF = {
+    Kind.BOOLEAN: "count truths with COUNT_IF(condition)",
+    Kind.DATE: "take a number from it: YEAR(..), MONTH(..), DATE_DIFF('day', DATE '2024-01-01', ..)",
+    Kind.TEXT: "count its values: COUNT(DISTINCT ..), HISTOGRAM(..) of declared ones, or GROUP BY",
+    Kind.TIMESTAMP: "take a number from it: YEAR(..), HOUR(..), DATE_DIFF('minute', .., ..)",
+}
+_TIMELY = (Kind.DATE, Kind.TIMESTAMP)
+_MEAN_DATE = "ask for MEDIAN(..), or for AVG(DATE_DIFF('day', DATE '2024-01-01', ..)), a number of days"
 _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"
 
 
@@ -82,7 +91,7 @@ class Aggregates:
                 return function, arguments, (), False
             case exp.Median():
                 self.question.only(call, "this")
-                return Function.QUANTILE, (self._value(call.this, call),), (0.5,), False
+                return Function.QUANTILE, (self._value(call.this, call, Function.QUANTILE),), (0.5,), False
             case exp.Quantile() if call.args.get("quantile") is not None:
                 self.question.only(call, "this", "quantile")
                 return self._quantiles(call.this, call.args["quantile"], call, False)
@@ -97,8 +106,10 @@ class Aggregates:
                 self.question.only(call, "this", "expressions")
                 if len(call.expressions) != 1:
                     self.question.refuse(f"`{call.this}` takes one argument", code="SF403", at=call)
-                value = self._value(call.expressions[0], call)
-                return _NAMED[str(call.this).lower()], (value,), (), False
+                named = _NAMED[str(call.this).lower()]
+                return named, (self._value(call.expressions[0], call, named),), (), False
+            case exp.ApproxQuantiles() if call.args.get("expression") is not None:
+                return self._approximate(call)
         if type(call) in _ONE:
             self.question.only(call, "this")
             function = _ONE[type(call)]
@@ -156,7 +167,11 @@ class Aggregates:
         if value.kind is not None and not value.kind.numeric:
             if self.inner and function in (Function.MIN, Function.MAX):
                 return value
-            hints = ("count truths with COUNT_IF(condition)",) if value.kind is Kind.BOOLEAN else ()
+            if not self.inner and (function is Function.HISTOGRAM or takes_dates(function, value.kind)):
+                return value
+            hints: tuple[str, ...] = (_NUMBER_OF[value.kind],)
+            if function is Function.AVG and value.kind in _TIMELY and not self.inner:
+                hints = (_MEAN_DATE,)
             self.question.refuse(
                 f"{self.question.name(call).upper()} takes numbers, got {value.kind.value}",
                 code="SF403",
@@ -191,11 +206,26 @@ class Aggregates:
                 self.question.refuse("a rank must be a constant", code="SF403", at=call, hints=(hint,))
             exact = Fraction(str(rank.this))
             if exact > 1:
-                self.question.refuse("a rank lies between 0 and 1", code="SF403", at=rank)
+                hint = "QUANTILE(x, 0.9) is the value below which nine in ten lie"
+                self.question.refuse("a rank lies between 0 and 1", code="SF403", at=rank, hints=(hint,))
             found.append(float(1 - exact if descending else exact))
         if not found:
-            self.question.refuse("the list of ranks is empty", code="SF403", at=call)
-        return Function.QUANTILE, (self._value(value, call),), tuple(found), several
+            hint = "QUANTILE(x, [0.25, 0.5, 0.75])"
+            self.question.refuse("the list of ranks is empty", code="SF403", at=call, hints=(hint,))
+        return Function.QUANTILE, (self._value(value, call, Function.QUANTILE),), tuple(found), several
+
+    def _approximate(
+        self, call: exp.ApproxQuantiles
+    ) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+        """Read GoogleSQL's APPROX_QUANTILES(x, n): the n + 1 ends of n parts with as many rows each."""
+        self.question.only(call, "this", "expression")
+        number = call.expression
+        parts = int(number.this) if isinstance(number, exp.Literal) and str(number.this).isdigit() else 0
+        if not 1 <= parts <= _MOST_PARTS:
+            hint = f"a whole number from 1 to {_MOST_PARTS}: APPROX_QUANTILES(x, 4) are quartiles"
+            self.question.refuse("this is no number of parts", code="SF403", at=call, hints=(hint,))
+        ranks = tuple(float(Fraction(place, parts)) for place in range(parts + 1))
+        return Function.QUANTILE, (self._value(call.this, call, Function.QUANTILE),), ranks, True
 
     def _refuse(self, call: exp.Expr) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
         while isinstance(call, (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Filter)):
@@ -210,6 +240,10 @@ class Aggregates:
             hint = "rows cannot be listed; aggregate them"
         elif isinstance(call, (exp.LogicalAnd, exp.LogicalOr)):
             hint = "use COUNT_IF(condition)"
+        elif isinstance(call, (exp.RegrSlope, exp.RegrIntercept)):
+            hint = "REGR_SLOPE(y, x) is COVAR_POP(y, x) / VAR_POP(x); the intercept, AVG(y) - slope * AVG(x)"
+        elif isinstance(call, (exp.Skewness, exp.Kurtosis)):
+            hint = "ask for QUANTILE(x, [0.1, 0.5, 0.9]) or HISTOGRAM(x)"
         elif isinstance(call, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)):
             hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), or QUANTILE(x, 0.5)"
         elif not hint and (near := near_names(name, _KNOWN)):
@@ -220,6 +254,11 @@ class Aggregates:
             at=call,
             hints=(hint,) if hint else (),
         )
+
+
+def takes_dates(function: Function | None, kind: Kind | None) -> bool:
+    """Return whether an aggregate over all units needs only an order of values, which dates have."""
+    return kind in _TIMELY and function in (Function.QUANTILE, Function.MIN, Function.MAX, Function.HISTOGRAM)
 
 
 def aggregate_kind(aggregate: Aggregate) -> Kind | None:

@@ -20,7 +20,7 @@ from sfumato.plan.outer import check, output_names, rebuilt, unique
 from sfumato.plan.outers import released_subquery
 from sfumato.plan.scope import Rows, Scope
 from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query, within
-from sfumato.plan.tree import Aggregate, Query
+from sfumato.plan.tree import GROUPING_SET, Aggregate, Query
 
 __all__ = ["private_block"]
 
@@ -60,7 +60,7 @@ class _Block:
                 isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
             ):
                 question.refuse("`*` would show rows", code="SF404", at=item, hints=("COUNT(*) counts them",))
-            value = self._change(item.this if isinstance(item, exp.Alias) else item)
+            value = self._change(item.this if isinstance(item, exp.Alias) else item, aliases="last")
             values.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
             if isinstance(item, exp.Alias):
                 self.items.setdefault(item.alias.lower(), value)
@@ -104,6 +104,8 @@ class _Block:
             return released_subquery(node, self.context)
         if aliases == "first" and self._is_alias(node):
             return self._alias(node, plain=isinstance(node.parent, exp.Ordered))
+        if isinstance(node, (exp.Grouping, exp.GroupingId)):
+            return self._grouping(node)
         if is_aggregate(node) and not isinstance(node.parent, exp.Window):
             return self._aggregate(node)
         if isinstance(node, exp.Window):
@@ -150,6 +152,32 @@ class _Block:
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         return self._noisy(f"a{self.aggregates.index(aggregate)}")
+
+    def _grouping(self, node: exp.Expr) -> exp.Expr:
+        """Return GROUPING(a, b, ..): a bit for each, the last the lowest, set where it is summed over.
+
+        The plan alone says so for each grouping set, and the noisy table in which set a row is.
+        """
+        self.question.only(node, "expressions")
+        positions = []
+        for argument in node.expressions:
+            position = self.groups.position(self.expressions(argument))
+            if position is None:
+                hint = "GROUPING takes keys of GROUP BY"
+                self.question.refuse("this is not grouped by", code="SF404", at=argument, hints=(hint,))
+            positions.append(position)
+        if not positions:
+            self.question.refuse("GROUPING takes keys of GROUP BY", code="SF403", at=node)
+        masks = []
+        for one in self.groups.sets:
+            bits = "".join("0" if position in one else "1" for position in positions)
+            masks.append(exp.Literal.number(int(bits, 2)))
+        if len(masks) == 1:
+            return masks[0]
+        place = self._noisy(GROUPING_SET)
+        tests = [exp.EQ(this=place.copy(), expression=exp.Literal.number(at)) for at in range(len(masks))]
+        ifs = [exp.If(this=test, true=mask) for test, mask in zip(tests, masks, strict=True)]
+        return exp.Case(ifs=ifs)
 
     def _window(self, node: exp.Window, aliases: str) -> exp.Expr:
         """Return a window over the noisy result: its function is not an aggregate of people."""

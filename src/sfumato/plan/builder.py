@@ -20,7 +20,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.plan import functions
-from sfumato.plan.aggregates import aggregate_kind
+from sfumato.plan.aggregates import aggregate_kind, takes_dates
 from sfumato.plan.expressions import conjunction
 from sfumato.plan.question import Question
 from sfumato.plan.relations import table_rows
@@ -124,8 +124,14 @@ class Frame:
 
         return Frame(catalog=self.catalog, build=build)
 
-    def exists(self, other: Frame, on: Val | None = None, *, unit: bool = False) -> Frame:
-        """Return the rows for which another frame has a matching row."""
+    def not_exists(self, other: Frame, on: Val | None = None, *, unit: bool = False) -> Frame:
+        """Return the rows for which another frame has no matching row."""
+        return self.exists(other, on, unit=unit, negated=True)
+
+    def exists(
+        self, other: Frame, on: Val | None = None, *, unit: bool = False, negated: bool = False
+    ) -> Frame:
+        """Return the rows for which another frame has a matching row; `negated`: has none."""
 
         def build(question: Question) -> tuple[Rows, Scope]:
             rows, scope = self._built(question)
@@ -138,7 +144,13 @@ class Frame:
                 _refuse("a public frame has no unit", "SF406")
             both = Scope(sources=[*scope.sources, *inside.sources])
             condition = None if on is None else _condition(on, both)
-            relation = SemiJoin(source=rows.relation, other=inner.relation, condition=condition, on_unit=unit)
+            relation = SemiJoin(
+                source=rows.relation,
+                other=inner.relation,
+                condition=condition,
+                on_unit=unit,
+                negated=negated,
+            )
             return replace(rows, relation=relation), scope
 
         return Frame(catalog=self.catalog, build=build)
@@ -291,9 +303,11 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
         _refuse("within one unit this is always 1", "SF404")
     arguments = tuple(_read(argument, scope) for argument in summary.arguments)
     any_kind = summary.function in (Function.COUNT, Function.COUNT_DISTINCT) or (
-        inner and summary.function in (Function.MIN, Function.MAX)
+        summary.function in (Function.MIN, Function.MAX) if inner else summary.function is Function.HISTOGRAM
     )
     for argument in arguments:
+        if not inner and takes_dates(summary.function, argument.kind):
+            continue
         if not any_kind and (argument.kind is None or not argument.kind.numeric):
             _refuse(f"{summary.function.value.upper()} takes numbers", "SF403")
     return Aggregate(

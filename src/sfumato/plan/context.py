@@ -63,8 +63,8 @@ class Context:
 
         return rows(query, self, alias)
 
-    def sources(self, select: exp.Select, parent: Scope | None = None) -> tuple[Rows, Scope]:
-        """Return the rows of a subquery's FROM, with the scope that its expressions see."""
+    def sources(self, select: exp.Select, parent: Scope | None = None) -> tuple[Rows, Scope, list[exp.Expr]]:
+        """Return the rows of a subquery's FROM, the scope of its expressions, what WHERE gave to joins."""
         from sfumato.plan.selects import sources
 
         return sources(select, self, parent)

@@ -45,7 +45,11 @@ def claimed(aggregate: Aggregate, node: exp.Expr, question: Question) -> Aggrega
                 f"{name} has no bounds per {'group' if entry.per_group else 'row'} here",
                 code="SF403",
                 at=entry.span,
-                hints=(f"use contribution_bounds_per_{'row' if entry.per_group else 'group'}",),
+                hints=(
+                    "leave them out: a unit counts once, or with max_distinct values"
+                    if aggregate.function in (Function.COUNT_UNITS, Function.COUNT_DISTINCT)
+                    else f"use contribution_bounds_per_{'row' if entry.per_group else 'group'}",
+                ),
             )
         if aggregate.bounds_per_group is not None or aggregate.bounds_per_row is not None:
             question.refuse("bounds are given twice", code="SF401", at=entry.span)

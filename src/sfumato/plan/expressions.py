@@ -15,6 +15,7 @@ from sfumato.plan.syntax import (
     BINARY,
     CALLS,
     IGNORED,
+    INSTEAD,
     KINDS,
     NAMED,
     PARTS,
@@ -28,6 +29,11 @@ from sfumato.plan.tree import Column, Expression, Literal, Span
 __all__ = ["Expressions", "conjunction"]
 
 _LARGEST = 2**63 - 1
+_REMEDIES = {
+    "cannot mix": "convert one of them: CAST(x AS INTEGER), CAST(x AS VARCHAR)",
+    "`//` takes": "FLOOR(x / y) takes any numbers",
+}
+_FALSE = Literal(value=False, kind=Kind.BOOLEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,8 @@ class Expressions:
         try:
             return self._read(node)
         except functions.FunctionError as error:
-            self.question.refuse(str(error), code="SF403", at=node)
+            hints = tuple(hint for word, hint in _REMEDIES.items() if word in str(error))
+            self.question.refuse(str(error), code="SF403", at=node, hints=hints)
 
     # -- by class of node --------------------------------------------------------------------
 
@@ -79,6 +86,10 @@ class Expressions:
                 return functions.call("not", (self.condition(node.this),), span)
             case exp.Is():
                 return self._is(node, span)
+            case exp.NullSafeEQ() | exp.NullSafeNEQ():
+                return self._same(node, span)
+            case exp.DateDiff():
+                return self._difference(node, span)
             case exp.In():
                 return self._in(node, span)
             case exp.Like() | exp.ILike():
@@ -146,7 +157,11 @@ class Expressions:
             f"no column `{whole}` here",
             code="SF402",
             at=node,
-            hints=(f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else (),
+            hints=(
+                f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+                if near
+                else f"columns here: {', '.join(self.scope.names()[:20])}",
+            ),
         )
 
     def unit(self, node: exp.Expr) -> Output | None:
@@ -189,11 +204,31 @@ class Expressions:
 
     def _is(self, node: exp.Is, span: Span | None) -> Expression:
         self.question.only(node, "this", "expression", "negate")
-        if not isinstance(node.expression, exp.Null):
-            hint = "write the condition itself, or COALESCE(condition, FALSE)"
-            self.question.refuse("IS takes NULL only", code="SF403", at=node, hints=(hint,))
-        found = functions.call("is_null", (self(node.this),), span)
+        if isinstance(node.expression, exp.Boolean):  # never NULL, unlike the condition
+            test = self.condition(node.this)
+            meant = test if node.expression.this else functions.call("not", (test,), span)
+            found = functions.call("coalesce", (meant, _FALSE), span)
+        elif isinstance(node.expression, exp.Null):
+            found = functions.call("is_null", (self(node.this),), span)
+        else:
+            hint = "IS [NOT] NULL, TRUE, FALSE or DISTINCT FROM"
+            self.question.refuse("IS takes NULL, TRUE or FALSE", code="SF403", at=node, hints=(hint,))
         return functions.call("not", (found,), span) if node.args.get("negate") else found
+
+    def _same(self, node: exp.Expr, span: Span | None) -> Expression:
+        """Read IS [NOT] DISTINCT FROM: an equality for which NULL is a value like any other."""
+        self.question.only(node, "this", "expression")
+        sides = self(node.this), self(node.expression)
+        absent = [functions.call("is_null", (side,), span) for side in sides]
+        equal = functions.call("coalesce", (functions.call("=", sides, span), _FALSE), span)
+        same = functions.call("or", (functions.call("and", tuple(absent), span), equal), span)
+        return functions.call("not", (same,), span) if isinstance(node, exp.NullSafeNEQ) else same
+
+    def _difference(self, node: exp.DateDiff, span: Span | None) -> Expression:
+        self.question.only(node, "this", "expression", "unit", "date_part_boundary")
+        part = self._unit(node.args["unit"]) if node.args.get("unit") is not None else "day"
+        named = Literal(value=part, kind=Kind.TEXT)
+        return functions.call("date_diff", (named, self(node.expression), self(node.this)), span)
 
     def _in(self, node: exp.In, span: Span | None) -> Expression:
         if node.args.get("query") is not None:
@@ -260,10 +295,10 @@ class Expressions:
         refuse = self.question.refuse
         if is_query(node) or isinstance(node, (exp.In, exp.Exists, exp.All, exp.Any)):
             refuse(
-                "a subquery can stand only in FROM, or as EXISTS or IN among the conditions of WHERE",
+                "a subquery can stand only in FROM, or as [NOT] EXISTS or IN among the conditions of WHERE",
                 code="SF404",
                 at=node,
-                hints=("conditions of WHERE are joined by AND; NOT EXISTS and NOT IN are refused",),
+                hints=("conditions of WHERE are joined by AND; write NOT IN as NOT EXISTS",),
             )
         if isinstance(node, exp.Window):
             hint = "aggregate first: a window over the noisy result is free"
@@ -275,12 +310,10 @@ class Expressions:
             hint = "write the value itself into the question"
             refuse(f"`{name}` changes from call to call", code="SF403", at=node, hints=(hint,))
         near = functions.near_names(name) if isinstance(node, exp.Func) else ()
-        refuse(
-            f"`{name}` is not on the list of functions",
-            code="SF403",
-            at=node,
-            hints=(f"did you mean {' or '.join(near)}?",) if near else (),
-        )
+        hints = (f"did you mean {' or '.join(near)}?",) if near else ()
+        if type(node) in INSTEAD or name in INSTEAD:
+            hints = (INSTEAD.get(type(node)) or INSTEAD[name],)
+        refuse(f"`{name}` is not on the list of functions", code="SF403", at=node, hints=hints)
 
 
 def conjunction(parts: list[Expression]) -> Expression | None:

@@ -4,16 +4,18 @@ A function is here only if its value depends on its arguments alone: nothing vol
 that reads files, settings or other rows. Engines render these names with one total meaning:
 what has no value (a division by zero, the root of a negative number, an overflow) is NULL.
 
-    arithmetic    + - * / % neg abs round floor ceil sqrt ln exp power least greatest
+    arithmetic    + - * / // % neg abs round floor ceil sqrt ln exp power least greatest
     comparison    = <> < <= > >= between in is_null
     logic         and or not coalesce nullif
     text          lower upper trim ltrim rtrim length substr replace concat || left right
                   contains starts_with ends_with like ilike
-    time          year quarter month week day dow hour minute date_trunc
+    time          year quarter month week day dow isodow dayofyear hour minute date_trunc date_diff
 
-`/` is the real quotient. `least`, `greatest` and `concat` skip NULL, all others pass it on.
-`dow` counts from Sunday = 0. `date_trunc` keeps the kind of its operand. `in` takes a value and
-literals; `like` and `ilike` a literal pattern without escape; CASE and CAST are nodes of the tree.
+`/` is the real quotient, `//` that of whole numbers, cut toward zero. `least`, `greatest` and `concat`
+skip NULL, all others pass it on. `dow` counts from Sunday = 0, `isodow` from Monday = 1. `date_diff`
+counts the boundaries between two moments, from the first to the second. `date_trunc` keeps the kind of
+its operand. `in` takes a value and literals; `like` and `ilike` a literal pattern without escape;
+`replace` a literal to put in. CASE and CAST are nodes of the tree.
 """
 
 from __future__ import annotations
@@ -40,11 +42,12 @@ __all__ = [
 
 _Kinds = tuple[Kind | None, ...]
 
-DATE_PARTS = ("day", "dow", "hour", "minute", "month", "quarter", "week", "year")
-"""Parts of a date that are functions; `date_trunc` takes all of them but `dow`."""
+DATE_PARTS = ("day", "dayofyear", "dow", "hour", "isodow", "minute", "month", "quarter", "week", "year")
+"""Parts of a date that are functions; `date_trunc` and `date_diff` take those that follow one another."""
 
 _TRUNCATE_TIMESTAMP = ("year", "quarter", "month", "week", "day", "hour", "minute")
 _TRUNCATE_DATE = ("year", "quarter", "month", "week", "day")
+_DIFFERENCES = ("year", "quarter", "month", "day", "hour", "minute")
 
 
 class FunctionError(Exception):
@@ -98,12 +101,16 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
         raise FunctionError("`in` takes a list of constants")
     if signature.kind is _compared:
         arguments = _with_dates(arguments)
+    elif name == "date_diff":
+        arguments = (arguments[0], *_with_dates(arguments[1:]))
     try:
         kind = signature.kind(tuple(argument.kind for argument in arguments))
     except FunctionError as error:
         raise FunctionError(f"`{name}` {error}") from None
     if name == "date_trunc":
         _check_truncation(arguments)
+    if name == "date_diff" and not (isinstance(arguments[0], Literal) and arguments[0].value in _DIFFERENCES):
+        raise FunctionError(f"`date_diff` counts one of {', '.join(_DIFFERENCES)}")
     return Call(function=name, arguments=arguments, kind=kind, span=span)
 
 
@@ -200,6 +207,11 @@ def _number(kinds: _Kinds) -> Kind:
     return common_kind(kinds) or Kind.INTEGER
 
 
+def _integer(kinds: _Kinds) -> Kind:
+    _need(kinds, Kind.INTEGER)
+    return Kind.INTEGER
+
+
 def _real(kinds: _Kinds) -> Kind:
     _need(kinds, *_NUMBERS)
     return Kind.REAL
@@ -265,6 +277,12 @@ def _part(kinds: _Kinds) -> Kind:
     return Kind.INTEGER
 
 
+def _difference(kinds: _Kinds) -> Kind:
+    _need(kinds[:1], Kind.TEXT)
+    _need(kinds[1:], Kind.DATE, Kind.TIMESTAMP)
+    return Kind.INTEGER
+
+
 def _truncated(kinds: _Kinds) -> Kind:
     _need(kinds[:1], Kind.TEXT)
     _need(kinds[1:], Kind.DATE, Kind.TIMESTAMP)
@@ -280,6 +298,7 @@ def _of(
 FUNCTIONS: dict[str, Signature] = {
     **{name: _of(2, 2, _number) for name in ("+", "-", "*", "%")},
     "/": _of(2, 2, _real),
+    "//": _of(2, 2, _integer),
     **{name: _of(1, 1, _number) for name in ("neg", "abs", "floor", "ceil")},
     "round": _of(1, 2, _rounded, (1,)),
     **{name: _of(1, 1, _real) for name in ("sqrt", "ln", "exp")},
@@ -296,7 +315,7 @@ FUNCTIONS: dict[str, Signature] = {
     **{name: _of(1, 1, _text) for name in ("lower", "upper", "trim", "ltrim", "rtrim")},
     "length": _of(1, 1, _text_length),
     "substr": _of(2, 3, _text_positions),
-    "replace": _of(3, 3, _text),
+    "replace": _of(3, 3, _text, (2,)),
     "concat": _of(1, None, _text),
     "||": _of(2, 2, _text),
     **{name: _of(2, 2, _text_positions) for name in ("left", "right")},
@@ -304,5 +323,6 @@ FUNCTIONS: dict[str, Signature] = {
     **{name: _of(2, 2, _text_to_truth, (1,)) for name in ("like", "ilike")},
     **{name: _of(1, 1, _part) for name in DATE_PARTS},
     "date_trunc": _of(2, 2, _truncated, (0,)),
+    "date_diff": _of(3, 3, _difference, (0,)),
 }
 """What may be called, by our names."""

@@ -6,7 +6,9 @@
 The SQL parser does not know these pieces, so they are read from the tokens, one strict form
 each, and their place in the text is filled with blanks; carets stay where they were.
 
-epsilon, delta                 what this question may spend
+epsilon                        what this question may spend
+delta                          the chance that selecting groups shows one that a single unit made; what
+                               noise loses is paid from the budget's own delta
 privacy_unit_column            must be the unit that the catalog names
 max_groups_contributed         groups that one unit may be in
 max_rows_contributed           rows of one unit over all groups; so only without GROUP BY
@@ -42,6 +44,7 @@ _OPTIONS = (
     "delta", "epsilon", "group_selection_strategy", "max_groups_contributed", "max_rows_contributed",
     "min_privacy_units_per_group", "privacy_unit_column",
 )  # fmt: skip
+_FURTHEST = 10**300  # beyond, a bound is no double
 _BOUNDS = {"contribution_bounds_per_group": True, "contribution_bounds_per_row": False}
 
 
@@ -106,7 +109,10 @@ class _Reader:
                 if strategy is None:
                     hint = "LAPLACE_THRESHOLD or PUBLIC_GROUPS"
                     self.question.refuse(
-                        "unknown strategy", code="SF402", at=self._span(at, at), hints=(hint,)
+                        f"the group selection strategy `{self._word(at)}` is not known",
+                        code="SF402",
+                        at=self._span(at, at),
+                        hints=(hint,),
                     )
                 given["keys"] = strategy
                 at += 1
@@ -159,7 +165,14 @@ class _Reader:
             high, after = self._number(after + 1)
             self._expect(after, TokenType.R_PAREN)
             if low > high:
-                self.question.refuse("the lower bound is above the upper one", code="SF401", at=place)
+                hints = ("the lower one comes first: (0, 100)",)
+                self.question.refuse(
+                    "the lower bound is above the upper one", code="SF401", at=place, hints=hints
+                )
+            if max(-low, high) > _FURTHEST:
+                self.question.refuse(
+                    "these bounds are too far apart", code="SF401", at=place, hints=("give nearer ones",)
+                )
             start = self.tokens[opened[-1]].start
             self.question.bounds.append(
                 Bounds(

@@ -35,8 +35,9 @@ _SHAPES = (
     exp.Union, exp.Where, exp.Window, exp.WindowSpec, exp.With, exp.WithinGroup,
 )  # fmt: skip
 _EXPRESSIONS = (
-    exp.Case, exp.Cast, exp.DateTrunc, exp.DPipe, exp.Exists, exp.Extract, exp.If, exp.ILike, exp.In,
-    exp.Is, exp.Like, exp.Neg, exp.Not, exp.TimestampTrunc, exp.Trim, exp.TryCast,
+    exp.Case, exp.Cast, exp.DateDiff, exp.DateTrunc, exp.DPipe, exp.Exists, exp.Extract, exp.If, exp.ILike,
+    exp.In, exp.Is, exp.Like, exp.Neg, exp.Not, exp.NullSafeEQ, exp.NullSafeNEQ, exp.TimestampTrunc,
+    exp.Trim, exp.TryCast,
 )  # fmt: skip
 _ALLOWED = {*_WINDOWS, *_AGGREGATES, *_SHAPES, *_EXPRESSIONS, *BINARY, *CALLS}
 _NAMES = {*NAMED, "date_part", "datepart", "list_extract", "mean"}
@@ -51,7 +52,7 @@ def check(node: exp.Expr, question: Question) -> None:
     match node:
         case exp.DataType() if KINDS.get(node.this) is not None and not node.expressions:
             return
-        case exp.Var() if isinstance(parent, (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)):
+        case exp.Var() if isinstance(parent, (exp.DateDiff, exp.DateTrunc, exp.Extract, exp.TimestampTrunc)):
             return
         case exp.Var() if isinstance(parent, exp.Ordered) and str(node.this).upper() == "ALL":
             return

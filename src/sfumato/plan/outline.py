@@ -26,7 +26,7 @@ from sfumato.plan.tree import (
 
 __all__ = ["outline", "outline_aggregate", "outline_expression", "outline_relation"]
 
-_INFIX = {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||"}
+_INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||"}
 
 
 def outline(query: Query) -> str:
@@ -60,16 +60,16 @@ def outline_relation(relation: Relation) -> str:
             listed = [f"{name} = {outline_expression(key)}" for name, key in keys]
             listed += [f"{name} = {outline_aggregate(one)}" for name, one in aggregates]
             return f"per unit({', '.join([outline_relation(source), *listed])})"
-        case SemiJoin(source=source, other=other, condition=condition, on_unit=on_unit):
+        case SemiJoin(source=source, other=other, condition=condition, on_unit=on_unit, negated=negated):
             parts = [outline_relation(source), outline_relation(other)]
             parts += ["same unit"] if on_unit else []
             parts += [outline_expression(condition)] if condition is not None else []
-            return f"where exists({', '.join(parts)})"
+            return f"where {'not ' if negated else ''}exists({', '.join(parts)})"
 
 
-def outline_aggregate(aggregate: Aggregate) -> str:
+def outline_aggregate(aggregate: Aggregate, *, alias: bool = True) -> str:
     """Return an aggregate in short."""
-    parts = [outline_expression(argument) for argument in aggregate.arguments]
+    parts = [outline_expression(argument, alias=alias) for argument in aggregate.arguments]
     if aggregate.quantiles:
         ranks = ", ".join(str(rank) for rank in aggregate.quantiles)
         parts.append(f"[{ranks}]" if aggregate.several else ranks)
@@ -79,25 +79,33 @@ def outline_aggregate(aggregate: Aggregate) -> str:
         parts.append(f"row in {aggregate.bounds_per_row}")
     name = aggregate.function.value
     text = name if not parts and aggregate.function is not Function.COUNT else f"{name}({', '.join(parts)})"
-    return text if aggregate.where is None else f"{text} where {outline_expression(aggregate.where)}"
+    return (
+        text
+        if aggregate.where is None
+        else f"{text} where {outline_expression(aggregate.where, alias=alias)}"
+    )
 
 
-def outline_expression(expression: Expression) -> str:
-    """Return an expression in short."""
+def outline_expression(expression: Expression, *, alias: bool = True) -> str:
+    """Return an expression in short; columns without their tables' aliases, if those are not wanted."""
+
+    def short(part: Expression) -> str:
+        return outline_expression(part, alias=alias)
+
     match expression:
         case Column(name=name):
-            return name
+            return name if alias else name.rsplit(".", 1)[-1]
         case Literal(value=value):
             return _value(value)
         case Cast(operand=operand, kind=kind):
-            return f"{outline_expression(operand)}::{kind.value}"
+            return f"{short(operand)}::{kind.value}"
         case Case(branches=branches, otherwise=otherwise):
-            listed = [f"{outline_expression(test)}: {outline_expression(value)}" for test, value in branches]
-            return f"case({', '.join([*listed, outline_expression(otherwise)])})"
+            listed = [f"{short(test)}: {short(value)}" for test, value in branches]
+            return f"case({', '.join([*listed, short(otherwise)])})"
         case Call(function=name, arguments=(left, right)) if name in _INFIX:
-            return f"({outline_expression(left)} {name} {outline_expression(right)})"
+            return f"({short(left)} {name} {short(right)})"
         case Call(function=name, arguments=arguments):
-            return f"{name}({', '.join(outline_expression(argument) for argument in arguments)})"
+            return f"{name}({', '.join(short(argument) for argument in arguments)})"
 
 
 def _value(value: object) -> str:

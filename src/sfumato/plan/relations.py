@@ -6,6 +6,9 @@ the unit, public rows that stay when no person matches, and subqueries over ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from sqlglot import exp
 
 from sfumato.catalog.table import Table
@@ -37,21 +40,68 @@ def table_rows(table: Table, alias: str, question: Question) -> Rows:
 
 
 def joined(
-    sources: list[tuple[str, Rows]], joins: list[exp.Join], context: Context, parent: Scope | None
-) -> tuple[Rows, Scope]:
-    """Return the rows of FROM with its joins, and the scope they make; one join per further source."""
+    sources: list[tuple[str, Rows]],
+    joins: list[exp.Join],
+    context: Context,
+    parent: Scope | None,
+    where: exp.Expr | None = None,
+) -> tuple[Rows, Scope, list[exp.Expr]]:
+    """Return the rows of FROM with its joins, the scope they make, and the conditions of WHERE they took.
+
+    One join per further source. Of two private tables with nothing but a comma between them, WHERE must
+    match the units, in a condition that stands by itself: FROM a, b WHERE a.uid = b.uid AND .. is the
+    join on the unit, for a filter of both sides' rows may be applied as soon as both are there.
+    """
     question = context.question
+    found = conjuncts(where.this) if where is not None and where.this is not None else []
+    everything = Scope(sources=[Source(alias=alias, outputs=rows.outputs) for alias, rows in sources])
+    taken: list[exp.Expr] = []
     alias, rows = sources[0]
     scope = Scope(sources=[Source(alias=alias, outputs=rows.outputs)], parent=parent)
     for (alias, right), join in zip(sources[1:], joins, strict=True):
         if any(source.alias.lower() == alias.lower() for source in scope.sources):
             hint = "give one of them another alias"
             question.refuse(f"`{alias}` is in FROM twice", code="SF402", at=join.this, hints=(hint,))
-        rows = _join(rows, right, Source(alias=alias, outputs=right.outputs), join, scope, context)
-    return rows, scope
+        source = Source(alias=alias, outputs=right.outputs)
+        matching = [part for part in found if _matches_units(part, scope, source, everything)]
+        taken += matching if _is_comma(join) else []
+        rows = _join(rows, right, source, join, scope, context, matching)
+    return rows, scope, taken
 
 
-def _join(left: Rows, right: Rows, source: Source, join: exp.Join, scope: Scope, context: Context) -> Rows:
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(part) for part in ("on", "using", "side", "method"))
+
+
+def _matches_units(part: exp.Expr, left: Scope, right: Source, everything: Scope) -> bool:
+    """Whether a condition is the equality of a unit to the left and the unit to the right."""
+    if not isinstance(part, exp.EQ):
+        return False
+    sides = set()
+    for node in (part.this, part.expression):
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return False
+        name, alias = node.name, node.table or None
+        if len(everything.find(name, alias)) != 1:
+            return False
+        for side, scope in (("left", left), ("right", Scope(sources=[right]))):
+            for output in scope.find(name, alias):
+                if output.column is None and output.whole:
+                    sides.add(side)
+    return sides == {"left", "right"}
+
+
+def _join(
+    left: Rows,
+    right: Rows,
+    source: Source,
+    join: exp.Join,
+    scope: Scope,
+    context: Context,
+    matching: list[exp.Expr],
+) -> Rows:
     question = context.question
     question.only(join, "this", "on", "using", "side", "kind", "method")
     side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
@@ -62,7 +112,7 @@ def _join(left: Rows, right: Rows, source: Source, join: exp.Join, scope: Scope,
             f"a {side} JOIN keeps rows that belong to no one", code="SF406", at=join.this, hints=(hint,)
         )
     if method or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
-        hint = "use JOIN .. ON, or WHERE EXISTS (..)"
+        hint = "use JOIN .. ON, or WHERE [NOT] EXISTS (..)"
         question.refuse(f"{words} JOIN is not supported", code="SF404", at=join.this, hints=(hint,))
     outer = side == "LEFT"
     if outer and left.unit is None and right.unit is not None:
@@ -82,11 +132,16 @@ def _join(left: Rows, right: Rows, source: Source, join: exp.Join, scope: Scope,
             f"units `{left.unit.name}` and `{right.unit.name}` are not the same people",
             code="SF406",
             at=join.this,
+            hints=("ask about each of them by itself, in requests of their own",),
         )
     on_unit, condition = _condition(source, join, scope, context)
+    on_unit = on_unit or (_is_comma(join) and bool(matching))
     if both and not on_unit:
         names = [output.name for output in right.outputs if output.column is None]
-        example = f"as in ON a.{names[0]} = b.{names[0]}" if names else "select the unit in the inner query"
+        word = "WHERE" if _is_comma(join) else "ON"
+        example = (
+            f"as in {word} a.{names[0]} = b.{names[0]}" if names else "select the unit in the inner query"
+        )
         question.refuse(
             "two private tables can be joined only on their unit",
             code="SF406",
@@ -157,18 +212,21 @@ def _as_column(identifier: exp.Expr) -> exp.Column:
 # -- WHERE ----------------------------------------------------------------------------------
 
 
-def filtered(rows: Rows, scope: Scope, where: exp.Expr | None, context: Context) -> Rows:
-    """Return the rows that WHERE keeps; EXISTS and IN (SELECT ..) become semi-joins."""
+def filtered(
+    rows: Rows, scope: Scope, where: exp.Expr | None, context: Context, done: Sequence[exp.Expr] = ()
+) -> Rows:
+    """Return the rows that WHERE keeps; [NOT] EXISTS and IN (SELECT ..) become semi-joins.
+
+    `done` are conditions that a join has taken already.
+    """
     if where is None:
         return rows
     context.question.only(where, "this")
     plain: list[exp.Expr] = []
     semi: list[exp.Expr] = []
     for part in conjuncts(where.this):
-        is_semi = isinstance(part, exp.Exists) or (
-            isinstance(part, exp.In) and part.args.get("query") is not None
-        )
-        (semi if is_semi else plain).append(part)
+        if not any(part is one for one in done):
+            (semi if _is_semi(_negated(part) or part) else plain).append(part)
     read = Expressions(context.question, scope)
     condition = conjunction([read.condition(part) for part in plain])
     relation = rows.relation if condition is None else Filter(source=rows.relation, condition=condition)
@@ -177,7 +235,27 @@ def filtered(rows: Rows, scope: Scope, where: exp.Expr | None, context: Context)
     return Rows(relation=relation, outputs=rows.outputs, unit=rows.unit)
 
 
+def _is_semi(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
+
+
+def _negated(node: exp.Expr) -> exp.Exists | None:
+    """Return the EXISTS of a NOT EXISTS. NOT IN is another matter: one NULL makes it true of nothing."""
+    if not isinstance(node, exp.Not):
+        return None
+    inner = node.this
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return inner if isinstance(inner, exp.Exists) else None
+
+
 def _semi_join(relation: Relation, rows: Rows, scope: Scope, node: exp.Expr, context: Context) -> Relation:
+    exists = _negated(node)
+    if exists is not None:
+        context.question.only(node, "this")
+        found = _semi_join(relation, rows, scope, exists, context)
+        assert isinstance(found, SemiJoin)
+        return replace(found, negated=True)
     question = context.question
     question.only(node, "this", "query")
     operand = node.this if isinstance(node, exp.In) else None
@@ -193,7 +271,7 @@ def _semi_join(relation: Relation, rows: Rows, scope: Scope, node: exp.Expr, con
     if operand is not None and len(query.expressions) != 1:
         question.refuse("IN takes a query of one column", code="SF404", at=query)
     question.only(query, "expressions", "from_", "joins", "where", "distinct")
-    inner, inside = context.sources(query, parent=scope)
+    inner, inside, done = context.sources(query, parent=scope)
     near = Expressions(question, inside)
     wide = Expressions(question, inside, outside=True)
     outside = Expressions(question, scope)
@@ -210,7 +288,9 @@ def _semi_join(relation: Relation, rows: Rows, scope: Scope, node: exp.Expr, con
     if query.args.get("where") is not None:
         question.only(query.args["where"], "this")
     for part in conjuncts(query.args["where"].this) if query.args.get("where") is not None else []:
-        if isinstance(part, (exp.Exists,)) or (isinstance(part, exp.In) and part.args.get("query")):
+        if any(part is one for one in done):
+            continue
+        if _is_semi(_negated(part) or part):
             question.refuse("EXISTS and IN (SELECT ..) cannot be nested here", code="SF404", at=part)
         if isinstance(part, exp.EQ):
             units = [wide.unit(side) for side in (part.this, part.expression)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from sfumato.core.arguments import budget_quantity, count, delta_quantity, positive
+from sfumato.catalog.table import cap
+from sfumato.core.arguments import budget_quantity, delta_quantity, positive
 from sfumato.errors import InvalidArgument
 from sfumato.plan.tree import Query
 
@@ -21,7 +22,9 @@ class Options:
     max_groups: groups one unit may be in. max_rows: the weight, in rows, of a unit in each group.
     max_distinct: values one unit brings to each COUNT(DISTINCT ..) of a group. min_units: groups
     whose noisy number of units is below this are not shown. keys: "declared" insists that all
-    groups are known in advance, "selected" that they pass private selection.
+    groups are known in advance, "selected" that they pass private selection. delta: what selecting
+    keys may use of the budget's delta for keys. others: one more row for everything that is in no
+    group that is shown. non_negative: counts below zero are shown as zero.
     """
 
     epsilon: Fraction | None = None
@@ -32,7 +35,9 @@ class Options:
     min_units: int | None = None
     noise: Literal["laplace", "gaussian"] | None = None
     keys: Literal["declared", "selected"] | None = None
+    others: bool = False
     weights: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
+    non_negative: bool = False
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -41,7 +46,7 @@ class Options:
             object.__setattr__(self, "delta", delta_quantity(self.delta))
         for name in ("max_groups", "max_rows", "max_distinct", "min_units"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, count(getattr(self, name), name))
+                object.__setattr__(self, name, cap(getattr(self, name), name))
         if self.noise not in (None, "laplace", "gaussian"):
             raise InvalidArgument(
                 f"noise must be laplace or gaussian, got {self.noise!r}",
@@ -50,6 +55,10 @@ class Options:
             )
         if self.keys not in (None, "declared", "selected"):
             raise InvalidArgument(f"keys must be declared or selected, got {self.keys!r}", place="keys")
+        if not isinstance(self.others, bool):
+            raise InvalidArgument("others must be True or False", place="others")
+        if not isinstance(self.non_negative, bool):
+            raise InvalidArgument("non_negative must be True or False", place="non_negative")
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
 
@@ -69,7 +78,7 @@ class Request:
     `outer` is DuckDB SQL over the noisy tables, each under the name of its query and with the
     columns of its keys and aggregates, and over the public tables listed in `public`; it gives
     the answer the columns, order and arithmetic that were asked for. None: the noisy table of
-    the only query is the answer.
+    the only query is the answer. `notes` are told with the answer; they know no more than the plan.
     """
 
     text: str
@@ -77,3 +86,4 @@ class Request:
     outer: str | None
     options: Options = field(default_factory=Options)
     public: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

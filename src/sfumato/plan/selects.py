@@ -79,8 +79,8 @@ def _select(select: exp.Select, context: Context, alias: str) -> Rows | Released
         return post_processing(select, context, found=found)
     if not over_people and (not found or context.private(select)):
         return post_processing(select, context, found=found)
-    everything, scope = sources(select, context, None, found)
-    kept = filtered(everything, scope, select.args.get("where"), context)
+    everything, scope, done = sources(select, context, None, found)
+    kept = filtered(everything, scope, select.args.get("where"), context, done)
     clauses = [*select.expressions]
     for name in ("having", "qualify", "order"):
         if select.args.get(name) is not None:
@@ -159,8 +159,8 @@ def sources(
     context: Context,
     parent: Scope | None,
     found: list[tuple[str, Rows] | Released | None] | None = None,
-) -> tuple[Rows, Scope]:
-    """Return the rows of FROM with its joins, and the scope that expressions see."""
+) -> tuple[Rows, Scope, list[exp.Expr]]:
+    """Return the rows of FROM with its joins, the scope of expressions, and what WHERE gave to joins."""
     nodes = from_nodes(select, context)
     if found is None:
         found = [read_source(node, context) for node in nodes]
@@ -169,7 +169,7 @@ def sources(
         if isinstance(source, Released):
             context.question.refuse("a noisy result cannot choose private rows", code="SF406", at=node)
         entries.append(source if source is not None else _public_rows(node, context))
-    return joined(entries, select.args.get("joins") or [], context, parent)
+    return joined(entries, select.args.get("joins") or [], context, parent, select.args.get("where"))
 
 
 def _public_rows(node: exp.Expr, context: Context) -> tuple[str, Rows]:
@@ -198,7 +198,13 @@ def _check_table(node: exp.Table, context: Context) -> None:
 def refuse_table(node: exp.Table, question: Question) -> NoReturn:
     """Refuse what is not a table of the catalog."""
     if not isinstance(node.this, exp.Identifier):
-        question.refuse("table functions are refused: they reach beyond the catalog", code="SF403", at=node)
+        names = ", ".join(sorted(table.name for table in question.catalog.tables))
+        question.refuse(
+            "table functions are refused: they reach beyond the catalog",
+            code="SF403",
+            at=node,
+            hints=(f"known tables: {names}",),
+        )
     if node.args.get("db") is not None:
         hint = "tables of the catalog have a single name"
         question.refuse(f"no table `{node.sql(dialect='duckdb')}`", code="SF402", at=node, hints=(hint,))

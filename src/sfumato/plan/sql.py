@@ -12,6 +12,7 @@ from sqlglot.errors import ParseError, TokenError, UnsupportedError
 from sfumato.catalog.catalog import Catalog
 from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
+from sfumato.plan.dialect import parsed
 from sfumato.plan.question import Question
 from sfumato.plan.request import Request
 from sfumato.plan.selects import plan, refuse_table
@@ -127,7 +128,7 @@ def _statement(question: Question) -> exp.Query:
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
-        statements = sqlglot.parse(text, dialect="duckdb")
+        statements = parsed(text)
     except ParseError as error:
         question.refuse(*_syntax(error), code="SF401", at=_place(error, question.text))
     finally:
@@ -135,7 +136,8 @@ def _statement(question: Question) -> exp.Query:
     found = [statement for statement in statements if statement is not None]
     if len(found) != 1:
         at = found[1] if len(found) > 1 else None
-        question.refuse("one statement at a time", code="SF407", at=at)
+        hint = "ask each by itself, or both in one: WITH a AS (..), b AS (..) SELECT .. FROM a, b"
+        question.refuse("one statement at a time", code="SF407", at=at, hints=(hint,))
     if not isinstance(found[0], exp.Query):
         place = Span(first.start, first.end + 1)
         question.refuse("only a SELECT is a question", code="SF407", at=place)

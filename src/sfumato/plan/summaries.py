@@ -32,6 +32,8 @@ __all__ = [
     "var_samp",
 ]
 
+_FURTHEST = 10**300  # beyond, a bound is no double
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Summary:
@@ -170,4 +172,6 @@ def _column(value: Any) -> Val:
 def _bounds(low: Any, high: Any) -> tuple[float, float]:
     if exact(low, "low") > exact(high, "high"):
         raise InvalidArgument("the lower bound must not be above the upper one", hints=("swap them",))
+    if max(-exact(low, "low"), exact(high, "high")) > _FURTHEST:
+        raise InvalidArgument("these bounds are too far apart", hints=("give bounds that values reach",))
     return float(low), float(high)

@@ -13,6 +13,7 @@ __all__ = [
     "BINARY",
     "CALLS",
     "IGNORED",
+    "INSTEAD",
     "KINDS",
     "NAMED",
     "PARTS",
@@ -34,6 +35,7 @@ BINARY: dict[_Node, str] = {
     exp.Sub: "-",
     exp.Mul: "*",
     exp.Div: "/",
+    exp.IntDiv: "//",
     exp.Mod: "%",
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -79,6 +81,8 @@ CALLS: dict[_Node, tuple[str, tuple[str, ...]]] = {
     exp.Day: ("day", ("this",)),
     exp.DayOfMonth: ("day", ("this",)),
     exp.DayOfWeek: ("dow", ("this",)),
+    exp.DayOfWeekIso: ("isodow", ("this",)),
+    exp.DayOfYear: ("dayofyear", ("this",)),
     exp.Hour: ("hour", ("this",)),
     exp.Minute: ("minute", ("this",)),
 }
@@ -135,6 +139,9 @@ PARTS: dict[str, str] = {
     **{part: part for part in ("year", "quarter", "month", "week", "day", "dow", "hour", "minute")},
     "dayofmonth": "day",
     "dayofweek": "dow",
+    "dayofyear": "dayofyear",
+    "doy": "dayofyear",
+    "isodow": "isodow",
     "weekday": "dow",
 }
 """Parts of dates, by the names that EXTRACT and DATE_PART take."""
@@ -169,6 +176,22 @@ AGGREGATES: dict[str, str] = {
     "sumkahan": "use SUM",
 }
 """Aggregates that the parser has no class for, each with a hint if it is refused."""
+
+INSTEAD: dict[_Node | str, str] = {
+    exp.Interval: "write the date itself, or count: DATE_DIFF('day', DATE '2024-01-31', x) > 90",
+    exp.Log: "LN(x) / 2.302585 is the logarithm to the base of ten",
+    exp.RegexpLike: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
+    exp.RegexpFullMatch: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
+    exp.Sign: "CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 ELSE 0 END",
+    exp.SplitPart: "use LEFT, RIGHT or SUBSTR",
+    exp.TimeToStr: "group by YEAR(x) and MONTH(x), or by DATE_TRUNC('month', x)",
+    exp.Trunc: "ROUND(x), FLOOR(x), or CAST(x AS INTEGER)",
+    exp.Tuple: "join several values into one: a || '|' || b",
+    "dayname": "ISODOW(x) is 1 on Mondays",
+    "monthname": "MONTH(x) is a number from 1 to 12",
+    "strlen": "LENGTH(x) counts characters",
+}
+"""What to write instead of what is refused, by the parser's class or by name."""
 
 _VOLATILE_NAMES = {
     "currval", "gen_random_uuid", "get_current_timestamp", "nextval", "now", "setseed",

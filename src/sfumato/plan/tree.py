@@ -28,6 +28,7 @@ __all__ = [
     "Expression",
     "Filter",
     "Function",
+    "GROUPING_SET",
     "Join",
     "Literal",
     "PerUnit",
@@ -39,6 +40,10 @@ __all__ = [
     "Span",
     "Union",
 ]
+
+
+GROUPING_SET = "grouping_set"
+"""The column of a noisy table that says in which grouping set a row is, where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +168,19 @@ class PerUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SemiJoin:
-    """The rows of units (or, against a public relation, rows) for which another relation has a row."""
+    """The rows for which another relation has a matching row; `negated`: for which it has none.
+
+    `on_unit`: the other relation is private, and only rows of the same unit match. Otherwise it is
+    public. Either way whether a row stays is a function of that row, of its own unit's rows and of
+    public ones: a unit more or less changes nothing for any other, also where rows stay for want
+    of a match. No row of either side lacks a unit, so none is left over that matches nobody.
+    """
 
     source: Relation
     other: Relation
     condition: Expression | None
     on_unit: bool
+    negated: bool = False
 
 
 Relation = Scan | Filter | Project | Join | Union | PerUnit | SemiJoin

@@ -53,6 +53,9 @@ class Val:
     def __rtruediv__(self, other: Any) -> Val:
         return call("/", other, self)
 
+    def __floordiv__(self, other: Any) -> Val:
+        return call("//", self, other)
+
     def __mod__(self, other: Any) -> Val:
         return call("%", self, other)
 

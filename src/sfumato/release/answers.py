@@ -17,12 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer, Bounding
+from sfumato.analysis.others import LABEL
 from sfumato.analysis.pricing import Cost
+from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release import moments
+from sfumato.release.calendar import dates
 from sfumato.release.laws import Law, miss
+from sfumato.release.located import located
 from sfumato.release.noise import NoisyGroups
 from sfumato.release.quantiles import quantiles
 from sfumato.release.ratios import fieller
@@ -52,6 +56,8 @@ class Added:
     law: Law
     levels: int = 1
     branching: int = 2
+    quantile: Fraction | None = None  # one quantile was found: this one,
+    anchor: Law | None = None  # and the excess at its place has this noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,19 +85,29 @@ class NoisyTable:
     noises: tuple[Added, ...]
     non_negative: bool = False
     threshold: int | None = None  # groups were selected: shown if their noisy number of units is this or more
+    others: bool = False  # the last row is everything else
+    spread: tuple[int, int] | None = None  # by weights: or (of units in so many groups each, this or more)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns."""
         return (*(name for name, _ in self.keys), *(answer.name for answer in self.answers))
 
+    @property
+    def sets(self) -> list[int]:
+        """The place of each row's grouping set."""
+        return [place for place, groups in enumerate(self.groups) for _ in groups.keys]
+
     def key(self, place: int) -> list[Any]:
         """Return the values of one key column."""
-        return [
+        values = [
             keys[groups.grouping_set.index(place)] if place in groups.grouping_set else None
             for groups in self.groups
             for keys in groups.keys
         ]
+        if self.others and self.keys[place][1] is Kind.TEXT:
+            values[-1] = LABEL
+        return values
 
     def aggregate(self, answer: Answer, level: float | None = 0.95) -> Column:
         """Return one aggregate's values and intervals of a level; None: values alone, ends mean nothing."""
@@ -148,7 +164,12 @@ class NoisyTable:
                 return _histogram(answer, layers, laws[0], level, clip)
             case Function.QUANTILE | Function.MIN | Function.MAX:
                 layers = groups.layers[answer.measures[0]]
-                found = quantiles(answer, layers, _tree(answer, added[0]), laws[0], chance)
+                quantile, anchor = added[0].quantile, added[0].anchor
+                if quantile is None or anchor is None:
+                    found = quantiles(answer, layers, _tree(answer, added[0]), laws[0], chance)
+                else:
+                    found = [located(answer, layers, quantile, anchor, laws[0], chance)]
+                    found *= len(answer.quantiles)
                 each = [_column(answer, estimate) for estimate in found]
                 return _lists(each, len(groups.keys)) if answer.several else each[0]
         noisy = [groups.measures[measure] for measure in answer.measures]
@@ -174,6 +195,7 @@ def tabulate(
     non_negative: bool = False,
 ) -> NoisyTable:
     """Return the noisy table of a question, with all that its intervals need."""
+    strictest = max(cost.selections, key=Selection.needed, default=None)
     return NoisyTable(
         name=name,
         keys=tuple((key, expression.kind) for key, expression in bounding.query.keys),
@@ -186,11 +208,19 @@ def tabulate(
                 law=Law(kind=noise.kind, parameter=noise.parameter),
                 levels=noise.levels,
                 branching=noise.branching,
+                quantile=None if noise.finding is None else noise.finding.quantile,
+                anchor=None
+                if noise.finding is None
+                else Law(kind=noise.kind, parameter=noise.finding.anchor),
             )
-            for noise in cost.noises
+            for noise in (*cost.noises, *cost.others)
         ),
+        others=bounding.others,
         non_negative=non_negative,
-        threshold=max((selection.threshold for selection in cost.selections), default=None),
+        threshold=None if strictest is None else strictest.needed(),
+        spread=None
+        if strictest is None or not strictest.rounds
+        else (strictest.most, strictest.needed(strictest.most)),
     )
 
 
@@ -272,6 +302,12 @@ def _column(answer: Answer, estimate: moments.Estimate) -> Column:
     """Return Python numbers, None for NaN."""
     low, high = estimate.low.tolist(), estimate.high.tolist()
     values = [None if math.isnan(value) else value for value in estimate.values.tolist()]
+    if answer.epoch is not None:
+        return Column(
+            values=dates(answer.epoch, values),
+            low=dates(answer.epoch, low),
+            high=dates(answer.epoch, high, up=True),
+        )
     if not answer.integer:
         return Column(values=values, low=low, high=high)
     return Column(

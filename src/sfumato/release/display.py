@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import html as _html
 import math
 from typing import TYPE_CHECKING, Any
@@ -77,12 +78,25 @@ def _cell(value: Any, ends: tuple[Any, Any] | None) -> str:
     if ends is None or value is None:
         return _shown(_plain(value))
     width = max(ends[1] - value, value - ends[0])
+    if isinstance(width, datetime.timedelta):
+        return _moment(value, width)
     if isinstance(value, int) and isinstance(width, int):
         return f"{value} ±{width}"
     if not math.isfinite(width):
         return f"{_plain(value)} ±∞"
     digits = _digits(float(width))
     return f"{float(value):.{digits}f} ±{width:.{digits}f}" if digits <= 12 else f"{value:.6g} ±{width:.2g}"
+
+
+def _moment(value: datetime.date, width: datetime.timedelta) -> str:
+    """Return a date and the days around it; of a timestamp, no more than these leave of it."""
+    if not isinstance(value, datetime.datetime):
+        return f"{value} ±{width.days} day{'' if width.days == 1 else 's'}"
+    for unit, shown in (("days", "minutes"), ("hours", "minutes"), ("minutes", "seconds")):
+        number = width / datetime.timedelta(**{unit: 1})
+        if number >= 2:
+            return f"{value.isoformat(sep=' ', timespec=shown)} ±{number:.3g} {unit}"
+    return f"{value.isoformat(sep=' ')} ±{width.total_seconds():.3g} seconds"
 
 
 def _digits(width: float) -> int:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from sfumato.core.gaussian import Gaussian
 from sfumato.core.laplace import Laplace
 from sfumato.core.mechanism import confidence
+from sfumato.core.normal import tail_quantile
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Law", "miss", "tail", "widest_quantile"]
@@ -80,9 +81,7 @@ def widest_quantile(chance: float, laws: Sequence[Law]) -> float:
     Gaussian sums have the normal quantile. A sum that contains Laplace noise lies between one
     Laplace noise (the heavier tail) and the normal law (the wider middle): the larger of both.
     """
-    from scipy.special import ndtri
-
-    normal = -float(ndtri(chance / 2))
+    normal = float(tail_quantile(np.array([math.log(chance / 2)]))[0])
     if all(law.kind == "gaussian" for law in laws):
         return normal
     return max(normal, -math.log(chance) / _ROOT_TWO)

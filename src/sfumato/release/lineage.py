@@ -2,7 +2,7 @@
 
 An interval travels with its aggregate through projections, filters, order, limits, windows beside
 it, subqueries and common table expressions over one noisy table, and through arithmetic that only
-rises or only falls: with constants, casts to numbers, rounding, an element of a list. So does the
+rises or only falls: with constants, casts to numbers and dates, rounding, an element of a list. So does the
 ratio of two aggregates. Everything else (joins, grouping, set operations, other arithmetic of two
 aggregates) has no interval: none is better than a wrong one.
 """
@@ -233,7 +233,8 @@ def _monotone(expression: Any) -> bool:
             return _monotone(expression.this)
         case exp.Cast():  # and TRY_CAST
             numeric = (*exp.DataType.NUMERIC_TYPES, exp.DataType.Type.DECIMAL)
-            return expression.to.this in numeric and _monotone(expression.this)
+            timely = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP)
+            return expression.to.this in (*numeric, *timely) and _monotone(expression.this)
         case exp.Round():
             decimals = expression.args.get("decimals")
             return (decimals is None or _constant(decimals)) and _monotone(expression.this)

@@ -1,9 +1,10 @@
 """Noise: the one place where exact values are opened, and nothing exact comes out of it.
 
 For each grouping set: where keys are not declared, those groups stay of which the noisy number
-of units reaches the public threshold; then every measure of every group that stays gets its own
-fresh integer noise. A histogram is summed into layers of neighbouring cells first, and every
-block of every layer gets noise.
+of units, or their noisy weight, reaches the public threshold; then every measure of every group
+that stays gets its own fresh integer noise. A histogram is summed into layers of neighbouring
+cells first, and every block of every layer gets noise; or, for a single quantile, a cell is
+chosen, and what is around it gets noise (`finding`).
 
 What is dropped leaves no trace. Groups come out in the order of their keys, whatever order they
 came in: for each key column booleans, then numbers, NaN, texts (by code points), dates,
@@ -27,15 +28,20 @@ import numpy.typing as npt
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.analysis.pricing import Cost, Noise
+from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog.kind import Value
 from sfumato.core.noise import discrete_gaussian, discrete_laplace
 from sfumato.errors import Unsupported
+from sfumato.release.finding import Search
+from sfumato.release.others import rest_of
+from sfumato.release.rounds import found_in_rounds
 
 __all__ = ["NoisyGroups", "add_noise", "key_order"]
 
 _Integers = npt.NDArray[Any]
 
+_AT_ONCE = 1 << 22  # cells
 _WORD = (-(2**63), 2**63 - 1)
 
 
@@ -43,7 +49,8 @@ _WORD = (-(2**63), 2**63 - 1)
 class NoisyGroups:
     """The noisy integers of one grouping set: all that is ever known of it outside. Public.
 
-    `layers[measure][l]` has a row of blocks per group, of branching^l cells each.
+    `layers[measure][l]` has a row of blocks per group, of branching^l cells each. Of a single quantile
+    it has the found cell, the noisy excess at its lower edge, and the noisy counts around that.
     """
 
     grouping_set: tuple[int, ...]
@@ -65,8 +72,30 @@ def add_noise(
         if bounding.select_keys and bounding.query.grouping_sets[place] and cost.selection(place) is None:
             raise Unsupported("a plan that must select its keys, and does not say how")
         plans.append(noises)
-    return tuple(
-        _noisy(groups, place, plans[place], cells, cost) for place, groups in enumerate(exact.open())
+    if bounding.others and {noise.measure for noise in cost.others} != cells.keys():
+        raise Unsupported("a plan for everything else whose measures do not have exactly one noise each")
+    found: list[NoisyGroups] = []
+    for place, groups in enumerate(exact.open()):
+        noisy, shown = _noisy(groups, place, plans[place], cells, cost)
+        found.append(noisy)
+        if bounding.others:
+            rest = rest_of(groups, shown, bounding.query)
+            found.append(_everything_else(rest, {noise.measure: noise for noise in cost.others}, cells))
+    return tuple(found)
+
+
+def _everything_else(
+    rest: dict[str, _Integers], noises: dict[str, Noise], cells: dict[str, bool]
+) -> NoisyGroups:
+    return NoisyGroups(
+        grouping_set=(),
+        keys=((),),
+        measures={name: _narrow(_add(rest[name], noises[name])) for name in rest if not cells[name]},
+        layers={
+            name: tuple(_add(layer, noises[name]) for layer in _layers(rest[name], noises[name]))
+            for name in rest
+            if cells[name]
+        },
     )
 
 
@@ -99,35 +128,64 @@ def _rank(key: Value) -> tuple[int, Any]:
 
 def _noisy(
     groups: ExactGroups, place: int, noises: dict[str, Noise], cells: dict[str, bool], cost: Cost
-) -> NoisyGroups:
+) -> tuple[NoisyGroups, _Integers]:
+    """Return the noisy groups, and which of the exact ones they are."""
     measures: dict[str, _Integers] = {}
     layers: dict[str, tuple[_Integers, ...]] = {}
     chosen = np.arange(len(groups.keys))
     selection = cost.selection(place)
     if selection is not None:
         if selection.measure is not None:
-            deciding = _add(groups.measures[selection.measure], noises[selection.measure])
-        elif groups.units is not None:
-            deciding = _plus(groups.units, _draw(selection.kind, selection.parameter, len(groups.units)))
+            measures[selection.measure] = _add(groups.measures[selection.measure], noises[selection.measure])
+            chosen = np.flatnonzero(measures[selection.measure] >= selection.threshold)
         else:
-            raise Unsupported("keys must be selected, and the engine did not count units")
-        chosen = np.flatnonzero(deciding >= selection.threshold)
-        if selection.measure is not None:
-            measures[selection.measure] = deciding
+            chosen = np.flatnonzero(_shown(groups, selection))
     order = np.array(sorted(chosen.tolist(), key=lambda group: key_order(groups.keys[group])), dtype=np.int64)
     for name, noise in noises.items():
-        if cells[name]:
+        if cells[name] and noise.finding is not None:
+            layers[name] = _found(groups.measures[name], order, noise)
+        elif cells[name]:
             layers[name] = tuple(_add(layer, noise) for layer in _layers(groups.measures[name][order], noise))
         elif name in measures:  # its noisy value has decided; that very value is shown
             measures[name] = _narrow(measures[name][order])
         else:
             measures[name] = _add(groups.measures[name][order], noise)
-    return NoisyGroups(
+    noisy = NoisyGroups(
         grouping_set=groups.grouping_set,
         keys=tuple(groups.keys[group] for group in order.tolist()),
         measures=measures,
         layers=layers,
     )
+    return noisy, order
+
+
+def _shown(groups: ExactGroups, selection: Selection) -> _Integers:
+    """Flag the groups that pass a selection with noise of its own."""
+
+    def noisy(values: _Integers, kind: str, parameter: Fraction) -> _Integers:
+        return _plus(values, _draw(kind, parameter, values.size))
+
+    if selection.rounds:
+        if groups.members is None:
+            raise Unsupported("keys must be selected by weights, and the engine did not say who is where")
+        return found_in_rounds(groups.members, len(groups.keys), selection, noisy)
+    if groups.units is None:
+        raise Unsupported("keys must be selected, and the engine did not count units")
+    flags: _Integers = noisy(groups.units, selection.kind, selection.parameter) >= selection.threshold
+    return flags
+
+
+def _found(cells: Any, order: _Integers, noise: Noise) -> tuple[_Integers, ...]:
+    """Find one quantile of each group that stays, and measure around it; some groups at a time."""
+    assert noise.finding is not None
+    pieces = []
+    for some in np.array_split(order, max(1, -(-len(order) * cells.shape[1] // _AT_ONCE))):
+        search = Search(cells[some], noise.finding)
+        places = search.find()
+        anchors = search.anchors(places)
+        anchors = _plus(anchors, _draw(noise.kind, noise.finding.anchor, anchors.size))
+        pieces.append((places[:, None], anchors[:, None], _add(search.annuli(places), noise)))
+    return tuple(_narrow(np.concatenate(each)) for each in zip(*pieces, strict=True))
 
 
 def _layers(cells: _Integers, noise: Noise) -> list[_Integers]:

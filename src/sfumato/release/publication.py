@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
+from sfumato.analysis.answer import Answer
+from sfumato.analysis.others import LABEL
 from sfumato.analysis.pricing import Cost
+from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.tree import Function
 from sfumato.release.answers import NoisyTable
+from sfumato.release.calendar import dates
 from sfumato.release.lineage import Origin, trace
 from sfumato.release.release import Release
 from sfumato.release.sandbox import Sheet, query
@@ -43,7 +48,7 @@ def publish(
     sheets = {table.name: sheet_of(table) for table in tables}
     if outer is None:
         [table] = tables
-        sheet = sheets[table.name]
+        sheet = _without_sets(sheets[table.name], table)
         plain = tuple(Origin(column=column) for column in table.columns)
         followed: _Followed = sheet, plain, tuple(range(_length(sheet))), table.name
     else:
@@ -64,11 +69,19 @@ def publish(
 
 
 def cost_record(*costs: Cost) -> dict[str, Any]:
-    """Return what several questions of one request cost, as plain data."""
+    """Return what several questions of one request cost, as plain data.
+
+    Each has a part of what one epsilon allows, so that epsilon and the delta of losses are those of all
+    of them together; the chances that a key shows what it should not add up. Where the parts add up to
+    more than one, so do the epsilons.
+    """
+    together = sum((cost.part for cost in costs), Fraction(0)) <= 1
+    keys = sum((cost.keys_delta for cost in costs), Fraction(0))
+    losses = [cost.delta - cost.keys_delta for cost in costs]
     return {
-        "epsilon": sum(cost.epsilon for cost in costs),
-        "delta": sum(cost.delta for cost in costs),
-        "keys_delta": sum(cost.keys_delta for cost in costs),
+        "epsilon": max(cost.epsilon for cost in costs) if together else sum(cost.epsilon for cost in costs),
+        "delta": keys + (max(losses) if together else sum(losses)),
+        "keys_delta": keys,
         "events": [cost.event.to_dict() for cost in costs],
     }
 
@@ -95,20 +108,44 @@ def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
         notes.append("counts may be negative: that is the noise")
     if table.threshold is not None:
         notes.append(
-            f"groups are shown if their noisy number of units is at least {table.threshold}:"
+            f"{_shown(table.threshold, table.spread)}:"
             " smaller ones are missing, and intervals do not allow for that choice"
         )
+    if table.others:
+        text = any(kind is Kind.TEXT for _, kind in table.keys)
+        which = f"`{LABEL}`" if text else "whose keys are all NULL, the last unless sorted,"
+        notes.append(f"the row {which} is all that is in no group that is shown")
     for answer in table.answers:
         name = f"`{shown[answer.name]}`" if answer.name in shown else "an aggregate"
         match answer.function:
             case Function.MIN | Function.MAX:
                 word = "smallest" if answer.function is Function.MIN else "largest"
                 notes.append(f"{name} is not the exact {word}: it is the {answer.quantiles[0]:g} quantile")
+            case Function.HISTOGRAM if answer.name not in shown and answer.labels == _numbers(answer):
+                pass  # cells that are only numbered, and that post-processing has read
             case Function.HISTOGRAM if answer.labels:
                 notes.append(f"cells of {name}: {_some(answer.labels)}")
             case Function.HISTOGRAM:
-                notes.append(f"cells of {name} are between {_some(answer.edges)}")
+                notes.append(f"cells of {name} are between {_some(_edges(answer))}")
     return tuple(dict.fromkeys(notes))
+
+
+def _edges(answer: Answer) -> tuple[Any, ...]:
+    return answer.edges if answer.epoch is None else tuple(dates(answer.epoch, answer.edges))
+
+
+def _numbers(answer: Answer) -> tuple[Any, ...]:
+    return tuple(range(len(answer.labels)))
+
+
+def _shown(threshold: int, spread: tuple[int, int] | None) -> str:
+    if spread is None:
+        return f"groups are shown if their noisy number of units is at least {threshold}"
+    groups, units = spread
+    return (
+        f"groups are shown if their noisy weight is that of {threshold} units that are in no other group,"
+        f" or of {units} units that are in {groups} each"
+    )
 
 
 def _some(marks: tuple[Any, ...]) -> str:
@@ -138,6 +175,11 @@ def _processed(sheets: Mapping[str, Sheet], outer: str, public: Mapping[str, Any
             return shown, followed.origins, tuple(sheet.values[-1]), followed.table
     sheet = query(sheets, outer, public=public)
     return sheet, (None,) * len(sheet.columns), None, None
+
+
+def _without_sets(sheet: Sheet, table: NoisyTable) -> Sheet:
+    number = len(table.columns)
+    return Sheet(columns=table.columns, types=sheet.types[:number], values=sheet.values[:number])
 
 
 def _length(sheet: Sheet) -> int:

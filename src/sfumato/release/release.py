@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sfumato.analysis.answer import Answer
+from sfumato.catalog.domain import Between
 from sfumato.core.mechanism import confidence
-from sfumato.errors import QueryRefused, Unsupported
+from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.answers import NoisyTable
 from sfumato.release.lineage import Origin
@@ -59,6 +61,25 @@ class Release:
     def column(self, name: str) -> list[Any]:
         """Return the values of one column."""
         return [row[self.columns.index(name)] for row in self.rows]
+
+    def one(self) -> dict[str, Any]:
+        """Return the only row, by the names of its columns: `db.sql(.., **caps.one())`."""
+        if len(self.rows) != 1:
+            raise InvalidArgument(f"this release has {len(self.rows)} rows, not one", place="one")
+        return dict(zip(self.columns, self.rows[0], strict=True))
+
+    def between(self) -> Between:
+        """Return the bounds that `bounds` found, as a declaration: `db.declare(income=found.between())`."""
+        if not {"low", "high"} <= set(self.columns):
+            raise InvalidArgument("this release tells no bounds: it has no `low` and `high`", place="between")
+        found = self.one()
+        if found["low"] is None or found["high"] is None:
+            raise InvalidArgument(
+                "no bounds could be told from noise",
+                place="between",
+                hints=("ask with more epsilon, or declare what you know beforehand",),
+            )
+        return Between(found["low"], found["high"])
 
     def intervals(self, level: float = 0.95) -> dict[str, list[Interval | None]]:
         """Return, for each column that is a released aggregate, the (low, high) of each row.
@@ -207,6 +228,8 @@ def _kind_of(ends: list[Any]) -> str:
     lists = any(isinstance(end, list) for end in ends)
     leaves = [leaf for end in ends for leaf in (end if isinstance(end, list) else [end])]
     single = "DOUBLE" if any(isinstance(leaf, float) for leaf in leaves) else "BIGINT"
+    if any(isinstance(leaf, datetime.date) for leaf in leaves):
+        single = "TIMESTAMP" if any(isinstance(leaf, datetime.datetime) for leaf in leaves) else "DATE"
     return f"{single}[]" if lists else single
 
 

@@ -32,6 +32,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
 }
 _LOCKS = (
+    "SET error_on_division_by_zero = false",  # NULL: a noisy zero must not fail what was paid for
     "SET disabled_filesystems = 'LocalFileSystem'",
     "SET enable_external_access = false",
     "SET lock_configuration = true",

@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.analysis.answer import Answer, Bounding
 from sfumato.catalog.kind import Kind
-from sfumato.plan.tree import Function
+from sfumato.plan.tree import GROUPING_SET, Function
 from sfumato.release.answers import NoisyTable
 from sfumato.release.sandbox import Sheet
 
@@ -26,16 +26,26 @@ _WORD, _HUGE = 2**63 - 1, 10**38 - 1
 
 
 def sheet_of(table: NoisyTable) -> Sheet:
-    """Return a noisy table's columns; whole numbers beyond 64 bits widen their column."""
+    """Return a noisy table's columns; whole numbers beyond 64 bits widen their column.
+
+    Where there are several grouping sets, a last column says in which of them a row is: the NULL of
+    a key that is summed over can then be told from the NULL of a group.
+    """
     keys = [(kind, table.key(place)) for place, (_, kind) in enumerate(table.keys)]
     aggregates = [(answer, table.aggregate(answer, None).values) for answer in table.answers]
+    several = len(table.groups) > 1
     return Sheet(
-        columns=table.columns,
+        columns=(*table.columns, *([GROUPING_SET] if several else [])),
         types=(
             *(widened(_TYPES[kind], values) for kind, values in keys),
             *(widened(_type(answer), values) for answer, values in aggregates),
+            *(["BIGINT"] if several else []),
         ),
-        values=(*(values for _, values in keys), *(values for _, values in aggregates)),
+        values=(
+            *(values for _, values in keys),
+            *(values for _, values in aggregates),
+            *([table.sets] if several else []),
+        ),
     )
 
 
@@ -43,6 +53,7 @@ def expected_sheet(bounding: Bounding) -> Sheet:
     """Return the empty sheet of a question that has not been asked yet, to try post-processing on."""
     columns = [(name, _TYPES[expression.kind]) for name, expression in bounding.query.keys]
     columns += [(answer.name, _type(answer)) for answer in bounding.answers]
+    columns += [(GROUPING_SET, "BIGINT")] if len(bounding.query.grouping_sets) > 1 else []
     return Sheet(
         columns=tuple(name for name, _ in columns),
         types=tuple(kind for _, kind in columns),
@@ -69,5 +80,7 @@ def _leaves(values: list[Any]) -> Iterable[Any]:
 
 def _type(answer: Answer) -> str:
     single = "BIGINT" if answer.integer else "DOUBLE"
+    if answer.kind in (Kind.DATE, Kind.TIMESTAMP):
+        single = _TYPES[answer.kind]
     many = answer.several or answer.function is Function.HISTOGRAM
     return f"{single}[]" if many else single

@@ -100,11 +100,14 @@ def table_record(table: NoisyTable) -> dict[str, Any]:
                 "parameter": str(noise.law.parameter),
                 "levels": noise.levels,
                 "branching": noise.branching,
+                **_finding_record(noise),
             }
             for noise in table.noises
         ],
         "non_negative": table.non_negative,
+        "others": table.others,
         "threshold": table.threshold,
+        "spread": None if table.spread is None else list(table.spread),
     }
 
 
@@ -133,12 +136,24 @@ def read_table(record: dict[str, Any]) -> NoisyTable:
                 law=Law(kind=noise["kind"], parameter=Fraction(noise["parameter"])),
                 levels=noise["levels"],
                 branching=noise["branching"],
+                quantile=Fraction(noise["quantile"]) if "quantile" in noise else None,
+                anchor=Law(kind=noise["kind"], parameter=Fraction(noise["anchor"]))
+                if "anchor" in noise
+                else None,
             )
             for noise in record["noises"]
         ),
         non_negative=record["non_negative"],
+        others=record.get("others", False),
         threshold=record["threshold"],
+        spread=tuple(record["spread"]) if record.get("spread") else None,
     )
+
+
+def _finding_record(noise: Added) -> dict[str, str]:
+    if noise.quantile is None or noise.anchor is None:
+        return {}
+    return {"quantile": str(noise.quantile), "anchor": str(noise.anchor.parameter)}
 
 
 def _integers(values: list[Any]) -> np.ndarray[Any, Any]:

@@ -1,0 +1,80 @@
+"""Alternatives: what another kind of budget would make of a question. A hint, from the plan alone.
+
+A budget with the Gaussian rule holds many questions: their costs add up like squares. For a few large
+questions Laplace noise under the pure rule errs less at the same epsilon; there epsilon itself adds up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.analysis.answer import Bounding
+from sfumato.analysis.forecast import forecasts
+from sfumato.analysis.pricing import Cost, price
+from sfumato.analysis.shares import NoiseKind
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.rules import PureRule
+
+__all__ = ["Alternative", "alternative"]
+
+_MUCH = 0.8  # an error this many times the present one is worth a line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One answer's error and how many such questions fit, under this budget and under a pure one."""
+
+    name: str
+    error: float
+    fits: int
+    pure_error: float
+    pure_fits: int
+
+    def __str__(self) -> str:
+        return (
+            f'rule="pure" would make {self.name} ±{self.pure_error:,.4g} instead of ±{self.error:,.4g};'
+            f" it holds {self.pure_fits:,} such questions, this budget {self.fits:,}"
+        )
+
+
+def alternative(
+    bounding: Bounding,
+    cost: Cost,
+    budget: PrivacyBudget,
+    *,
+    size: float | None = None,
+    noise: NoiseKind | None = None,
+) -> Alternative | None:
+    """Return what a pure budget of the same epsilon and delta would do, None unless it is much better.
+
+    The pure budget has all of its delta for keys. The answer shown is the first that has a forecast.
+    """
+    if isinstance(budget.rule, PureRule) or noise == "gaussian" or cost.part != 1:
+        return None
+    pure = PrivacyBudget(epsilon=budget.epsilon, delta=budget.delta, keys_delta=budget.delta, rule=PureRule())
+    other = price(bounding, pure, epsilon=cost.epsilon)
+    for one, two in zip(
+        forecasts(bounding, cost, size=size), forecasts(bounding, other, size=size), strict=True
+    ):
+        if one.error is not None and two.error is not None and not one.in_ranks:
+            if two.error > _MUCH * one.error:
+                return None
+            return Alternative(
+                name=one.name,
+                error=one.error,
+                fits=_fits(cost, budget),
+                pure_error=two.error,
+                pure_fits=_fits(other, pure),
+            )
+    return None
+
+
+def _fits(cost: Cost, budget: PrivacyBudget) -> int:
+    """Return how many questions of this cost the whole budget holds."""
+    charge, keys = budget.charge(cost.event, cost.keys_delta)
+    fits = [math.floor(Fraction(budget.limit, max(1, charge)))]
+    if keys:
+        fits.append(math.floor(Fraction(budget.keys_limit, keys)))
+    return min(fits)

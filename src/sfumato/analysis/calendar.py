@@ -1,0 +1,116 @@
+"""Dates and timestamps as numbers: days, or microseconds, counted from a public bound.
+
+Bounds of dates are a pair of ends, of the type that the kind has: days for dates, moments for
+timestamps. The first and the last of all days (and moments) stand for an end that nobody declared:
+engines make NULL of what is outside the years 1 to 9999, so that nothing lies beyond them.
+
+    the numbers are those of date_diff('day' or 'microsecond', lower bound, x): total, NULL for NULL.
+    A value outside its bounds gives a number outside; the grid clamps it as it does any number.
+
+Theorem: what one unit can change of a histogram of these numbers is what it can change of any, since
+`measures` bounds that for whatever rows there are. Bounds that are wrong bias an answer, and no more.
+Microseconds beyond 2^53, in 285 years, round to a few of them: a function of the row alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.catalog.kind import Kind, kind_of
+from sfumato.plan.tree import Call, Cast, Expression, Literal
+
+__all__ = ["Counted", "Dates", "bounded", "counted", "everything", "extreme", "of_kind", "truncated"]
+
+Dates = tuple[datetime.date, datetime.date]
+"""The ends between which dates (or timestamps) lie, both included."""
+
+_DAY, _MICROSECOND = datetime.timedelta(days=1), datetime.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A date as a number between 0 and `high`; `epoch` is the date that is 0."""
+
+    expression: Expression
+    high: Fraction
+    epoch: datetime.date
+
+
+def everything(kind: Kind) -> Dates:
+    """Return the ends of all there is of a kind: where nothing is known.
+
+    >>> everything(Kind.DATE)
+    (datetime.date(1, 1, 1), datetime.date(9999, 12, 31))
+    """
+    of_type = datetime.datetime if kind is Kind.TIMESTAMP else datetime.date
+    return of_type.min, of_type.max
+
+
+def bounded(dates: Dates | None) -> Dates | None:
+    """Return dates of which both ends are known, None for others."""
+    if dates is None or any(end in (type(end).min, type(end).max) for end in dates):
+        return None
+    return dates
+
+
+def of_kind(end: datetime.date, kind: Kind) -> datetime.date:
+    """Return the day of a moment, or the first moment of a day."""
+    if kind is Kind.TIMESTAMP and not isinstance(end, datetime.datetime):
+        return datetime.datetime(end.year, end.month, end.day)
+    if kind is Kind.DATE and isinstance(end, datetime.datetime):
+        return end.date()
+    return end
+
+
+def extreme(name: str, all_of: Iterable[Dates], always: Iterable[Dates]) -> Dates:
+    """Return where the least or greatest of several dates lies; `always`: those that are never NULL."""
+    several = list(all_of)
+    lows, highs = [low for low, _ in several], [high for _, high in several]
+    if name == "least":
+        return min(lows), min((high for _, high in always), default=max(highs))
+    return max((low for low, _ in always), default=min(lows)), max(highs)
+
+
+def truncated(part: str, end: datetime.date) -> datetime.date:
+    """Return the first day, or moment, of the part that an end is in: `date_trunc`, which never falls.
+
+    >>> truncated("quarter", datetime.date(2024, 6, 9))
+    datetime.date(2024, 4, 1)
+    """
+    if isinstance(end, datetime.datetime):
+        if part in ("hour", "minute"):
+            return end.replace(minute=0 if part == "hour" else end.minute, second=0, microsecond=0)
+        end = end.replace(hour=0, minute=0, second=0, microsecond=0)
+    match part:
+        case "year":
+            return end.replace(month=1, day=1)
+        case "quarter":
+            return end.replace(month=end.month - (end.month - 1) % 3, day=1)
+        case "month":
+            return end.replace(day=1)
+        case "week":
+            return end - end.weekday() * _DAY
+    return end
+
+
+def counted(expression: Expression, dates: Dates) -> Counted:
+    """Return a date or timestamp as a number that is 0 at its lower bound."""
+    low, high = (of_kind(end, expression.kind or Kind.DATE) for end in dates)
+    unit = "microsecond" if expression.kind is Kind.TIMESTAMP else "day"
+    number: Expression = Call(
+        function="date_diff",
+        arguments=(
+            Literal(value=unit, kind=Kind.TEXT),
+            Literal(value=low, kind=kind_of(low)),
+            expression,
+        ),
+        kind=Kind.INTEGER,
+        span=expression.span,
+    )
+    if expression.kind is Kind.TIMESTAMP:  # cells of any width, not of whole microseconds
+        number = Cast(operand=number, kind=Kind.REAL, span=expression.span)
+    wide = (high - low) // (_MICROSECOND if expression.kind is Kind.TIMESTAMP else _DAY)
+    return Counted(expression=number, high=Fraction(wide), epoch=low)

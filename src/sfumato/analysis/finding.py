@@ -1,0 +1,144 @@
+"""Finding: what one quantile of a histogram costs if it is found first and measured there afterwards.
+
+A tree of noisy counts answers any number of quantiles at once, and pays for all of them. One quantile
+q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (rows below edge i)
+- q * (rows from edge i on). In three steps, each of them charged (`release.finding` does them):
+
+    find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1))
+    anchor   D_c itself, with noise: how far off the found place is, in rows
+    annuli   the rows in 1, 1, 2, 4, .. cells to the left of that edge and to the right, with noise:
+             how far that is in values, and where the quantile surely is
+
+With q = n/d all of these are integers, if D is taken d times.
+
+Theorem (what one unit moves): let it add c_i >= 0 to each cell i of a group, at most `reach` together.
+An edge with b of that below it and a above moves by (1-q) b - q a, so by at most max(q, 1-q) * reach; so do
+the utilities, since a maximum moves no further than what it is of. The exponential mechanism at rate
+e / (2 * max(q, 1-q) * reach) then has losses within a range of length e. Annuli are disjoint: together they
+move by at most `reach` in L1, and so in L2. The place that was found is public when the rest is
+measured, so the costs add up as for questions that are chosen after seeing answers.
+
+Theorem (several groups): a unit in k groups meets k selections. If all k fall into one group of a coarser
+grouping set, its utilities move k times as far, and the range of losses is k times as long; if only
+some do, the ranges add up, so that k e covers this as well: the loss of independent selections is
+the sum of theirs, and lies within a range of the summed length.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.analysis.answer import Answer
+from sfumato.analysis.shares import Item, NoiseKind, shortened
+from sfumato.core.events import Composed, DiscreteGaussian, DiscreteLaplace, Event, Repeated
+from sfumato.core.events.bounded import BoundedRange
+from sfumato.plan.tree import Function
+
+__all__ = ["Finding", "FindingItem", "exact_quantile", "finds", "found_blocks", "single_quantile"]
+
+_FIND, _ANCHOR, _ANNULI = Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)
+"""Shares of the cost. The anchor is what remains of the error; a find that is too poor leaves a long way
+to correct, over which values are as uneven as they are; annuli make the interval."""
+
+_RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
+_FINEST = 10**6  # a quantile is a fraction with at most this below
+_PER_MU = 1.6  # about the range of losses that a Gaussian mu of 1 pays for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """How one quantile of a histogram is found and measured; the annuli have the measure's own noise."""
+
+    quantile: Fraction
+    epsilon: Fraction  # the range of losses of one selection, for a unit that moves one group by `reach`
+    reach: int
+    anchor: Fraction  # the parameter of the anchor's noise, of the same kind as the annuli's
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one unit moves a utility or the anchor, in parts of the quantile's denominator."""
+        return _furthest(self.quantile) * self.reach
+
+    @property
+    def rate(self) -> Fraction:
+        """How much of the exponent one part of utility is worth."""
+        return self.epsilon / (2 * self.sensitivity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingItem(Item):
+    """A histogram from which one quantile is found.
+
+    Its parameter is that of noise on `reach` which would cost as much as all three steps together: for
+    Laplace noise exactly, for Gaussian noise about.
+    """
+
+    quantile: Fraction
+
+    def finding(self, kind: NoiseKind, parameter: Fraction) -> Finding:
+        """Return the selection and the anchor's noise."""
+        furthest = _furthest(self.quantile)
+        if kind == "laplace":
+            epsilon = _FIND * self.reach / parameter
+            anchor = furthest * parameter / _ANCHOR
+        else:
+            epsilon = Fraction(_PER_MU * self.reach * math.sqrt(_FIND / parameter))
+            anchor = shortened(furthest**2 * parameter / _ANCHOR)
+        return Finding(quantile=self.quantile, epsilon=epsilon, reach=self.reach, anchor=anchor)
+
+    def annuli(self, kind: NoiseKind, parameter: Fraction) -> Fraction:
+        """Return the parameter of the annuli's noise."""
+        return parameter / _ANNULI if kind == "laplace" else shortened(parameter / _ANNULI)
+
+    def event(self, kind: NoiseKind, parameter: Fraction) -> Event:
+        """Return what all three steps cost, in all groups of one unit."""
+        found, annuli = self.finding(kind, parameter), self.annuli(kind, parameter)
+        events: list[Event] = []
+        for multiple, times in self.shifts:
+            each: list[Event] = [BoundedRange(loss=found.epsilon * multiple)]
+            for noise, reach in ((found.anchor, found.sensitivity), (annuli, self.reach)):
+                if kind == "laplace":
+                    each.append(DiscreteLaplace(scale=noise, sensitivity=reach * multiple))
+                else:
+                    each.append(DiscreteGaussian(sigma_squared=noise, sensitivity=reach * multiple))
+            events += each if times == 1 else [Repeated(event=one, times=times) for one in each]
+        return Composed(events=tuple(events))
+
+
+def single_quantile(users: list[Answer]) -> Fraction | None:
+    """Return the one quantile that is asked of a histogram, None if it serves anything else."""
+    if not users or any(user.function not in _RANKED for user in users):
+        return None
+    asked = {q for user in users for q in user.quantiles}
+    return exact_quantile(asked.pop()) if len(asked) == 1 else None
+
+
+def exact_quantile(q: float) -> Fraction:
+    """Return the decimal that a quantile was written as.
+
+    >>> exact_quantile(0.9)
+    Fraction(9, 10)
+    """
+    return Fraction(repr(float(q))).limit_denominator(_FINEST)
+
+
+def finds(quantile: Fraction, cells: int, kind: NoiseKind, levels: int, branching: int) -> bool:
+    """Tell whether finding has the smaller expected error of a rank than a tree, at equal cost.
+
+    In squared noise of a count at that cost: a tree's rank has the noise of about a sixth of
+    levels * (branching - 1) blocks, each of which pays for all levels; a found one that of its anchor.
+    """
+    power = 2 if kind == "laplace" else 1
+    blocks = Fraction(cells, 6) if levels == 1 else Fraction(levels * (branching - 1), 6)
+    return bool(levels**power * blocks > found_blocks(quantile, kind))
+
+
+def found_blocks(quantile: Fraction, kind: NoiseKind) -> Fraction:
+    """Return the variance of a found rank, in that of a count which costs as much."""
+    return max(quantile, 1 - quantile) ** 2 / _ANCHOR ** (2 if kind == "laplace" else 1)
+
+
+def _furthest(quantile: Fraction) -> int:
+    return max(quantile.numerator, quantile.denominator - quantile.numerator)

@@ -1,0 +1,200 @@
+"""Growth: how many rows a question may make of one private row, limited by what is public.
+
+A question that runs out of memory or time tells something, and nothing pays for it. Whoever could make
+a million rows of one person's row could choose whose row that takes. So, before anything is charged:
+
+- private tables are joined with each other on the unit at most twice in one question. A side with one
+  row per unit multiplies nothing, and is not counted;
+- joins with public tables, and unions, make at most a thousand rows of one row. A join with an equality
+  between a public column and the other side makes as many as the most frequent value has rows there;
+  any other join as many as the table has.
+
+Both depend on the question and on public tables alone. What they do not limit is what people's own rows
+make of each other: of n rows of one unit, two joins make up to n^3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from sfumato.analysis.shapes import column_leaves, one_row_per_unit
+from sfumato.catalog.catalog import Catalog
+from sfumato.errors import QueryRefused, Unsupported
+from sfumato.plan.tree import (
+    Call,
+    Column,
+    Expression,
+    Filter,
+    Join,
+    PerUnit,
+    Project,
+    Query,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+)
+
+__all__ = ["MOST_COPIES", "MOST_UNIT_JOINS", "refuse_copies", "unit_joins"]
+
+MOST_UNIT_JOINS = 2
+"""Joins of private rows with private rows in one question."""
+
+MOST_COPIES = 1_000
+"""Rows that public tables and unions may make of one private row."""
+
+
+def unit_joins(relation: Relation) -> int:
+    """Return how many joins may multiply a unit's rows with its rows, wherever they are."""
+    match relation:
+        case Scan():
+            return 0
+        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+            return unit_joins(source)
+        case SemiJoin(source=source, other=other):
+            return unit_joins(source) + unit_joins(other)
+        case Join(left=left, right=right, on_unit=on_unit):
+            multiplies = on_unit and not one_row_per_unit(left) and not one_row_per_unit(right)
+            return multiplies + unit_joins(left) + unit_joins(right)
+        case Union(sources=sources):
+            return sum(unit_joins(source) for source in sources)
+    raise Unsupported(f"the relation {type(relation).__name__}")
+
+
+def refuse_copies(
+    queries: Iterable[Query], catalog: Catalog, copies_of: Callable[[str, tuple[str, ...]], int]
+) -> None:
+    """Refuse questions that make too many rows of a private one.
+
+    `copies_of` gives the largest number of rows of a public table that agree in some of its columns.
+    """
+    for query in queries:
+        _Growth(query=query, catalog=catalog, copies_of=copies_of).rows(query.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Growth:
+    query: Query
+    catalog: Catalog
+    copies_of: Callable[[str, tuple[str, ...]], int]
+
+    def rows(self, relation: Relation) -> int:
+        """Return how many rows there are at most: of one private row, or, in public relations, in all."""
+        match relation:
+            case Scan(table=name):
+                table = self.catalog.table(name)
+                return 1 if table is not None and table.private else self.copies_of(name, ())
+            case Filter(source=source) | Project(source=source):
+                return self.rows(source)
+            case PerUnit(source=source, keys=keys):
+                grown = self.rows(source)
+                return grown if keys else 1
+            case SemiJoin(source=source, other=other):
+                if self._private(other):
+                    self.rows(other)
+                return self.rows(source)
+            case Union(sources=sources):
+                return self._few(relation, sum(self.rows(source) for source in sources))
+            case Join():
+                return self._few(relation, self._joined(relation))
+        raise Unsupported(f"the relation {type(relation).__name__}")
+
+    def _joined(self, join: Join) -> int:
+        left, right = join.left, join.right
+        if self._private(left) and self._private(right):
+            return self.rows(left) * self.rows(right)
+        if self._private(right):
+            left, right = right, left
+        return self.rows(left) * max(1, self._matches(right, join.condition))
+
+    def _matches(self, public: Relation, condition: Expression | None) -> int:
+        """Return how many rows of a public relation one row may meet."""
+        names = {name for test in _tests(condition) for name in _equal_columns(test, public)}
+        origins = {origin for name in names if (origin := _origin(public, name)) is not None}
+        if not origins:
+            return self.rows(public)
+        [table] = {scan.table for scan, _ in origins}  # a relation with origins has a single scan
+        return self.copies_of(table, tuple(sorted(column for _, column in origins)))
+
+    def _private(self, relation: Relation) -> bool:
+        match relation:
+            case Scan(table=name):
+                table = self.catalog.table(name)
+                return table is not None and table.private
+            case Join(left=left, right=right):
+                return self._private(left) or self._private(right)
+            case Union(sources=sources):
+                return any(self._private(source) for source in sources)
+            case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+                return self._private(source)
+            case SemiJoin(source=source):
+                return self._private(source)
+        raise Unsupported(f"the relation {type(relation).__name__}")
+
+    def _few(self, relation: Relation, rows: int) -> int:
+        if self._private(relation) and rows > MOST_COPIES:
+            raise QueryRefused(
+                f"this may make more than {MOST_COPIES:,} rows of one person's row",
+                code="SF404",
+                text=self.query.text,
+                hints=(
+                    "join a public table by a column whose values are different in each of its rows",
+                    "or join a smaller one",
+                ),
+            )
+        return rows
+
+
+def _tests(condition: Expression | None) -> Iterator[Expression]:
+    match condition:
+        case None:
+            return
+        case Call(function="and", arguments=arguments):
+            for argument in arguments:
+                yield from _tests(argument)
+        case _:
+            yield condition
+
+
+def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
+    """Yield the column of a public relation that must equal something of the other side."""
+    match test:
+        case Call(function="=", arguments=(first, second)):
+            for here, there in ((first, second), (second, first)):
+                if (
+                    isinstance(here, Column)
+                    and _has(public, here.name)
+                    and not any(_has(public, leaf.name) for leaf in column_leaves(there))
+                ):
+                    yield here.name
+
+
+def _has(relation: Relation, name: str) -> bool:
+    match relation:
+        case Scan(columns=columns):
+            return any(column.name == name for column in columns)
+        case Filter(source=source) | SemiJoin(source=source):
+            return _has(source, name)
+        case Project(columns=projected):
+            return any(name == one for one, _ in projected)
+        case Join(left=left, right=right):
+            return _has(left, name) or _has(right, name)
+        case Union(sources=sources):
+            return _has(sources[0], name)
+        case _:
+            return True  # not known: then nothing is concluded from it
+
+
+def _origin(relation: Relation, name: str) -> tuple[Scan, str] | None:
+    """Return the scan and the column that a column is, where only whole rows were taken out since."""
+    match relation:
+        case Scan(alias=alias, columns=columns) if any(column.name == name for column in columns):
+            return relation, name.removeprefix(f"{alias}.")
+        case Filter(source=source) | SemiJoin(source=source):
+            return _origin(source, name)
+        case Project(source=source, columns=projected):
+            for one, expression in projected:
+                if one == name and isinstance(expression, Column):
+                    return _origin(source, expression.name)
+    return None

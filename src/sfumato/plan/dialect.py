@@ -1,0 +1,36 @@
+"""The dialect: DuckDB's SQL as the parser knows it, with what the engine takes and the parser does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+
+if TYPE_CHECKING:
+    from sqlglot.parser import Parser as _Parser
+else:
+    _Parser = DuckDB.Parser
+
+__all__ = ["parsed"]
+
+
+def parsed(text: str) -> list[exp.Expr | None]:
+    """Return the statements of a text; raise the parser's `ParseError` if it cannot be read."""
+    return _Conditions(dialect=DuckDB()).parse(sqlglot.tokenize(text, dialect="duckdb"), text)
+
+
+class _Conditions(_Parser):
+    """Takes conditions as keys of ROLLUP and CUBE: ROLLUP(age > 30)."""
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        kinds: dict[TokenType, type[exp.Cube | exp.Rollup]] = {
+            TokenType.CUBE: exp.Cube,
+            TokenType.ROLLUP: exp.Rollup,
+        }
+        for token, kind in kinds.items():
+            if self._match(token):
+                keys = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
+                return self.expression(kind(expressions=keys))
+        return None

@@ -1,0 +1,226 @@
+"""Estimates: questions about what an owner does not know beforehand, as ordinary requests.
+
+Bounds of a column are asked as a histogram over public buckets; caps as quantiles of what each unit
+has. Neither is a way of its own to the data: both are requests like any other, bounded, priced,
+charged and answered on the one path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.domain import OneOf
+from sfumato.catalog.kind import Kind
+from sfumato.catalog.table import Field, Table, cap
+from sfumato.core.arguments import exact
+from sfumato.errors import InvalidArgument, QueryRefused
+from sfumato.plan.buckets import Buckets, told
+from sfumato.plan.builder import Frame
+from sfumato.plan.builder import table as rows_of
+from sfumato.plan.functions import near_names
+from sfumato.plan.request import Options, Request
+from sfumato.plan.summaries import count, histogram, max_, quantile
+from sfumato.plan.values import Val, col
+
+__all__ = ["Sought", "bounds_request", "caps_request", "private_table"]
+
+_CELLS = "people"
+_ROWS = "rows of a group"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """A request for buckets, and how bounds are told from them once the noise is known."""
+
+    request: Request
+    buckets: Buckets
+    column: str
+    share: float
+    false_alarm: float
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        """How often noise may make an empty bucket seem full: away from others, and beside them."""
+        return self.false_alarm / 10 / len(self.buckets), self.false_alarm * 9 / 20
+
+    def answered(self, *, apart: int, beside: int) -> Request:
+        """Return the request with the post-processing that reads bounds off the noisy buckets."""
+        [named] = self.request.queries
+        [(cells, _)] = named.query.aggregates
+        outer = told(
+            self.buckets, released=named.name, cells=cells, apart=apart, beside=beside, share=self.share
+        )
+        return replace(self.request, outer=outer, notes=self._notes(apart, beside))
+
+    def _notes(self, apart: int, beside: int) -> tuple[str, ...]:
+        about = f"about all values of `{self.column}`"
+        if self.share:
+            about += f", less {self.share:g} of them,"
+        empty = (
+            f"one with fewer than {beside:,} units counts as empty, and so does one with fewer than {apart:,}"
+        )
+        wide = (
+            f"with a chance of at most {self.false_alarm:g} low or high lies beyond all values, unless it is"
+        )
+        return (
+            f"{about} lie between low and high, which are edges of buckets: numbers of one power of two",
+            "buckets count units, not rows: the rows of one unit weigh 1 together",
+            f"{empty} away from the rest: what so few units have may lie outside, and no interval covers it",
+            f"{wide} zero: an end much nearer to zero than the other is put there",
+            "both are NULL where nothing can be told from noise",
+        )
+
+
+def bounds_request(
+    catalog: Catalog,
+    column: str,
+    *,
+    table: str | None = None,
+    share: float = 0.0,
+    false_alarm: float = 0.05,
+) -> Sought:
+    """Ask how many units have values in each bucket of a column.
+
+    A unit's rows weigh 1 together (`max_rows=1`), whatever caps are declared. Theorem: that is never
+    worse than a cap of m. With it, noise of the same cost is m times as large in every bucket, and a unit
+    with n rows weighs min(n, m) <= m instead of 1: relative to the noise, no more than 1.
+    Rows without a value do not dilute it: they are left out first.
+    """
+    text = f"bounds({column!r})"
+    found = private_table(catalog, table, text, columns=(column,))
+    field = _field(found, column, text)
+    if not field.kind.numeric:
+        _refuse(
+            f"bounds are of numbers, and `{field.name}` is a {field.kind.value}",
+            "SF403",
+            text,
+            column,
+            "declare it: between(date(2020, 1, 1), date(2025, 1, 1))"
+            if field.kind in (Kind.DATE, Kind.TIMESTAMP)
+            else "groups by it are found privately; or declare its values: one_of(..)",
+        )
+    if not 0 <= exact(share, "share") < 1:
+        raise InvalidArgument("the share to leave outside lies between 0 and 1", place="share")
+    if not 0 < exact(false_alarm, "false_alarm") < 1:
+        raise InvalidArgument("a chance lies between 0 and 1", place="false_alarm")
+    buckets = Buckets.of(field.kind)
+    value = col(field.name)
+    frame = rows_of(found.name, catalog).where(~value.is_null())
+    place = Val(lambda find: buckets.index(find(field.name)))
+    request = frame.select(bucket=place).agg(**{_CELLS: histogram("bucket")})
+    return Sought(
+        request=replace(request, options=Options(max_rows=1)),
+        buckets=buckets,
+        column=field.name,
+        share=float(share),
+        false_alarm=float(false_alarm),
+    )
+
+
+def caps_request(
+    catalog: Catalog,
+    table: str | None = None,
+    *,
+    by: str | Sequence[str] | None = None,
+    share: float = 0.95,
+    limit: int = 100,
+) -> Request:
+    """Ask how many rows per group, and how many groups, hold all of a share of the units.
+
+    First one row per unit and group, then one row per unit: the number of its groups, and of its rows
+    in the group where it has most. Each unit adds one number to each of both quantiles.
+    """
+    text = f"caps({table!r})" if table is not None else "caps()"
+    found = private_table(catalog, table, text)
+    if found.unit is None or found.unit.column is None:
+        _refuse(
+            f"each row of `{found.name}` is a unit by itself, so that no caps are needed",
+            "SF405",
+            text,
+            found.name,
+            "ask without max_rows and max_groups: it costs nothing",
+        )
+    if not 0 < exact(share, "share") <= 1:
+        raise InvalidArgument("the share of units to keep whole lies between 0 and 1", place="share")
+    most = cap(limit, "limit")
+    keys = (by,) if isinstance(by, str) else tuple(by or ())
+    fields = [_field(found, key, f"caps(by={key!r})") for key in keys]
+    if len({field.name for field in fields}) != len(fields):
+        raise InvalidArgument("a column to group by is named twice", place="by")
+    frame = rows_of(found.name, catalog)
+    for field in fields:
+        if isinstance(field.domain, OneOf):  # groups beyond the list are not there to be counted
+            frame = frame.where(col(field.name).is_in(*field.domain.values))
+    request = _per_unit(frame, tuple(field.name for field in fields), share, most)
+    about = "groups by " + ", ".join(f"`{field.name}`" for field in fields) if fields else "the whole table"
+    notes = (
+        f"with these caps about {share:g} of the units lose nothing, in questions over {about}",
+        "intervals cover the caps that do so exactly, not what the other units lose",
+        f"no cap above {most:,} is told: that limit was chosen in public",
+    )
+    return replace(request, notes=notes)
+
+
+def _per_unit(frame: Frame, keys: tuple[str, ...], share: float, most: int) -> Request:
+    groups = frame.per_unit(*keys, alias="groups", **{_ROWS: count()})
+    units = groups.per_unit(alias="units", groups=count(), rows=max_(_ROWS))
+    asked = {"max_rows": quantile("rows", share).clamp_rows(1, most)}
+    if keys:
+        asked["max_groups"] = quantile("groups", share).clamp_rows(1, most)
+    return units.agg(**asked)
+
+
+# -- names ----------------------------------------------------------------------------------
+
+
+def private_table(catalog: Catalog, name: str | None, text: str, *, columns: Sequence[str] = ()) -> Table:
+    """Return the private table of that name, or the only one with these columns; refusals show `text`."""
+    private = [table for table in catalog.tables if table.private]
+    having = [table for table in private if all(table.field(column) for column in columns)]
+    fitting = private if len(private) == 1 else having
+    if name is None and len(fitting) == 1:
+        return fitting[0]
+    known = ", ".join(f"`{table.name}`" for table in private)
+    if name is None and not having:
+        _refuse(f"no private table has {', '.join(f'`{one}`' for one in columns)}", "SF402", text, columns[0])
+    if name is None:
+        _refuse(
+            "it is not said which table this is about",
+            "SF402",
+            text,
+            "",
+            f"name one, table=.. or --table: {known}",
+        )
+    found = catalog.table(name)
+    if found is None:
+        _refuse(f"no table `{name}`", "SF402", text, name, f"known tables: {known}")
+    if not found.private:
+        _refuse(f"`{found.name}` is public", "SF407", text, name, "look at it: that is free")
+    return found
+
+
+def _field(table: Table, name: str, text: str) -> Field:
+    field = table.field(name)
+    if field is None:
+        near = near_names(name, tuple(one.name for one in table.fields))
+        hints = (f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()
+        _refuse(f"table `{table.name}` has no column `{name}`", "SF402", text, name, *hints)
+    if table.unit is not None and table.unit.column == field.name:
+        hint = "it says whose each row is; nothing else is told of it"
+        _refuse(f"`{field.name}` names the unit of protection and cannot be read", "SF406", text, name, hint)
+    return field
+
+
+def _refuse(message: str, code: str, text: str, at: str, *hints: str) -> NoReturn:
+    start = text.find(at) if at else -1
+    raise QueryRefused(
+        message,
+        code=code,
+        text=text,
+        start=start if start >= 0 else None,
+        end=start + len(at) if start >= 0 else None,
+        hints=hints,
+    )

@@ -1,0 +1,57 @@
+"""Rounds: groups that nobody declared, found by noisy weights. The rule and its proof: `analysis.selection`.
+
+All is integers: a unit's weight in each of its groups comes from a public table, by the number of its
+groups that were not found yet, and weights add up exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.selection import Selection, weight
+from sfumato.backends.exact import Members
+from sfumato.backends.totals import sum_by_group
+from sfumato.errors import Unsupported
+
+__all__ = ["found_in_rounds", "weights_of"]
+
+_Integers = npt.NDArray[Any]
+_Flags = npt.NDArray[np.bool_]
+_Noisy = Callable[[_Integers, str, Fraction], _Integers]
+
+
+def found_in_rounds(members: Members, size: int, selection: Selection, noisy: _Noisy) -> _Flags:
+    """Return which of `size` groups were found in some round; `noisy` adds fresh noise to integers."""
+    if not selection.rounds or selection.grid < 1:
+        raise Unsupported("a selection by weights that does not say how")
+    found = np.zeros(size, dtype=np.bool_)
+    for one in selection.rounds:
+        weights = weights_of(members, found, selection)
+        reached = noisy(weights, selection.kind, one.parameter) >= one.threshold
+        found |= reached.astype(np.bool_)
+    return found
+
+
+def weights_of(members: Members, found: _Flags, selection: Selection) -> npt.NDArray[np.int64]:
+    """Return the weight of every group; each unit divides its own over its groups not found yet."""
+    groups: _Integers = members.groups
+    sizes = members.sizes
+    if not len(groups):
+        return np.zeros(len(found), dtype=np.int64)
+    most = max(selection.most, int(sizes.max()))
+    weights = (weight(selection.kind, selection.grid, number) for number in range(1, most + 1))
+    table = np.array([0, *weights], dtype=np.int64)
+    if found.any():
+        left = ~found[groups]
+        starts = np.concatenate(([0], np.cumsum(sizes[:-1], dtype=np.int64)))
+        each = np.repeat(table[np.add.reduceat(left, starts, dtype=np.int64)], sizes)[left]
+        groups = groups[left]
+    else:
+        each = np.repeat(table[sizes], sizes)
+    total: npt.NDArray[np.int64] = sum_by_group(groups, each, len(found)).astype(np.int64)
+    return total

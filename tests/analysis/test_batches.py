@@ -1,0 +1,83 @@
+"""Several questions for one epsilon: together they cost what it allows, and no other split errs less."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from sfumato.analysis import bound, price, price_together
+from sfumato.analysis.alternatives import alternative
+from sfumato.analysis.forecast import cheapest, forecasts
+from sfumato.core import PrivacyBudget
+from sfumato.core.rules import PureRule
+from sfumato.errors import InvalidArgument
+from sfumato.plan.request import Options
+from sfumato.plan.tree import Function
+from tests.analysis.questions import AGE, AMOUNT, ROWS, SCORE, WORD, aggregate, catalog, question
+
+GAUSSIAN = PrivacyBudget(epsilon=3, delta=1e-7, keys_delta=1e-8)
+PURE = PrivacyBudget(epsilon=3, delta=1e-7, keys_delta=1e-7, rule=PureRule())
+CAPS = Options(max_groups=2, max_rows=3)
+EASY = bound(question(ROWS), catalog(), CAPS)
+HARD = bound(question(aggregate(Function.CORR, AGE, AMOUNT), aggregate(Function.AVG, SCORE)), catalog(), CAPS)
+
+
+@pytest.mark.parametrize("budget", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
+def test_all_together_cost_what_epsilon_allows(budget: PrivacyBudget) -> None:
+    costs = price_together((EASY, HARD, EASY), budget, epsilon=1)
+    assert sum(cost.part for cost in costs) <= 1
+    spent = sum(budget.rule.charge(cost.event) for cost in costs)
+    allowed = budget.allowance(1) * 10**20
+    assert 0.9999 * float(allowed) < spent <= allowed + len(costs)
+    assert costs[0].part == costs[2].part < costs[1].part
+
+
+@pytest.mark.parametrize("budget", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
+def test_no_other_split_has_a_smaller_sum_of_relative_variances(budget: PrivacyBudget) -> None:
+    best = price_together((EASY, HARD), budget, epsilon=1)
+
+    def total(part: Fraction) -> float:
+        parts = (part, 1 - part)
+        both = zip((EASY, HARD), parts, strict=True)
+        return sum(price(one, budget, epsilon=1, part=share).objective for one, share in both)
+
+    found = sum(cost.objective for cost in best)
+    part = best[0].part
+    for other in (part * Fraction(8, 10), part * Fraction(12, 10), Fraction(1, 2)):
+        assert found < total(other)
+
+
+def test_one_question_has_all_of_it() -> None:
+    (alone,) = price_together((EASY,), GAUSSIAN, epsilon=1)
+    assert alone == price(EASY, GAUSSIAN, epsilon=1) and alone.part == 1
+
+
+def test_the_cheapest_epsilon_of_several_is_for_all_of_them() -> None:
+    both = (EASY, HARD)
+    epsilon = cheapest(both, GAUSSIAN, error=200, size=1000)
+    worst = 0.0
+    for one, cost in zip(both, price_together(both, GAUSSIAN, epsilon=epsilon), strict=True):
+        worst = max(worst, *(found.error or 0.0 for found in forecasts(one, cost, size=1000)))
+    assert 0.98 * 200 < worst <= 200
+
+
+def test_the_delta_for_keys_is_divided_and_has_a_limit() -> None:
+    keyed = bound(question(ROWS, by=(WORD,)), catalog(), CAPS)
+    costs = price_together((keyed, EASY, keyed), GAUSSIAN, epsilon=1, keys_delta=1e-9)
+    assert costs[1].keys_delta == 0
+    assert 0 < costs[0].keys_delta + costs[2].keys_delta <= Fraction(1e-9)
+    with pytest.raises(InvalidArgument, match="above the 1e-08"):
+        price(keyed, GAUSSIAN, epsilon=1, keys_delta=2e-8)
+
+
+def test_a_pure_budget_is_named_where_it_is_much_better() -> None:
+    """One large question: Laplace errs less, and fewer fit. Both numbers are those of the other budget."""
+    cost = price(EASY, GAUSSIAN, epsilon=1)
+    other = alternative(EASY, cost, GAUSSIAN)
+    assert other is not None and other.pure_error < 0.8 * other.error and other.pure_fits == 3 < other.fits
+    (there,) = forecasts(EASY, price(EASY, PURE, epsilon=1))
+    assert other.pure_error == there.error
+    assert alternative(EASY, price(EASY, PURE, epsilon=1), PURE) is None
+    small = price(HARD, GAUSSIAN, epsilon=Fraction(1, 10))
+    assert alternative(HARD, small, GAUSSIAN, size=1000) is None
