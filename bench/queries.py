@@ -8,29 +8,31 @@ on the events of events.py, with users as units and with rows as units; the firs
 Parquet file in a fresh process; peak memory; and errors at equal epsilon, delta and caps.
 
     python bench/queries.py --rivals <python> [--rows 10000000]
+    python bench/queries.py --large          a hundred million rows: seconds and peak memory
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
+import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from accuracy import DELTA, EPSILON, accuracy_rows, budgets, key_rows, people_keys, write_people
 from events import FLOORS, generate
 from report import Row, show
 
 import sfumato as sf
 
-__all__ = ["query_rows"]
+__all__ = ["large_rows", "query_rows"]
 
 HERE = Path(__file__).parent
 REGIONS = tuple(f"r{number:02}" for number in range(50))
@@ -51,54 +53,35 @@ import sfumato as sf
 db = sf.connect({path!r}, unit="user_id", max_rows=20, max_groups=3, budget=sf.Budget(epsilon=1, delta=1e-7))
 print(db.sql("SELECT region, COUNT(*) AS n FROM events GROUP BY region", epsilon=0.5).release())
 """
-PEOPLE = """
-SELECT p AS user_id, 'r' || lpad(((hash(p) % 10 + g * 3) % 10)::VARCHAR, 2, '0') AS region,
-       'w' || i || '_' || floor(pow(3000.0, (hash(p * 5 + i) % 100003) / 100003.0))::BIGINT AS word,
-       ((hash(p * 17 + i * 29 + g) % 10001) / 100.0)::DOUBLE AS amount
-FROM range(5000) AS people(p), range(2) AS groups(g), range(2) AS rows(i)
-"""
-"""People within all caps: two regions of ten each, two rows in each; two words, two rows of each."""
-DELTA = 1e-7
+LARGE_ROWS, LARGE_SECONDS, LARGE_GIGABYTES = 100_000_000, 60, 10
 
 
-def query_rows(rivals: str, *, rows: int, times: int) -> tuple[list[Row], dict[str, Any]]:
+def query_rows(
+    rivals: str, *, rows: int, times: int, repetitions: int = 120, rival_times: int = 3
+) -> tuple[list[Row], dict[str, Any]]:
     """Return all comparisons, and what was measured of the rival."""
     with tempfile.TemporaryDirectory() as folder:
         events, parquet = Path(folder) / "events.duckdb", Path(folder) / "events.parquet"
         million, people = Path(folder) / "million" / "events.parquet", Path(folder) / "people.parquet"
-        write_data(events, parquet, million, people, rows)
-        found = [
-            *floor_rows(events, times),
-            memory_row(events),
-            first_row(million, times),
-        ]
-        keys = len(connect(events, "user_id").sql(TEXTS["W2"], epsilon=1, **OPTIONS["W2"]).release())
-        command = [rivals, str(HERE / "rival_queries.py"), str(parquet), str(people)]
+        write_data(events, parquet, million, rows)
+        write_people(people)
+        found = [*floor_rows(events, times), memory_row(events), first_row(million, times)]
+        command = [rivals, str(HERE / "rival_queries.py"), str(people), str(parquet)]
+        command += ["--times", str(rival_times), "--repetitions", str(repetitions)]
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         rival = json.loads(answer.stdout)
         for name in ("W1", "W2"):
             ours = next(row.ours for row in found if row.name.startswith(f"{name}, users"))
             theirs = rival["seconds"][name]
-            found.append(
-                Row(
-                    name=f"{name}, users: OpenDP",
-                    ours=ours,
-                    rival=theirs,
-                    unit="s",
-                    ratio=theirs / ours,
-                    least=6,
-                )
-            )
-        theirs = rival["W2 keys"]
-        found.append(
-            Row(
-                name="W2, users: keys, OpenDP", ours=keys, rival=theirs, unit="", ratio=keys / theirs, least=1
-            )
-        )
-        return [*found, *accuracy_rows(people, rival)], rival
+            title = f"{name}, users: OpenDP"
+            found.append(Row(name=title, ours=ours, rival=theirs, unit="s", ratio=theirs / ours, least=6))
+        found += key_rows("W2, users: keys", _event_keys(events), rival["W2 keys"])
+        found += accuracy_rows(people, rival, repetitions)
+        found += key_rows("keys found, small table", people_keys(people, repetitions), rival["keys"])
+        return found, rival
 
 
-def write_data(events: Path, parquet: Path, million: Path, people: Path, rows: int) -> None:
+def write_data(events: Path, parquet: Path, million: Path, rows: int) -> None:
     """Write the tables."""
     import duckdb
 
@@ -108,13 +91,21 @@ def write_data(events: Path, parquet: Path, million: Path, people: Path, rows: i
         connection.execute("SET enable_progress_bar = false")
         connection.execute(f"COPY events TO '{parquet}'")
         connection.execute(f"COPY (FROM events LIMIT 1000000) TO '{million}'")
-        connection.execute(f"COPY ({PEOPLE}) TO '{people}'")
 
 
-def connect(path: Path, unit: str | None, **options: Any) -> Any:
-    """Return the events, with a budget that lasts."""
-    budget = sf.Budget(epsilon=10_000, delta=DELTA)
-    return sf.connect(path, name="events", unit=unit, columns=COLUMNS, budget=budget, **options)
+def connect(path: Path, unit: str | None, budget: Any) -> Any:
+    """Return the events."""
+    return sf.connect(path, name="events", unit=unit, columns=COLUMNS, budget=budget)
+
+
+def _event_keys(events: Path) -> dict[str, tuple[float, float]]:
+    """Return how many words are found, by kind of budget: one answer each, for words are many."""
+    found = {}
+    for kind, budget in budgets(keys=True).items():
+        question = connect(events, "user_id", budget).sql(TEXTS["W2"], epsilon=EPSILON, **OPTIONS["W2"])
+        number = len(question.release())
+        found[kind] = float(number), number**0.5 / 10  # rank by rank a key is in or out: well within that
+    return found
 
 
 # -- time and memory --------------------------------------------------------------------
@@ -128,8 +119,9 @@ def floor_rows(path: Path, times: int) -> list[Row]:
     with duckdb.connect(str(path), read_only=True) as plain:
         plain.execute("SET enable_progress_bar = false")
         for unit, kind in (("user_id", "users"), (None, "rows")):
-            database = connect(path, unit)
             for name, text in TEXTS.items():
+                # A budget for these questions and no more, for what a key needs depends on it.
+                database = connect(path, unit, sf.Budget(epsilon=times, delta=DELTA))
                 floor = FLOORS[name if unit else f"{name} rows"]
                 options = OPTIONS[name] if unit else {}
                 ours, floors = [], []
@@ -146,33 +138,61 @@ def floor_rows(path: Path, times: int) -> list[Row]:
 
 def memory_row(path: Path) -> Row:
     """State the peak memory of the three workloads in a process of their own."""
-    answer = subprocess.run(
-        [sys.executable, str(HERE / "queries.py"), "--memory", str(path)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    gigabytes = float(answer.stdout.split()[-1])
+    gigabytes = _alone(path)["gigabytes"]
     return Row(name="W1, W2, W3: peak memory", ours=gigabytes, rival=None, unit="GB", ratio=gigabytes)
 
 
-def measure_memory(path: Path) -> None:
-    """Run the three workloads and print the peak, in gigabytes."""
-    database = connect(path, "user_id")
-    for name, text in TEXTS.items():
-        database.sql(text, epsilon=1, **OPTIONS[name]).release()
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
-    print(kilobytes * 1024 / 1e9)
+def large_rows(rows: int = LARGE_ROWS) -> list[Row]:
+    """Hold each workload over a hundred million rows of ten million users against its limits."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.duckdb"
+        generate(path, rows)
+        for name in TEXTS:
+            taken = _alone(path, name)
+            for unit, key, most in (("s", name, LARGE_SECONDS), ("GB", "gigabytes", LARGE_GIGABYTES)):
+                title = f"{name}, users as units, {rows:.0e} rows"
+                found.append(
+                    Row(name=title, ours=taken[key], rival=None, unit=unit, ratio=taken[key], most=most)
+                )
+    return found
+
+
+def _alone(path: Path, *names: str) -> dict[str, float]:
+    """Run workloads in a process of their own; return the seconds of each, and the peak memory."""
+    command = [sys.executable, str(HERE / "queries.py"), "--alone", str(path), *names]
+    found: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    )
+    return found
+
+
+def measure_alone(path: Path, names: Iterable[str]) -> None:
+    """Run workloads, and print the seconds of each and the peak memory as JSON."""
+    found = {}
+    for name in names or TEXTS:
+        database = connect(path, "user_id", sf.Budget(epsilon=EPSILON, delta=DELTA))
+        found[name] = _seconds(database.sql(TEXTS[name], epsilon=EPSILON, **OPTIONS[name]).release)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    json.dump({**found, "gigabytes": peak / 1e9}, sys.stdout)
 
 
 def first_row(path: Path, times: int) -> Row:
-    """Time a whole process, from its start to its first printed answer about a million rows."""
+    """Time a whole process, from its start to its first printed answer about a million rows.
+
+    Modules are compiled once, as installing the package would do.
+    """
     program = FIRST.format(path=str(path))
     assert program.count("\n") <= 4
-    taken = [
-        _seconds(lambda: subprocess.run([sys.executable, "-c", program], check=True, capture_output=True))
-        for _ in range(times)
-    ]
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(path.parent / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def run() -> None:
+        subprocess.run(command, check=True, capture_output=True, env=environment)
+
+    run()
+    taken = [_seconds(run) for _ in range(times)]
     name = f"first answer, 1e6 rows of Parquet, {program.count(chr(10))} lines, fresh process"
     return Row(
         name=name, ours=statistics.median(taken), rival=None, unit="s", ratio=statistics.median(taken), most=1
@@ -185,70 +205,27 @@ def _seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-# -- errors -----------------------------------------------------------------------------
-
-
-def accuracy_rows(people: Path, rival: dict[str, Any], repetitions: int = 10) -> list[Row]:
-    """Compare mean absolute errors at epsilon 1, delta 1e-7 and equal caps, with a tenth for chance."""
-    import duckdb
-
-    columns = {"region": sf.one_of(*REGIONS[:10]), "amount": sf.between(0, 100)}
-    budget = sf.Budget(epsilon=10_000, delta=DELTA, keys_delta=DELTA / 2)
-    about = {"name": "people", "unit": "user_id", "columns": columns}
-    database = sf.connect(people, **about, budget=budget)
-    pure = sf.connect(
-        people, **about, budget=sf.Budget(epsilon=10_000)
-    )  # delta 0 promises more, with Laplace noise
-    plain = duckdb.connect()
-    plain.read_parquet(str(people)).create_view("people")
-    rows = []
-    for name in ("COUNT", "SUM", "AVG", "MEDIAN"):
-        argument = "*" if name == "COUNT" else "amount"
-        text = f"SELECT region, {name}({argument}) AS x FROM people GROUP BY region ORDER BY region"
-        caps = {"max_groups": 3, "max_rows": 2}
-        if name == "MEDIAN":
-            text, caps = "SELECT MEDIAN(amount) AS x FROM people", {"max_rows": 4}
-        exact = [row[-1] for row in plain.execute(text).fetchall()]
-        found = []
-        for each in (
-            database,
-            pure,
-        ):  # the rival too is measured with both kinds of noise, and its better one counts
-            asked = [each.sql(text, epsilon=1, **caps) for _ in range(repetitions)]
-            runs = [question.release().column("x") for question in asked]
-            found.append(
-                statistics.fmean(abs(x - e) for run in runs for x, e in zip(run, exact, strict=True))
-            )
-        ours, theirs = min(found), rival["errors"][name]
-        title = f"{name}: mean absolute error, better noise: OpenDP"
-        rows.append(Row(name=title, ours=ours, rival=theirs, unit="", ratio=ours / theirs, most=1.1))
-        title = f"{name}: mean absolute error, budget with delta: OpenDP"
-        rows.append(Row(name=title, ours=found[0], rival=theirs, unit="", ratio=found[0] / theirs))
-    text = "SELECT word, COUNT(*) AS n FROM people GROUP BY word"
-    counts = [
-        len(database.sql(text, epsilon=1, max_groups=5, max_rows=2).release()) for _ in range(repetitions)
-    ]
-    ours, theirs = statistics.fmean(counts), rival["keys"]
-    ratio = ours / theirs if theirs else math.inf
-    return [
-        *rows,
-        Row(name="keys found, small table: OpenDP", ours=ours, rival=theirs, unit="", ratio=ratio, least=1),
-    ]
-
-
 def main() -> int:
     """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rivals", help="the Python of the rivals' environment")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--memory", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--repetitions", type=int, default=120)
+    parser.add_argument("--large", action="store_true", help="only the run over a hundred million rows")
+    parser.add_argument("--alone", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.memory is not None:
-        measure_memory(options.memory)
+    if options.alone is not None:
+        measure_alone(Path(options.alone[0]), options.alone[1:])
         return 0
-    rows, rival = query_rows(options.rivals, rows=options.rows, times=options.times)
-    show(rows, rival["versions"])
+    if options.large:
+        rows, versions = large_rows(), {}
+    else:
+        rows, rival = query_rows(
+            options.rivals, rows=options.rows, times=options.times, repetitions=options.repetitions
+        )
+        versions = rival["versions"]
+    show(rows, versions)
     return 0 if all(row.passed for row in rows) else 1
 
 

@@ -47,7 +47,8 @@ class Row:
 
 def show(rows: list[Row], versions: dict[str, str]) -> None:
     """Print the table."""
-    table = Table(title=f"sfumato {__version__} beside " + ", ".join(f"{k} {v}" for k, v in versions.items()))
+    beside = " beside " + ", ".join(f"{k} {v}" for k, v in versions.items()) if versions else ""
+    table = Table(title=f"sfumato {__version__}{beside}")
     for heading in ("what", "ours", "rival", "ratio", "required", ""):
         table.add_column(heading, justify="right" if heading in {"ours", "rival", "ratio"} else "left")
     for row in rows:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
-from queries import query_rows
+from ledger import ledger_rows
+from queries import large_rows, query_rows
 from report import Row, show, write
 
 from sfumato.core import Composition, discrete_gaussian, discrete_laplace, events
@@ -34,7 +35,15 @@ def main() -> int:
     parser.add_argument(
         "--rows", type=int, default=10_000_000, help="rows of the events workload; 0: leave it out"
     )
+    parser.add_argument(
+        "--large", action="store_true", help="only the events workload over a hundred million rows"
+    )
+    parser.add_argument("--records", type=int, default=1_000_000, help="length of the long ledger; 0: none")
     options = parser.parse_args()
+    if options.large:
+        found = large_rows()
+        show(found, {})
+        return 0 if all(row.passed for row in found) else 1
 
     command = [options.rivals, str(HERE / "rivals.py")]
     command += ["--times", str(options.times), "--draws", str(options.rival_draws)]
@@ -45,6 +54,7 @@ def main() -> int:
         *(row for case in ACCOUNTING for row in accounting_rows(case, rivals["accounting"], options.times)),
         *(import_row(name, options.times) for name in ("sfumato", "sfumato.core")),
     ]
+    rows += ledger_rows(records=options.records)
     show(rows, rivals["versions"])
     if options.rows:
         asked, rivals["queries"] = query_rows(options.rivals, rows=options.rows, times=options.times)

@@ -78,3 +78,23 @@ else:
     raise AssertionError("an unknown name must be refused")
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=SOURCE)
+
+
+def test_a_first_answer_imports_only_what_it_needs(tmp_path: Path) -> None:
+    """Most of the time to a first answer is imports; these would double it."""
+    path = str(tmp_path / "t.parquet")
+    code = f"""
+import sys
+import duckdb
+import sfumato as sf
+duckdb.sql("SELECT range % 9 AS person, range % 3 AS place FROM range(99)").write_parquet({path!r})
+budget = sf.Budget(epsilon=1, delta=1e-7)
+db = sf.connect({path!r}, unit="person", max_rows=20, max_groups=3, budget=budget)
+str(db.sql("SELECT place, COUNT(*) AS n FROM t GROUP BY place", epsilon=0.5).release())
+unneeded = {{"pandas", "polars", "rich", "scipy", "typer", "sfumato.core.selection"}}
+print(*sorted(unneeded & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=SOURCE, capture_output=True, text=True
+    )
+    assert done.stdout.split() == []

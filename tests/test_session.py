@@ -9,7 +9,6 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError, QueryRefused
-from sfumato.plan.summaries import count
 
 PEOPLE = pd.DataFrame(
     {
@@ -116,7 +115,7 @@ def test_refusals_cost_nothing(text, code):
 
 def test_python_asks_the_same():
     db = database()
-    request = db.table("people").where(sf.col("age") > 30).group_by("region").agg(n=count())
+    request = db.table("people").where(sf.col("age") > 30).group_by("region").agg(n=sf.count())
     release = db.ask(request, epsilon=0.5).release()
     assert release.columns == ("region", "n") and len(release) == 3
 
@@ -132,3 +131,89 @@ def test_bad_arguments_are_refused():
         database().sql(QUESTION, epsilon=float("nan"))
     with pytest.raises(InvalidArgument):
         sf.connect("no such file.parquet", unit=None, budget=sf.Budget(epsilon=1))
+
+
+def test_counts_can_be_made_non_negative_and_say_so(tmp_path):
+    """A count of nobody: shown as zero or more, here, when stored, and in its intervals."""
+    db = database(ledger=tmp_path / "ledger")
+    question = db.sql(
+        "SELECT region, COUNT(*) AS n FROM people WHERE age < 0 GROUP BY region",
+        epsilon=0.01,
+        non_negative=True,
+    )
+    for release in (question.release(key="a"), question.release(key="a")):
+        assert all(value >= 0 for value in release.column("n"))
+        assert all(low >= 0 for low, _ in release.intervals()["n"])
+        assert "raised to zero" in repr(release) and release.tables[0].non_negative
+    with pytest.raises(LedgerError):  # another question: as the noise is
+        db.sql(
+            "SELECT region, COUNT(*) AS n FROM people WHERE age < 0 GROUP BY region", epsilon=0.01
+        ).release(key="a")
+    with pytest.raises(InvalidArgument):
+        db.sql("SELECT COUNT(*) FROM people", epsilon=1, non_negative="yes")
+
+
+def test_errors_and_weights_go_by_the_names_of_the_question():
+    db = database()
+    text = "SELECT COUNT(*) AS n, SUM(age) AS total FROM people"
+    even, heavy = (db.sql(text, epsilon=1, **more) for more in ({}, {"weights": {"n": 100}}))
+    widths = [question.priced().costs[0].noises[0].variance for question in (even, heavy)]
+    assert widths[1] < widths[0]
+    low, high = db.sql(text).release(error={"n": 30}).intervals()["n"][0]
+    assert 50 <= high - low <= 60
+    with pytest.raises(InvalidArgument, match="nobody"):
+        db.sql(text).release(error={"nobody": 30})
+
+
+def test_a_rule_has_a_name():
+    assert sf.Budget(epsilon=3, delta=1e-7, rule="pure").keys_delta == Fraction(1, 10**7)
+    assert sf.Budget(epsilon=3, delta=1e-7, rule="gaussian") == sf.Budget(epsilon=3, delta=1e-7)
+    assert sf.Budget(epsilon=3, delta=1e-7, rule="zcdp").rule.name == "zero_concentrated"
+    with pytest.raises(InvalidArgument, match="no rule"):
+        sf.Budget(epsilon=3, delta=1e-7, rule="renyi")
+
+
+def test_the_delta_of_googlesql_is_for_selecting_groups():
+    db = database()
+    text = (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta={}, max_groups_contributed=1,"
+        " group_selection_strategy=LAPLACE_THRESHOLD, privacy_unit_column=person)"
+        " age, COUNT(DISTINCT person) AS n FROM people GROUP BY age"
+    )
+    costs = [db.sql(text.format(delta)).priced().costs[0] for delta in ("1e-9", "1e-12")]
+    assert costs[0].keys_delta <= Fraction(1, 10**9) and costs[1].keys_delta <= Fraction(1, 10**12)
+    assert costs[0].selections[0].threshold < costs[1].selections[0].threshold
+    with pytest.raises(InvalidArgument, match="above the 1e-08"):
+        db.sql(text.format("1e-7")).priced()
+
+
+def test_a_question_from_calls_is_asked_like_one_in_sql():
+    db = database()
+    people = db.table("people")
+    asked = people.where(sf.col("age") > 30).group_by("region").agg(n=sf.count(), age=sf.avg("age"))
+    assert ".ask(epsilon=" in repr(asked)
+    question = asked.ask(epsilon=0.5)
+    same = db.sql(
+        "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM people WHERE age > 30 GROUP BY region",
+        epsilon=0.5,
+    )
+    assert repr(question) == repr(same) == repr(db.ask(asked, epsilon=0.5)) and db.budget.spent == 0
+    assert question.explain(size=100) == same.explain(size=100)
+    release = asked.release(epsilon=0.5, non_negative=True, key="k")
+    assert release.columns == ("region", "n", "age") and db.budget.spent > 0
+    assert asked.release(error={"n": 100}, size=100).column("region") == ["north", "south", "west"]
+    others = people.not_exists(people.where(sf.col("age") > 70), unit=True)
+    assert others.agg(n=sf.count()).ask(epsilon=1).release().columns == ("n",)
+    once = people.per_unit(n=sf.count()).group_by(many=sf.col("n") > 2).agg(people=sf.count_units())
+    assert once.ask(epsilon=1).release().columns == ("many", "people")
+    assert (
+        people.rollup("region").agg(h=sf.histogram("region"), d=sf.sum_(sf.col("age") // 10)).ask(epsilon=1)
+    )
+    with pytest.raises(InvalidArgument, match="another table"):
+        people.join(PEOPLE)
+
+
+def test_a_question_that_will_be_refused_can_still_be_shown():
+    """Notebooks, debuggers and crash reporters call repr, and must not fail for it."""
+    shown = repr(database(columns={}).sql("SELECT SUM(age) AS total FROM people", epsilon=0.1))
+    assert shown.startswith("question that will be refused:\nerror[SF405]"), shown

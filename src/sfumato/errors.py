@@ -6,7 +6,8 @@
     ├── BudgetExceeded           SF3xx  the budget does not cover the cost; nothing was charged
     ├── QueryRefused             SF4xx  a question that cannot be asked; refused before data is read
     ├── EngineFailure            SF5xx  the engine did not finish; one text, whatever the reason
-    └── LedgerError              SF6xx  the ledger cannot be trusted, reached or used in this way
+    ├── LedgerError              SF6xx  the ledger cannot be trusted, reached or used in this way
+    └── ProjectRefused           SF7xx  a project file that makes no sense, with its line
 
 No message ever contains a private value: the constructors take parameters that
 the analyst wrote or the owner declared, never data.
@@ -15,12 +16,14 @@ the analyst wrote or the owner declared, never data.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any, ClassVar
 
 __all__ = [
     "BudgetExceeded",
     "EngineFailure",
     "InvalidArgument",
     "LedgerError",
+    "ProjectRefused",
     "QueryRefused",
     "SfumatoError",
     "Unsupported",
@@ -31,6 +34,7 @@ class SfumatoError(Exception):
     """Any refusal of this package."""
 
     code = "SF000"
+    details: ClassVar[tuple[str, ...]] = ()  # what else errors of this kind carry
 
     def __init__(self, message: str, *, place: str | None = None, hints: tuple[str, ...] = ()) -> None:
         self.message = message
@@ -44,6 +48,12 @@ class SfumatoError(Exception):
             lines.append(f"  at {self.place}")
         lines.extend(f"hint: {hint}" for hint in self.hints)
         return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of this error, JSON-ready: what a program reads instead of the text."""
+        known = {"code": self.code, "message": self.message, "place": self.place, "hints": list(self.hints)}
+        more = {name: getattr(self, name) for name in self.details}
+        return known | {name: str(it) if isinstance(it, Fraction) else it for name, it in more.items()}
 
 
 class InvalidArgument(SfumatoError, ValueError):
@@ -62,6 +72,7 @@ class BudgetExceeded(SfumatoError):
     """The budget cannot pay for a request; nothing was charged."""
 
     code = "SF301"
+    details = ("requested", "remaining")
 
     def __init__(
         self,
@@ -82,9 +93,11 @@ class QueryRefused(SfumatoError):
 
     SF401 syntax   SF402 unknown name   SF403 function or operator   SF404 shape of the query
     SF405 missing bounds or caps   SF406 mixes units of protection   SF407 not a question
+    SF408 against the owner's policy
     """
 
     code = "SF404"
+    details = ("text", "start", "end")
 
     def __init__(
         self,
@@ -131,12 +144,14 @@ class LedgerError(SfumatoError):
     SF601 cannot be opened, read or written   SF602 damaged, altered, or not a ledger   SF603 newer format
     SF604 busy for longer than the stated wait   SF605 unknown unit, or another budget for a known one
     SF606 idempotency key used for another request   SF607 burnt idempotency key
-    SF608 reservation used twice or too late
+    SF608 reservation used twice or too late   SF609 an analyst without a grant
+    SF610 a second unit, or a source of another unit   SF611 a receipt that is not genuine
 
     `sequence` is the number of the record at fault, where there is one.
     """
 
     code = "SF601"
+    details = ("sequence",)
 
     def __init__(
         self,
@@ -150,3 +165,44 @@ class LedgerError(SfumatoError):
         self.code = code
         self.sequence = sequence
         super().__init__(message, place=place, hints=hints)
+
+
+class ProjectRefused(SfumatoError):
+    """A project file that cannot be used, with the line and the key at fault.
+
+    SF701 cannot be read   SF702 not TOML   SF703 unknown key   SF704 missing key
+    SF705 wrong value   SF706 contradicts the tables that it names
+
+    `file` is the path as it was given, `line` and `column` count from 1, `key` is the dotted key.
+    """
+
+    code = "SF705"
+    details = ("file", "line", "column", "key", "text")
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        file: str,
+        line: int | None = None,
+        column: int | None = None,
+        key: str | None = None,
+        text: str | None = None,
+        hints: tuple[str, ...] = (),
+    ) -> None:
+        self.code = code
+        self.file = file
+        self.line = line
+        self.column = column
+        self.key = key
+        self.text = text
+        place = file if line is None else f"{file}:{line}" if column is None else f"{file}:{line}:{column}"
+        super().__init__(message, place=place, hints=hints)
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.message}", f"  at {self.place}"]
+        if self.text is not None:
+            lines.append(f"  | {self.text}")
+        lines.extend(f"hint: {hint}" for hint in self.hints)
+        return "\n".join(lines)

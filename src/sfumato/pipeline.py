@@ -9,27 +9,31 @@ All after it is paid for: an error, a crash or a timeout burns what was reserved
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
-from sfumato.analysis import BoundedQuery, Bounding, Cost, bound, price
+from sfumato.analysis import BoundedQuery, Bounding, Cost, bound, price_together
+from sfumato.analysis.growth import refuse_copies
+from sfumato.analysis.parts import parts_of
 from sfumato.analysis.shapes import scans
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.catalog import Catalog
+from sfumato.catalog import Catalog, Policy, Value
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.ledger import Ledger
 from sfumato.plan.request import Request
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
 from sfumato.release.sandbox import check
 from sfumato.release.sheets import expected_sheet
 
-__all__ = ["Backend", "Priced", "answer", "plan"]
+__all__ = ["Backend", "Priced", "admit", "answer", "parts_charged", "plan"]
+
+
+_MOST_EPSILON = 10**12
 
 
 class Backend(Protocol):
@@ -39,12 +43,28 @@ class Backend(Protocol):
         """Return the exact groups of a bounded query, one entry per grouping set."""
         ...
 
+    def check(self, query: BoundedQuery) -> None:
+        """Refuse a bounded query that `run` could not compute, whatever the data. Reads none."""
+        ...
+
     def data_version(self) -> str:
         """Return what tells this data from an earlier or later state of it."""
         ...
 
     def public_table(self, name: str) -> Any:
         """Return a public table, for post-processing."""
+        ...
+
+    def under(self, catalog: Catalog) -> Backend:
+        """Return what computes from the same data, of which something else is declared."""
+        ...
+
+    def public_copies(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return the largest number of rows of a public table that agree in some columns."""
+        ...
+
+    def public_values(self, table: str, column: str) -> tuple[Value, ...] | None:
+        """Return the different values of a public column, without NULL; None where there are too many."""
         ...
 
 
@@ -56,12 +76,18 @@ class Priced:
     unit: str
     boundings: tuple[Bounding, ...]
     costs: tuple[Cost, ...]
+    parts: frozenset[str] | None = None  # of the unit's partition; None: it concerns every part
 
     @property
     def event(self) -> Event:
         """All that happens, as one batch."""
         events = tuple(cost.event for cost in self.costs)
         return events[0] if len(events) == 1 else Composed(events=events)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the whole request gives away by itself."""
+        return sum((cost.epsilon for cost in self.costs), Fraction(0))
 
     @property
     def keys_delta(self) -> Fraction:
@@ -72,14 +98,22 @@ class Priced:
 def plan(request: Request, *, catalog: Catalog, budget: PrivacyBudget, epsilon: Fraction | None) -> Priced:
     """Price a request: free, and a function of the request, the catalog and the budget alone.
 
-    `epsilon` is for the whole request; several private questions in one share it equally.
+    `epsilon` is for the whole request; several private questions in one share what it allows.
     """
     options = request.options
     asked = options.epsilon if epsilon is None else epsilon
-    share = None if asked is None else asked / len(request.queries)
+    if asked is not None and asked > _MOST_EPSILON:
+        raise InvalidArgument(
+            "so large an epsilon protects no one", place="epsilon", hints=("a usual choice is below 10",)
+        )
     boundings = tuple(bound(named.query, catalog, options) for named in request.queries)
-    costs = tuple(
-        price(each, budget, epsilon=share, weights=options.weights, noise=options.noise) for each in boundings
+    costs = price_together(
+        boundings,
+        budget,
+        epsilon=asked,
+        weights=options.weights,
+        noise=options.noise,
+        keys_delta=options.delta,
     )
     if not all(cost.noises or cost.selections for cost in costs):
         raise QueryRefused(
@@ -88,7 +122,24 @@ def plan(request: Request, *, catalog: Catalog, budget: PrivacyBudget, epsilon: 
             text=request.text,
             hints=("add an aggregate, such as COUNT(*)",),
         )
-    return Priced(request=request, unit=_unit(request, catalog), boundings=boundings, costs=costs)
+    return Priced(
+        request=request,
+        unit=_unit(request, catalog),
+        boundings=boundings,
+        costs=costs,
+        parts=_parts(request, catalog),
+    )
+
+
+def admit(priced: Priced, policy: Policy) -> None:
+    """Refuse a request that costs more than the owner lets one request cost. Free."""
+    if policy.ceiling is not None and priced.epsilon > policy.ceiling:
+        raise QueryRefused(
+            f"epsilon = {float(priced.epsilon):g} is above the ceiling of one question",
+            code="SF408",
+            text=priced.request.text,
+            hints=(f"the owner's policy allows at most {float(policy.ceiling):g}",),
+        )
 
 
 def answer(
@@ -98,11 +149,16 @@ def answer(
     ledger: Ledger,
     backend: Backend,
     idempotency_key: str | None = None,
+    analyst: str | None = None,
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
+    admit(priced, catalog.policy)
     request = priced.request
     public = {name: backend.public_table(name) for name in request.public}
     _try_outer(priced, public)
+    refuse_copies((named.query for named in request.queries), catalog, backend.public_copies)
+    for bounding in priced.boundings:
+        backend.check(bounding.query)
     with ledger.reserve(
         priced.unit,
         priced.event,
@@ -111,25 +167,33 @@ def answer(
         data_version=backend.data_version(),
         policy_hash=catalog.fingerprint(),
         idempotency_key=idempotency_key,
+        analyst=analyst,
+        parts=parts_charged(priced, catalog=catalog, ledger=ledger),
     ) as reservation:
         if reservation.replayed is not None:
             return Release.from_json(reservation.replayed.decode())
         tables = tuple(
-            tabulate(named.name, add_noise(backend.run(bounding.query), bounding, cost), bounding, cost)
+            tabulate(
+                named.name,
+                add_noise(backend.run(bounding.query), bounding, cost),
+                bounding,
+                cost,
+                non_negative=request.options.non_negative,
+            )
             for named, bounding, cost in zip(request.queries, priced.boundings, priced.costs, strict=True)
         )
-        receipt = {
-            "unit": priced.unit,
-            "reservation": reservation.sequence,
-            "chain": reservation.head.hash,
-            "request": _fingerprint(priced),
-            "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        }
-        release = publish(
-            tables, request.outer, public=public, cost=cost_record(*priced.costs), receipt=receipt
-        )
+        cost = cost_record(*priced.costs)
+        answered = publish(tables, request.outer, public=public, cost=cost, notes=request.notes)
+        digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
+        release = replace(answered, receipt=reservation.receipt(digest))
         reservation.commit(release.to_json().encode())
         return release
+
+
+def parts_charged(priced: Priced, *, catalog: Catalog, ledger: Ledger) -> frozenset[str] | None:
+    """Return the parts that bear the cost; None: all, also where ledger and engine divide differently."""
+    same = ledger.partition(priced.unit) == _partition(priced.unit, catalog)
+    return priced.parts if same else None
 
 
 def _try_outer(priced: Priced, public: Mapping[str, Any]) -> None:
@@ -156,6 +220,19 @@ def _unit(request: Request, catalog: Catalog) -> str:
             hints=("ask about different units in requests of their own",),
         )
     return str(units.pop())
+
+
+def _parts(request: Request, catalog: Catalog) -> frozenset[str] | None:
+    """Return the parts that all queries of a request together are about; None: every one."""
+    found = [parts_of(named.query.source, catalog) for named in request.queries]
+    known = [parts for parts in found if parts is not None]
+    return frozenset().union(*known) if known and len(known) == len(found) else None
+
+
+def _partition(unit: str, catalog: Catalog) -> str | None:
+    """Return the attribute by which the engine divides a unit into parts."""
+    tables = (table for table in catalog.tables if table.unit is not None and table.unit.name == unit)
+    return next((table.partition for table in tables if table.partition is not None), None)
 
 
 def _fingerprint(priced: Priced) -> str:

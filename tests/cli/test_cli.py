@@ -1,18 +1,22 @@
-"""The command line: it runs, says what it is, and is documented."""
+"""The command line: it runs, says what it is, starts quickly, and is documented."""
 
 from __future__ import annotations
 
+import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from sfumato import __version__
 from sfumato.cli import app, main
 from sfumato.errors import Unsupported
+from tests.cli.programs import CANARY, PROGRAM, environment, make_project, program, sfumato
+from tests.cli.reference import commands, help_of, reference, written
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -32,29 +36,95 @@ def test_version_matches_the_project_file() -> None:
     assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_the_module_runs_as_a_program() -> None:
-    command = [sys.executable, "-m", "sfumato", "--version"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT / "src")
-    assert result.stdout == f"sfumato {__version__}\n"
+def test_the_module_runs_as_a_program(tmp_path: Path) -> None:
+    assert program(tmp_path, "--version").stdout == f"sfumato {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["query", "--help"], ["ledger", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = f"import sys; sys.argv = ['sfumato', *{arguments!r}]; from sfumato.cli import main\n"
+    code += "try: main()\nexcept SystemExit: pass\nprint('LOADED', *sys.modules)"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
+    )
+    loaded = {name.split(".")[0] for name in shown.stdout.split("LOADED")[1].split()}
+    assert not loaded & {"cryptography", "duckdb", "numpy", "prompt_toolkit", "pyarrow", "scipy", "sqlglot"}
 
 
 def test_a_refusal_is_a_message_and_not_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse() -> None:
+    def refuse(**_: object) -> None:
         raise Unsupported("not today", hints=("come back tomorrow",))
 
     monkeypatch.setattr("sfumato.cli.demo.run", refuse)
     monkeypatch.setattr(sys, "argv", ["sfumato", "demo"])
     with pytest.raises(SystemExit) as exit_:
         main()
-    assert exit_.value.code == 2
+    assert exit_.value.code == 3
     assert capsys.readouterr().err == "error[SF201]: not today\nhint: come back tomorrow\n"
 
 
+def test_a_defect_does_not_quote_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(f"could not convert {CANARY}")
+
+    make_project(tmp_path)
+    monkeypatch.setattr("sfumato.session.question.answer", fail)
+    for more in ((), ("--json-errors",)):
+        done = sfumato(tmp_path, "query", "SELECT COUNT(*) FROM people", "-e", "0.1", *more)
+        assert done.returncode == 1 and "ValueError" in done.stderr
+        assert CANARY not in done.stderr and "Traceback" not in done.stderr
+    assert json.loads(done.stderr)["error"]["exit"] == 1
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, EOFError])
+def test_an_interruption_is_exit_130(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise interrupt
+
+    monkeypatch.setattr("sfumato.cli.check.run", stop)
+    assert sfumato(tmp_path, "check").returncode == 130
+
+
 def test_every_command_is_documented() -> None:
-    pages = "".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    assert "demo" in commands
-    for name in commands:
-        assert f"sfumato {name}" in pages, f"no page mentions `sfumato {name}`"
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert {("demo",), ("init",), ("check",), ("query",), ("shell",), ("ledger", "verify")} <= set(commands())
+    for words in commands():
+        assert f"sfumato {' '.join(words)}" in page
+
+
+def test_help_and_the_page_agree() -> None:
+    assert written() == reference(), "run: python -m tests.cli.reference"
+
+
+def test_help_says_something_about_every_option() -> None:
+    for words in commands():
+        for line in help_of(words).splitlines():
+            if line.strip().startswith("-"):
+                assert len(line.split("  ")) > 1, f"{words}: {line} says nothing"
+
+
+@pytest.mark.parametrize(("extra", "colours"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_are_for_terminals_and_can_be_refused(
+    tmp_path: Path, extra: dict[str, str], colours: bool
+) -> None:
+    leader, follower = pty.openpty()
+    command = [*PROGRAM, "demo", "--basics"]
+    variables = environment(TERM="xterm-256color", **extra)
+    with subprocess.Popen(command, stdout=follower, cwd=tmp_path, env=variables) as running:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        assert running.wait() == 0
+    os.close(leader)
+    assert b"Three releases" in shown and (b"\x1b[1;36m" in shown) is colours

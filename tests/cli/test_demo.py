@@ -1,20 +1,25 @@
-"""The demonstration: what it prints is right where it is certain, and plausible where it is drawn."""
+"""The demonstrations: what it prints is right where it is certain, and plausible where it is drawn."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
+from pathlib import Path
 
 from rich.console import Console
 from typer.testing import CliRunner
 
-from sfumato.cli import app, demo
+from sfumato.cli import app, basics, demo
+from tests.cli.programs import sfumato
 
 
 def shown(*, terminal: bool = False) -> str:
     screen = io.StringIO()
     colours = "standard" if terminal else None
-    demo.run(Console(file=screen, width=120, highlight=False, force_terminal=terminal, color_system=colours))
+    basics.run(
+        Console(file=screen, width=120, highlight=False, force_terminal=terminal, color_system=colours)
+    )
     return screen.getvalue()
 
 
@@ -56,11 +61,31 @@ def test_three_releases_cost_less_together_than_their_sum() -> None:
 
 
 def test_colours_are_for_terminals() -> None:
-    piped = CliRunner().invoke(app, ["demo"])
+    piped = CliRunner().invoke(app, ["demo", "--basics"])
     assert piped.exit_code == 0
     assert "3. Three releases" in piped.output
     assert "\x1b[" not in piped.output
     assert "\x1b[" in shown(terminal=True)
+
+
+def test_the_story(tmp_path: Path) -> None:
+    """Eight questions, each answered and charged; one refused, free; the ledger verified. The counts of
+    the districts add up to the people within 1e-9 bounds: five noises of deviation 21 exceed 600 never."""
+    screen = io.StringIO()
+    home = tmp_path / "hospital"
+    demo.run(folder=str(home), people=5_000, console=Console(file=screen, width=200, highlight=False))
+    text = screen.getvalue()
+    assert len(demo.QUESTIONS) == 8 and all(f"\n{number}. " in text for number in range(1, 9))
+    burnt = [float(share) for share in re.findall(r"budget [█░]+ ([\d.]+)% spent", text)]
+    assert len(burnt) == 8 and burnt == sorted(burnt) and 50 < burnt[-1] <= 100
+    assert "error[SF406]" in text and "the budget has not moved: True" in text
+    assert "all verified" in text and "anchor, to be kept elsewhere: " in text
+    districts = text.split("\n1. ")[1].split("budget")[0]
+    assert abs(sum(int(n) for n in re.findall(r"(-?\d+) ±", districts)) - 5_000) < 600
+    shown = sfumato(home, "budget", "--format", "json")
+    assert abs(json.loads(shown.stdout)["spent"] - burnt[-1] / 100) < 1e-3, "the project can be used on"
+    refused = sfumato(tmp_path, "demo", "hospital")
+    assert refused.returncode == 2 and "already" in refused.stderr
 
 
 def test_no_two_runs_are_alike() -> None:

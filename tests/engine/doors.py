@@ -33,8 +33,17 @@ class Store:
     def data_version(self) -> str:
         return self._source.version()
 
+    def check(self, query: BoundedQuery) -> None:
+        self._engine.check(query)
+
+    def public_copies(self, table: str, columns: tuple[str, ...]) -> int:
+        return self._engine.public_copies(table, columns)
+
     def public_table(self, name: str) -> Any:
         return self._source.cursor().sql(f'SELECT * FROM "{name}"').to_arrow_table()
+
+    def public_values(self, table: str, column: str) -> Any:
+        return self._engine.public_values(table, column)
 
 
 class Forbidden:
@@ -46,7 +55,16 @@ class Forbidden:
     def data_version(self) -> NoReturn:
         raise AssertionError("data was looked at")
 
+    def check(self, query: BoundedQuery) -> None:
+        pass
+
+    def public_copies(self, table: str, columns: tuple[str, ...]) -> NoReturn:
+        raise AssertionError("a public table was read")
+
     def public_table(self, name: str) -> NoReturn:
+        raise AssertionError("a public table was read")
+
+    def public_values(self, table: str, column: str) -> NoReturn:
         raise AssertionError("a public table was read")
 
 
@@ -63,5 +81,5 @@ def open_door(world: World, budget: PrivacyBudget = BUDGET) -> Database:
 def _database(backend: Any, budget: PrivacyBudget) -> Database:
     ledger = Ledger.open(None)
     for unit in ("person", "name", "row"):
-        ledger.register(unit, budget)
+        ledger.register(unit, budget, distinct=True)
     return Database(catalog=CATALOG, budget_of=budget, ledger=ledger, backend=backend, unit="person")

@@ -27,8 +27,10 @@ class _Origin:
     values: tuple[str, ...]  # whatever can be counted
     keys: tuple[str, ...]
     tests: tuple[str, ...]
+    dates: tuple[str, ...] = ()  # bounded dates and timestamps
     with_: str = ""
     semi: tuple[str, ...] = ()  # conditions that can stand in WHERE alone
+    always: str = ""  # a condition without which the question is another
 
 
 def _visits(alias: str, table: str) -> dict[str, Any]:
@@ -48,6 +50,12 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"least(greatest({a}.amount / 3, -1), 2)",
             f"{a}.age / 7",
             f"{a}.age % 7",
+            f"{a}.age // 7",
+            f"least(greatest({a}.big // {a}.qty, -9), 9)",
+            f"length(left({a}.word, 3))",
+            f"length(substr({a}.word, 2, 4))",
+            f"least(greatest(date_diff('day', DATE '2024-01-01', {a}.at), -50), 500)",
+            f"isodow({a}.day) + dayofyear({a}.at)",
             f"round({a}.amount)",
             f"CAST({a}.amount AS INTEGER)",
             f"sqrt(abs({a}.amount))",
@@ -63,6 +71,15 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"least(greatest({a}.big + {a}.big, -100), 100)",
             f"dow({a}.at) - week({a}.day)",
             f"ceil({a}.score * 3)",
+        ),
+        "dates": (
+            f"{a}.day",
+            f"{a}.at",
+            f"date_trunc('month', {a}.day)",
+            f"CAST({a}.at AS DATE)",
+            f"CAST({a}.day AS TIMESTAMP)",
+            f"least(greatest({a}.at, TIMESTAMP '2024-03-01 12:00:00'), TIMESTAMP '2024-03-02 00:00:00')",
+            f"CASE WHEN {a}.member THEN {a}.day ELSE DATE '2024-05-05' END",
         ),
         "values": (
             f"{a}.word",
@@ -88,6 +105,9 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"month({a}.day)",
             f"date_trunc('month', {a}.day)",
             f"{a}.qty > 3",
+            f"{a}.age // 10",
+            f"{a}.member IS NOT TRUE",
+            f"date_diff('month', {a}.day, {a}.at)",
             f"{a}.big",
             f"{a}.amount / {a}.qty",
             f"substr({a}.word, 1, 1)",
@@ -115,6 +135,8 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"CAST({a}.amount AS TEXT) <> 'nan'",
             f"{a}.big + 1 > {a}.qty - {a}.big",
             f"{a}.amount = {a}.amount",
+            f"{a}.word IS DISTINCT FROM {a}.region",
+            f"{a}.member IS FALSE OR {a}.qty // 2 = 1",
             f"contains({a}.word, 'a') OR starts_with({a}.word, '日')",
         ),
         "unit": None if table == "lone" else f"{a}.person",
@@ -150,8 +172,19 @@ def _origins() -> tuple[_Origin, ...]:
             semi=(
                 "EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 10)",
                 "v.region IN (SELECT region FROM places)",
+                "NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 10)",
+                "NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 1e300)",  # few
+                "NOT EXISTS (SELECT 1 FROM visits AS w WHERE w.person = v.person AND w.amount > 1e300)",
+                "NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > v.amount)",
+                "NOT EXISTS (SELECT 1 FROM orders AS o WHERE v.person = o.buyer) AND v.age > 20",
+                "NOT EXISTS (SELECT 1 FROM places AS p WHERE p.region = v.region)",
             ),
             **visits,
+        ),
+        _Origin(
+            source="visits AS v, places AS p, orders AS o",
+            always="v.person = o.buyer AND p.region = v.region",
+            **{**own, "keys": (*own["keys"], "p.zone")},
         ),
         _Origin(
             source="(SELECT person AS who, region AS r, amount AS x, qty AS i FROM visits"
@@ -164,9 +197,11 @@ def _origins() -> tuple[_Origin, ...]:
         ),
         _Origin(
             with_="WITH u AS (SELECT person, COUNT(*) AS n, SUM(amount) AS s, AVG(age) AS m, MAX(qty) AS q,"
-            " COUNT(DISTINCT word) AS d, MIN(score) AS l FROM visits GROUP BY person) ",
+            " COUNT(DISTINCT word) AS d, MIN(score) AS l, MIN(day) AS f, MAX(at) AS e"
+            " FROM visits GROUP BY person) ",
             source="u",
             unit="u.person",
+            dates=("u.f", "u.e"),
             numbers=(
                 "least(u.n, 20)",
                 "least(greatest(u.s, -50), 300)",
@@ -219,6 +254,7 @@ def _origins() -> tuple[_Origin, ...]:
 def _aggregate(source: random.Random, origin: _Origin) -> str:
     number = source.choice(origin.numbers)
     other = source.choice(origin.numbers)
+    moment = source.choice(origin.dates or origin.numbers)
     made = source.choice(
         [
             "COUNT(*)",
@@ -239,6 +275,11 @@ def _aggregate(source: random.Random, origin: _Origin) -> str:
             f"MIN({number})",
             f"MAX({number})",
             f"HISTOGRAM({number})",
+            f"HISTOGRAM({source.choice(origin.tests)})",
+            f"MEDIAN({moment})",
+            f"QUANTILE({moment}, [0.1, 0.9])",
+            f"MAX({moment})",
+            f"HISTOGRAM({moment})",
         ]
     )
     if source.random() < 0.25 and "contribution" not in made:
@@ -261,8 +302,11 @@ def questions(seed: int, number: int) -> list[Asked]:
         listed = [f"{key} AS key{at}" for at, key in enumerate(keys)]
         listed += [f"{_aggregate(source, origin)} AS agg{at}" for at in range(source.choice([1, 1, 2, 3]))]
         text = f"{origin.with_}SELECT {', '.join(listed)} FROM {origin.source}"
-        if source.random() < 0.5:
-            text += f" WHERE {source.choice(origin.semi or origin.tests)}"
+        if source.random() < (0.8 if origin.semi else 0.5):
+            test = source.choice(origin.semi or origin.tests)
+            text += f" WHERE {origin.always} AND ({test})" if origin.always else f" WHERE {test}"
+        elif origin.always:
+            text += f" WHERE {origin.always}"
         if keys:
             named = ", ".join(f"key{at}" for at in range(len(keys)))
             ways = [", ".join(keys), named, "ALL", f"ROLLUP({named})", f"CUBE({named})"]

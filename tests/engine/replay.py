@@ -7,6 +7,7 @@ the engine's log, and the layout of the answer. Exact values are opened here, in
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,17 +17,21 @@ import numpy as np
 
 from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.pricing import Noise
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import ExactGroups
 from sfumato.backends.source import Source
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.events import DiscreteGaussian, DiscreteLaplace
+from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace
+from sfumato.core.events.bounded import BoundedRange
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
+from sfumato.release.finding import Search
+from sfumato.release.rounds import weights_of
 from tests.engine.questions import Asked
 from tests.engine.worlds import CATALOG
 
-__all__ = ["BUDGET", "Recorded", "Replay", "differences", "leaves", "planned", "record"]
+__all__ = ["BUDGET", "Recorded", "Replay", "differences", "found_too_far", "leaves", "planned", "record"]
 
 SALT = 0x5F3759DF
 BUDGET = PrivacyBudget(epsilon=3, delta=1e-6, keys_delta=1e-7)
@@ -131,6 +136,10 @@ def differences(first: Recorded, second: Recorded) -> Iterator[str]:
                 yield f"other integers in {name}"
         if (one.units is None) != (other.units is None) or not np.array_equal(_units(one), _units(other)):
             yield "other units"
+        if (one.members is None) != (other.members is None):
+            yield "members in one of them"
+        elif one.members is not None and other.members is not None and _pairs(one) != _pairs(other):
+            yield "other members"
 
 
 def leaves(replay: Replay, before: Recorded, after: Recorded) -> Iterator[str]:
@@ -144,7 +153,11 @@ def leaves(replay: Replay, before: Recorded, after: Recorded) -> Iterator[str]:
         return
     for place, (old, new) in enumerate(zip(before.groups, after.groups, strict=True)):
         yield from _other_shape(replay.query, place, old, new)
+        yield from _too_heavy(replay, place, old, new)
         yield from _out_of_box(replay, place, _changes(replay.query, old, new))
+        for noise in replay.cost.noises:
+            if noise.grouping_set == place and noise.finding is not None:
+                yield from found_too_far(noise, old, new)
 
 
 def _other_statements(query: BoundedQuery, before: Recorded, after: Recorded) -> Iterator[str]:
@@ -232,9 +245,51 @@ def _out_of_box(replay: Replay, place: int, changed: dict[Any, dict[str, int]]) 
         if name == "units" and max(parts, default=0) > 1:
             yield "one unit counts twice"
     for noise in replay.cost.noises:
-        if noise.grouping_set == place:
+        if noise.grouping_set == place and noise.finding is None:
             moved_by = [moved[noise.measure] for moved in changed.values()]
             yield from _undercharged(noise, moved_by)
+
+
+def _too_heavy(replay: Replay, place: int, old: ExactGroups, new: ExactGroups) -> Iterator[str]:
+    """Hold the weights that select keys against what each round is charged for, whatever was found before."""
+    selection = replay.cost.selection(place)
+    if selection is None or not selection.rounds:
+        return
+    if old.members is None or new.members is None:
+        yield "keys are to be selected by weights, and there are none"
+        return
+    keys = [_same_key(key) for groups in (old, new) for key in groups.keys]
+    for share in (0, 1, 2):  # nothing found, a third, two thirds of the keys: any would do
+        found = {key for key in keys if zlib.crc32(repr(key).encode()) % 3 < share}
+        sides = []
+        for groups in (old, new):
+            known = [_same_key(key) for key in groups.keys]
+            flags = np.array([key in found for key in known], dtype=np.bool_)
+            sides.append(dict(zip(known, weights_of(groups.members, flags, selection).tolist(), strict=True)))
+        moved = [abs(sides[1].get(key, 0) - sides[0].get(key, 0)) for key in dict.fromkeys(keys)]
+        for one in selection.rounds:
+            match one.event:
+                case DiscreteLaplace(scale=parameter, sensitivity=most) if selection.kind == "laplace":
+                    far = sum(moved) > most
+                case DiscreteGaussianVector(sigma_squared=parameter, l2_squared=most) if (
+                    selection.kind == "gaussian"
+                ):
+                    far = sum(weight**2 for weight in moved) > most
+                case _:
+                    yield f"an event of another kind than its noise: {type(one.event).__name__}"
+                    return
+            if far:
+                yield "weights moved further than is paid for"
+            if parameter != one.parameter:
+                yield "an event of another parameter than its noise"
+
+
+def _pairs(groups: ExactGroups) -> list[tuple[int, ...]]:
+    """Return each unit's groups, with the units in an order of their own."""
+    assert groups.members is not None
+    ends = np.cumsum(groups.members.sizes)[:-1]
+    parts = np.split(groups.members.groups, ends) if len(groups.members.sizes) else []
+    return sorted(tuple(sorted(part.tolist())) for part in parts)
 
 
 def _undercharged(noise: Any, moved: list[int]) -> Iterator[str]:
@@ -256,6 +311,53 @@ def _undercharged(noise: Any, moved: list[int]) -> Iterator[str]:
         yield f"{noise.measure} moved by {sum(moved)} in total, and {total} is paid for"
     if noise.kind == "gaussian" and sum(one**2 for one in moved) > squares:
         yield f"{noise.measure} moved further than is paid for"
+
+
+def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[str]:
+    """Hold what one unit moved of a quantile's utilities, anchors and annuli against what is charged.
+
+    Wherever the place is: anchors at every edge, annuli around a few.
+    """
+    assert noise.finding is not None
+    tables = [
+        dict(zip(map(_same_key, one.keys), one.measures[noise.measure], strict=True)) for one in (old, new)
+    ]
+    losses: list[Fraction] = []
+    anchors: list[int] = []
+    annuli: list[list[int]] = []
+    for key in dict.fromkeys([*tables[0], *tables[1]]):
+        empty = np.zeros(len(next(table[key] for table in tables if key in table)), dtype=np.int64)
+        cells = [np.atleast_2d(table.get(key, empty)) for table in tables]
+        if np.array_equal(*cells):
+            continue
+        before, after = (Search(each, noise.finding) for each in cells)
+        rise = (after.utilities() - before.utilities()).ravel()
+        losses.append(noise.finding.rate * int(rise.max() - rise.min()))
+        anchors.append(int(np.abs(after.excess - before.excess)[:, :-1].max()))
+        moved = np.flatnonzero(cells[0] != cells[1])
+        places = {0, len(empty) // 2, len(empty) - 1, *moved[:3].tolist()}
+        apart = [
+            np.abs(after.annuli(np.array([at])) - before.annuli(np.array([at]))).ravel() for at in places
+        ]
+        annuli.append([int(max(one.sum() for one in apart)), int(max((one**2).sum() for one in apart))])
+    each = [part for event in noise.event.events for part in event.parts()]  # type: ignore[attr-defined]
+    choices, at_edge, around = each[::3], each[1::3], each[2::3]
+    if any(not isinstance(part, BoundedRange) for part, _ in choices):
+        yield "a choice that is not charged as one"
+    elif sum(losses) > sum(part.loss * times for part, times in choices):
+        yield f"a choice may lose {float(sum(losses)):g}, more than is paid for"
+    for name, parts, parameter, l1, l2 in (
+        ("anchors", at_edge, noise.finding.anchor, sum(anchors), sum(one**2 for one in anchors)),
+        ("annuli", around, noise.parameter, sum(one for one, _ in annuli), sum(one for _, one in annuli)),
+    ):
+        if any(
+            (part.scale if noise.kind == "laplace" else part.sigma_squared) != parameter for part, _ in parts
+        ):
+            yield f"{name}: an event of another parameter than its noise"
+        if noise.kind == "laplace" and l1 > sum(part.sensitivity * times for part, times in parts):
+            yield f"{name} moved by {l1}, more than is paid for"
+        if noise.kind == "gaussian" and l2 > sum(part.sensitivity**2 * times for part, times in parts):
+            yield f"{name} moved further than is paid for"
 
 
 def _units(groups: ExactGroups) -> Any:

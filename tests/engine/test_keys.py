@@ -17,14 +17,16 @@ import pytest
 from scipy import stats
 
 from sfumato.analysis import Bounding, Cost, bound, price
-from sfumato.analysis.keys import appearance, reaches, threshold
+from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, reaches, threshold
+from sfumato.analysis.selection import grid_of, weight
 from sfumato.backends.duckdb import DuckDBBackend
-from sfumato.backends.exact import Exact, ExactGroups
+from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.source import open_tables
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
-from sfumato.release import add_noise
+from sfumato.release import add_noise, rounds
+from sfumato.release.rounds import weights_of
 from tests.engine.worlds import CATALOG, crowd, newcomer
 
 ALARM = 1e-9
@@ -62,7 +64,7 @@ COUNTS = "SELECT word, COUNT(*) FROM visits GROUP BY word"  # decides by noise o
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize(("text", "groups", "rows"), [(UNITS, 1, 1), (COUNTS, 1, 3), (COUNTS, 4, 3)])
+@pytest.mark.parametrize(("text", "groups", "rows"), [(UNITS, 1, 1), (UNITS, 4, 1), (COUNTS, 1, 3)])
 def test_singletons_appear_no_more_often_than_delta(text: str, groups: int, rows: int, noise: str) -> None:
     """Binomial, false alarm 1e-9. Of a million, 1000 are expected at most and 1195 allowed: a threshold
     that is one too low, at which they appear some 20% more often, is caught.
@@ -172,9 +174,148 @@ def test_prices_say_the_chance_that_their_threshold_leaves(kind: str) -> None:
             assert len(cost.selections) == sum(bool(chosen) for chosen in bounding.query.grouping_sets)
             for selection in cost.selections:
                 finest = len(bounding.query.grouping_sets[selection.grouping_set]) == len(bounding.query.keys)
-                if finest:
+                if selection.rounds:
+                    assert selection.delta == sum(one.delta for one in selection.rounds)
+                elif finest:
                     each = float(tail(selection.kind, selection.parameter, selection.threshold - 1))
                     assert -math.expm1(3 * math.log1p(-each)) <= float(selection.delta) * (1 + 1e-12)
+
+
+# -- by weights, in rounds ------------------------------------------------------------------
+
+
+def loners(each: int, found: int = 0) -> tuple[Exact[tuple[ExactGroups, ...]], int]:
+    """Return units that are alone in `each` groups, a million groups in all but `found`.
+
+    So many more of each unit's groups are popular ones, which all units are in.
+    """
+    units = MILLION // each
+    own = np.arange(units * each).reshape(units, each)
+    shared = np.broadcast_to(np.arange(units * each, units * each + found), (units, found))
+    members = Members(
+        groups=np.hstack([own, shared]).ravel(), sizes=np.full(units, each + found, dtype=np.int64)
+    )
+    size = units * each + found
+    counts = np.bincount(members.groups, minlength=size)
+    groups = ExactGroups(
+        grouping_set=(0,),
+        keys=[(place,) for place in range(size)],
+        measures={"m0": counts},
+        units=counts,
+        members=members,
+    )
+    return Exact((groups,)), units
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("each", "found"), [(1, 0), (2, 0), (4, 0), (1, 3), (2, 2)])
+def test_units_alone_in_groups_make_some_appear_no_more_often_than_delta(
+    each: int, found: int, noise: str
+) -> None:
+    """Binomial, false alarm 1e-9, over units: any of a unit's novel groups counts, in any round.
+
+    With four groups a unit, units in one, two or four novel groups, by themselves and after the popular
+    ones among their groups were found in the first round, so that they weigh more in the second. At a
+    million units a chance that is a fifth above delta is caught; see the next test for its power.
+    """
+    exact, units = loners(each, found)
+    bounding, cost = asked(COUNTS, noise=noise, groups=4, rows=3)
+    (selection,) = cost.selections
+    assert len(selection.rounds) == 2 and cost.keys_delta == selection.delta <= Fraction(1, 1000)
+    (noisy,) = add_noise(exact, bounding, cost)
+    shown = np.array([key[0] for key in noisy.keys], dtype=np.int64)
+    assert (shown >= units * each).sum() == found  # a million units are missed with a chance below 1e-9
+    appeared = len(np.unique(shown[shown < units * each] // each))
+    assert stats.binom.sf(appeared - 1, units, float(selection.delta)) > ALARM
+    law = sum(
+        1 - (1 - reaches(noise, one.parameter, one.threshold - weight(noise, selection.grid, left))) ** each
+        for one, left in zip(selection.rounds, (each + found, each), strict=True)
+    )
+    assert law <= float(selection.delta)
+    assert stats.binom.sf(appeared - 1, units, law) > ALARM  # and as often as the law says
+    assert stats.binom.cdf(appeared, units, law * (1 - 2e-3)) > ALARM
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_weights_that_are_too_large_are_caught(
+    noise: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test above has power: weights that are too large, or thresholds too low, show too many groups."""
+    exact, units = loners(4)
+    bounding, cost = asked(COUNTS, noise=noise, groups=4, rows=3)
+    (selection,) = cost.selections
+    if not place:
+        monkeypatch.setattr(rounds, "weight", lambda kind, grid, groups: weight(kind, grid, groups) * 8)
+        (noisy,) = add_noise(exact, bounding, cost)
+    else:  # a threshold that is right for one group a unit, and too low for four
+        lower = divided_threshold(noise, selection.parameter, (selection.grid,), Fraction(1, 1000))
+        last = replace(selection.rounds[1], threshold=lower - selection.grid)
+        cheap = replace(selection, rounds=(selection.rounds[0], last))
+        (noisy,) = add_noise(exact, bounding, replace(cost, selections=(cheap,)))
+    appeared = len({key[0] // 4 for key in noisy.keys})
+    assert stats.binom.sf(appeared - 1, units, float(selection.delta)) < ALARM
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("exponent", [3, 9, 30])
+@pytest.mark.parametrize("groups", [2, 5, 20])
+def test_divided_weights_hold_delta_by_the_exact_law(kind: Any, exponent: int, groups: int) -> None:
+    """For every number of groups, 1 - (1 - P)^d <= delta; and for some, above it one step lower."""
+    import mpmath
+
+    grid, delta = 12, Fraction(1, 10**exponent)
+    weights = tuple(weight(kind, grid, number) for number in range(1, groups + 1))
+    for parameter in (Fraction(7, 3), Fraction(25)):
+        level = divided_threshold(kind, parameter, weights, delta)
+        with mpmath.workdps(60):
+
+            def worst(at: int, parameter: Fraction = parameter) -> Any:
+                chances = [tail(kind, parameter, at - one) for one in weights]
+                return max(1 - (1 - chance) ** (d + 1) for d, chance in enumerate(chances))
+
+            held = worst(level)
+            assert held <= mpmath.mpf(1) / 10**exponent
+            assert level == grid + 1 or worst(level - 1) * (1 + mpmath.mpf(10) ** -9) > float(delta)
+            claimed = divided_appearance(kind, parameter, level, weights)
+            assert held <= claimed <= held * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_many_groups_taken_together_are_bounded_from_above(kind: Any) -> None:
+    grid = grid_of(3000)
+    weights = tuple(weight(kind, grid, number) for number in range(1, 3001))
+    parameter = Fraction(grid**2 if kind == "gaussian" else grid)
+    level = divided_threshold(kind, parameter, weights, Fraction(1, 10**6))
+    for number in (1, 2, 64, 65, 66, 100, 1000, 2999, 3000):
+        single = reaches(kind, parameter, level - weights[number - 1])
+        assert -math.expm1(number * math.log1p(-single)) <= 1e-6
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("groups", [1, 2, 3, 7, 12, 13, 100, 5000])
+def test_no_unit_weighs_more_than_one(kind: Any, groups: int) -> None:
+    """d floor(G / d) <= G and d floor(G / sqrt(d))^2 <= G^2; and little is lost by rounding down."""
+    grid = grid_of(groups)
+    each = weight(kind, grid, groups)
+    norm = groups * each if kind == "laplace" else groups * each**2
+    whole = grid if kind == "laplace" else grid**2
+    assert whole * 0.996 < norm <= whole
+
+
+def test_weights_are_those_of_the_definition() -> None:
+    _, cost = asked(COUNTS, noise="laplace", groups=4, rows=3)
+    (selection,) = cost.selections
+    members = Members(groups=np.array([0, 1, 2, 1, 3]), sizes=np.array([3, 1, 1]))
+    grid = selection.grid
+    nothing = np.zeros(4, dtype=np.bool_)
+    assert weights_of(members, nothing, selection).tolist() == [
+        grid // 3, grid // 3 + grid, grid // 3, grid
+    ]  # fmt: skip
+    found = np.array([True, False, False, True])
+    assert weights_of(members, found, selection).tolist() == [0, grid // 2 + grid, grid // 2, 0]
+    nobody = Members(groups=np.zeros(0, dtype=np.int32), sizes=np.zeros(0, dtype=np.int32))
+    assert weights_of(nobody, np.zeros(0, dtype=np.bool_), selection).tolist() == []
 
 
 # -- from the engine ------------------------------------------------------------------------

@@ -21,11 +21,13 @@ import pytest
 
 from sfumato.analysis import price
 from sfumato.analysis.bounded import MeasureKind
-from sfumato.backends import by_unit, duckdb
+from sfumato.backends import by_unit, duckdb, relations
 from sfumato.backends.compile import compile_query
 from sfumato.backends.engine import Engine
 from sfumato.backends.source import Source
+from sfumato.catalog import Kind
 from sfumato.core import Grid
+from sfumato.release import rounds
 from tests.engine.questions import Asked, questions
 from tests.engine.replay import BUDGET, Replay, differences, leaves, planned, record
 from tests.engine.worlds import CATALOG, NEIGHBOURS, World, crowd, newcomer
@@ -99,6 +101,7 @@ def test_questions_are_of_every_kind() -> None:
     assert {one.query.declared is None for one in asked} == {True, False}
     assert {len(one.query.grouping_sets) for one in asked} >= {1, 2, 4}
     assert any(measure.clamp for one in asked for measure in one.query.measures)
+    assert {one.kind for each in asked for one in each.bounding.answers} >= {Kind.DATE, Kind.TIMESTAMP}
     assert any(one.query.row_unit for one in asked) and any(one.query.max_groups is None for one in asked)
     assert {noise.kind for one in asked for noise in one.cost.noises} == {"laplace", "gaussian"}
 
@@ -112,9 +115,21 @@ PLAIN = (
 )
 WORDS = "SELECT v.word, COUNT(*), SUM(v.qty) FROM visits AS v GROUP BY v.word"
 CLAMPED = "SELECT SUM(v.amount, contribution_bounds_per_group => (-7, 40.5)) FROM visits AS v"
+DATES = (
+    "SELECT v.region, MEDIAN(v.day), QUANTILE(v.at, [0.1, 0.9]), HISTOGRAM(v.day)"
+    " FROM visits AS v GROUP BY v.region"
+)
+ROLLED_WORDS = "SELECT v.word, v.age, COUNT(*) FROM visits AS v GROUP BY ROLLUP(v.word, v.age)"
 ROLLED = (
     "SELECT v.region, v.member, COUNT(*), AVG(v.age) FROM visits AS v GROUP BY ROLLUP(v.region, v.member)"
 )
+
+
+WITHOUT = (
+    "SELECT COUNT(*) FROM visits AS v WHERE"
+    " NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 1e300)"
+)
+TOGETHER = "SELECT SUM(o.cost) FROM visits AS v, orders AS o WHERE v.person = o.buyer"
 
 
 def caught(replay: Replay, world: int = 0) -> list[str]:
@@ -131,13 +146,13 @@ def claiming(replay: Replay, **changes: Any) -> Replay:
     return replace(replay, bounding=replace(replay.bounding, query=replace(replay.query, **changes)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES])
 def test_the_truth_is_not_caught(text: str) -> None:
     assert caught(honest(text)) == []
     assert caught(honest(text), 3) == []
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES])
 def test_reaches_that_are_too_small_are_caught(text: str) -> None:
     """Each measure by itself: half of its reach is too little for somebody."""
     plan = honest(text)
@@ -178,6 +193,38 @@ def test_an_engine_that_keeps_all_groups_is_caught(text: str, monkeypatch: pytes
 def test_an_engine_that_keeps_all_rows_is_caught(text: str) -> None:
     plan = honest(text)
     assert any("moved by" in wrong for wrong in caught(replace(plan, run=replace(plan.query, max_rows=None))))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("text", [WORDS, ROLLED_WORDS])
+def test_weights_for_fewer_groups_are_caught(text: str, noise: Any) -> None:
+    """Weights of which each would be right for half as many groups; and an event that pays for less."""
+    plan = planned(Asked(text, {**CAPS, "noise": noise}))
+    assert caught(plan) == [] and all(one.rounds for one in plan.cost.selections)
+    for selection in plan.cost.selections:
+        cheap = tuple(replace(one, event=replace(one.event, **_half(one.event))) for one in selection.rounds)
+        lying = replace(plan.cost, selections=(replace(selection, rounds=cheap),))
+        assert any("weights moved" in wrong for wrong in caught(replace(plan, cost=lying)))
+
+
+def _half(event: Any) -> dict[str, Any]:
+    if hasattr(event, "sensitivity"):
+        return {"sensitivity": event.sensitivity * 3 // 4}
+    return {"l2_squared": event.l2_squared / 2}
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_weights_that_are_not_divided_are_caught(noise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(Asked(WORDS, {**CAPS, "noise": noise}))
+    monkeypatch.setattr(rounds, "weight", lambda kind, grid, groups: grid)
+    assert any("weights moved" in wrong for wrong in caught(plan))
+
+
+def test_a_unit_that_counts_twice_in_a_coarse_group_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members of a coarser set that were not made different."""
+    monkeypatch.setattr(by_unit, "different_pairs", lambda owners, values: (owners, values))
+    plan = planned(Asked(ROLLED_WORDS, {**CAPS, "noise": "gaussian"}))
+    assert any("weights moved" in wrong for wrong in caught(plan))
 
 
 def test_an_engine_that_does_not_clamp_is_caught() -> None:
@@ -221,6 +268,14 @@ def test_a_choice_by_order_is_caught(text: str, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(by_unit, "bound_contributions", hasty)
     assert any("order or threads" in wrong for wrong in caught(honest(text)))
+
+
+@pytest.mark.parametrize("text", [WITHOUT, TOGETHER])
+def test_a_join_that_forgets_the_unit_is_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has such an order until somebody comes: then all rows go, if whose it is does not matter."""
+    assert caught(honest(text)) == []
+    monkeypatch.setattr(relations, "_same_unit", lambda *sides: "TRUE")
+    assert any("moved by" in wrong for wrong in caught(honest(text)))
 
 
 def test_a_choice_by_threads_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

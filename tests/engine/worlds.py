@@ -24,6 +24,9 @@ __all__ = ["CATALOG", "NEIGHBOURS", "World", "crowd", "newcomer"]
 INT64 = (-(2**63), 2**63 - 1)
 REGIONS = ("north", "south", "east")
 WORDS = ["a", "b", "c", "", " ", "ä", "日本", "a\x00b", "\U0001f3a8", "A"]
+# infinite both ways, before the year 1, after the year 9999: whole days and microseconds, as Arrow has them
+DAYS = [2**31 - 1, -(2**31) + 1, -800_000, 3_000_000]
+MOMENTS = [2**63 - 1, -(2**63) + 1, -9 * 10**16, 3 * 10**17]
 NUMBERS = [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, 1 / 3, 99.5, 100.0, 1e308, -1e308, 5e-324]
 
 _VISITS = {
@@ -67,6 +70,8 @@ _DOMAINS = {
     "member": one_of(False, True),
     "zone": one_of("inner", "outer"),
     "size": between(1, 3),
+    "day": between(datetime.date(2024, 1, 1), datetime.date(2025, 1, 31)),
+    "at": between(datetime.date(2024, 1, 1), datetime.date(2025, 1, 31)),
 }
 
 
@@ -162,6 +167,7 @@ def newcomer(kind: str, seed: int, person: int) -> World:
                 }
                 values = (plain, far, low)[place % 3] if place % 2 else plain
                 visits.append({**_visit(source, person, odd=0), **values, "word": WORDS[place % 7]})
+                visits[-1] |= {"day": DAYS[place % 4], "at": MOMENTS[place % 4]}
             orders = [{**_order(source, person, odd=0), "cost": value} for value in (1e308, 50.5, -1.0)]
         case "absent":  # nothing that is a value
             nothing = dict.fromkeys(_VISITS)
@@ -175,6 +181,7 @@ def newcomer(kind: str, seed: int, person: int) -> World:
             orders = [{**_order(source, person, odd=0), "cost": 50.5} for _ in range(5)]
         case "beyond":  # few rows, which no cap touches, with every value far above its bound
             far = {"amount": 1e308, "age": 2**31 - 1, "qty": INT64[1], "score": math.inf, "big": INT64[1]}
+            far |= {"day": datetime.date(9999, 12, 31), "at": datetime.datetime(9999, 12, 31)}
             visits = [{**_visit(source, person, odd=0), **far, "region": "north"} for _ in range(2)]
             orders = [{**_order(source, person, odd=0), "cost": math.inf}]
         case "lower":
@@ -223,9 +230,12 @@ def _visit(source: random.Random, person: int | None, *, odd: float) -> dict[str
         "member": value(source.random() < 0.5, [None]),
         "word": value(source.choice(WORDS[:5]), [None, *WORDS]),
         "day": value(
-            day, [None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1969, 12, 31)]
+            day,
+            [None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1969, 12, 31), *DAYS],
         ),
-        "at": value(moment, [None, datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59)]),
+        "at": value(
+            moment, [None, datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59), *MOMENTS]
+        ),
     }
 
 

@@ -1,21 +1,37 @@
-"""What is protected: units, tables, columns with their domains."""
+"""What is protected: units, tables, columns with their domains; policies, and the project file.
+
+Reading order: `kind`, `domain`, `table`, `policy`, `catalog` (what is protected), `declaration` (as it is
+declared), `positions`, `project`, `reading`, `writing` (sfumato.toml).
+"""
 
 from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, OneOf, between, one_of
 from sfumato.catalog.kind import Kind, Value, kind_of
+from sfumato.catalog.policy import Analyst, Policy
+from sfumato.catalog.project import Period, Project, ProjectTable
+from sfumato.catalog.reading import read_project
 from sfumato.catalog.table import Field, Table, Unit
 
 __all__ = [
+    "Analyst",
     "Between",
     "Catalog",
+    "Column",
+    "Declaration",
     "Domain",
     "Field",
     "Kind",
     "OneOf",
+    "Period",
+    "Policy",
+    "Project",
+    "ProjectTable",
     "Table",
     "Unit",
     "Value",
     "between",
     "kind_of",
     "one_of",
+    "read_project",
 ]

@@ -48,6 +48,12 @@ class OneOf:
             raise InvalidArgument("one_of needs at least one value", place="one_of")
         if any(value is None for value in self.values):
             raise InvalidArgument("one_of lists values; NULL is not one", place="one_of")
+        if any(type(value) is int and not -(2**63) <= value < 2**63 for value in self.values):
+            raise InvalidArgument(
+                "whole numbers lie between -2^63 and 2^63 - 1",
+                place="one_of",
+                hints=("list others as texts",),
+            )
         if len({kind_of(value) for value in self.values}) != 1:
             raise InvalidArgument("the values of one_of must be of one kind", place="one_of")
         if len(set(self.values)) != len(self.values):
@@ -76,6 +82,8 @@ def one_of(*values: Value) -> OneOf:
 
 
 def _bound(value: Any, name: str) -> _Bound:
-    if isinstance(value, (datetime.datetime, datetime.date)):
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)  # as timestamps of the tables are read
+    if isinstance(value, datetime.date):
         return value
     return exact(value, name)

@@ -9,7 +9,26 @@ from sfumato.catalog.kind import Kind, kind_of
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Field", "Table", "Unit"]
+__all__ = ["Field", "MOST_PARTS", "Table", "Unit", "cap"]
+
+MOST_PARTS = 1000
+"""How many values a partition may have."""
+
+_PARTED = (Kind.INTEGER, Kind.TEXT, Kind.BOOLEAN, Kind.DATE)
+
+_MOST = 2**31 - 1  # no unit has more rows; engines hold it in any kind of integer
+
+
+def cap(value: int, name: str) -> int:
+    """Return a limit on what one unit contributes: a whole number from 1 to 2^31 - 1.
+
+    A larger one limits nothing, and is refused here: an engine that could not hold it would fail only
+    where there is a row to compare it with, and so tell whether there is one.
+    """
+    number = count(value, name)
+    if number > _MOST:
+        raise InvalidArgument(f"{name} must be at most {_MOST}", place=name, hints=("give a smaller one",))
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,10 @@ class Table:
 
     `max_groups` and `max_rows` are the contribution caps that apply unless a query gives its
     own: how many groups one unit may be in, and with the weight of how many rows in each.
+
+    `partition` names a column with listed values of which every unit has one, for ever: a year of
+    birth. The engine holds data to it: of each unit only the rows with its smallest value (or with none)
+    are kept. Questions about different parts are then charged as the largest of them.
     """
 
     name: str
@@ -59,6 +82,7 @@ class Table:
     unit: Unit | None
     max_groups: int | None = None
     max_rows: int | None = None
+    partition: str | None = None
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
@@ -70,7 +94,38 @@ class Table:
             )
         for name in ("max_groups", "max_rows"):
             if getattr(self, name) is not None:
-                count(getattr(self, name), name)
+                cap(getattr(self, name), name)
+        if self.partition is not None:
+            self._check_partition(self.partition)
+
+    def _check_partition(self, name: str) -> None:
+        field = self.field(name)
+        listed = field is not None and isinstance(field.domain, OneOf) and field.kind in _PARTED
+        if not listed or self.unit is None or self.unit.column is None:
+            raise InvalidArgument(
+                f"table `{self.name}` cannot be divided by `{name}`",
+                place="partition",
+                hints=(
+                    "a partition is a column with declared values, one_of(..): numbers, texts or dates",
+                    "the unit must be a column too",
+                ),
+            )
+        labels = self.parts()
+        if len(labels) > MOST_PARTS or not all(
+            1 <= len(label) <= 1024 and label.isprintable() for label in labels.values()
+        ):
+            raise InvalidArgument(
+                f"a partition has at most {MOST_PARTS} values, all of them printable", place="partition"
+            )
+        if any(isinstance(value, int) and abs(value) >= 2**53 for value in labels):
+            raise InvalidArgument("numbers of a partition lie below 2^53", place="partition")
+
+    def parts(self) -> dict[object, str]:
+        """Return the values of the partition, and what the ledger calls their parts."""
+        field = None if self.partition is None else self.field(self.partition)
+        if field is None or not isinstance(field.domain, OneOf):
+            return {}
+        return {value: str(value) for value in field.domain.values}
 
     @property
     def private(self) -> bool:

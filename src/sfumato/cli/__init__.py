@@ -1,4 +1,8 @@
-"""The command line: `sfumato demo`, `sfumato --version`."""
+"""The command line. Each command is in a file of its own, loaded when it runs: `--help` is quick.
+
+Reading order: `commands`, `ledgers` (what there is), `options`, `exits`, `screen` (what they share), then
+`project`, `asking`, `pricing`, `formats`, and a file for each command.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,26 @@ from typing import Annotated
 import typer
 
 from sfumato import __version__
+from sfumato.cli.exits import report, report_unexpected, report_usage, wants_json
+from sfumato.cli.ledgers import ledger_app
+from sfumato.cli.options import (
+    AnalystOption,
+    EpsilonOption,
+    ErrorOption,
+    Format,
+    FormatOption,
+    GroupsOption,
+    JsonErrorsOption,
+    KeyOption,
+    LevelOption,
+    OutputOption,
+    Plain,
+    PlainOption,
+    ProjectOption,
+    QuestionArgument,
+    RowsOption,
+    SizeOption,
+)
 from sfumato.errors import SfumatoError
 
 __all__ = ["app", "main"]
@@ -18,7 +38,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
+app.add_typer(ledger_app, name="ledger")
 
 
 def _show_version(wanted: bool) -> None:
@@ -38,17 +60,227 @@ def _root(
 
 
 @app.command("demo")
-def _demo() -> None:
-    """Show a noised count, a coin-toss survey, and what three releases cost together."""
-    from sfumato.cli.demo import run
+def _demo(
+    folder: Annotated[
+        str | None, typer.Argument(help="Where to keep the hospital's files; else they are removed.")
+    ] = None,
+    people: Annotated[int, typer.Option("--people", help="How many people to invent.")] = 100_000,
+    basics: Annotated[
+        bool, typer.Option("--basics", help="Instead: noise, a survey and composition by themselves.")
+    ] = False,
+) -> None:
+    """Show it all: an invented hospital, eight questions, a budget that burns down, a ledger."""
+    if basics:
+        from sfumato.cli.basics import run as run_basics
 
-    run()
+        run_basics()
+    else:
+        from sfumato.cli.demo import run
+
+        run(folder=folder, people=people)
+
+
+@app.command("init")
+def _init(
+    files: Annotated[list[str], typer.Argument(help="The private tables: Parquet, CSV or DuckDB files.")],
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="The column that says whose each row is.")
+    ] = None,
+    each_row: Annotated[bool, typer.Option("--each-row", help="Every row is a unit by itself.")] = False,
+    public: Annotated[
+        list[str] | None, typer.Option("--public", help="A file that is no secret; may be repeated.")
+    ] = None,
+    between: Annotated[
+        list[str] | None, typer.Option("--between", help="Bounds: age=0,110; may be repeated.")
+    ] = None,
+    one_of: Annotated[
+        list[str] | None, typer.Option("--one-of", help="Values: region=north,south; may be repeated.")
+    ] = None,
+    max_groups: GroupsOption = None,
+    max_rows: RowsOption = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="The budget, for ever.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="Its delta.")] = None,
+    ceiling: Annotated[
+        float | None, typer.Option("--ceiling", help="The most one question may cost.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", help="The file that remembers what was spent.")
+    ] = None,
+    project: ProjectOption = "sfumato.toml",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the options say.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a project file.")] = False,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Write a project file and begin its ledger; reads the schema of files, never their values."""
+    from sfumato.cli.init import Wishes, run
+
+    run(
+        Wishes(
+            files=tuple(files),
+            unit=unit,
+            each_row=each_row,
+            public=tuple(public or ()),
+            between=tuple(between or ()),
+            one_of=tuple(one_of or ()),
+            max_groups=max_groups,
+            max_rows=max_rows,
+            epsilon=epsilon,
+            delta=delta,
+            ceiling=ceiling,
+            ledger=ledger,
+        ),
+        project=project,
+        ask=not yes,
+        force=force,
+    )
+
+
+@app.command("check")
+def _check(
+    project: ProjectOption = "sfumato.toml",
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Compare the project file with the tables it names; say what is missing. Reads no values."""
+    from sfumato.cli.check import run
+
+    run(project, as_json=style is Plain.json)
+
+
+@app.command("query")
+def _query(
+    question: QuestionArgument,
+    epsilon: EpsilonOption = None,
+    error: ErrorOption = None,
+    size: SizeOption = None,
+    key: KeyOption = None,
+    analyst: AnalystOption = None,
+    max_groups: GroupsOption = None,
+    max_rows: RowsOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")] = False,
+    style: FormatOption = Format.table,
+    output: OutputOption = None,
+    level: LevelOption = 0.95,
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Ask, and spend: charge the budget, compute, add noise, show the answer with its errors."""
+    from sfumato.cli.asking import Asking
+    from sfumato.cli.query import run
+
+    asking = Asking(
+        question=question,
+        epsilon=epsilon,
+        error=error,
+        size=size,
+        analyst=analyst,
+        max_groups=max_groups,
+        max_rows=max_rows,
+        project=project,
+    )
+    run(asking, key=key, dry_run=dry_run, style=style.value, output=output, level=level)
+
+
+@app.command("explain")
+def _explain(
+    question: QuestionArgument,
+    epsilon: EpsilonOption = None,
+    error: ErrorOption = None,
+    size: SizeOption = None,
+    analyst: AnalystOption = None,
+    max_groups: GroupsOption = None,
+    max_rows: RowsOption = None,
+    style: PlainOption = Plain.table,
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Explain what one unit can change, the noise, the cost and the error. Free, and reads no data."""
+    from sfumato.cli.asking import Asking
+    from sfumato.cli.query import explain
+
+    asking = Asking(
+        question=question,
+        epsilon=epsilon,
+        error=error,
+        size=size,
+        analyst=analyst,
+        max_groups=max_groups,
+        max_rows=max_rows,
+        project=project,
+    )
+    explain(asking, as_json=style is Plain.json)
+
+
+@app.command("budget")
+def _budget(
+    style: PlainOption = Plain.table,
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Show what is spent and left, and how many more questions like the last one fit."""
+    from sfumato.cli.budget import run
+
+    run(project, as_json=style is Plain.json)
+
+
+@app.command("bounds")
+def _bounds(
+    column: Annotated[str, typer.Argument(help="The column whose bounds are not known beforehand.")],
+    epsilon: EpsilonOption = None,
+    table: Annotated[str | None, typer.Option("--table", help="Its table, if several have it.")] = None,
+    share: Annotated[float, typer.Option("--share", help="The share of values that may lie outside.")] = 0.0,
+    key: KeyOption = None,
+    analyst: AnalystOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")] = False,
+    style: PlainOption = Plain.table,
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Estimate the bounds of a column privately, and show the line for the project file. Spends."""
+    from sfumato.cli.bounds import run
+
+    run(
+        column,
+        epsilon=epsilon,
+        table=table,
+        share=share,
+        key=key,
+        analyst=analyst,
+        dry_run=dry_run,
+        project=project,
+        as_json=style is Plain.json,
+    )
+
+
+@app.command("shell")
+def _shell(
+    epsilon: EpsilonOption = None,
+    analyst: AnalystOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Release without asking first.")] = False,
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Ask one question after another: history, completion, and the price of the line as you type."""
+    from sfumato.cli.shell import run
+
+    run(project, epsilon=epsilon, analyst=analyst, ask=not yes)
 
 
 def main() -> None:
-    """Run the command line; a refusal is a message and exit code 2, not a traceback."""
+    """Run the command line; a refusal is a message and an exit code, never a traceback."""
+    as_json = wants_json(sys.argv[1:])
     try:
-        app()
+        code = app(standalone_mode=False, prog_name="sfumato")
+        sys.exit(code if isinstance(code, int) else 0)
     except SfumatoError as refusal:
-        typer.echo(refusal, err=True)
-        sys.exit(2)
+        sys.exit(report(refusal, as_json=as_json))
+    except (typer.Abort, KeyboardInterrupt):
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the parser of the command line
+            sys.exit(report_usage(error.format_message(), as_json=as_json))
+        sys.exit(report_unexpected(error, as_json=as_json))

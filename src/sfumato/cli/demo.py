@@ -1,193 +1,168 @@
-"""`sfumato demo`: simulated people, real noise, and what each answer costs."""
+"""`sfumato demo`: an invented hospital, eight questions, a budget that burns down, a ledger that adds up."""
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-from typing import Any
+import re
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 from rich.console import Console
-from rich.table import Table
 
-from sfumato.core import (
-    Composition,
-    Filter,
-    Gaussian,
-    Grid,
-    Laplace,
-    PrivacyBudget,
-    RandomizedResponse,
-    Sensitivity,
-    bernoulli,
-    uniform_below,
+from sfumato.catalog import read_project
+from sfumato.cli.budget import record_of
+from sfumato.cli.hospital import Hospital, found_hospital
+from sfumato.cli.screen import bar, screen, working
+from sfumato.errors import InvalidArgument, QueryRefused
+from sfumato.ledger import Ledger
+from sfumato.release import Release
+from sfumato.session import Database, open_project
+
+__all__ = ["QUESTIONS", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ask:
+    """A question of the story: an epsilon, or the error that is good enough."""
+
+    why: str
+    sql: str
+    epsilon: float | None = None
+    error: float | None = None
+
+
+QUESTIONS = (
+    _Ask(
+        why="How many patients are there in each district? The districts are declared, so all are shown.",
+        sql="SELECT district, COUNT(*) AS patients FROM patients GROUP BY district ORDER BY district",
+        epsilon=0.2,
+    ),
+    _Ask(
+        why="How old are they?",
+        sql="SELECT COUNT(*) AS patients, AVG(age) AS age, MEDIAN(age) AS median FROM patients",
+        epsilon=0.3,
+    ),
+    _Ask(
+        why="Where is the smoking? A ratio of two noisy counts has an error of its own.",
+        sql="SELECT district, COUNT(*) FILTER (WHERE smoker) / COUNT(*) AS smokers "
+        "FROM patients GROUP BY district ORDER BY smokers DESC",
+        epsilon=0.3,
+    ),
+    _Ask(
+        why="What do departments cost? One patient may have many visits; all of them are protected.",
+        sql="SELECT department, COUNT(*) AS visits, AVG(cost) AS cost FROM visits "
+        "GROUP BY department ORDER BY cost DESC",
+        epsilon=0.5,
+    ),
+    _Ask(
+        why="Which wing is busiest? Joined with a table that is no secret.",
+        sql="SELECT wing, COUNT(*) AS visits FROM visits JOIN departments ON department = name "
+        "GROUP BY wing ORDER BY visits DESC",
+        epsilon=0.4,
+    ),
+    _Ask(
+        why="Which illnesses? Nobody declared them: groups are shown only if enough people are in them.",
+        sql="SELECT diagnosis, COUNT(*) AS visits FROM visits "
+        "GROUP BY diagnosis ORDER BY visits DESC LIMIT 5",
+        epsilon=0.4,
+    ),
+    _Ask(
+        why="Do older patients cost more? Two private tables, joined on whose they are.",
+        sql="SELECT age >= 65 AS older, AVG(cost) AS cost FROM patients JOIN visits USING (patient_id) "
+        "GROUP BY older ORDER BY older",
+        epsilon=0.5,
+    ),
+    _Ask(
+        why="How many people came at all? Off by at most 300 is good enough: the cheapest epsilon is found.",
+        sql="SELECT COUNT(DISTINCT patient_id) AS people FROM visits",
+        error=300,
+    ),
 )
+"""The eight questions."""
 
-__all__ = ["run"]
-
-_PEOPLE = 10_000
-_DELTA = Fraction(1, 10**6)
-_REGIONS = 4
-_PLACES = ("north", "east", "south", "west")
+_REFUSED = "SELECT age, smoker FROM patients WHERE patient_id = 4711"
 
 
-def run(console: Console | None = None) -> None:
-    """Print the demonstration; every number in it is drawn afresh, for there is no seed."""
-    out = Console(highlight=False) if console is None else console
-    out.print(f"{_PEOPLE:,} simulated people. Every run draws new noise: there is no seed.")
-    _noised_count(out)
-    _coin_toss_survey(out)
-    _three_releases(out)
-    _one_question(out)
-
-
-def _noised_count(out: Console) -> None:
-    """Publish one count with its interval."""
-    _title(out, "1. A noised count")
-    mechanism = Laplace.from_epsilon(Fraction(1, 5))
-    smokers = int(bernoulli(Fraction(23, 100), size=_PEOPLE).sum())
-    published = mechanism.release(smokers)
-    low, high = mechanism.interval(published)
-    cost = float(mechanism.event.epsilon())
-    out.print(f"How many smoke?   [bold]{published:,}[/]   95% interval: {low:,} to {high:,}")
-    out.print(f"[dim]The exact count was {smokers:,}. It is shown here because these people do not exist.[/]")
+def run(*, folder: str | None = None, people: int = 100_000, console: Console | None = None) -> None:
+    """Tell the story. Every number in it is drawn afresh, for there is no seed."""
+    if not 1_000 <= people <= 10_000_000:
+        raise InvalidArgument("the hospital has from 1,000 to 10,000,000 people", place="--people")
+    out = screen() if console is None else console
+    began = time.monotonic()
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
+        home.mkdir(parents=True, exist_ok=True)
+        if (home / "hospital.ledger").exists():
+            raise InvalidArgument(
+                "there is a hospital in this folder already", place=folder, hints=("name an empty folder",)
+            )
+        with working("inventing people"):
+            hospital = found_hospital(home, people)
+        _tell(out, hospital)
+    if folder is not None:
+        out.print(f"\nAsk on: sfumato shell --project {hospital.project}", style="bold")
     out.print(
-        f"Cost: epsilon = {cost:g}. Whether or not any one person is in the data, the odds of seeing this "
-        f"very number change by a factor of at most e^{cost:g} = {math.exp(cost):.2f}."
+        f"\n{time.monotonic() - began:.0f} seconds. Every run draws new noise: there is no seed.", style="dim"
     )
 
 
-def _coin_toss_survey(out: Console) -> None:
-    """Ask a sensitive question that nobody has to answer truthfully."""
-    _title(out, "2. A survey by coin toss")
-    survey = RandomizedResponse.coin_toss()
-    truth = bernoulli(Fraction(3, 10), size=_PEOPLE)
-    reports = survey.release(truth)
-    estimate = survey.estimate(reports)
-    share, error = float(estimate.values[1]), float(estimate.standard_errors[1])
-    low, high = (float(limits[1]) for limits in survey.interval(reports))
+def _tell(out: Console, hospital: Hospital) -> None:
     out.print(
-        "Have you ever evaded tax? Toss a coin: heads, tell the truth; tails, let a second coin answer."
+        f"A hospital with {hospital.people:,} patients and {3 * hospital.people:,} visits. None exists."
     )
-    out.print(
-        f"{int(reports.sum()):,} of {_PEOPLE:,} said yes, so about [bold]{share:.1%}[/] ± {error:.1%} have; "
-        f"95% interval: {low:.1%} to {high:.1%}."
-    )
-    out.print(f"[dim]The exact share was {float(truth.mean()):.1%}.[/]")
-    out.print(
-        f"Cost to each person: epsilon = ln {survey.max_ratio} = {survey.epsilon:.4f}, and no one is trusted."
-    )
-    said_yes = share * survey.truth + (1 - share) * survey.lie
-    innocent = (1 - share) * survey.lie / said_yes
-    out.print(
-        f"Deniability: {innocent:.0%} of those who said yes did so only because of a coin. "
-        "A yes proves nothing about the person who said it."
-    )
+    out.print("What its owner declared, in sfumato.toml:\n")
+    budget = hospital.project.read_text().partition("[budget]")
+    out.print(_indented(budget[1] + budget[2]), style="dim")
+    project = read_project(hospital.project)
+    with Ledger.open(project.ledger) as ledger:
+        anchor = ledger.head()
+        database = open_project(project, ledger=ledger)
+        for number, ask in enumerate(QUESTIONS, 1):
+            _title(out, f"{number}. {ask.why}")
+            out.print(_indented(ask.sql), style="green")
+            _show(out, _asked(database, ask))
+            _burn(out, database)
+        _title(out, "A question that is refused, before any data is read, and free")
+        out.print(_indented(_REFUSED), style="green")
+        before = database.budget.spent
+        try:
+            database.sql(_REFUSED, epsilon=0.1).release()
+        except QueryRefused as refusal:
+            out.print(_indented(str(refusal)), style="red")
+        unmoved = database.budget.spent == before
+        out.print(f"  the budget has not moved: {unmoved}")
+        _title(out, "The ledger: every charge, written before the data was read")
+        head = ledger.verify(anchor=anchor)
+        out.print(f"  {head.sequence} records, each chained to the one before it by its hash; all verified")
+        out.print(f"  anchor, to be kept elsewhere: {head}")
+        record = record_of(project, ledger)
+        out.print(
+            f"  all eight answers together: epsilon {record['spent_epsilon']:.2f} of {record['epsilon']:g}; "
+            f"{record['last']['times']:,} more like the last would fit"
+        )
 
 
-def _three_releases(out: Console) -> None:
-    """Publish three statistics of the same people, and price them together."""
-    _title(out, "3. Three releases about the same people")
-    ages = Grid(lower=0, upper=110)
-    years = int(ages.to_integers(18 + uniform_below(73, size=_PEOPLE)).sum())
-    homes = np.bincount(uniform_below(_REGIONS, size=_PEOPLE), minlength=_REGIONS)
-    ill = int(bernoulli(Fraction(8, 100), size=_PEOPLE).sum())
-
-    count = Laplace.from_epsilon(Fraction(1, 4))
-    regions = Gaussian(6, sensitivity=Sensitivity.of_counts())  # everyone lives in one region
-    total = Gaussian(4 * ages.reach, sensitivity=ages.reach)
-    released = total.release(years)
-    answers = [
-        ("how many are ill", f"{count.release(ill):,}", f"± {count.error():,}", count.event),
-        ("people per region", _list(regions.release(homes)), f"± {regions.error():,} each", regions.event),
-        ("mean age", f"{released / _PEOPLE:.2f}", f"± {total.error() / _PEOPLE:.2f}", total.event),
-    ]
-    alone = [Composition([event]).epsilon(_DELTA / len(answers)) for *_, event in answers]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "published", "95% error", "epsilon alone"):
-        table.add_column(heading, justify="left" if heading in {"", "published"} else "right")
-    for (name, value, error, _), epsilon in zip(answers, alone, strict=True):
-        table.add_row(name, value, error, f"{epsilon:.3f}")
-    out.print(table)
-
-    events = [event for *_, event in answers]
-    naive, together = sum(alone), Composition(events).epsilon(_DELTA)
-    out.print(
-        f"Together, at delta = {float(_DELTA):g}: adding up gives epsilon = {naive:.3f}; composing the loss "
-        f"distributions gives [bold]{together:.3f}[/], {1 - together / naive:.0%} less for the same answers."
-    )
-    purse = Filter(PrivacyBudget(epsilon=Fraction(3), delta=_DELTA, people=_PEOPLE))
-    for event in events:
-        purse.spend(event)
-    left = purse.remaining / (purse.remaining + purse.spent)
-    out.print(
-        "Charged to a budget of epsilon = 3, which also covers questions chosen after seeing answers, "
-        f"the three leave {float(left):.0%} of it."
-    )
+def _asked(database: Database, ask: _Ask) -> Release:
+    question = database.sql(ask.sql, epsilon=ask.epsilon)
+    return question.release(error=ask.error)
 
 
-def _one_question(out: Console) -> None:
-    """Ask in SQL, look at the price, release, and look at the budget."""
-    import pyarrow as pa
-
-    from sfumato.analysis import forecasts
-    from sfumato.catalog import between, one_of
-    from sfumato.session import Budget, connect
-
-    _title(out, "4. One question, from its price to its answer")
-    rows = 3 * _PEOPLE
-    whose, place = uniform_below(_PEOPLE, size=rows), uniform_below(len(_PLACES), size=rows)
-    cost = 20 + uniform_below(60, size=rows) + 15 * place
-    visits = pa.table({"person": whose, "region": np.array(_PLACES)[place], "cost": cost})
-    database = connect(
-        visits,
-        name="visits",
-        unit="person",
-        columns={"region": one_of(*_PLACES), "cost": between(0, 150)},
-        max_groups=len(_PLACES),
-        max_rows=4,
-        budget=Budget(epsilon=2, delta=_DELTA),
-    )
-    text = (
-        "SELECT region, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY region ORDER BY cost DESC"
-    )
-    question = database.sql(text, epsilon=Fraction(1, 2))
-    out.print(f"{rows:,} visits of these people to a doctor; one person may have many.")
-    out.print(f"[bold]{text}[/]", soft_wrap=True)
-    priced = question.priced()
-    expected = next(one.error for one in forecasts(priced.boundings[0], priced.costs[0]) if one.error)
-    out.print(f"Before, and free: counts will be off by at most {expected:,.0f} in 95 of 100 cases.")
-    before = database.budget
-    release = question.release()
-    after = database.budget
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("region", "visits", "95% interval", "cost", "95% interval", "exact"):
-        table.add_column(heading, justify="left" if heading == "region" else "right")
-    intervals = release.intervals(0.95)
-    for (region, many, mean), some, around in zip(
-        release.rows, intervals["visits"], intervals["cost"], strict=True
-    ):
-        here = place == _PLACES.index(region)
-        exact = f"[dim]{int(here.sum()):,} / {float(cost[here].mean()):.2f}[/]"
-        table.add_row(region, f"{many:,}", _ends(some, ",d"), f"{mean:.2f}", _ends(around, ".2f"), exact)
-    out.print(table)
-    whole = before.spent + before.remaining
-    out.print(
-        f"Budget before: {float(before.remaining / whole):.1%} left. After: "
-        f"[bold]{float(after.remaining / whole):.1%}[/]. It was charged before the data was read, and "
-        "it protects all that a person did, not one visit."
-    )
+def _show(out: Console, release: Release) -> None:
+    lines = [line for line in repr(release).splitlines() if not line.startswith("-- ")]
+    out.print(_indented("\n".join(lines)))
 
 
-def _ends(interval: tuple[Any, Any] | None, form: str) -> str:
-    return "" if interval is None else f"{interval[0]:{form}} to {interval[1]:{form}}"
-
-
-def _list(counts: npt.NDArray[np.int64]) -> str:
-    return " / ".join(f"{number:,}" for number in counts.tolist())
+def _burn(out: Console, database: Database) -> None:
+    balance = database.budget
+    spent = balance.spent / (balance.spent + balance.remaining)
+    out.print(f"  budget {bar(float(spent))} {float(spent):.1%} spent", style="yellow")
 
 
 def _title(out: Console, text: str) -> None:
-    out.print()
-    out.print(f"[bold cyan]{text}[/]")
+    out.print(f"\n{text}", style="bold cyan")
+
+
+def _indented(text: str) -> str:
+    return re.sub(r"^", "  ", text.rstrip("\n"), flags=re.MULTILINE)

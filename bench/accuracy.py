@@ -1,0 +1,205 @@
+"""Errors and keys beside OpenDP's, at equal epsilon, delta and caps, and formulas of other peers.
+
+Every repetition connects anew, with a budget that is the question's, and spends all of it. There are
+two kinds of it, as the rival has two forms of (epsilon, delta), and of each side the better one counts:
+
+    default   Budget(epsilon, delta): a Gaussian's curve, a tenth of delta for keys
+    pure      Budget(epsilon, delta, keys_delta=delta): losses have no delta, keys have all of it
+    half      where keys count: half of delta for them, as the rival has it with Gaussian noise
+
+    python bench/accuracy.py --rivals <python>
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from report import Row, show
+
+import sfumato as sf
+
+__all__ = ["DELTA", "EPSILON", "accuracy_rows", "budgets", "key_rows", "people_keys", "write_people"]
+
+HERE = Path(__file__).parent
+EPSILON, DELTA = 1, 1e-7
+REGIONS = tuple(f"r{number:02}" for number in range(10))
+COLUMNS = {"region": sf.one_of(*REGIONS), "amount": sf.between(0, 100)}
+PEOPLE = """
+SELECT p AS user_id, 'r' || lpad(((hash(p) % 10 + g * 3) % 10)::VARCHAR, 2, '0') AS region,
+       'w' || i || '_' || floor(pow(3000.0, (hash(p * 5 + i) % 100003) / 100003.0))::BIGINT AS word,
+       ((hash(p * 17 + i * 29 + g) % 10001) / 100.0)::DOUBLE AS amount
+FROM range(5000) AS people(p), range(2) AS groups(g), range(2) AS rows(i)
+"""
+"""People within all caps: two regions of ten each, two rows in each; two words, two rows of each."""
+GROUPS, ROWS = 3, 2
+QUESTIONS = {
+    "COUNT": "SELECT region, COUNT(*) AS x FROM people GROUP BY region",
+    "SUM": "SELECT region, SUM(amount) AS x FROM people GROUP BY region",
+    "AVG": "SELECT region, AVG(amount) AS x FROM people GROUP BY region",
+    "MEDIAN by region": "SELECT region, MEDIAN(amount) AS x FROM people GROUP BY region",
+    "MEDIAN": "SELECT MEDIAN(amount) AS x FROM people",
+}
+FORMS = {"default": "Gaussian", "half": "Gaussian", "pure": "Laplace"}
+"""The rival's form that each budget is nearest to."""
+FORMULAS = {
+    "COUNT": GROUPS * ROWS / EPSILON,
+    "SUM": GROUPS * ROWS * 100 / EPSILON,
+}
+"""The mean absolute value of Laplace noise is its scale: k * m * largest value / epsilon, as documented."""
+
+
+def budgets(*, keys: bool = False) -> dict[str, Any]:
+    """Return the budgets of one question, by name."""
+    found = {
+        "default": sf.Budget(epsilon=EPSILON, delta=DELTA),
+        "pure": sf.Budget(epsilon=EPSILON, delta=DELTA, keys_delta=DELTA),
+    }
+    if keys:
+        found["half"] = sf.Budget(epsilon=EPSILON, delta=DELTA, keys_delta=DELTA / 2)
+    return found
+
+
+def write_people(path: Path) -> None:
+    """Write the table."""
+    import duckdb
+
+    duckdb.sql(PEOPLE).write_parquet(str(path))
+
+
+def mean_error(values: Iterable[float]) -> tuple[float, float]:
+    """Return a mean and its standard error."""
+    found = list(values)
+    return statistics.fmean(found), statistics.stdev(found) / math.sqrt(len(found))
+
+
+# -- errors -----------------------------------------------------------------------------
+
+
+def accuracy_rows(people: Path, rival: dict[str, Any], repetitions: int) -> list[Row]:
+    """Compare mean absolute errors, and allow for three standard errors of chance."""
+    import duckdb
+
+    plain = duckdb.connect()
+    plain.read_parquet(str(people)).create_view("people")
+    rows = []
+    for name, text in QUESTIONS.items():
+        exact = {row[:-1]: row[-1] for row in plain.execute(text).fetchall()}
+        found = {kind: _errors(people, name, text, exact, repetitions, kind) for kind in budgets()}
+        theirs = {form: tuple(numbers) for form, numbers in rival["errors"][name].items()}
+        rows += _compared(f"{name}: mean absolute error", found, theirs)
+        if name in FORMULAS:
+            best = min(error for error, _ in found.values())
+            scale = FORMULAS[name]
+            title = f"{name}: Laplace of PipelineDP and Tumult, by formula"
+            rows.append(Row(name=title, ours=best, rival=scale, unit="", ratio=best / scale, most=1.1))
+    return rows
+
+
+def _compared(
+    title: str, found: dict[str, tuple[float, float]], theirs: dict[str, tuple[float, float]]
+) -> list[Row]:
+    """Return a row for the better of both sides, and one for each kind of budget that says its chance."""
+    ours, doubt = min(found.values())
+    other, others_doubt = min(theirs.values())
+    chance = math.hypot(doubt / ours, others_doubt / other)
+    rows = [
+        Row(
+            name=f"{title}, better kinds: OpenDP (chance {chance:.1%})",
+            ours=ours,
+            rival=other,
+            unit="",
+            ratio=ours / other,
+            most=1 + 3 * chance,
+        )
+    ]
+    for kind, (one, error) in found.items():
+        another, _ = theirs.get(FORMS[kind], (math.nan, math.nan))
+        name = f"  {kind} budget (± {error / one:.1%}): OpenDP, {FORMS[kind]}"
+        rows.append(Row(name=name, ours=one, rival=another, unit="", ratio=one / another))
+    return rows
+
+
+def _errors(
+    people: Path, name: str, text: str, exact: dict[Any, float], repetitions: int, kind: str
+) -> tuple[float, float]:
+    errors: list[float] = []
+    for _ in range(repetitions * (4 if len(exact) == 1 else 1)):
+        caps = {"max_rows": 4} if name == "MEDIAN" else {"max_groups": GROUPS, "max_rows": ROWS}
+        for *key, value in _asked(people, text, kind, caps):
+            errors.append(abs(value - exact[tuple(key)]))
+    return mean_error(errors)
+
+
+def _asked(path: Path, text: str, kind: str, caps: dict[str, int]) -> Sequence[Any]:
+    database = sf.connect(
+        path, name="people", unit="user_id", columns=COLUMNS, budget=budgets(keys=True)[kind]
+    )
+    release = database.sql(text, epsilon=EPSILON, **caps).release()
+    return list(zip(*(release.column(name) for name in release.columns), strict=True))
+
+
+# -- keys -------------------------------------------------------------------------------
+
+
+def key_rows(title: str, found: dict[str, tuple[float, float]], theirs: dict[str, float]) -> list[Row]:
+    """Compare the numbers of keys found; more is better."""
+    ours, doubt = max(found.values())
+    other = max(theirs.values())
+    rows = [
+        Row(
+            name=f"{title}, best budget: OpenDP, better form",
+            ours=ours,
+            rival=other,
+            unit="",
+            ratio=ours / other if other else math.inf,
+            least=1 - 3 * doubt / ours if ours else 1,
+        )
+    ]
+    for kind, (one, error) in found.items():
+        another = theirs[FORMS[kind]]
+        name = f"  {kind} budget (± {error:.1f}): OpenDP, {FORMS[kind]}"
+        ratio = one / another if another else math.inf
+        rows.append(Row(name=name, ours=one, rival=another, unit="", ratio=ratio))
+    return rows
+
+
+def people_keys(people: Path, repetitions: int) -> dict[str, tuple[float, float]]:
+    """Return how many words are found in the small table, by kind of budget."""
+    text = "SELECT word, COUNT(*) AS n FROM people GROUP BY word"
+    caps = {"max_groups": 5, "max_rows": ROWS}
+    return {
+        kind: mean_error(len(_asked(people, text, kind, caps)) for _ in range(repetitions))
+        for kind in budgets(keys=True)
+    }
+
+
+def main() -> int:
+    """Measure and print; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rivals", required=True, help="the Python of the rivals' environment")
+    parser.add_argument("--repetitions", type=int, default=120)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        people = Path(folder) / "people.parquet"
+        write_people(people)
+        command = [options.rivals, str(HERE / "rival_queries.py"), str(people)]
+        command += ["--repetitions", str(options.repetitions)]
+        answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        rival = json.loads(answer.stdout)
+        rows = accuracy_rows(people, rival, options.repetitions)
+        rows += key_rows("keys found, small table", people_keys(people, options.repetitions), rival["keys"])
+    show(rows, rival["versions"])
+    return 0 if all(row.passed for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

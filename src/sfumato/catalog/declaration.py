@@ -1,0 +1,86 @@
+"""A declaration: what an owner says about a table before anybody has looked at it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sfumato.catalog.domain import Between, Domain
+from sfumato.catalog.kind import Kind
+from sfumato.catalog.table import Field, Table, Unit
+from sfumato.errors import InvalidArgument
+
+__all__ = ["Column", "Declaration", "nearest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """What is declared about a column."""
+
+    domain: Domain | None = None
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """A table as declared: public without a unit. With the columns that it really has, a `Table`."""
+
+    name: str
+    unit: Unit | None
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    max_groups: int | None = None
+    max_rows: int | None = None
+    partition: str | None = None
+
+    def table(self, fields: tuple[Field, ...]) -> Table:
+        """Return the table; refuse a declaration that does not fit its columns. Reads no value."""
+        known = {each.name: each for each in fields}
+        for name, column in self.columns.items():
+            if name not in known:
+                raise InvalidArgument(
+                    f"table `{self.name}` has no column `{name}`",
+                    place="columns",
+                    hints=(nearest(name, known) or f"its columns are {', '.join(sorted(known))}",),
+                )
+            self._fits(known[name], column)
+        return Table(
+            name=self.name,
+            fields=tuple(self._field(each) for each in fields),
+            unit=self.unit,
+            max_groups=self.max_groups,
+            max_rows=self.max_rows,
+            partition=self.partition,
+        )
+
+    def _field(self, known: Field) -> Field:
+        declared = self.columns.get(known.name, Column())
+        return Field(name=known.name, kind=known.kind, domain=declared.domain, nullable=declared.nullable)
+
+    @staticmethod
+    def _fits(known: Field, column: Column) -> None:
+        if not isinstance(column.domain, Between):
+            return  # a Field checks lists of values itself
+        times = {Kind.DATE, Kind.TIMESTAMP}
+        of_time = not isinstance(column.domain.lower, Fraction)
+        if of_time != (known.kind in times) or known.kind in (Kind.TEXT, Kind.BOOLEAN):
+            raise InvalidArgument(
+                f"`{known.name}` is of kind {known.kind.value}; the bounds declared for it are not",
+                place=known.name,
+                hints=(
+                    "text has one_of, not bounds"
+                    if known.kind in (Kind.TEXT, Kind.BOOLEAN)
+                    else "give bounds of the kind that the column has",
+                ),
+            )
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return a hint that names what was probably meant, None if nothing is near.
+
+    >>> nearest("epsilonn", ["delta", "epsilon"])
+    'did you mean `epsilon`?'
+    """
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean `{found[0]}`?" if found else None

@@ -1,0 +1,197 @@
+"""Where keys stand in a TOML text. The standard reader gives values without places; errors need both.
+
+The text must be one that `tomllib` accepts: this scan finds places, it does not judge.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+
+from sfumato.errors import ProjectRefused
+
+__all__ = ["Place", "Written", "positions"]
+
+_Path = tuple[str | int, ...]
+_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line and a column, from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A project file as it was written: what an error needs to show the line at fault."""
+
+    file: str
+    lines: tuple[str, ...]
+    places: dict[tuple[str | int, ...], Place]
+
+    @staticmethod
+    def of(file: str, text: str) -> Written:
+        """Return the text of a file with the places of its keys."""
+        return Written(file, tuple(text.splitlines()), positions(text))
+
+    def refusal(
+        self, message: str, path: tuple[str | int, ...], *, code: str, hints: tuple[str, ...] = ()
+    ) -> ProjectRefused:
+        """Return an error about a key, with its line; with that of its table, if the key is missing."""
+        key = ".".join(str(part) for part in path)
+        while path and path not in self.places:
+            path = path[:-1]
+        place = self.places.get(path)
+        return ProjectRefused(
+            message,
+            code=code,
+            file=self.file,
+            line=place.line if place else None,
+            column=place.column if place else None,
+            key=key or None,
+            text=self.lines[place.line - 1].strip() if place else None,
+            hints=hints,
+        )
+
+
+def positions(text: str) -> dict[tuple[str | int, ...], Place]:
+    """Return the place of every table, key and element of an array, by its path from the root.
+
+    >>> positions("[budget]\\nepsilon = 3\\n")[("budget", "epsilon")]
+    Place(line=2, column=1)
+    """
+    return _Scan(text.replace("\r\n", "\n")).run()
+
+
+class _Scan:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.found: dict[_Path, Place] = {}
+        self.counts: dict[_Path, int] = {}  # elements so far of arrays of tables
+
+    def run(self) -> dict[_Path, Place]:
+        table: _Path = ()
+        while self._skip(newlines=True):
+            if self._peek() == "[":
+                table = self._header()
+            else:
+                self._pair(table)
+        return self.found
+
+    def _peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _note(self, path: _Path, start: int) -> None:
+        line = self.text.count("\n", 0, start)
+        self.found.setdefault(path, Place(line + 1, start - self.text.rfind("\n", 0, start)))
+
+    def _skip(self, *, newlines: bool) -> bool:
+        """Pass over white space and comments; return whether anything is left."""
+        while self.at < len(self.text):
+            letter = self._peek()
+            if letter == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif letter in " \t" or (newlines and letter == "\n"):
+                self.at += 1
+            else:
+                return True
+        return False
+
+    def _key(self) -> list[tuple[str, int]]:
+        """Read a dotted key: its parts and where each begins."""
+        parts = []
+        while True:
+            self._skip(newlines=False)
+            start = self.at
+            if self._peek() in "\"'":
+                self._string()
+                parts.append((str(tomllib.loads(f"x = {self.text[start : self.at]}")["x"]), start))
+            else:
+                while self._peek() in _BARE and self._peek():
+                    self.at += 1
+                parts.append((self.text[start : self.at], start))
+            self._skip(newlines=False)
+            if self._peek() != ".":
+                return parts
+            self.at += 1
+
+    def _within(self, base: _Path, parts: list[tuple[str, int]]) -> _Path:
+        """Note each part of a key; inside an array of tables, the newest one is meant."""
+        path = base
+        for name, start in parts:
+            path = (*path, name)
+            self._note(path, start)
+            if path in self.counts:
+                path = (*path, self.counts[path] - 1)
+        return path
+
+    def _header(self) -> _Path:
+        many = self.text.startswith("[[", self.at)
+        start = self.at
+        self.at += 2 if many else 1
+        parts = self._key()
+        self.at += 2 if many else 1
+        if not many:
+            return self._within((), parts)
+        outer = self._within((), parts[:-1])
+        array = (*outer, parts[-1][0])
+        self._note(array, parts[-1][1])
+        number = self.counts.get(array, 0)
+        self.counts[array] = number + 1
+        self._note((*array, number), start)
+        return (*array, number)
+
+    def _pair(self, base: _Path) -> None:
+        path = self._within(base, self._key())
+        self.at += 1  # the equals sign
+        self._skip(newlines=False)
+        self._value(path)
+
+    def _value(self, path: _Path) -> None:
+        letter = self._peek()
+        if letter in "\"'":
+            self._string()
+        elif letter == "[":
+            self._array(path)
+        elif letter == "{":
+            self._inline(path)
+        else:
+            while self._peek() and self._peek() not in ",]}\n#":
+                self.at += 1
+
+    def _array(self, path: _Path) -> None:
+        self.at += 1
+        number = 0
+        while self._skip(newlines=True) and self._peek() != "]":
+            if self._peek() == ",":
+                self.at += 1
+                continue
+            self._note((*path, number), self.at)
+            self._value((*path, number))
+            number += 1
+        self.at += 1
+
+    def _inline(self, path: _Path) -> None:
+        self.at += 1
+        while self._skip(newlines=True) and self._peek() != "}":
+            if self._peek() == ",":
+                self.at += 1
+                continue
+            self._pair(path)
+        self.at += 1
+
+    def _string(self) -> None:
+        quote = self._peek()
+        long = self.text.startswith(quote * 3, self.at)
+        fence = quote * 3 if long else quote
+        self.at += len(fence)
+        while not self.text.startswith(fence, self.at):
+            self.at += 2 if quote == '"' and self._peek() == "\\" else 1
+        self.at += len(fence)
+        while long and self._peek() == quote:  # up to two quotes may stand before the closing fence
+            self.at += 1

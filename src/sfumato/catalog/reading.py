@@ -1,0 +1,228 @@
+"""Reading a project file: every mistake is refused with its line, its key and a hint.
+
+[tables.<name>]   path, unit or each_row or public, max_groups, max_rows, columns
+[budget]          epsilon, delta, keys_delta, rule, order, renew
+[policy]          ceiling, measures, analysts
+protects, ledger  who is protected, and the file that remembers what was spent
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sfumato.catalog.checks import Checks, Place
+from sfumato.catalog.declaration import Column, Declaration
+from sfumato.catalog.domain import Between, Domain, OneOf
+from sfumato.catalog.positions import Written
+from sfumato.catalog.project import Project, ProjectTable
+from sfumato.catalog.table import Unit
+from sfumato.catalog.terms import Terms
+from sfumato.core.arguments import count
+from sfumato.errors import ProjectRefused
+
+__all__ = ["read_project"]
+
+_AT = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def read_project(path: str | Path) -> Project:
+    """Read a project file. Looks at no table: whether columns exist is for `Project.table` to say."""
+    shown = str(path)
+    try:
+        text = Path(path).read_bytes().decode()
+    except FileNotFoundError:
+        raise ProjectRefused(
+            "there is no project file here",
+            code="SF701",
+            file=shown,
+            hints=("`sfumato init people.parquet` writes one; --project names another place",),
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "cannot be read"
+        raise ProjectRefused(f"the project file {reason}", code="SF701", file=shown) from None
+    try:
+        values = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise _not_toml(error, shown, text.splitlines()) from None
+    return _Reader(Written.of(shown, text)).project(values, Path(path).absolute().parent)
+
+
+def _not_toml(error: tomllib.TOMLDecodeError, file: str, lines: list[str]) -> ProjectRefused:
+    found = _AT.search(str(error))
+    message = _AT.sub("", str(error))
+    line = int(found[1]) if found and found[1] else max(1, len(lines))
+    return ProjectRefused(
+        f"this is not TOML: {message[:1].lower()}{message[1:]}",
+        code="SF702",
+        file=file,
+        line=line,
+        column=int(found[2]) if found and found[2] else None,
+        text=lines[line - 1].strip() if line <= len(lines) else None,
+        hints=("text stands in quotes; a name that is not letters and digits does, too",),
+    )
+
+
+class _Reader(Checks):
+    def project(self, values: dict[str, Any], folder: Path) -> Project:
+        self.known(values, (), "")
+        tables = self.need(values, (), "tables", "[tables.people] with a path and a unit declares one")
+        self.mapping(tables, ("tables",), "tables are [tables.<name>]")
+        if not tables:
+            self.refuse("there are no tables", ("tables",), "SF704", "declare one: [tables.people]")
+        protects = self.text(values, (), "protects", None)
+        declared = [self._table(name, table, folder) for name, table in tables.items()]
+        unit = self._unit(declared, protects)
+        declared = [self._protected(table, unit) for table in declared]
+        ledger = self.text(
+            values, (), "ledger", "a budget that nobody remembers protects nobody: ledger = 'people.ledger'"
+        )
+        terms = self.need(values, (), "budget", "how much may be learned about one person, ever: [budget]")
+        reads = Terms(self.written)
+        budget = reads.budget(terms)
+        renew = terms.get("renew")
+        return Project(
+            written=self.written,
+            tables=tuple(declared),
+            unit=unit,
+            budget=budget,
+            period=None if renew is None else reads.period(renew, budget),
+            ledger=folder / str(ledger),
+            policy=reads.policy(values.get("policy", {}), budget),
+        )
+
+    # -- tables -------------------------------------------------------------------------------
+
+    def _table(self, name: str, table: Any, folder: Path) -> ProjectTable:
+        at = ("tables", name)
+        self.mapping(table, at, "a table has keys of its own: path, unit, ..")
+        if not _NAME.match(name):
+            self.refuse(f"`{name}` is not a name for a table", at, "SF705", "letters, digits and underscores")
+        self.known(table, at, "tables.<name>")
+        ways = [way for way in ("unit", "each_row", "public") if table.get(way) not in (None, False)]
+        if len(ways) != 1:
+            hint = 'private: unit = "person_id", or each_row = true; no secret at all: public = true'
+            words = "says two things about whom it is about" if ways else "does not say whom it is about"
+            self.refuse(
+                f"table `{name}` {words}", (*at, ways[-1]) if ways else at, "SF705" if ways else "SF704", hint
+            )
+        for flag in ("each_row", "public"):
+            self.flag(table, at, flag)
+        unit: Unit | None = None
+        if ways == ["unit"]:
+            unit = Unit(name=str(self.text(table, at, "unit", None)), column=table["unit"])
+        elif ways == ["each_row"]:
+            unit = Unit(name=f"row of {name}", column=None)
+        caps = {
+            cap: self.attempt((*at, cap), count, table[cap], cap)
+            for cap in ("max_groups", "max_rows")
+            if cap in table
+        }
+        partition = self.text(table, at, "partition", None)
+        if unit is None and caps:
+            self.refuse(
+                "caps are about people; a public table has none",
+                (*at, next(iter(caps))),
+                "SF705",
+                "leave it out",
+            )
+        columns = table.get("columns", {})
+        self.mapping(columns, (*at, "columns"), "columns are a table: age = { between = [0, 110] }")
+        return ProjectTable(
+            declaration=Declaration(
+                name=name,
+                unit=unit,
+                columns={each: self._column(columns[each], (*at, "columns", each)) for each in columns},
+                partition=partition,
+                **caps,
+            ),
+            paths=self._paths(table, at, folder),
+        )
+
+    def _paths(self, table: dict[str, Any], at: Place, folder: Path) -> tuple[str, ...]:
+        given = self.need(table, at, "path", 'the file that holds it: path = "people.parquet"')
+        several = given if isinstance(given, list) else [given]
+        if not several or not all(isinstance(one, str) and one for one in several):
+            self.refuse("path must be text, or a list of texts", (*at, "path"), "SF705", "quote it")
+        return tuple(str(folder / Path(one).expanduser()) for one in several)
+
+    def _column(self, column: Any, at: Place) -> Column:
+        self.mapping(column, at, "say { between = [0, 110] } or { one_of = ['north', 'south'] }")
+        self.known(column, at, "tables.<name>.columns.<column>")
+        domain: Domain | None = None
+        if "between" in column and "one_of" in column:
+            self.refuse("a column has bounds or values, not both", (*at, "one_of"), "SF705", "choose")
+        if "between" in column:
+            ends = column["between"]
+            if not isinstance(ends, list) or len(ends) != 2:
+                self.refuse("between needs two bounds", (*at, "between"), "SF705", "between = [0, 110]")
+            for place, end in enumerate(ends):
+                if isinstance(end, bool) or not isinstance(end, int | Decimal | datetime.date):
+                    self.refuse(
+                        "bounds are numbers, dates or timestamps",
+                        (*at, "between", place),
+                        "SF705",
+                        "dates are written without quotes: 1900-01-01",
+                    )
+            domain = self.attempt((*at, "between"), Between, *ends)
+        elif "one_of" in column:
+            values = column["one_of"]
+            if not isinstance(values, list):
+                self.refuse("one_of needs a list of values", (*at, "one_of"), "SF705", 'one_of = ["a", "b"]')
+            for place, value in enumerate(values):
+                if isinstance(value, list | dict | datetime.time):
+                    self.refuse(
+                        "a value is text, a number, a date, true or false",
+                        (*at, "one_of", place),
+                        "SF705",
+                        "",
+                    )
+            plain = tuple(float(value) if isinstance(value, Decimal) else value for value in values)
+            domain = self.attempt((*at, "one_of"), OneOf, plain)
+        return Column(domain=domain, nullable=self.flag(column, at, "nullable", True))
+
+    def _unit(self, tables: list[ProjectTable], protects: str | None) -> str:
+        """Return who is protected. A project is about one unit: that is what its one budget is for."""
+        private = [table for table in tables if table.declaration.unit is not None]
+        if not private:
+            self.refuse(
+                "no table is private, so there is nothing to protect",
+                ("tables",),
+                "SF704",
+                'name whose the rows are: unit = "person_id"',
+            )
+        names = {table.declaration.unit.name for table in private if table.declaration.unit}
+        rows = [t for t in private if t.declaration.unit and t.declaration.unit.column is None]
+        if rows and len(private) > 1:
+            self.refuse(
+                f"`{rows[-1].name}` protects rows, and other tables protect somebody else",
+                ("tables", rows[-1].name, "each_row"),
+                "SF705",
+                "one project protects one kind of unit: give it a project file of its own",
+            )
+        if protects is not None:
+            return protects
+        if len(names) > 1:
+            last = private[-1].name
+            self.refuse(
+                f"private tables name their units differently: {', '.join(sorted(names))}",
+                ("tables", last, "unit"),
+                "SF705",
+                'if they are the same people, say who, at the top: protects = "patient"',
+                "if not, give the others a project file of their own",
+            )
+        return names.pop()
+
+    @staticmethod
+    def _protected(table: ProjectTable, unit: str) -> ProjectTable:
+        declared = table.declaration
+        if declared.unit is None:
+            return table
+        whose = Unit(name=unit, column=declared.unit.column)
+        return replace(table, declaration=replace(declared, unit=whose))

@@ -1,0 +1,181 @@
+"""Writing a project file: text that `read_project` reads back as the same project."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sfumato.catalog.declaration import Column
+from sfumato.catalog.domain import Between, OneOf
+from sfumato.catalog.kind import Kind
+from sfumato.catalog.project import Project, ProjectTable
+from sfumato.catalog.table import Field
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.errors import InvalidArgument
+
+__all__ = ["project_text"]
+
+_HEAD = """\
+# What is protected, how much may be learned about it, and who may ask. See docs/project-file.md.
+# Bounds and values are declared from public knowledge: a law, a code book, common sense.
+# Never read them off the data: that would be a disclosure that no budget paid for.
+"""
+_HINTS = {
+    Kind.TEXT: 'one_of = ["..", ".."]',
+    Kind.BOOLEAN: "one_of = [true, false]",
+    Kind.DATE: "between = [1900-01-01, 2030-12-31]",
+    Kind.TIMESTAMP: "between = [2000-01-01T00:00:00, 2030-12-31T00:00:00]",
+}
+
+
+def project_text(project: Project, *, folder: Path, fields: Mapping[str, tuple[Field, ...]]) -> str:
+    """Return the text of a project file in `folder`; columns nobody declared become comments.
+
+    `fields` are the columns of each table, where they are known.
+    """
+    parts = [_HEAD]
+    if project.unit not in _usual_units(project):
+        parts.append(f"protects = {_text(project.unit)}")
+    parts.append(f"ledger = {_text(_relative(str(project.ledger), folder))}\n")
+    parts += [_table(table, folder, fields.get(table.name, ())) for table in project.tables]
+    parts.append("[budget]  # for these people, for ever, whoever asks")
+    parts += _terms(project.budget)
+    if project.period is not None:
+        inner = ", ".join([f'every = "{project.period.every}"', *_terms(project.period.budget, rule=False)])
+        parts.append(f"renew = {{ {inner} }}")
+    parts.append("")
+    policy = project.policy
+    if policy.ceiling is not None or policy.measures is not None:
+        parts.append("[policy]")
+        if policy.ceiling is not None:
+            parts.append(f"ceiling = {_number(policy.ceiling)}  # the largest epsilon of one question")
+        if policy.measures is not None:
+            parts.append(f"measures = {_value(list(policy.measures))}")
+        parts.append("")
+    for analyst in policy.analysts:
+        parts += [f"[policy.analysts.{_key(analyst.name)}]", *_terms(analyst.budget, rule=False), ""]
+    return "\n".join(parts)
+
+
+def _usual_units(project: Project) -> set[str]:
+    """Return what the unit is called if nobody says: nothing, where tables disagree."""
+    named = [table for table in project.tables if table.declaration.unit is not None]
+    usual = {
+        (table.declaration.unit.column if table.declaration.unit else None) or f"row of {table.name}"
+        for table in named
+    }
+    return usual if len(usual) == 1 else set()
+
+
+def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
+    declared = table.declaration
+    paths = [_relative(path, folder) for path in table.paths]
+    lines = [f"[tables.{_key(table.name)}]", f"path = {_value(paths if len(paths) > 1 else paths[0])}"]
+    if declared.unit is None:
+        lines.append("public = true")
+    elif declared.unit.column is None:
+        lines.append("each_row = true  # every row is a unit by itself")
+    else:
+        lines.append(f"unit = {_text(declared.unit.column)}  # whose each row is")
+    caps = {
+        "max_groups": "one unit counts in at most so many groups,",
+        "max_rows": "and in each with the weight of at most so many rows",
+    }
+    for cap, why in caps.items():
+        if getattr(declared, cap) is not None:
+            lines.append(f"{cap} = {getattr(declared, cap)}  # {why}")
+    if declared.partition is not None:
+        lines.append(
+            f"partition = {_text(declared.partition)}  # of which every unit has one value, for ever"
+        )
+    unit = declared.unit.column if declared.unit else None
+    listed = [field for field in fields if field.name != unit]
+    names = dict.fromkeys([*(field.name for field in listed), *declared.columns])
+    if names:
+        kinds = {field.name: field.kind for field in listed}
+        lines += ["", f"[tables.{_key(table.name)}.columns]"]
+        for name in names:
+            if name in declared.columns:
+                lines.append(f"{_key(name)} = {_column(declared.columns[name])}")
+            else:
+                hint = _HINTS.get(kinds[name], "between = [0, 100]")
+                lines.append(f"# {_key(name)} = {{ {hint} }}  # {kinds[name].value}")
+    return "\n".join([*lines, ""])
+
+
+def _column(column: Column) -> str:
+    inner = []
+    match column.domain:
+        case Between(lower=lower, upper=upper):
+            inner.append(f"between = [{_value(lower)}, {_value(upper)}]")
+        case OneOf(values=values):
+            inner.append(f"one_of = {_value(list(values))}")
+    if not column.nullable:
+        inner.append("nullable = false")
+    return f"{{ {', '.join(inner)} }}"
+
+
+def _terms(budget: PrivacyBudget, *, rule: bool = True) -> list[str]:
+    lines = [f"epsilon = {_number(budget.epsilon)}"]
+    if budget.delta or not rule:
+        lines += [f"delta = {_number(budget.delta)}", f"keys_delta = {_number(budget.keys_delta)}"]
+    if rule:
+        record = budget.rule.to_dict()
+        lines.append(f"rule = {_text(record.pop('rule'))}")
+        lines += [f"{name} = {value}" for name, value in record.items()]
+    return lines
+
+
+def _relative(path: str, folder: Path) -> str:
+    relative = os.path.relpath(path, folder)
+    return path if relative.startswith("..") else relative
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case Fraction():
+            return _number(value)
+        case int() | float():
+            return repr(value)
+        case datetime.datetime() | datetime.date():
+            return value.isoformat()
+        case list():
+            return f"[{', '.join(_value(each) for each in value)}]"
+        case _:
+            return _text(str(value))
+
+
+def _number(value: Fraction) -> str:
+    """Return a decimal that is exactly this number.
+
+    >>> _number(Fraction(1, 8)), _number(Fraction(3)), _number(Fraction(1, 10**7))
+    ('0.125', '3', '1e-07')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    for form in (repr(float(value)), f"{float(value):.30f}"):
+        if Fraction(form) == value:
+            return form
+    places = 0
+    while places < 60 and (value * 10**places).denominator != 1:
+        places += 1
+    if (value * 10**places).denominator != 1:
+        raise InvalidArgument("a project file holds decimals, and this number is none", place="number")
+    return f"{(value * 10**places).numerator}e-{places}"
+
+
+def _text(value: str) -> str:
+    """Return a basic TOML string; JSON's escapes are a part of TOML's."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _text(name)

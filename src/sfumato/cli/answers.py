@@ -1,0 +1,82 @@
+"""Answers that a person types: a question until it is answered, and values read from text."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import TypeVar
+
+import typer
+
+from sfumato.catalog import Between, Domain, Kind, OneOf, Value
+from sfumato.errors import InvalidArgument
+
+__all__ = ["ask", "values_of"]
+
+_T = TypeVar("_T")
+
+
+def ask(question: str, default: str, read: Callable[[str], _T]) -> _T:
+    """Ask until the answer makes sense."""
+    while True:
+        given = typer.prompt(question, default=default, show_default=bool(default)).strip()
+        try:
+            return read(given)
+        except InvalidArgument as error:
+            hints = "".join(f"; {hint}" for hint in error.hints if hint)
+            typer.echo(f"  {error.message}{hints}")
+        except ValueError:
+            typer.echo("  that is not a number")
+
+
+def values_of(text: str, kind: Kind | None, *, bounds: bool) -> Domain:
+    """Return the bounds or the values that a text lists, by the kind of their column.
+
+    >>> values_of("0, 110", Kind.INTEGER, bounds=True)
+    Between(lower=Fraction(0, 1), upper=Fraction(110, 1))
+    >>> values_of("north,south", Kind.TEXT, bounds=False).values
+    ('north', 'south')
+    """
+    if bounds and kind in (Kind.TEXT, Kind.BOOLEAN):
+        raise InvalidArgument(
+            f"a column of kind {kind.value} has no bounds", place=text, hints=("use one_of",)
+        )
+    values = [_value(part.strip(), kind) for part in text.split(",")]
+    if not bounds:
+        return OneOf(tuple(values))
+    if len(values) != 2:
+        raise InvalidArgument("two bounds are needed", place=text, hints=("low,high",))
+    return Between(*values)  # type: ignore[arg-type]
+
+
+def _value(text: str, kind: Kind | None) -> Value:
+    try:
+        match kind:
+            case Kind.INTEGER:
+                return int(text)
+            case Kind.REAL:
+                return float(text)
+            case Kind.DATE:
+                return datetime.date.fromisoformat(text)
+            case Kind.TIMESTAMP:
+                return datetime.datetime.fromisoformat(text)
+            case Kind.BOOLEAN:
+                return {"true": True, "false": False}[text.lower()]
+            case Kind.TEXT:
+                return text
+            case None:
+                return _guess(text)
+    except (KeyError, ValueError):
+        raise InvalidArgument(
+            f"`{text}` is not of kind {kind.value if kind else 'text'}", place=text
+        ) from None
+
+
+def _guess(text: str) -> Value:
+    """Read a value of a column whose kind is not known: as a number or a date, if it looks like one."""
+    for read in (int, float, datetime.date.fromisoformat, datetime.datetime.fromisoformat):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,128 @@
+"""`sfumato check`: does the project file fit the tables, and what is missing? Reads no values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.catalog import Kind, Project, ProjectTable, Table, read_project
+from sfumato.catalog.declaration import nearest
+from sfumato.cli.schema import Schema, schema_of
+from sfumato.cli.screen import screen, working
+from sfumato.errors import InvalidArgument, LedgerError
+from sfumato.ledger import Ledger
+from sfumato.session import renewal_of, unlike_record
+
+__all__ = ["run"]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Findings:
+    """What a check found. Missing things are allowed, and say what they cost."""
+
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    ledger: str = ""
+
+
+def run(file: str, *, as_json: bool) -> None:
+    """Check a project; the first thing that is wrong is refused with its line."""
+    project = read_project(file)
+    found = _Findings()
+    with working("reading the schemas"):
+        for table in project.tables:
+            _table(project, table, found)
+    found.ledger = _ledger(project)
+    if as_json:
+        record = {"tables": found.tables, "missing": found.missing, "ledger": found.ledger}
+        screen().print(json.dumps(record))
+        return
+    out = screen()
+    for each in found.tables:
+        whose = f"private, unit `{each['unit']}`" if each["unit"] else "public"
+        out.print(f"{each['name']}: {whose}, {each['columns']} columns, {each['declared']} declared")
+    out.print(f"ledger: {found.ledger}")
+    for line in found.missing:
+        out.print(f"missing: {line}")
+    out.print(f"{file} fits its tables")
+
+
+def _table(project: Project, table: ProjectTable, found: _Findings) -> None:
+    try:
+        schema = schema_of(table.name, table.paths)
+    except InvalidArgument as error:
+        raise project.written.refusal(
+            error.message, ("tables", table.name, "path"), code="SF706", hints=error.hints
+        ) from None
+    declared = table.declaration
+    found.tables.append(
+        {
+            "name": table.name,
+            "unit": project.unit if declared.unit else None,
+            "columns": len(schema.names),
+            "declared": len(declared.columns),
+        }
+    )
+    if schema.fields is None:
+        _names(project, table, schema)
+        found.missing.append(
+            f"kinds of `{table.name}`: a CSV file states none; they are read when it is opened"
+        )
+        return
+    made = project.table(table, schema.fields)
+    if declared.unit is not None:
+        found.missing += _missing(table, made)
+
+
+def _names(project: Project, table: ProjectTable, schema: Schema) -> None:
+    """Check names alone, where there are no kinds to check."""
+    declared = table.declaration
+    wanted = {column: ("columns", column) for column in declared.columns}
+    if declared.unit is not None and declared.unit.column is not None:
+        wanted[declared.unit.column] = ("unit",)  # type: ignore[assignment]
+    for column, key in wanted.items():
+        if column not in schema.names:
+            raise project.written.refusal(
+                f"table `{table.name}` has no column `{column}`",
+                ("tables", table.name, *key),
+                code="SF706",
+                hints=(nearest(column, schema.names) or f"its columns are {', '.join(schema.names)}",),
+            )
+
+
+def _missing(table: ProjectTable, made: Table) -> list[str]:
+    """Say what questions will be refused for."""
+    declared = table.declaration
+    lines = []
+    if declared.unit is not None and declared.unit.column is not None:
+        for cap in ("max_groups", "max_rows"):
+            if getattr(declared, cap) is None:
+                lines.append(f"{cap} of `{table.name}`: questions have to bring their own")
+    for each in made.fields:
+        if each.domain is not None or (made.unit and each.name == made.unit.column):
+            continue
+        if each.kind.numeric:
+            lines.append(f"bounds of `{table.name}.{each.name}`: SUM, AVG and quantiles of it are refused")
+        elif each.kind in (Kind.TEXT, Kind.BOOLEAN):
+            lines.append(
+                f"values of `{table.name}.{each.name}`: groups by it are found privately, small ones not"
+            )
+        else:
+            lines.append(f"bounds of `{table.name}.{each.name}`: quantiles of it are refused")
+    return lines
+
+
+def _ledger(project: Project) -> str:
+    if not project.ledger.exists():
+        return "not there: was it moved? if there never was one, `sfumato ledger create` begins it"
+    with Ledger.open(project.ledger, create=False) as ledger:
+        if project.unit not in ledger.units():
+            return "begun; the first question fixes the budget"
+        try:
+            ledger.register(
+                project.unit, project.budget, renewal=renewal_of(project), partition=project.partition
+            )
+        except LedgerError as error:
+            raise unlike_record(project, ledger, error) from None
+        return str(ledger.balance(project.unit))

@@ -1,0 +1,85 @@
+"""How a command ends: exit codes that scripts can rely on, and errors as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from sfumato.errors import (
+    BudgetExceeded,
+    EngineFailure,
+    InvalidArgument,
+    LedgerError,
+    ProjectRefused,
+    SfumatoError,
+)
+
+__all__ = ["EXITS", "exit_of", "report", "report_unexpected", "report_usage", "wants_json"]
+
+EXITS = {
+    0: "done",
+    1: "something failed that should not have: a defect",
+    2: "usage: an option, an argument or the project file makes no sense",
+    3: "refused: the question cannot be asked, or the policy forbids it; nothing was charged",
+    4: "budget: it does not cover the cost; nothing was charged",
+    5: "ledger: it cannot be trusted, reached or used in this way; nothing was answered",
+    6: "engine: it did not finish; what was reserved stays spent",
+    130: "interrupted",
+}
+"""Every exit code and what it means; they do not change."""
+
+
+def exit_of(error: SfumatoError) -> int:
+    """Return the exit code of a refusal."""
+    match error:
+        case InvalidArgument() | ProjectRefused():
+            return 2
+        case BudgetExceeded():
+            return 4
+        case LedgerError():
+            return 5
+        case EngineFailure():
+            return 6
+        case _:
+            return 3
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether errors are to be JSON: with --json-errors, and where the answer would be."""
+    pairs = list(zip(arguments, [*arguments[1:], ""], strict=True))
+    return any(
+        one in ("--json-errors", "--format=json") or (one in ("--format", "-f") and after == "json")
+        for one, after in pairs
+    )
+
+
+def report(error: SfumatoError, *, as_json: bool) -> int:
+    """Write a refusal to standard error; return its exit code."""
+    code = exit_of(error)
+    _write(json.dumps({"error": {**error.to_dict(), "exit": code}}) if as_json else str(error))
+    return code
+
+
+def report_usage(message: str, *, as_json: bool) -> int:
+    """Write that options or arguments make no sense; return the exit code."""
+    hint = "sfumato --help, or sfumato COMMAND --help"
+    return report(InvalidArgument(message, hints=(hint,)), as_json=as_json)
+
+
+def report_unexpected(error: BaseException, *, as_json: bool) -> int:
+    """Write that there is a defect, without what it says: that might quote the data."""
+    if os.environ.get("SFUMATO_TRACEBACK"):
+        raise error
+    told = SfumatoError(
+        f"something failed that should not have ({type(error).__name__})",
+        hints=("its text is not shown, for it might quote the data; SFUMATO_TRACEBACK=1 shows it",),
+    )
+    _write(json.dumps({"error": {**told.to_dict(), "exit": 1}}) if as_json else str(told))
+    return 1
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

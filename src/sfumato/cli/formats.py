@@ -1,0 +1,164 @@
+"""An answer as text, CSV, JSON, Markdown or Parquet. Everything in a release may be shown to anybody."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import tempfile
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import InvalidArgument
+from sfumato.release import Release
+
+__all__ = ["can_write", "rendered", "write"]
+
+
+def rendered(release: Release, style: str, level: float) -> bytes:
+    """Return an answer as the bytes of a format; with intervals of a level beside each aggregate."""
+    match style:
+        case "csv":
+            return _csv(release, level).encode()
+        case "json":
+            return (json.dumps(_record(release, level), indent=2, ensure_ascii=False) + "\n").encode()
+        case "markdown":
+            return _markdown(release, level).encode()
+        case "parquet":
+            return _parquet(release, level)
+        case _:
+            return f"{release!r}\n".encode()
+
+
+def can_write(style: str, output: str | None) -> None:
+    """Refuse an output that cannot be written: before anything is spent on what would go there."""
+    if output is None:
+        if style == "parquet" and sys.stdout.isatty():
+            raise InvalidArgument(
+                "Parquet is not for a terminal",
+                place="--output",
+                hints=("name a file: --output answer.parquet",),
+            )
+        return
+    folder = Path(output).absolute().parent
+    if Path(output).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidArgument(
+            "the answer cannot be written there",
+            place="--output",
+            hints=("name a file in a folder that exists",),
+        )
+
+
+def write(data: bytes, output: str | None) -> None:
+    """Write an answer to standard output, or to a file: whole, or not at all."""
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    target = Path(output).absolute()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".sfumato-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, target)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise InvalidArgument(
+            "the answer could not be written",
+            place="--output",
+            hints=(
+                "it was paid for and is kept: `sfumato ledger history`, then `sfumato ledger show NUMBER`",
+            ),
+        ) from None
+
+
+def _wide(release: Release, level: float) -> tuple[list[str], list[list[Any]]]:
+    """Return columns and rows, with the ends of intervals beside their aggregates."""
+    ends = release.intervals(level)
+    header: list[str] = []
+    for name in release.columns:
+        header += [name, f"{name}_low", f"{name}_high"] if name in ends else [name]
+    rows = []
+    for place, row in enumerate(release.rows):
+        cells: list[Any] = []
+        for name, value in zip(release.columns, row, strict=True):
+            cells.append(value)
+            if name in ends:
+                cells += ends[name][place] or (None, None)
+        rows.append(cells)
+    return header, rows
+
+
+def _csv(release: Release, level: float) -> str:
+    header, rows = _wide(release, level)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
+    return text.getvalue()
+
+
+def _record(release: Release, level: float) -> dict[str, Any]:
+    ends = release.intervals(level)
+    rows = [dict(zip(release.columns, map(_plain, row), strict=True)) for row in release.rows]
+    return {
+        "columns": list(release.columns),
+        "rows": rows,
+        "level": level,
+        "intervals": {name: _plain(pairs) for name, pairs in ends.items()},
+        "cost": _plain({name: value for name, value in release.cost.items() if name != "events"}),
+        "receipt": _plain(dict(release.receipt)),
+        "notes": list(release.notes),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; what JSON has no number for becomes text."""
+    match value:
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case Fraction() | Decimal():
+            return float(value)
+        case float() if value != value or value in (float("inf"), float("-inf")):
+            return str(value)
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def _markdown(release: Release, level: float) -> str:
+    ends = release.intervals(level)
+    lines = [_line(release.columns), _line(["---:" if name in ends else "---" for name in release.columns])]
+    for place, row in enumerate(release.rows):
+        cells = []
+        for name, value in zip(release.columns, row, strict=True):
+            pair = ends[name][place] if name in ends else None
+            shown = "" if value is None else _short(value)
+            cells.append(f"{shown} ({_short(pair[0])} to {_short(pair[1])})" if pair else shown)
+        lines.append(_line(cells))
+    return "\n".join([*lines, "", f"In brackets: {level:.4g} intervals.", ""])
+
+
+def _line(cells: Any) -> str:
+    inner = " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells)
+    return f"| {inner} |"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _parquet(release: Release, level: float) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(release.to_arrow(level), sink)
+    return bytes(sink.getvalue().to_pybytes())

@@ -1,0 +1,274 @@
+"""`sfumato init`: write a project file. Asks on a terminal; reads schemas, never values."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sfumato.catalog import (
+    Catalog,
+    Column,
+    Declaration,
+    Domain,
+    Kind,
+    Policy,
+    Project,
+    ProjectTable,
+    Unit,
+    read_project,
+)
+from sfumato.catalog.declaration import nearest
+from sfumato.catalog.positions import Written
+from sfumato.catalog.writing import project_text
+from sfumato.cli.answers import ask, values_of
+from sfumato.cli.schema import Schema, schema_of
+from sfumato.cli.screen import screen
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.arguments import budget_quantity, delta_quantity
+from sfumato.errors import InvalidArgument
+from sfumato.ledger import Ledger
+
+__all__ = ["Wishes", "run"]
+
+_EPSILON, _DELTA = 3.0, 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the options said; None and nothing where they did not."""
+
+    files: tuple[str, ...]
+    unit: str | None = None
+    each_row: bool = False
+    public: tuple[str, ...] = ()
+    between: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+    max_groups: int | None = None
+    max_rows: int | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    ceiling: float | None = None
+    ledger: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Draft:
+    """What is known so far, table by table."""
+
+    paths: dict[str, str]
+    schemas: dict[str, Schema]
+    private: tuple[str, ...]
+    domains: dict[str, dict[str, Domain]] = field(default_factory=dict)
+
+
+def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
+    """Write the project file and begin the ledger."""
+    target = Path(project)
+    if target.exists() and not force:
+        raise InvalidArgument(
+            "there is a project file already", place=project, hints=("--force writes over it",)
+        )
+    folder = target.absolute().parent
+    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidArgument(
+            "the project file cannot be written there",
+            place=project,
+            hints=("name a file in a folder that exists and can be written to",),
+        )
+    draft = _drafted(wishes)
+    talk = ask and sys.stdin.isatty()
+    wishes = _talk(wishes, draft) if talk else wishes
+    _declare(wishes, draft)
+    made = _project(wishes, draft, target)
+    fields = {name: schema.fields or () for name, schema in draft.schemas.items()}
+    text = project_text(made, folder=folder, fields=fields)
+    begun = not made.ledger.exists()
+    Ledger.open(made.ledger).close()  # before the project file: where this is refused, nothing is left behind
+    target.write_text(text, encoding="utf-8")
+    read_project(target)  # what was written is what will be read
+    out = screen()
+    out.print(f"written: {target}")
+    state = "begun" if begun else "goes on: what was spent stays spent"
+    out.print(f"ledger: {os.path.relpath(made.ledger)}, {state}")
+    out.print("next: look it through, then `sfumato check`; the first question fixes the budget, for ever")
+
+
+def _drafted(wishes: Wishes) -> _Draft:
+    paths: dict[str, str] = {}
+    for path in (*wishes.files, *wishes.public):
+        name = re.sub(r"\W", "_", Path(path).name.split(".")[0], flags=re.ASCII) or "data"
+        name = name if not name[0].isdigit() else f"_{name}"
+        if name in paths:
+            raise InvalidArgument(f"two files would be table `{name}`", place=path, hints=("rename one",))
+        paths[name] = os.path.abspath(path)
+    schemas = {name: schema_of(name, (path,)) for name, path in paths.items()}
+    return _Draft(paths=paths, schemas=schemas, private=tuple(paths)[: len(wishes.files)])
+
+
+# -- what the options say ---------------------------------------------------------------------
+
+
+def _declare(wishes: Wishes, draft: _Draft) -> None:
+    for option, given in (("--between", wishes.between), ("--one-of", wishes.one_of)):
+        for one in given:
+            column, equals, text = one.partition("=")
+            tables = [name for name in draft.private if column in draft.schemas[name].names]
+            if not equals:
+                example = "0,110" if option == "--between" else "north,south"
+                raise InvalidArgument(
+                    f"{option} needs column=..", place=one, hints=(f"{option} {column}={example}",)
+                )
+            if not tables:
+                known = [each for name in draft.private for each in draft.schemas[name].names]
+                raise InvalidArgument(
+                    f"{option} does not name a column",
+                    place=one,
+                    hints=(nearest(column, known) or f"columns are {', '.join(known)}",),
+                )
+            for table in tables:
+                draft.domains.setdefault(table, {})[column] = _given(option, one, text, draft, table, column)
+
+
+def _given(option: str, one: str, text: str, draft: _Draft, table: str, column: str) -> Domain:
+    try:
+        return values_of(text, _kind(draft, table, column), bounds=option == "--between")
+    except InvalidArgument as error:
+        raise InvalidArgument(error.message, place=f"{option} {one}", hints=error.hints) from None
+
+
+def _kind(draft: _Draft, table: str, column: str) -> Kind | None:
+    fields = draft.schemas[table].fields
+    return next((each.kind for each in fields or () if each.name == column), None)
+
+
+def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
+    if wishes.unit is None and not wishes.each_row:
+        raise InvalidArgument(
+            "whom are the rows about?",
+            place="--unit",
+            hints=("--unit person_id names the column; --each-row makes every row a unit by itself",),
+        )
+    if wishes.unit is not None and wishes.each_row:
+        raise InvalidArgument("give --unit or --each-row, not both", place="--each-row")
+    if wishes.each_row and len(draft.private) > 1:
+        raise InvalidArgument("--each-row is for one private table", place="--each-row")
+    tables = [_table(name, wishes, draft) for name in draft.paths]
+    epsilon = budget_quantity(_EPSILON if wishes.epsilon is None else wishes.epsilon, "epsilon")
+    delta = delta_quantity(_DELTA if wishes.delta is None else wishes.delta)
+    for table in tables:
+        fields = draft.schemas[table.name].fields
+        if fields is not None:
+            Catalog((table.declaration.table(fields),))  # refuses what does not fit the columns
+    ledger = target.absolute().parent / (wishes.ledger or f"{target.stem}.ledger")
+    return Project(
+        written=Written(str(target), (), {}),
+        tables=tuple(tables),
+        unit=wishes.unit or f"row of {draft.private[0]}",
+        budget=PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=delta / 10),
+        ledger=ledger,
+        policy=Policy(ceiling=None if wishes.ceiling is None else _fraction(wishes.ceiling)),
+    )
+
+
+def _fraction(value: float) -> Fraction:
+    return budget_quantity(value, "ceiling")
+
+
+def _table(name: str, wishes: Wishes, draft: _Draft) -> ProjectTable:
+    columns = {column: Column(domain=domain) for column, domain in draft.domains.get(name, {}).items()}
+    unit = None
+    if name in draft.private:
+        known = draft.schemas[name].names
+        if wishes.unit is not None and wishes.unit not in known:
+            raise InvalidArgument(
+                f"table `{name}` has no column `{wishes.unit}`",
+                place="--unit",
+                hints=(nearest(wishes.unit, known) or f"its columns are {', '.join(known)}",),
+            )
+        unit = Unit(name=wishes.unit or f"row of {name}", column=wishes.unit)
+    capped = unit is not None and unit.column is not None
+    declaration = Declaration(
+        name=name,
+        unit=unit,
+        columns=columns,
+        max_groups=wishes.max_groups if capped else None,
+        max_rows=wishes.max_rows if capped else None,
+    )
+    return ProjectTable(declaration=declaration, paths=(draft.paths[name],))
+
+
+# -- what the owner says ----------------------------------------------------------------------
+
+
+def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
+    """Ask for what the options left open."""
+    out = screen()
+    out.print(
+        "Declare what you know beforehand: a law, a code book, common sense. Never look at the data for it."
+    )
+    answered: dict[str, Any] = {}
+    for name in draft.private:
+        kinds = {each.name: each.kind.value for each in draft.schemas[name].fields or ()}
+        shown = [f"{each} ({kinds[each]})" if each in kinds else each for each in draft.schemas[name].names]
+        out.print(f"\n{name}: {', '.join(shown)}")
+    if wishes.unit is None and not wishes.each_row:
+        common = [each for each in draft.schemas[draft.private[0]].names if _everywhere(each, draft)]
+        found = ask("Which column says whose each row is? (empty: every row is a unit)", "", _column(common))
+        answered = {"unit": found} if found else {"each_row": True}
+    unit = answered.get("unit", wishes.unit)
+    if unit is not None:
+        if wishes.max_groups is None:
+            answered["max_groups"] = ask("In how many groups may one of them count?", "1", _whole)
+        if wishes.max_rows is None:
+            answered["max_rows"] = ask("With the weight of how many rows in each?", "1", _whole)
+    said = {one.partition("=")[0] for one in (*wishes.between, *wishes.one_of)}
+    for name in draft.private:
+        for column in draft.schemas[name].names:
+            if column != unit and column not in said:
+                domain = _domain(column, _kind(draft, name, column))
+                if domain is not None:
+                    draft.domains.setdefault(name, {})[column] = domain
+    if wishes.epsilon is None:
+        answered["epsilon"] = ask("The budget of these people, for ever: epsilon?", f"{_EPSILON:g}", float)
+    if wishes.delta is None:
+        answered["delta"] = ask("And delta?", f"{_DELTA:g}", float)
+    return replace(wishes, **answered)
+
+
+def _domain(column: str, kind: Kind | None) -> Domain | None:
+    """Ask what is known of a column."""
+    if kind in (Kind.TEXT, Kind.BOOLEAN):
+        return ask(f"{column}: which values? a,b,c (empty: not known)", "", _reads(kind, bounds=False))
+    return ask(f"{column}: between? low,high (empty: not known)", "", _reads(kind, bounds=True))
+
+
+def _reads(kind: Kind | None, *, bounds: bool) -> Callable[[str], Domain | None]:
+    def read(text: str) -> Domain | None:
+        return values_of(text, kind, bounds=bounds) if text else None
+
+    return read
+
+
+def _everywhere(column: str, draft: _Draft) -> bool:
+    return all(column in draft.schemas[name].names for name in draft.private)
+
+
+def _column(known: list[str]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text and text not in known:
+            raise InvalidArgument(f"there is no column `{text}`", hints=(nearest(text, known) or "",))
+        return text
+
+    return read
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidArgument("a whole number, at least 1")
+    return int(text)

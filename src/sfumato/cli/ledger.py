@@ -1,0 +1,175 @@
+"""`sfumato ledger ..`: begin it, check it, look at it, and take parts of it elsewhere."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sfumato.catalog import read_project
+from sfumato.cli.formats import can_write, rendered, write
+from sfumato.cli.project import open_ledger
+from sfumato.cli.screen import screen, working
+from sfumato.core.rules import UNITS
+from sfumato.errors import InvalidArgument, LedgerError
+from sfumato.ledger import Head, Ledger, verify_receipt
+from sfumato.release import Release
+
+__all__ = ["anchor", "create", "export", "history", "receipt", "show", "verify"]
+
+
+def create(file: str, path: str | None) -> None:
+    """Begin a ledger where there is none."""
+    target = Path(path) if path is not None else read_project(file).ledger
+    if target.exists():
+        raise LedgerError(
+            "there is a ledger already", code="SF601", place=str(target), hints=("it goes on; nothing to do",)
+        )
+    with Ledger.open(target) as ledger:
+        head = ledger.head()
+    screen().print(f"begun: {target}\nanchor: {head}")
+
+
+def verify(file: str, path: str | None, noted: str | None, *, as_json: bool) -> None:
+    """Walk the chain."""
+    head = None if noted is None else _head(noted)
+    with open_ledger(file, path) as ledger, working("walking the chain"):
+        found = ledger.verify(anchor=head)
+    if as_json:
+        record = {"records": found.sequence, "anchor": str(found), "against": noted}
+        screen().print(json.dumps(record))
+        return
+    held = "" if noted is None else "; the anchor is in it"
+    screen().print(f"{found.sequence:,} records, every one in its place{held}\nanchor: {found}")
+
+
+def anchor(file: str, path: str | None) -> None:
+    """Print the head."""
+    with open_ledger(file, path) as ledger:
+        screen().print(str(ledger.head()))
+
+
+def history(file: str, path: str | None, limit: int, *, as_json: bool) -> None:
+    """List charges."""
+    if limit < 0:
+        raise InvalidArgument("limit must be 0 or more", place="--limit")
+    with open_ledger(file, path) as ledger:
+        entries = ledger.history()
+        entries = entries[-limit:] if limit else entries
+        wholes = {unit: ledger.balance(unit).limit for unit in {entry.unit for entry in entries}}
+    records = [_entry(entry, wholes[entry.unit]) for entry in entries]
+    if as_json:
+        screen().print(json.dumps(records))
+        return
+    out = screen()
+    if not records:
+        out.print("nothing was charged yet")
+    for one in records:
+        state = "answered" if one["answered"] else "no answer stored"
+        more = "".join(f"  {name} {one[name]}" for name in ("analyst", "key") if one.get(name))
+        out.print(
+            f"{one['number']:>6}  {one['at']}  {one['unit']}  {one['share_of_budget']:>7.2%}  "
+            f"{one['request'][:12]}  {state}{more}"
+        )
+
+
+def _entry(entry: Any, limit: int) -> dict[str, Any]:
+    at = datetime.datetime.fromtimestamp(entry.at / 1000, datetime.UTC)
+    return {
+        "number": entry.sequence,
+        "at": at.isoformat(timespec="seconds"),
+        "unit": entry.unit,
+        "analyst": entry.analyst,
+        "parts": None if entry.parts is None else list(entry.parts),
+        "share_of_budget": float(entry.cost / Fraction(max(1, limit), UNITS)),
+        "keys_delta": float(entry.keys_delta),
+        "request": entry.request_hash,
+        "key": entry.key,
+        "answered": entry.committed,
+    }
+
+
+def show(file: str, path: str | None, number: int, style: str, output: str | None) -> None:
+    """Show a stored release."""
+    can_write(style, output)
+    with open_ledger(file, path) as ledger:
+        release = _released(ledger, number)
+    write(rendered(release, style, 0.95), output)
+
+
+def _released(ledger: Ledger, number: int) -> Release:
+    try:
+        return Release.from_json(ledger.release(number).decode())
+    except LedgerError as error:
+        if error.code != "SF608":
+            raise
+        raise LedgerError(
+            f"charge {number} has no answer",
+            code="SF608",
+            sequence=number,
+            hints=("`sfumato ledger history` lists the numbers of those that were answered",),
+        ) from None
+
+
+def receipt(file: str, path: str | None, given: str) -> None:
+    """Print a stored receipt, or check one that somebody holds."""
+    with open_ledger(file, path) as ledger:
+        if given.isascii() and given.isdecimal():
+            stored = _released(ledger, int(given)).receipt
+            write(f"{json.dumps(dict(stored), indent=2)}\n".encode(), None)
+            return
+        _check_receipt(ledger, _receipt_in(given))
+    screen().print("the receipt is genuine: this ledger signed it, and holds the answer it is for")
+
+
+def _check_receipt(ledger: Ledger, held: dict[str, Any]) -> None:
+    keys = ledger.public_keys()
+    if held.get("public_key") not in keys:
+        raise LedgerError("the receipt was signed by a key that this ledger does not have", code="SF611")
+    verify_receipt(held, held["public_key"])
+    stored = Release.from_json(ledger.release(int(held["reservation"])).decode()).receipt
+    if dict(stored) != held:
+        raise LedgerError("the ledger holds another receipt for this answer", code="SF611")
+
+
+def _receipt_in(given: str) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if given == "-" else Path(given).read_text()
+        held = json.loads(text)
+        held = held.get("receipt", held)
+    except (OSError, ValueError, AttributeError):
+        held = None
+    if not isinstance(held, dict):
+        raise InvalidArgument(
+            "there is no receipt in this",
+            place=given,
+            hints=("give the number of a charge, or a file that holds a receipt or an answer as JSON",),
+        )
+    return held
+
+
+def export(file: str, path: str | None, output: str, *, releases: bool) -> None:
+    """Write every record as JSON Lines."""
+    with open_ledger(file, path) as ledger:
+        if output == "-":
+            ledger.export(sys.stdout, releases=releases)
+            return
+        can_write("json", output)
+        with working("writing the records"):
+            count = ledger.export(output, releases=releases)
+    screen(error=True).print(f"written: {output}, {count:,} records")
+
+
+def _head(noted: str) -> Head:
+    sequence, _, digest = noted.strip().partition(":")
+    sound = sequence.isascii() and sequence.isdecimal() and len(digest) == 64
+    if not sound or not set(digest) <= set("0123456789abcdef"):
+        raise InvalidArgument(
+            "this is not an anchor",
+            place="--anchor",
+            hints=("as `sfumato ledger anchor` printed it: 12:9f3c..",),
+        )
+    return Head(sequence=int(sequence), hash=digest)

@@ -1,0 +1,48 @@
+"""`sfumato query` and `sfumato explain`."""
+
+from __future__ import annotations
+
+import json
+
+from sfumato.cli.asking import Asking
+from sfumato.cli.formats import can_write, rendered, write
+from sfumato.cli.pricing import price_of
+from sfumato.cli.project import open_tables
+from sfumato.cli.screen import screen, working
+from sfumato.core.mechanism import confidence
+
+__all__ = ["explain", "run"]
+
+
+def run(
+    asking: Asking, *, key: str | None, dry_run: bool, style: str, output: str | None, level: float
+) -> None:
+    """Ask and release; with `dry_run`, show the price alone."""
+    confidence(level)
+    can_write(style, output)
+    opened = open_tables(asking.project, analyst=asking.analyst, free=dry_run)
+    question = asking.asked(opened.database)
+    if dry_run:
+        price = price_of(question, size=asking.size)
+        text = json.dumps({"price": price.record()}) if style == "json" else "\n".join(price.lines())
+        write(f"{text}\n".encode(), None)
+        if price.refusal is not None:
+            raise price.refusal
+        return
+    with working("charging, computing, adding noise"):
+        release = question.release(key=key)
+    write(rendered(release, style, level), output)
+    if output is not None:
+        screen(error=True).print(f"written: {output}")
+
+
+def explain(asking: Asking, *, as_json: bool) -> None:
+    """Explain a question and its price. Free."""
+    opened = open_tables(asking.project, analyst=asking.analyst, free=True)
+    question = asking.asked(opened.database)
+    price = price_of(question, size=asking.size)
+    text = question.explain(size=asking.size)
+    if as_json:
+        write(f"{json.dumps({'price': price.record(), 'explanation': text})}\n".encode(), None)
+        return
+    write("\n".join([text, "", *price.lines(), ""]).encode(), None)

@@ -1,0 +1,22 @@
+"""The public entry: connect to data, ask, look at the price, release.
+
+Asking is free. Only `Question.release` spends, and it takes the one path of `pipeline.answer`.
+"""
+
+from __future__ import annotations
+
+from sfumato.session.budget import Budget
+from sfumato.session.database import Database
+from sfumato.session.opening import connect, open, open_project, renewal_of, unlike_record
+from sfumato.session.question import Question
+
+__all__ = [
+    "Budget",
+    "Database",
+    "Question",
+    "connect",
+    "open",
+    "open_project",
+    "renewal_of",
+    "unlike_record",
+]

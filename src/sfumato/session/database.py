@@ -1,0 +1,131 @@
+"""The database: tables that can be asked about, and the budget of the people in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sfumato.catalog import Catalog, Column, Declaration, Domain
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.arguments import Number, budget_quantity
+from sfumato.ledger import Balance, Ledger
+from sfumato.pipeline import Backend, Priced
+from sfumato.plan.request import Options, Request
+from sfumato.session.question import Question, shown_columns
+
+if TYPE_CHECKING:
+    from sfumato.table import Asked, Rows
+
+__all__ = ["Database"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """Tables that can be asked about, and the budget of the people in them."""
+
+    catalog: Catalog
+    budget_of: PrivacyBudget
+    ledger: Ledger
+    backend: Backend
+    unit: str
+    analyst: str | None = None
+
+    def sql(self, text: str, *, epsilon: Number | None = None, **options: Any) -> Question:
+        """Ask in SQL. Free: shows what it would cost and how far off it would be."""
+        from sfumato.plan.sql import parse
+
+        return self.ask(parse(text, self.catalog), epsilon=epsilon, **options)
+
+    def table(self, name: str, *, alias: str | None = None) -> Rows:
+        """Begin a question in Python: where, group_by, agg, and then `.ask` or `.release`."""
+        from sfumato.plan.builder import table
+        from sfumato.table import Rows
+
+        return Rows(frame=table(name, self.catalog, alias=alias), _ask=self.ask)
+
+    def ask(self, request: Request | Asked, *, epsilon: Number | None = None, **options: Any) -> Question:
+        """Ask what was built already."""
+        if not isinstance(request, Request):
+            request = request.request
+        if options:
+            if "weights" in options:
+                shown = shown_columns(request)
+                named = options["weights"].items()
+                options["weights"] = {shown.get(name, name): weight for name, weight in named}
+            given = {field: getattr(request.options, field) for field in Options.__slots__}
+            request = replace(request, options=Options(**{**given, **options}))
+        cost = None if epsilon is None else budget_quantity(epsilon, "epsilon")
+        if cost is None:
+            cost = request.options.epsilon
+        return Question(database=self, request=request, epsilon=cost)
+
+    # -- what is not known beforehand --------------------------------------------------------
+
+    def bounds(
+        self,
+        column: str,
+        *,
+        table: str | None = None,
+        epsilon: Number | None = None,
+        share: float = 0.0,
+        false_alarm: float = 0.05,
+    ) -> Question:
+        """Ask between which powers of two about all values of a column lie, or all but a `share`.
+
+        `db.declare(income=db.bounds("income", epsilon=0.1).release().between())` puts it to use.
+        NULLs if nothing can be told from noise. `false_alarm` is the chance that a bound is too wide.
+        """
+        from sfumato.analysis.alarms import alarm
+        from sfumato.plan.estimates import bounds_request
+
+        sought = bounds_request(self.catalog, column, table=table, share=share, false_alarm=false_alarm)
+
+        def finish(priced: Priced) -> Request:
+            [bounding], [cost] = priced.boundings, priced.costs
+            [answer], [noise] = bounding.answers, cost.noises
+            apart, beside = (alarm(noise, answer.weight, chance) for chance in sought.chances)
+            return sought.answered(apart=apart, beside=beside)
+
+        return replace(self.ask(sought.request, epsilon=epsilon), finish=finish)
+
+    def caps(
+        self,
+        table: str | None = None,
+        *,
+        by: str | Sequence[str] | None = None,
+        epsilon: Number | None = None,
+        share: float = 0.95,
+        limit: int = 100,
+    ) -> Question:
+        """Ask for the `max_rows`, and with `by` the `max_groups`, that leave a share of units whole.
+
+        `db.sql(.., **db.caps(by="region", epsilon=0.1).release().one())` puts it to use.
+        """
+        from sfumato.plan.estimates import caps_request
+
+        return self.ask(caps_request(self.catalog, table, by=by, share=share, limit=limit), epsilon=epsilon)
+
+    def declare(
+        self, columns: Mapping[str, Domain] | None = None, /, *, table: str | None = None, **named: Domain
+    ) -> Database:
+        """Return the same data and the same budget, with more declared about its columns."""
+        from sfumato.plan.estimates import private_table
+
+        given = {name: Column(domain=domain) for name, domain in {**(columns or {}), **named}.items()}
+        known = private_table(self.catalog, table, "declare(..)", columns=tuple(given))
+        Declaration(name=known.name, unit=None, columns=given).table(
+            known.fields
+        )  # refuses what does not fit
+        fields = tuple(
+            replace(field, domain=given[field.name].domain) if field.name in given else field
+            for field in known.fields
+        )
+        tables = [replace(one, fields=fields) if one == known else one for one in self.catalog.tables]
+        catalog = replace(self.catalog, tables=tuple(tables))
+        return replace(self, catalog=catalog, backend=self.backend.under(catalog))
+
+    @property
+    def budget(self) -> Balance:
+        """What was spent and what is left."""
+        return self.ledger.balance(self.unit)

@@ -1,0 +1,182 @@
+"""The question: what was asked, with its price and its error; nothing is spent until `release`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sfumato.analysis.publics import with_public_keys
+from sfumato.core.arguments import Number, budget_quantity
+from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.pipeline import Priced, answer, plan
+from sfumato.plan.outline import outline_aggregate
+from sfumato.plan.request import Request
+from sfumato.plan.tree import GROUPING_SET
+from sfumato.release import Release
+from sfumato.release.lineage import Origin, trace
+
+if TYPE_CHECKING:
+    from sfumato.session.database import Database
+
+__all__ = ["Question", "shown_columns"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question with its price tag; nothing is spent until `release`."""
+
+    database: Database
+    request: Request
+    epsilon: Fraction | None
+    finish: Callable[[Priced], Request] | None = None  # post-processing that must know the noise
+
+    def priced(self, epsilon: Number | None = None) -> Priced:
+        """Return what one unit can change, the noise that takes, and the cost. Free."""
+        chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
+        database = self.database
+        queries = [named.query for named in self.request.queries]
+        catalog = with_public_keys(database.catalog, queries, database.backend.public_values)
+        priced = plan(self.request, catalog=catalog, budget=database.budget_of, epsilon=chosen)
+        return priced if self.finish is None else replace(priced, request=self.finish(priced))
+
+    def losses(self, *, epsilon: Number | None = None) -> Question:
+        """Ask what clamping and capping take from this question: another question, with its own price."""
+        from sfumato.analysis.losses import losses_request
+
+        return self.database.ask(losses_request(self.request, self.database.catalog), epsilon=epsilon)
+
+    def explain(self, *, size: float | None = None) -> str:
+        """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
+        from sfumato.analysis.explain import explain
+
+        if self.epsilon is None:
+            raise InvalidArgument(
+                "explaining needs an epsilon", place="epsilon", hints=("ask with epsilon=0.5, for example",)
+            )
+        options = self.request.options
+        priced = self.priced()
+        selecting = max(1, sum(bounding.select_keys for bounding in priced.boundings))
+        texts = [
+            explain(
+                bounding,
+                self.database.budget_of,
+                epsilon=self.epsilon,
+                size=size,
+                weights=options.weights if len(priced.costs) == 1 else None,
+                noise=options.noise,
+                keys_delta=None if options.delta is None else options.delta / selecting,
+                part=cost.part,
+                aggregates={
+                    name: outline_aggregate(one, alias=False) for name, one in named.query.aggregates
+                },
+            )
+            for named, bounding, cost in zip(
+                self.request.queries, priced.boundings, priced.costs, strict=True
+            )
+        ]
+        return self._named("\n\n".join(texts))
+
+    def release(
+        self,
+        *,
+        error: Number | Mapping[str, float] | None = None,
+        size: float | None = None,
+        key: str | None = None,
+    ) -> Release:
+        """Spend: charge the budget, compute, add noise, and return the answer with its intervals.
+
+        With `error`, epsilon is the smallest at which the 95% error is no larger; for averages and
+        other ratios it needs the `size` of a group. With a `key`, the same request asked again
+        returns the stored release, free.
+        """
+        database = self.database
+        asked = self if error is None else self.within(error, size=size)
+        return answer(
+            asked.priced(),
+            catalog=database.catalog,
+            ledger=database.ledger,
+            backend=database.backend,
+            idempotency_key=key,
+            analyst=database.analyst,
+        )
+
+    def within(self, error: Number | Mapping[str, float], *, size: float | None = None) -> Question:
+        """Return this question at about the smallest epsilon whose 95% error is no larger. Free."""
+        from sfumato.analysis.forecast import cheapest
+
+        options, budget = self.request.options, self.database.budget_of
+        try:
+            epsilon = cheapest(
+                self.priced(budget.epsilon).boundings,
+                budget,
+                error=self._inner_names(error) if isinstance(error, Mapping) else error,
+                size=size,
+                weights=options.weights,
+                noise=options.noise,
+                keys_delta=options.delta,
+            )
+        except InvalidArgument as refusal:  # in the names of the question
+            message = self._named(refusal.message)
+            raise InvalidArgument(message, place=refusal.place, hints=refusal.hints) from None
+        return replace(self, epsilon=epsilon)
+
+    def __repr__(self) -> str:
+        if self.epsilon is None:
+            return "<question: give epsilon to see its price, or release(error=..)>"
+        try:
+            return self._price_tag(self.epsilon)
+        except SfumatoError as refusal:  # showing something must not fail
+            return f"question that will be refused:\n{refusal}"
+
+    def _price_tag(self, epsilon: Fraction) -> str:
+        from sfumato.analysis.alternatives import alternative
+        from sfumato.analysis.forecast import forecasts
+
+        priced = self.priced()
+        lines = [f"question, not asked yet: epsilon = {float(epsilon):g}"]
+        shown = set(shown_columns(self.request).values())
+        for named, bounding, cost in zip(self.request.queries, priced.boundings, priced.costs, strict=True):
+            asked = {name: outline_aggregate(one, alias=False) for name, one in named.query.aggregates}
+            for one in forecasts(bounding, cost):
+                depends = "depends on the group's size" if one.error is None else f"±{one.error:.4g} (95%)"
+                if one.in_ranks:
+                    depends = f"±{one.error:.4g} ranks (95%)"
+                lines.append(f"  {one.name if one.name in shown else asked[one.name]}: {depends}")
+            budget, noise = self.database.budget_of, self.request.options.noise
+            if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
+                lines.append(f"  {other}")
+        lines.append("nothing is spent until .release()")
+        return self._named("\n".join(lines))
+
+    def _named(self, text: str) -> str:
+        """Call noisy columns in a text what the question calls them."""
+        for column, name in self.names().items():
+            text = re.sub(rf"\b{re.escape(column)}\b", name.replace("\\", r"\\"), text)
+        return text
+
+    def names(self) -> dict[str, str]:
+        """Return what the question calls noisy columns, where it shows them as they are."""
+        return {column: name for name, column in shown_columns(self.request).items()}
+
+    def _inner_names(self, named: Mapping[str, float]) -> dict[str, float]:
+        return {shown_columns(self.request).get(name, name): value for name, value in named.items()}
+
+
+def shown_columns(request: Request) -> dict[str, str]:
+    """Return, for each column that shows a noisy one as it is, which one that is."""
+    if request.outer is None or len(request.queries) != 1:
+        return {}
+    [named] = request.queries
+    columns = (*(name for name, _ in (*named.query.keys, *named.query.aggregates)), GROUPING_SET)
+    found = trace(request.outer, {named.name: columns})
+    if found is None:
+        return {}
+    pairs = zip(found.names, found.origins, strict=True)
+    return {
+        name: origin.column
+        for name, origin in pairs
+        if origin is not None and origin == Origin(column=origin.column)
+    }

@@ -1,0 +1,115 @@
+"""The ledger and the budget from the command line: anchors, receipts, exports, grants and periods."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import PROJECT, make_project, program, sfumato
+
+COUNT = "SELECT COUNT(*) AS n FROM people"
+SHARED = PROJECT + "\n[policy.analysts.anna]\nepsilon = 0.4\n\n[policy.analysts.bo]\nepsilon = 1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_project(tmp_path)
+    for _ in range(2):
+        assert sfumato(tmp_path, "query", COUNT, "-e", "0.1").returncode == 0
+    return tmp_path
+
+
+def test_an_anchor_finds_an_old_copy(folder: Path) -> None:
+    files = [path for path in folder.iterdir() if path.name.startswith("people.ledger")]
+    old = {path: path.read_bytes() for path in files}
+    assert sfumato(folder, "query", COUNT, "-e", "0.1").returncode == 0
+    anchor = sfumato(folder, "ledger", "anchor").stdout.strip()
+    assert "the anchor is in it" in sfumato(folder, "ledger", "verify", "--anchor", anchor).stdout
+    for path in folder.iterdir():
+        if path.name.startswith("people.ledger"):
+            path.unlink()
+    for path, data in old.items():
+        path.write_bytes(data)
+    assert sfumato(folder, "ledger", "verify").returncode == 0, "the chain alone cannot tell"
+    found = sfumato(folder, "ledger", "verify", "--anchor", anchor, "--json-errors")
+    assert found.returncode == 5 and json.loads(found.stderr)["error"]["code"] == "SF602"
+    assert sfumato(folder, "ledger", "verify", "--anchor", "nonsense").returncode == 2
+
+
+def test_an_edit_is_found(folder: Path) -> None:
+    with sqlite3.connect(folder / "people.ledger") as file:
+        file.execute("DROP TRIGGER IF EXISTS never_updated")
+        changed = 'replace(body, \'"key":null\', \'"key":"x"\')'
+        file.execute(f"UPDATE records SET body = {changed} WHERE kind = 'reserved'")
+    file.close()
+    assert sfumato(folder, "ledger", "verify").returncode == 5
+
+
+def test_history_show_and_receipt(folder: Path) -> None:
+    charges = json.loads(sfumato(folder, "ledger", "history", "--format", "json").stdout)
+    assert len(charges) == 2 and all(charge["answered"] for charge in charges)
+    assert len(sfumato(folder, "ledger", "history", "--limit", "1").stdout.splitlines()) == 1
+    number = str(charges[0]["number"])
+    before = (folder / "people.ledger").read_bytes()
+    shown = json.loads(sfumato(folder, "ledger", "show", number, "--format", "json").stdout)
+    receipt = sfumato(folder, "ledger", "receipt", number).stdout
+    assert json.loads(receipt) == shown["receipt"]
+    (folder / "answer.json").write_text(json.dumps(shown))
+    assert sfumato(folder, "ledger", "receipt", "answer.json").returncode == 0
+    assert sfumato(folder, "ledger", "receipt", "-", given=receipt).returncode == 0
+    forged = {**shown["receipt"], "unit": "somebody"}
+    refused = sfumato(folder, "ledger", "receipt", "-", "--json-errors", given=json.dumps(forged))
+    assert refused.returncode == 5 and json.loads(refused.stderr)["error"]["code"] == "SF611"
+    assert sfumato(folder, "ledger", "receipt", "-", given="[]").returncode == 2
+    assert sfumato(folder, "ledger", "show", "999").returncode == 5
+    assert (folder / "people.ledger").read_bytes() == before, "looking back is free"
+
+
+def test_an_export_can_be_checked_with_a_page_of_code(folder: Path) -> None:
+    exported = program(folder, "ledger", "export")
+    assert exported.returncode == 0, exported.stderr
+    records = [json.loads(line) for line in exported.stdout.splitlines()]
+    head = sfumato(folder, "ledger", "anchor").stdout.strip()
+    previous = "0" * 64
+    for record in records:
+        if "body" in record:
+            assert record["previous"] == previous
+            previous = hashlib.sha256(f"{previous}\n{record['body']}".encode()).hexdigest()
+    assert head.endswith(previous)
+    assert sfumato(folder, "ledger", "export", "out.jsonl").returncode == 0
+    assert (folder / "out.jsonl").read_text() == exported.stdout
+
+
+def test_grants_lie_under_the_budget(tmp_path: Path) -> None:
+    make_project(tmp_path, SHARED)
+    ask = ("query", COUNT, "-e", "0.3")
+    nobody = sfumato(tmp_path, *ask, "--json-errors")
+    assert nobody.returncode == 2 and json.loads(nobody.stderr)["error"]["line"] == 28
+    assert sfumato(tmp_path, *ask, "--analyst", "eve").returncode == 2
+    assert sfumato(tmp_path, *ask, "--analyst", "anna").returncode == 0
+    again = sfumato(tmp_path, *ask, "--analyst", "anna")
+    assert again.returncode == 4 and "anna" in again.stderr
+    assert sfumato(tmp_path, *ask, "--dry-run", "--analyst", "anna").returncode == 4
+    assert sfumato(tmp_path, *ask, "--analyst", "bo").returncode == 0
+    record = json.loads(sfumato(tmp_path, "budget", "--format", "json").stdout)
+    assert record["analysts"]["anna"]["spent"] > 0.5 > record["analysts"]["bo"]["spent"] > 0
+    text = sfumato(tmp_path, "budget").stdout
+    assert "anna, of epsilon 0.4" in text and "bo, of epsilon 1" in text
+    assert "analyst anna" in sfumato(tmp_path, "ledger", "history").stdout
+
+
+def test_a_period_is_shown_beside_the_lifetime(tmp_path: Path) -> None:
+    renewed = PROJECT + 'renew = { every = "week", epsilon = 0.3 }\n'
+    make_project(tmp_path, renewed)
+    assert sfumato(tmp_path, "query", COUNT, "-e", "0.25").returncode == 0
+    record = json.loads(sfumato(tmp_path, "budget", "--format", "json").stdout)
+    assert record["period"]["every"] == "week" and record["period"]["spent"] > 0.5 > record["spent"]
+    assert record["last"]["times"] == 0
+    text = sfumato(tmp_path, "budget").stdout
+    assert "for ever: epsilon 2" in text and "this week, of epsilon 0.3" in text
+    assert sfumato(tmp_path, "query", COUNT, "-e", "0.25").returncode == 4
+    assert sfumato(tmp_path, "check").returncode == 0
