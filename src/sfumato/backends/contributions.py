@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.backends.one_group import count_one_group
 from sfumato.backends.packing import Choice, Kept, Packing, Rows, Run, joined
 from sfumato.backends.priorities import different_pairs, mixed, most_per_owner, starts_of
 from sfumato.backends.totals import weighted
@@ -52,6 +53,15 @@ def bound_contributions(
     on in blocks that fit into a processor's cache. `fingerprint_bits` shortens fingerprints: for
     tests, which want units to share them.
     """
+    if not len(rows.units):
+        return []
+    if (counted := count_one_group(rows, packing, choice)) is not None:
+        kept, rows = counted
+        return [kept, *_sorted(rows, packing, choice, threads, fingerprint_bits)]
+    return _sorted(rows, packing, choice, threads, fingerprint_bits)
+
+
+def _sorted(rows: Rows, packing: Packing, choice: Choice, threads: int, fingerprint_bits: int) -> list[Kept]:
     if not len(rows.units):
         return []
     if 64 - packing.low_bits < _FINGERPRINT:

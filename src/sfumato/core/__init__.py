@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sfumato.core.noise import discrete_gaussian, discrete_laplace, geometric
     from sfumato.core.odometer import Odometer
     from sfumato.core.processed import PostProcessed
+    from sfumato.core.proportion import Proportion
     from sfumato.core.response import RandomizedResponse
     from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
     from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
@@ -61,6 +62,7 @@ __all__ = [
     "PermuteAndFlip",
     "PostProcessed",
     "PrivacyBudget",
+    "Proportion",
     "PureDP",
     "PureRule",
     "RandomizedResponse",
@@ -104,6 +106,7 @@ _HOMES = {
     "PermuteAndFlip": "selection",
     "PostProcessed": "processed",
     "PrivacyBudget": "accountant",
+    "Proportion": "proportion",
     "PureDP": "measures",
     "PureRule": "rules",
     "RandomizedResponse": "response",

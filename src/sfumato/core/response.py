@@ -21,6 +21,7 @@ from sfumato.core.events.base import FloatArray
 from sfumato.core.exponential import exp_below, log_above
 from sfumato.core.finite import FiniteMechanism
 from sfumato.core.mechanism import confidence
+from sfumato.core.proportion import clopper_pearson
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument, Unsupported
 
@@ -191,15 +192,9 @@ class RandomizedResponse:
         and Pearson (1934) cover at any size; for a fixed group of people the number of
         reports varies less than that (Hoeffding 1956), so their own proportions are covered too.
         """
-        from scipy.special import betaincinv
-
         miss = float(1 - confidence(level)) / 2
         counts, n = self._counts(reports)
-        c = np.array(counts, dtype=np.float64)
-        low, high = np.zeros(self.choices), np.ones(self.choices)
-        some, rest = c > 0, c < n
-        low[some] = betaincinv(c[some], n - c[some] + 1, miss)
-        high[rest] = betaincinv(c[rest] + 1, n - c[rest], 1 - miss)
+        low, high = clopper_pearson(counts, n, miss)
         p, q = float(self.truth), float(self.lie)
         limits = np.clip((np.array([low, high]) - q) / float(self.truth - self.lie), 0.0, 1.0)
         return (limits[0], limits[1]) if p > q else (limits[1], limits[0])

@@ -1,0 +1,72 @@
+"""All rows in one group: cells are counted, and only units with more rows than count are sorted.
+
+A unit whose rows all count enters every cell with weight 1 for each of them. So do all such units
+together: nothing tells them apart, and their cells can be counted in one go. Where there is one group, that
+leaves only the units with more rows than `max_rows` to be looked at one by one.
+
+Theorem: the result is that of `contributions`: with n <= m the weight min(n, m)/n is 1, and a sum over
+units of c * weight * 1 is the count over their rows, times weight.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.backends.packing import Choice, Kept, Packing, Rows
+
+__all__ = ["count_one_group"]
+
+_BLOCK = 1 << 17  # rows that fit into a cache
+_TABLE = 1 << 16  # cells that are counted in a table
+_SPARSE = 4  # numbers that units may span, for each row there is
+
+_Integers = npt.NDArray[np.int64]
+
+
+def count_one_group(rows: Rows, packing: Packing, choice: Choice) -> tuple[Kept, Rows] | None:
+    """Count the units all of whose rows count; return the rows of the others. None: it does not apply.
+
+    It applies to rows of one group of which nothing but cells is asked, by units whose numbers are dense.
+    """
+    if len(choice.key_hashes) != 1 or choice.sums or rows.values or 1 << packing.low_bits > _TABLE:
+        return None
+    least = int(rows.units.min())
+    if int(rows.units.max()) - least >= _SPARSE * len(rows.units):
+        return None
+    owners = rows.units if least == 0 else rows.units - least
+    counts = np.bincount(owners)
+    heavy = np.zeros(len(counts), np.bool_) if choice.max_rows is None else counts > choice.max_rows
+    left = np.flatnonzero(heavy[owners]) if heavy.any() else np.zeros(0, dtype=np.int64)
+    runs = {}
+    for run in choice.runs:
+        word = rows.words[run.slot.word]
+        table = _cells(word, packing) - _cells(word[left], packing)
+        cells = table[1 : run.width + 1]
+        places = np.flatnonzero(cells)
+        runs[run.slot] = (places, cells[places] * run.weight)
+    light = np.flatnonzero((counts > 0) & ~heavy)
+    kept = Kept(
+        unit=np.arange(len(light)),
+        code=np.zeros(len(light), dtype=np.int64),
+        rows=counts[light],
+        sums={},
+        runs=runs,
+        values=(),
+    )
+    rest = Rows(
+        units=rows.units[left],
+        words=tuple(word[left] for word in rows.words),
+        unit_hashes=rows.unit_hashes,
+    )
+    return kept, rest
+
+
+def _cells(word: npt.NDArray[np.uint64], packing: Packing) -> _Integers:
+    """Count what stands in the lower bits of a word; there is one code, and it is zero."""
+    table = np.zeros(1 << packing.low_bits, dtype=np.int64)
+    mask = np.uint64((1 << packing.low_bits) - 1)
+    for start in range(0, len(word), _BLOCK):
+        below = word[start : start + _BLOCK] & mask
+        table += np.bincount(below.view(np.int64), minlength=len(table))
+    return table
