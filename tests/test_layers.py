@@ -29,7 +29,8 @@ LAYERS = {
     "release": 6,
     "pipeline": 7,
     "table": 7,
-    "plots": 8,  # pictures are data until they are drawn; every capability above has some
+    "plots": 7,  # pictures are data until they are drawn; every capability above has some
+    "pages": 8,
     "session": 8,
     "advise": 9,
     "anonymity": 9,

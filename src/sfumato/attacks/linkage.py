@@ -1,0 +1,197 @@
+"""Linkage: a table without names, joined with a list that has them.
+
+A hospital gives away its table, without names. A voter roll says who lives where, born when, of which sex.
+Most people are the only one of their ZIP code, birth date and sex: join the two, and there the names are.
+
+The same join can be asked of this system, with the roll as a public table: one group for each voter. It
+answers with noise, and an attacker who knows everything else is right about one diagnosis as often as
+epsilon says, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.attacks.finding import EPSILONS, Finding, Measured, success_picture
+from sfumato.attacks.joined import Linked, Tables, alone, cells_of
+from sfumato.attacks.population import Population, invent_people
+from sfumato.attacks.singled import TARGET, fair_sample, guess_bits
+from sfumato.backends.expressions import constant, identifier
+from sfumato.errors import InvalidArgument
+from sfumato.plots import Axis, Bars, Picture
+from sfumato.session import Budget, connect
+
+__all__ = ["linkage"]
+
+_Ints = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+
+_STORY = """\
+A hospital publishes what ails its patients, without their names: ZIP code, birth date, sex, diagnosis. A
+voter roll, for sale to anyone, has names, ZIP codes, birth dates and sexes. Joined, they name every
+patient who is the only one of their kind. In the 1990s a student named the governor of Massachusetts in
+this way (Sweeney). No column of the table is a name; together they are. Through this system the attacker may
+ask for the very same join, and be told how many patients with the diagnosis match each voter: with noise
+that is as large as one person."""
+
+_SECRET = "depression"  # what the attacker wants to know of an invented patient
+_FEWEST = 20
+
+
+def linkage(
+    data: Any = None,
+    roll: Any = None,
+    *,
+    on: Sequence[str] = ("zip", "birth_date", "sex"),
+    secret: str = "diagnosis",
+    value: Any = None,
+    identity: str | None = None,
+    epsilons: Sequence[float] = EPSILONS,
+    people: int = 200_000,
+    victims: int = 4_000,
+) -> Finding:
+    """Attack a table without names by joining it with a roll: invented ones, or one's own.
+
+    `on` are the columns that both have. `secret` is the column that the attacker wants to read, `value`
+    what it may say (by default what about half of the rows say). `identity` names a column of both tables
+    that says who each row really is; it is used to check the claims, never to make them. Without a `roll`
+    the attacker is taken to have a list of everybody. Each row is a person.
+
+    For an owner's eyes: the finding is made from the data itself, and is no release.
+    """
+    if data is None:
+        if roll is not None:
+            raise InvalidArgument(
+                "a roll needs a table to be joined with", place="data", hints=("give both, or neither",)
+            )
+        world = invent_people(people)
+        tables = Tables.read(world.patients(), world.voters(), on=on, secret=secret, identity="person")
+        known = _coarser(world)
+        value = _SECRET if value is None else value
+    else:
+        tables = Tables.read(data, roll, on=on, secret=secret, identity=identity)
+        known = _subsets(tables)
+        value = tables.usual() if value is None else value
+    linked = Linked.of(tables)
+    says = tables.says(value)
+    chosen = linked.victims[fair_sample(says[linked.victims], victims)]
+    if len(chosen) < _FEWEST:
+        raise InvalidArgument(
+            f"fewer than {_FEWEST} people can be asked about",
+            place="data",
+            hints=(
+                "the attack needs people who are alone with their values of the columns of `on`",
+                "and some of them with, some without the value of the secret; name one: value=..",
+            ),
+        )
+    curve = tuple(_through(tables, value, chosen, says[chosen], epsilon) for epsilon in epsilons)
+    finding = Finding(
+        name="linkage",
+        title="Linkage: a table without names, and a list that has them",
+        story=_STORY,
+        success=f"one person's {secret} told right",
+        guess=0.5,
+        naive=linked.naive(chosen),
+        curve=curve,
+        facts=(
+            *((f"alone with {label}", f"{share:.1%}") for label, share in known),
+            *linked.facts(),
+            *_of_use(tables, value, int(says.sum())),
+        ),
+    )
+    caption = (
+        f"{len(chosen):,} people who are alone with their {', '.join(on)}, half of them with what is asked "
+        "for. The attacker of this system knows everything but that, and asks for each of them. The dashed "
+        "curve is what epsilon states: nobody can do better, and this attacker is as good as it allows."
+    )
+    return replace(finding, pictures=(success_picture(finding, caption=caption), _bars(known)))
+
+
+# -- through this system -----------------------------------------------------------------------
+
+
+def _through(tables: Tables, value: Any, chosen: _Ints, bits: _Bools, epsilon: float) -> Measured:
+    """Ask this system for the join: how many patients who have it match each of the victims."""
+    import pyarrow as pa
+
+    unit = "record number"
+    table = tables.data.select([*tables.on, tables.secret])
+    victims = table.select(list(tables.on)).take(pa.array(chosen))
+    matching = " AND ".join(f"t.{identifier(name)} = p.{identifier(name)}" for name in tables.on)
+    text = (
+        f"SELECT t.{identifier(TARGET)}, COUNT(*) AS n FROM patients p JOIN roll t ON {matching} "
+        f"WHERE {_condition(tables, value)} GROUP BY t.{identifier(TARGET)}"
+    )
+    return guess_bits(
+        table.append_column(unit, pa.array(np.arange(table.num_rows))),
+        text,
+        bits,
+        epsilon,
+        name="patients",
+        unit=unit,
+        public={"roll": victims.append_column(TARGET, pa.array(np.arange(len(chosen))))},
+    )
+
+
+def _condition(tables: Tables, value: Any) -> str:
+    return f"{identifier(tables.secret)} = {constant(value)}"
+
+
+def _of_use(tables: Tables, value: Any, truth: int) -> tuple[tuple[str, str]]:
+    """Ask what such a table is for: how many have it, at epsilon 1."""
+    database = connect(
+        tables.data.select([tables.secret]), name="patients", unit=None, budget=Budget(epsilon=1, rule="pure")
+    )
+    text = f"SELECT COUNT(*) AS n FROM patients WHERE {_condition(tables, value)}"
+    release = database.sql(text, epsilon=1).release()
+    low, high = release.intervals(0.95)["n"][0] or (0, 0)
+    told = f"{release.column('n')[0]:,} ±{(high - low) / 2:.0f}; the truth is {truth:,}"
+    return (("how many have it, at epsilon 1", told),)
+
+
+# -- who is alone ------------------------------------------------------------------------------
+
+
+def _subsets(tables: Tables) -> tuple[tuple[str, float], ...]:
+    """Return what share of rows is alone with the columns of `on`, and with all but one of them."""
+    on = tables.on
+    kept = [on, *([name for name in on if name != left] for left in on if len(on) > 1)]
+    return tuple((", ".join(names), float(alone(cells_of([tables.data], names)[0]).mean())) for names in kept)
+
+
+def _coarser(world: Population) -> tuple[tuple[str, float], ...]:
+    """Return what share of an invented population is alone, by how much is known of them."""
+    days = world.born.astype("datetime64[D]").astype(np.int64)
+    months = world.born.astype("datetime64[M]").astype(np.int64)
+    years = world.born.astype("datetime64[Y]").astype(np.int64)
+    known = {
+        "ZIP, birth date, sex": (world.zip, days, world.sex),
+        "ZIP, birth date": (world.zip, days),
+        "region, birth date, sex": (days, world.sex),
+        "ZIP, month, sex": (world.zip, months, world.sex),
+        "ZIP, year, sex": (world.zip, years, world.sex),
+    }
+    shares = []
+    for label, columns in known.items():
+        cells = np.zeros(len(days), dtype=np.int64)
+        for column in columns:
+            cells = cells * (int(np.ptp(column)) + 1) + column - column.min()
+        _, cells = np.unique(cells, return_inverse=True)
+        shares.append((label, float(alone(cells).mean())))
+    return tuple(shares)
+
+
+def _bars(known: tuple[tuple[str, float], ...]) -> Picture:
+    return Picture(
+        title="Who is alone with what is known of them",
+        caption="The share of people of whom there is only one with the same values. Whoever is alone can be "
+        "named by anyone who knows these values, whatever else was left out of the table.",
+        x=Axis(title="what is known"),
+        y=Axis(title="people who are alone with it", percent=True, low=0, high=1),
+        marks=(Bars(label="people who are alone", bars=known),),
+    )

@@ -1,0 +1,240 @@
+"""Reconstruction: too many answers that are too accurate give the whole column away.
+
+Ask how many of a random half of the people have the secret, again and again for other halves. Each answer is
+one equation. With as many answers as people, and noise well below the square root of their number, the
+equations have one solution: everyone's secret (Dinur and Nissim 2003). Solved here by least squares, or by
+linear programming, which stands a share of wild answers (Dwork, McSherry and Talwar 2007), and rounded.
+
+The same questions can be asked of this system: halves are a public table, joined and grouped by. It answers
+all of them, with noise for their number: at a total epsilon of 1 nothing is rebuilt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.attacks.finding import Finding, Measured, bit_bound, right, success_picture
+from sfumato.attacks.victims import Victims
+from sfumato.core import PrivacyBudget, bernoulli, discrete_gaussian
+from sfumato.core.arguments import count
+from sfumato.core.conversions import epsilon_of_mu, largest_mu
+from sfumato.errors import InvalidArgument
+from sfumato.plots import Axis, Line, Picture
+from sfumato.session import Budget, connect
+
+__all__ = ["Method", "rebuild", "reconstruction"]
+
+Method = Literal["least squares", "linear programming"]
+
+_Bools = npt.NDArray[np.bool_]
+_Floats = npt.NDArray[np.float64]
+
+_DELTA = 1e-6
+_AT_ONCE = 1000  # halves in one question: as many rows as a public table may make of one private row
+_EPSILONS = (0.5, 1.0, 4.0, 16.0, 64.0, 256.0)
+_MOST_PEOPLE = 5000
+_STORY = """\
+Nobody publishes a column of secrets. But a server that answers any question about subgroups, each with a
+little noise, publishes it bit by bit. Ask how many in a random half of the people have the secret; ask for
+four times as many halves as there are people; solve the equations. It needs no cleverness, only patience,
+and it is a theorem that no way of answering escapes: overly accurate answers to too many questions destroy
+privacy. That is why there is a budget. This system answers all of these questions at once, and each answer
+carries the noise that their number takes."""
+
+
+def rebuild(halves: _Bools, answers: _Floats, *, method: Method = "least squares") -> _Bools:
+    """Return everyone's bit from counts over subsets: one row of `halves` and one answer for each question.
+
+    Least squares minimises the sum of squared residues, linear programming the sum of absolute ones with
+    every bit between 0 and 1. A secret is then rounded to the nearer of both.
+    """
+    if method == "least squares":
+        found = _least_squares(halves, answers)
+    elif method == "linear programming":
+        found = _least_absolute(halves, answers)
+    else:
+        raise InvalidArgument(
+            "no such method", place="method", hints=("'least squares' or 'linear programming'",)
+        )
+    return np.asarray(found > 0.5)
+
+
+def _least_squares(halves: _Bools, answers: _Floats) -> _Floats:
+    """Solve the equations around one half, with a pinch of ridge: about as many as people are unstable."""
+    questions, people = halves.shape
+    equations, residues = halves.astype(float), answers - halves.sum(axis=1) / 2
+    if questions >= people:
+        squares = equations.T @ equations + np.eye(people)
+        return np.asarray(np.linalg.solve(squares, equations.T @ residues) + 0.5)
+    squares = equations @ equations.T + np.eye(questions)
+    return np.asarray(equations.T @ np.linalg.solve(squares, residues) + 0.5)
+
+
+def _least_absolute(halves: _Bools, answers: _Floats) -> _Floats:
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_matrix, eye, hstack
+
+    questions, people = halves.shape
+    residues = hstack([csr_matrix(halves.astype(float)), eye(questions), -eye(questions)], format="csr")
+    solved = linprog(
+        np.concatenate([np.zeros(people), np.ones(2 * questions)]),
+        A_eq=residues,
+        b_eq=answers,
+        bounds=[(0, 1)] * people + [(0, None)] * (2 * questions),
+        method="highs",
+    )
+    return np.asarray(solved.x[:people])
+
+
+def reconstruction(
+    data: Any = None,
+    *,
+    trait: str | None = None,
+    people: int = 1000,
+    questions: int | None = None,
+    epsilons: Sequence[float] = _EPSILONS,
+    method: Method = "least squares",
+) -> Finding:
+    """Rebuild a secret column from counts over random halves: four times as many as people, unless said.
+
+    Invented people, or one's own table with a column `trait` of true and false, of which at most 5,000 rows
+    are taken. For an owner's eyes, and no release. On the curve, epsilon is the total of all questions
+    together, at delta 1e-6.
+    """
+    bits = _bits(count(people, "people", least=8)) if data is None else Victims.read(data, trait).bits
+    bits = bits[:_MOST_PEOPLE]
+    n = len(bits)
+    asked = 4 * n if questions is None else count(questions, "questions")
+    halves = _halves(asked, n)
+    exact = halves.astype(float) @ bits
+    rounded = np.rint(exact / 5) * 5  # "to protect privacy, counts are rounded to the nearest five"
+    share = float(bits.mean())
+    guess = max(share, 1 - share)
+    curve = []
+    for epsilon in epsilons:
+        noisy = _asked(bits, halves, epsilon)
+        curve.append(
+            Measured(
+                epsilon=epsilon,
+                rate=right(rebuild(halves, noisy, method=method), bits),
+                bound=max(guess, min(1.0, bit_bound(epsilon) + _DELTA)),
+            )
+        )
+    finding = Finding(
+        name="reconstruction",
+        title=f"Reconstruction: {asked:,} counts rebuild {n:,} secrets",
+        story=_STORY,
+        success="secrets rebuilt",
+        guess=guess,
+        naive=right(rebuild(halves, rounded, method=method), bits),
+        curve=tuple(curve),
+        facts=(
+            ("what the naive release is", "counts rounded to the nearest five"),
+            ("solved by", method),
+        ),
+    )
+    growing = _Growing.of(bits, halves, method)
+    return replace(
+        finding,
+        facts=(*finding.facts, *growing.facts()),
+        pictures=(
+            growing.picture(),
+            success_picture(
+                finding,
+                caption=f"{asked:,} counts in one budget: epsilon is their total. At 1, little more than "
+                "guessing; "
+                "far beyond what anyone would call private, everything.",
+            ),
+        ),
+    )
+
+
+def _bits(people: int) -> _Bools:
+    return np.asarray(bernoulli(0.5, size=people), dtype=bool)
+
+
+def _halves(questions: int, people: int) -> _Bools:
+    return np.asarray(bernoulli(0.5, size=questions * people), dtype=bool).reshape(questions, people)
+
+
+def _asked(bits: _Bools, halves: _Bools, epsilon: float) -> _Floats:
+    """Ask this system for the counts, some hundred halves in one question, all from one budget."""
+    import pyarrow
+
+    people = pyarrow.table({"person": np.arange(len(bits)), "code": np.arange(len(bits)), "secret": bits})
+    batches = [halves[start : start + _AT_ONCE] for start in range(0, len(halves), _AT_ONCE)]
+    public = {}
+    for number, batch in enumerate(batches):
+        half, code = np.nonzero(batch)
+        public[f"halves{number}"] = pyarrow.table({"half": half, "code": code})
+    answers = []
+    budget = Budget(epsilon=epsilon, delta=_DELTA)
+    db = connect(people, name="people", unit="person", budget=budget, public=public)
+    share = _share(budget, len(batches))
+    for number, batch in enumerate(batches):
+        text = (
+            f"SELECT h.half, COUNT(*) AS n FROM people p JOIN halves{number} h ON p.code = h.code "
+            "WHERE p.secret GROUP BY h.half"
+        )
+        release = db.sql(text, epsilon=share, max_groups=len(batch), max_rows=1).release()
+        found = dict(zip(release.column("half"), release.column("n"), strict=True))
+        answers.append([found.get(half, 0) for half in range(len(batch))])
+    return np.array([one for some in answers for one in some], dtype=float)
+
+
+def _share(budget: PrivacyBudget, questions: int) -> float:
+    """Return the epsilon of each of several equal questions that together take the whole budget.
+
+    Under the Gaussian rule squares of mu add up; a thousandth is left for what rounds up.
+    """
+    failure = budget.delta_loss
+    mu = largest_mu(budget.epsilon, failure) / math.sqrt(questions)
+    return 0.999 * epsilon_of_mu(mu, failure)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Growing:
+    """What is rebuilt from more and more answers, each with noise of some size."""
+
+    people: int
+    lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+
+    @classmethod
+    def of(cls, bits: _Bools, halves: _Bools, method: Method) -> _Growing:
+        n = len(bits)
+        exact = halves.astype(float) @ bits
+        lines = []
+        for part in (8, 4, 2):
+            sigma = math.sqrt(n) / part
+            noisy = exact + np.asarray(discrete_gaussian(sigma, size=len(exact)))
+            path = []
+            for asked in sorted({len(exact) * step // 16 for step in (1, 2, 4, 6, 8, 12, 16)}):
+                if asked >= 1:
+                    rate = right(rebuild(halves[:asked], noisy[:asked], method=method), bits)
+                    path.append((float(asked), rate.share))
+            lines.append((f"noise ±{sigma:.2g}: root of n, divided by {part}", tuple(path)))
+        return cls(people=n, lines=tuple(lines))
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Say what the longest row of answers rebuilds."""
+        return tuple(
+            (label, f"{path[-1][1]:.1%} from {path[-1][0]:,.0f} answers") for label, path in self.lines
+        )
+
+    def picture(self) -> Picture:
+        """Draw what is rebuilt against the number of answers."""
+        return Picture(
+            title="More answers, more secrets",
+            caption=f"{self.people:,} people, and a server that adds the same small noise to every answer. "
+            "Each "
+            "answer by itself says hardly anything about anyone.",
+            x=Axis(title="counts answered"),
+            y=Axis(title="secrets rebuilt", percent=True, low=0.4, high=1),
+            marks=tuple(Line(label=label, points=path) for label, path in self.lines),
+        )

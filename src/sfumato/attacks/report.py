@@ -1,0 +1,58 @@
+"""The lab's report: what attacks found, as text, as data, or as one page that a teacher can show a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sfumato.attacks.finding import LEVEL, Finding, with_interval
+from sfumato.pages import figure, page, paragraph, table
+
+__all__ = ["html_report", "text_report"]
+
+_TITLE = "What attackers do with what people publish"
+_OPENING = """\
+Every attack here was run, not quoted: against what people publish when they mean well, and against real
+releases of a differentially private system. Each picture has the same three things in it: how often the
+attack succeeds on the naive release, how often through the system, and what guessing gets.
+
+Through the system the attacker is the strongest there can be: one who knows everybody else's record. For
+one secret bit, epsilon says how often such an attacker can be right: at most e^epsilon / (1 + e^epsilon) of
+the time, 73.1% at epsilon 1. A measured point on that curve is not a flaw. It is the promise, kept to the
+letter."""
+_CLOSING = (
+    "The people are invented, unless a table was given: then this page is for its owner, and no release. "
+    f"Intervals hold with {LEVEL:.1%} each. Nothing on this page is loaded from elsewhere."
+)
+
+
+def text_report(findings: Sequence[Finding]) -> str:
+    """Return what was found, for a terminal."""
+    return "\n\n".join(str(finding) for finding in findings)
+
+
+def html_report(findings: Sequence[Finding]) -> str:
+    """Return what was found as one page, with its pictures drawn into it."""
+    listed = "".join(f'<li><a href="#{one.name}">{one.title}</a></li>' for one in findings)
+    parts = [paragraph(text) for text in _OPENING.split("\n\n")]
+    parts.append(f"<ol>{listed}</ol>")
+    for finding in findings:
+        parts += _section(finding)
+    parts.append(f"<footer>{paragraph(_CLOSING)}</footer>")
+    return page(_TITLE, parts)
+
+
+def _section(finding: Finding) -> list[str]:
+    rows = [
+        ("guessing", f"{finding.guess:.1%}", ""),
+        ("the naive release", with_interval(finding.naive), ""),
+    ]
+    for point in finding.curve:
+        bound = "" if point.bound is None else f"at most {point.bound:.1%}"
+        rows.append((f"this system, epsilon {point.epsilon:g}", with_interval(point.rate), bound))
+    return [
+        f'<h2 id="{finding.name}">{finding.title}</h2>',
+        paragraph(finding.story),
+        *(figure(picture) for picture in finding.pictures),
+        table(rows, ("", finding.success, "for anyone")),
+        table(finding.facts),
+    ]
