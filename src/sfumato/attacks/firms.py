@@ -17,7 +17,7 @@ from sfumato.core import bernoulli, discrete_gaussian
 from sfumato.core.arguments import count
 from sfumato.session import Budget, Database, connect
 
-__all__ = ["MOST_SALARY", "VICTIM", "Firms", "invent_firms"]
+__all__ = ["Firms", "MOST_SALARY", "VICTIM", "invent_firms"]
 
 VICTIM = "Steven"
 MOST_SALARY = 200_000
