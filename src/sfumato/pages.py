@@ -7,7 +7,7 @@ from html import escape
 
 from sfumato.plots import Picture, svg
 
-__all__ = ["figure", "page", "paragraph", "table"]
+__all__ = ["figure", "page", "paragraph", "preformatted", "table"]
 
 _STYLE = """
 body { font: 17px/1.55 system-ui, sans-serif; max-width: 46rem; margin: 2.5rem auto; padding: 0 1rem;
@@ -46,6 +46,11 @@ def paragraph(text: str) -> str:
     '<p>1 &lt; 2</p>'
     """
     return f"<p>{escape(text)}</p>"
+
+
+def preformatted(text: str) -> str:
+    """Return text as it stands on a terminal."""
+    return f"<pre>{escape(text)}</pre>"
 
 
 def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:

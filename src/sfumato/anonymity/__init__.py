@@ -1,0 +1,40 @@
+"""k-anonymity and its kin: measure what quasi-identifiers give away, and generalise a table to give less.
+
+For the owner of a table, who reads it as it is. A generalised table is not private in the sense of this
+package, and never a release: docs/anonymity.md says what it does not protect.
+
+Reading order: `columns`, `tables`, `classes` (rows as numbers); `diversity`, `measures` (what they give
+away); `ladders`, `hierarchies`, `hierarchy_file` (how values are generalised); `goals`, `lattice`,
+`mondrian`, `reaching` (how a goal is reached); `recoded`, `losses`, `generalised`, `pictures` (what comes of
+it).
+"""
+
+from sfumato.anonymity.generalised import Generalised
+from sfumato.anonymity.goals import Goal
+from sfumato.anonymity.hierarchies import Calendar, Flat, Hierarchy, Intervals, Levels, Prefixes
+from sfumato.anonymity.losses import ColumnLoss, Loss
+from sfumato.anonymity.measures import Diversity, Measures, measure
+from sfumato.anonymity.pictures import risk_picture, size_picture, trade_picture
+from sfumato.anonymity.reaching import reach
+from sfumato.anonymity.recoded import Recoded
+
+__all__ = [
+    "Calendar",
+    "ColumnLoss",
+    "Diversity",
+    "Flat",
+    "Generalised",
+    "Goal",
+    "Hierarchy",
+    "Intervals",
+    "Levels",
+    "Loss",
+    "Measures",
+    "Prefixes",
+    "Recoded",
+    "measure",
+    "reach",
+    "risk_picture",
+    "size_picture",
+    "trade_picture",
+]

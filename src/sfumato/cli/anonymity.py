@@ -1,0 +1,196 @@
+"""The commands about k-anonymity: measure a table, generalise it. For its owner; none of it is a release."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli.options import JsonErrorsOption, Plain, PlainOption
+from sfumato.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from sfumato.plots import Picture
+
+__all__ = ["Method", "anonymity_app"]
+
+anonymity_app = typer.Typer(
+    help="Measure and reach k-anonymity: for a table's owner, and no release.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Method(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
+    """How a goal is reached."""
+
+    mondrian = "mondrian"
+    recoding = "recoding"
+
+
+_File = Annotated[str, typer.Argument(help="The table: Parquet, CSV or a DuckDB file.")]
+_Quasi = Annotated[
+    str, typer.Option("--quasi", "-q", help="What others may know of a person: columns, divided by commas.")
+]
+_Sensitive = Annotated[
+    str, typer.Option("--sensitive", "-s", help="What nobody should learn: columns, divided by commas.")
+]
+_Risk = Annotated[
+    float, typer.Option("--risk", help="The chance to be found above which a row counts as at risk.")
+]
+_Html = Annotated[
+    str | None, typer.Option("--html", help="A page with the report and its pictures, in one file.")
+]
+
+
+@anonymity_app.command("measure")
+def _measure(
+    file: _File,
+    quasi: _Quasi,
+    sensitive: _Sensitive = "",
+    risk: _Risk = 0.2,
+    html: _Html = None,
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Measure how well rows hide: k, uniqueness, risk, and with a sensitive column l and t."""
+    from sfumato.anonymity import measure, risk_picture, size_picture
+    from sfumato.cli.screen import working
+
+    _can_write(html, "--html")
+    with working("measuring"):
+        found = measure(file, _names(quasi), sensitive=_names(sensitive), risk=risk)
+    _shown(found, as_json=style is Plain.json)
+    if html is not None:
+        _page("What the table gives away", str(found), (risk_picture(found), size_picture(found)), html)
+
+
+@anonymity_app.command("reach")
+def _reach(
+    file: _File,
+    quasi: _Quasi,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The generalised table: a .parquet or .csv file.")
+    ],
+    k: Annotated[int, typer.Option("--k", help="Rows that every class must have.")] = 5,
+    l: Annotated[int | None, typer.Option("--l", help="Distinct sensitive values in every class.")] = None,  # noqa: E741
+    entropy_l: Annotated[
+        float | None, typer.Option("--entropy-l", help="Entropy of sensitive values in every class, as an l.")
+    ] = None,
+    t: Annotated[
+        float | None,
+        typer.Option("--t", help="How far the values of a class may lie from the table's."),
+    ] = None,
+    sensitive: _Sensitive = "",
+    keep: Annotated[
+        str, typer.Option("--keep", help="Further columns to keep as they are; all others are left out.")
+    ] = "",
+    method: Annotated[Method, typer.Option("--method", "-m", help="How it is reached.")] = Method.mondrian,
+    hierarchies: Annotated[
+        str | None, typer.Option("--hierarchies", help="A TOML file that says how values are generalised.")
+    ] = None,
+    suppress: Annotated[
+        float, typer.Option("--suppress", help="The share of rows that recoding may leave out.")
+    ] = 0.0,
+    risk: _Risk = 0.2,
+    html: _Html = None,
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Generalise a table until every class of rows has k, and l and t; write it, and say what it cost."""
+    from sfumato.anonymity import Goal, reach
+    from sfumato.anonymity.hierarchy_file import read_hierarchies
+    from sfumato.cli.screen import working
+
+    goal = Goal(k=k, l=l, entropy_l=entropy_l, t=t)
+    if not output.lower().endswith((".parquet", ".csv")):
+        raise InvalidArgument(
+            "the generalised table is a .parquet or .csv file", place="--output", hints=("-o table.parquet",)
+        )
+    _can_write(output, "--output")
+    _can_write(html, "--html")
+    with working("generalising"):
+        found = reach(
+            file,
+            _names(quasi),
+            goal,
+            sensitive=_names(sensitive),
+            keep=_names(keep),
+            method=method.value,
+            hierarchies=None if hierarchies is None else read_hierarchies(hierarchies),
+            suppress=suppress,
+            risk=risk,
+        )
+        _write(_bytes(found.table, output), output, "--output")
+    _shown(found, as_json=style is Plain.json)
+    if html is not None:
+        _page("What generalising did", str(found), found.pictures(), html)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _shown(found: Any, *, as_json: bool) -> None:
+    import json
+
+    from sfumato.cli.screen import screen
+
+    screen().print(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
+
+
+def _page(title: str, report: str, pictures: tuple[Picture, ...], path: str) -> None:
+    from sfumato.pages import figure, page, preformatted
+
+    whole = page(title, [preformatted(report), *(figure(picture) for picture in pictures)])
+    _write(whole.encode(), path, "--html")
+
+
+def _can_write(path: str | None, option: str) -> None:
+    """Refuse a file that cannot be written, before the work is done."""
+    import os
+    from pathlib import Path
+
+    if path is not None:
+        folder = Path(path).absolute().parent
+        if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise _unwritable(option)
+
+
+def _write(data: bytes, path: str, option: str) -> None:
+    """Write a file whole, or not at all."""
+    import os
+    import tempfile
+    from pathlib import Path
+
+    target = Path(path).absolute()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".sfumato-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, target)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise _unwritable(option) from None
+
+
+def _unwritable(option: str) -> InvalidArgument:
+    return InvalidArgument(
+        "the file cannot be written there", place=option, hints=("name a file in a folder that exists",)
+    )
+
+
+def _bytes(table: Any, path: str) -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    if path.lower().endswith(".csv"):
+        from pyarrow import csv
+
+        csv.write_csv(table, sink)
+    else:
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, sink)
+    return bytes(sink.getvalue().to_pybytes())
