@@ -1,0 +1,83 @@
+"""The auditor: is what a mechanism claims about itself false? Lower bounds that are sound, and exact values.
+
+    lower_bound     of anything that can be run, between two neighbours
+    examine         a subject: a claim, a run, and neighbours that are proposed
+    examine_query   a question of this system, over neighbours invented from its catalog
+    exact_epsilon   where the law is a finite table
+    suite           this system as a whole, with a zoo of broken mechanisms that must all be caught
+
+A lower bound can prove a claim false. It never proves one true.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.audit.black_box import Pair, lower_bound, repeated
+    from sfumato.audit.evidence import Evidence
+    from sfumato.audit.neighbours import answers, numbers
+    from sfumato.audit.one_run import one_run_epsilon
+    from sfumato.audit.queries import examine_query
+    from sfumato.audit.reports import write_report
+    from sfumato.audit.sheets import Columns
+    from sfumato.audit.subject import Claim, Subject, Verdict, examine
+    from sfumato.audit.suites import Report, suite
+    from sfumato.audit.white_box import exact_epsilon, finite_epsilon
+    from sfumato.audit.worlds import tables
+
+__all__ = [
+    "Claim",
+    "Columns",
+    "Evidence",
+    "Pair",
+    "Report",
+    "Subject",
+    "Verdict",
+    "answers",
+    "exact_epsilon",
+    "examine",
+    "examine_query",
+    "finite_epsilon",
+    "lower_bound",
+    "numbers",
+    "one_run_epsilon",
+    "repeated",
+    "suite",
+    "tables",
+    "write_report",
+]
+
+_HOMES = {
+    "Claim": "subject",
+    "Columns": "sheets",
+    "Evidence": "evidence",
+    "Pair": "black_box",
+    "Report": "suites",
+    "Subject": "subject",
+    "Verdict": "subject",
+    "answers": "neighbours",
+    "exact_epsilon": "white_box",
+    "examine": "subject",
+    "examine_query": "queries",
+    "finite_epsilon": "white_box",
+    "lower_bound": "black_box",
+    "numbers": "neighbours",
+    "one_run_epsilon": "one_run",
+    "repeated": "black_box",
+    "suite": "suites",
+    "tables": "worlds",
+    "write_report": "reports",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part of the auditor when it is first used."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"sfumato.audit.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'sfumato.audit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

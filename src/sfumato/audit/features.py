@@ -1,0 +1,190 @@
+"""Features: what can be read off an output; each is a number per output, from columns of a sheet.
+
+Plain features are fixed beforehand. Learned ones are fitted to a first part of the samples that are
+there for choosing, and judged by the rest of them; what is tested is tested on other samples again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.audit.sheets import Column, Sheet
+
+__all__ = ["Feature", "fitted", "lowest_bits", "plain"]
+
+_FloatArray = npt.NDArray[np.float64]
+
+_PAIRED = 6  # columns of which all pairs are looked at; of more, neighbours only
+_BINS = 24
+_MOST_ATOMS = 4096
+_REMAINDERS = (2, 3, 5, 10)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feature:
+    """A number per output; NaN where it makes no sense, which no threshold holds for."""
+
+    words: str
+    of: Callable[[Sheet], _FloatArray]
+
+
+def plain(sheet: Sheet) -> Iterator[Feature]:
+    """Yield the features of a sheet: values, low bits, remainders, sums, differences, extremes."""
+    numeric = list(sheet.columns)
+    for name in numeric:
+        yield Feature(name, lambda s, name=name: s.column(name).numbers)  # type: ignore[misc]
+        if sheet.columns[name].real and _fractions(sheet.columns[name]):
+            yield Feature(
+                f"log2 of the lowest bit of {name}",
+                lambda s, name=name: lowest_bits(s.column(name).numbers),  # type: ignore[misc]
+            )
+        elif _whole(sheet.columns[name]):
+            for modulus in _REMAINDERS:
+                yield Feature(
+                    f"{name} mod {modulus}",
+                    lambda s, name=name, m=modulus: _remainders(s.column(name).numbers, m),  # type: ignore[misc]
+                )
+    whole = [name for name in numeric if not name.startswith("length")]
+    if len(whole) < 2:
+        return
+    pairs = combinations(whole, 2) if len(whole) <= _PAIRED else pairwise(whole)
+    for one, other in pairs:
+        yield Feature(
+            f"{one} - {other}",
+            lambda s, a=one, b=other: s.column(a).numbers - s.column(b).numbers,  # type: ignore[misc]
+        )
+        yield Feature(
+            f"{one} + {other}",
+            lambda s, a=one, b=other: s.column(a).numbers + s.column(b).numbers,  # type: ignore[misc]
+        )
+    yield Feature("the sum of all numbers", lambda s: _table(s, whole).sum(axis=1))
+    yield Feature("the largest number", lambda s: _table(s, whole).max(axis=1))
+    yield Feature("the smallest number", lambda s: _table(s, whole).min(axis=1))
+    yield Feature("the place of the largest", lambda s: _table(s, whole).argmax(axis=1).astype(np.float64))
+
+
+def _remainders(values: _FloatArray, modulus: int) -> _FloatArray:
+    return np.mod(np.where(np.isfinite(values), values, np.nan), modulus)
+
+
+def lowest_bits(values: _FloatArray) -> _FloatArray:
+    """Return the exponent of the lowest set bit of floats: 0.5 has -1, 12 has 2, zero and the like NaN.
+
+    A float that was rounded at a large number is a multiple of a coarse power of two; the same float
+    drawn near zero hardly ever is (Mironov 2012).
+
+    >>> lowest_bits(np.array([0.5, 12.0, 0.0])).tolist()
+    [-1.0, 2.0, nan]
+    """
+    mantissas, exponents = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    whole = np.abs(np.ldexp(mantissas, 53)).astype(np.int64)
+    with np.errstate(divide="ignore"):
+        trailing = np.log2((whole & -whole).astype(np.float64))
+    return np.where(whole == 0, np.nan, exponents - 53 + trailing)
+
+
+def fitted(left: Sheet, right: Sheet) -> Iterator[Feature]:
+    """Yield features learned from samples of both neighbours: likelihood ratios.
+
+    Of single columns that hold few different values; of whole outputs, where these are few; and of all
+    columns together, as if they were independent (naive Bayes).
+    """
+    names = list(dict.fromkeys([*left.columns, *right.columns]))
+    scores: list[Callable[[Sheet], _FloatArray]] = []
+    for name in names:
+        score = _score_of_column(left.column(name), right.column(name))
+        if score is not None:
+            scores.append(lambda s, name=name, score=score: score(s.column(name)))  # type: ignore[misc]
+            yield Feature(f"the likelihood ratio of {name}", scores[-1])
+    if len(scores) > 1:
+        yield Feature(
+            f"the summed likelihood ratios of {len(scores)} places",
+            lambda s: np.sum([score(s) for score in scores], axis=0),
+        )
+        whole = _score_of_outputs(left, right, names)
+        if whole is not None:
+            yield Feature("the likelihood ratio of the whole output", whole)
+
+
+# -- scores -----------------------------------------------------------------------------------
+
+
+def _score_of_column(left: Column, right: Column) -> Callable[[Column], _FloatArray] | None:
+    """Learn ln(P(value) / Q(value)): per value where these are few, else per bin."""
+    numbers = np.concatenate([left.numbers, right.numbers])
+    if left.atoms is not None or right.atoms is not None:
+        table = _ratios(left.texts().tolist(), right.texts().tolist())
+        if table is None:
+            return None
+        return lambda column: np.array([table.get(text, 0.0) for text in column.texts().tolist()])
+    values = np.unique(numbers[~np.isnan(numbers)])
+    if not len(values):
+        return None
+    edges = values
+    if len(values) > 2 * _BINS:  # as many samples in every bin
+        edges = np.unique(np.quantile(numbers[~np.isnan(numbers)], np.linspace(0, 1, _BINS + 1)[1:-1]))
+
+    def place(column: Column) -> npt.NDArray[np.int64]:
+        places = np.searchsorted(edges, column.numbers, side="right")
+        return np.where(np.isnan(column.numbers), len(edges) + 1, places)
+
+    counts = [np.bincount(place(side), minlength=len(edges) + 2).astype(np.float64) for side in (left, right)]
+    ratios = _log_ratio(counts[0], counts[1], len(left.numbers), len(right.numbers))
+    return lambda column: ratios[place(column)]
+
+
+def _score_of_outputs(left: Sheet, right: Sheet, names: list[str]) -> Callable[[Sheet], _FloatArray] | None:
+    """Learn the likelihood ratio of whole outputs, where few of them are different."""
+
+    def rows(sheet: Sheet) -> list[Any]:
+        parts = []
+        for name in names:
+            column = sheet.column(name)
+            parts.append((column.numbers if column.atoms is None else column.atoms).tolist())
+        return list(zip(*parts, strict=True))
+
+    table = _ratios(rows(left), rows(right))
+    if table is None:
+        return None
+    return lambda sheet: np.array([table.get(row, 0.0) for row in rows(sheet)])
+
+
+def _ratios(left: list[Any], right: list[Any]) -> dict[Any, float] | None:
+    counts: dict[Any, list[int]] = {}
+    for side, values in enumerate((left, right)):
+        for value in values:
+            counts.setdefault(value, [0, 0])[side] += 1
+    if len(counts) > min(_MOST_ATOMS, (len(left) + len(right)) // 4):
+        return None
+    table = np.array(list(counts.values()), dtype=np.float64)
+    ratios = _log_ratio(table[:, 0], table[:, 1], len(left), len(right))
+    return dict(zip(counts, ratios.tolist(), strict=True))
+
+
+def _log_ratio(left: _FloatArray, right: _FloatArray, lefts: int, rights: int) -> _FloatArray:
+    """Return smoothed log-ratios; where nothing was seen, zero."""
+    ratios: _FloatArray = np.log((left + 0.5) / (right + 0.5)) + math.log((rights + 1) / (lefts + 1))
+    return np.where(left + right == 0, 0.0, ratios)
+
+
+def _fractions(column: Column) -> bool:
+    finite = column.numbers[np.isfinite(column.numbers)]
+    return bool((finite != np.rint(finite)).any())
+
+
+def _whole(column: Column) -> bool:
+    """Tell whether numbers are whole, and not just answers of yes and no."""
+    finite = column.numbers[np.isfinite(column.numbers)]
+    return bool(len(finite)) and not _fractions(column) and bool((np.abs(finite) > 1).any())
+
+
+def _table(sheet: Sheet, names: list[str]) -> _FloatArray:
+    table = np.stack([sheet.column(name).numbers for name in names], axis=1)
+    return np.where(np.isnan(table), -np.inf if len(names) > 1 else table, table)

@@ -1,0 +1,211 @@
+"""Questions of this system as subjects: computed from the plan and the engine's integers, and sampled.
+
+plan      the question is bounded and priced as for a release; that is the claim
+replay    the engine runs on every pair of neighbours with one salt; what moved is priced exactly
+sample    noise is drawn on the integers of the worst pairs, by the code that releases them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from sfumato.analysis.publics import with_public_keys
+from sfumato.audit.black_box import Pair, best_bound
+from sfumato.audit.evidence import Evidence
+from sfumato.audit.laboratory import Laboratory, Ran
+from sfumato.audit.replay import Moved, moved
+from sfumato.audit.sampling import noisy_columns, places_of, released, size_of
+from sfumato.audit.sheets import Columns
+from sfumato.audit.subject import Claim, Exact, Verdict
+from sfumato.backends.duckdb import DuckDBBackend
+from sfumato.catalog import Catalog
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.arguments import Number, budget_quantity, upper_float
+from sfumato.core.composition import Composition
+from sfumato.core.events import Event
+from sfumato.errors import InvalidArgument
+from sfumato.pipeline import Priced, plan
+from sfumato.plan.request import Options, Request
+from sfumato.plan.sql import parse
+from sfumato.session import Database
+
+__all__ = ["BUDGET", "PURE", "examine_query"]
+
+BUDGET = PrivacyBudget(epsilon=1, delta=0.04, keys_delta=0.02)
+"""A budget for audits: its deltas are large, for what happens once in 10^9 releases no sample can see."""
+
+PURE = PrivacyBudget(epsilon=1, delta=0.02, keys_delta=0.02)
+"""The same for pure epsilon: delta is for keys alone."""
+
+_SAMPLED = 2
+_TRIALS = 20_000
+_ONE_BY_ONE = 800  # releases with a row for everything else, which cannot be drawn together
+_FEWEST, _INTEGERS = 2_000, 1 << 17  # trials of questions of very many numbers
+_GLIMPSE = 64  # releases that show which numbers there are
+
+
+def examine_query(
+    text: str,
+    about: Catalog | Database,
+    *,
+    epsilon: Number | None = None,
+    budget: PrivacyBudget | None = None,
+    neighbours: Sequence[Pair] | None = None,
+    laboratory: Laboratory | None = None,
+    name: str | None = None,
+    trials: int = _TRIALS,
+    miss: float = 1e-9,
+    **options: Any,
+) -> Verdict:
+    """Examine a question in SQL against what it would be charged.
+
+    Of a database only what is declared is used, and its public tables: no private row is read, and
+    nothing is spent. Neighbours are invented from that, unless given (rows of every table, by name).
+    """
+    database = about if isinstance(about, Database) else None
+    catalog = about.catalog if isinstance(about, Database) else about
+    lab = laboratory or Laboratory(catalog, neighbours=neighbours, public=_public(database))
+    if not lab.pairs:
+        raise InvalidArgument("an audit needs a pair of neighbours", place="neighbours")
+    limit = budget or (BUDGET if database is None else database.budget_of)
+    request = _with_options(parse(text, catalog), options)
+    asked = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
+    reader = DuckDBBackend(lab.source(lab.pairs[0].left), catalog)
+    known = with_public_keys(catalog, [named.query for named in request.queries], reader.public_values)
+    priced = plan(request, catalog=known, budget=limit, epsilon=asked or limit.epsilon)
+    claim = Claim(
+        epsilon=upper_float(asked or limit.epsilon), delta=upper_float(limit.delta_loss + priced.keys_delta)
+    )
+    ran: dict[int, list[Ran]] = {}
+    for rows in (rows for pair in lab.pairs for rows in (pair.left, pair.right)):
+        if id(rows) not in ran:
+            ran[id(rows)] = [lab.run(bounding.query, rows, known) for bounding in priced.boundings]
+    runs = {pair.name: (ran[id(pair.left)], ran[id(pair.right)]) for pair in lab.pairs}
+    found = {pair: _moved(priced, *sides) for pair, sides in runs.items()}
+    highs = {pair: _epsilon(one, claim.delta) for pair, one in found.items()}
+    order = sorted(runs, key=lambda pair: (-len(found[pair].wrongs), -highs[pair]))
+    sampled = dict.fromkeys([*order[:_SAMPLED], max(runs, key=lambda pair: _unshared(runs[pair]))])
+    worst = max(highs, key=lambda pair: highs[pair])
+    exact = Exact(
+        low=_epsilon_below(found[worst], claim.delta),
+        high=highs[worst],
+        pair=order[0],
+        wrongs=tuple(dict.fromkeys(found[order[0]].wrongs)),
+    )
+    evidence = _sampled(priced, claim, {pair: runs[pair] for pair in sampled}, trials, miss)
+    if laboratory is None:
+        lab.close()
+    return Verdict(name=name or text, claim=claim, evidence=evidence, exact=exact, about=text)
+
+
+def _moved(priced: Priced, before: list[Ran], after: list[Ran]) -> Moved:
+    """Return what one unit moved in all queries of a request together."""
+    total = Moved()
+    for bounding, cost, old, new in zip(priced.boundings, priced.costs, before, after, strict=True):
+        if isinstance(old, str) or isinstance(new, str):
+            total.wrongs.append("the engine failed, where nothing in the data may make it fail")
+            continue
+        one = moved(bounding, cost, old, new)
+        total.events += one.events
+        total.appears += one.appears
+        total.wrongs += one.wrongs
+    return total
+
+
+def _epsilon(total: Moved, delta: float) -> float:
+    """Return what was moved costs at a delta, of which keys that appear use their part.
+
+    Theorem: but for the chance that a key appears which one neighbour does not have, the release is one
+    that never shows such keys; that one is (epsilon, delta - chance)-private between these neighbours.
+    """
+    left = delta - upper_float(total.appears)
+    if left < 0:
+        return math.inf
+    return _above(Composition(total.events).parts, left) if total.events else 0.0
+
+
+def _epsilon_below(total: Moved, delta: float) -> float:
+    """Return from below what the same is priced at: if that is above a claim, no rounding explains it."""
+    left = delta - upper_float(total.appears)
+    if left < 0:
+        return math.inf
+    return Composition(total.events).epsilon_bounds(left)[0] if total.events else 0.0
+
+
+def _unshared(sides: tuple[list[Ran], list[Ran]]) -> int:
+    """Return how many groups only one side has: keys that must not show."""
+    known = [
+        {
+            (at, tuple(map(repr, key)))
+            for one in side
+            if not isinstance(one, str)
+            for at, groups in enumerate(one)
+            for key in groups.keys
+        }
+        for side in sides
+    ]
+    return len(known[0] ^ known[1])
+
+
+@lru_cache(maxsize=256)
+def _above(parts: tuple[tuple[Event, int], ...], delta: float) -> float:
+    """Return epsilon from above; many neighbours move the same."""
+    return Composition(parts).epsilon(delta)
+
+
+def _sampled(
+    priced: Priced, claim: Claim, runs: dict[str, tuple[list[Ran], list[Ran]]], trials: int, miss: float
+) -> Evidence | None:
+    """Return the lower bound from noise on the integers of a few pairs; None where the engine failed."""
+    pairs = []
+    for name, (old, new) in runs.items():
+        if any(isinstance(one, str) for one in (*old, *new)):
+            continue
+        places = [
+            places_of(
+                tuple(
+                    table
+                    for side in (before, after)
+                    for table in [next(iter(released(bounding, cost, side, _GLIMPSE)))[1]]  # type: ignore[arg-type]
+                )
+            )
+            for bounding, cost, before, after in zip(priced.boundings, priced.costs, old, new, strict=True)
+        ]
+        pairs.append(Pair(name=name, left=(old, places), right=(new, places)))
+    if not pairs:
+        return None
+
+    def run(data: Any, number: int) -> Columns:
+        groups, places = data
+        columns: dict[str, Any] = {}
+        for at, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True)):
+            found = noisy_columns(bounding, cost, groups[at], number, places[at])
+            columns |= {f"{at}: {name}" if len(groups) > 1 else name: one for name, one in found.items()}
+        return Columns(number, columns)
+
+    if any(bounding.others for bounding in priced.boundings):
+        trials = min(trials, _ONE_BY_ONE)
+    largest = max(size_of(one) for pair in pairs for side in (pair.left, pair.right) for one in side[0])
+    trials = min(trials, max(_FEWEST, _INTEGERS // largest))
+    return best_bound(run, pairs, delta=claim.delta, trials=trials, miss=miss)
+
+
+def _with_options(request: Request, options: dict[str, Any]) -> Request:
+    if not options:
+        return request
+    given = {name: getattr(request.options, name) for name in Options.__slots__}
+    return replace(request, options=Options(**{**given, **options}))
+
+
+def _public(database: Database | None) -> dict[str, list[dict[str, Any]]] | None:
+    if database is None:
+        return None
+    return {
+        table.name: database.backend.public_table(table.name).to_pylist()
+        for table in database.catalog.tables
+        if not table.private
+    }

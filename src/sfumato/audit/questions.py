@@ -1,0 +1,254 @@
+"""Questions of every kind that this system answers, over a small catalog, for the suite."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.audit.laboratory import Laboratory
+from sfumato.audit.queries import BUDGET, PURE, examine_query
+from sfumato.audit.subject import Claim, Subject, Verdict, examine
+from sfumato.audit.worlds import Rows, arrow_tables, tables
+from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.session import Database, connect
+
+__all__ = ["Asked", "CATALOG", "PUBLIC", "QUESTIONS", "WHOLE", "examine_questions", "released"]
+
+_PERSON = Unit(name="person", column="person")
+
+CATALOG = Catalog(
+    (
+        Table(
+            name="visits",
+            fields=(
+                Field("person", Kind.INTEGER),
+                Field("region", Kind.TEXT, one_of("north", "south", "east")),
+                Field("word", Kind.TEXT),
+                Field("amount", Kind.REAL, between(0, 10)),
+                Field("age", Kind.INTEGER, between(0, 110)),
+                Field("member", Kind.BOOLEAN, one_of(False, True)),
+                Field("day", Kind.DATE, between(datetime.date(2024, 1, 1), datetime.date(2024, 3, 31))),
+            ),
+            unit=_PERSON,
+            max_groups=2,
+            max_rows=2,
+        ),
+        Table(
+            name="calls",
+            fields=(Field("caller", Kind.INTEGER), Field("minutes", Kind.INTEGER, between(0, 60))),
+            unit=Unit(name="person", column="caller"),
+        ),
+        Table(
+            name="sales",
+            fields=(Field("shop", Kind.TEXT, one_of("a", "b")), Field("price", Kind.REAL, between(0, 100))),
+            unit=Unit(name="sale", column=None),
+        ),
+        Table(
+            name="places",
+            fields=(Field("place", Kind.TEXT), Field("zone", Kind.TEXT, one_of("inner", "outer"))),
+            unit=None,
+        ),
+    )
+)
+"""Visits and calls of people, sales that are units by themselves, and a public list of places."""
+
+PUBLIC = {
+    "places": [
+        {"place": "north", "zone": "inner"},
+        {"place": "south", "zone": "outer"},
+        {"place": "south", "zone": "inner"},  # a row that matches becomes two
+        {"place": "nowhere", "zone": "outer"},
+    ]
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question, what it is an example of, and the options it comes with."""
+
+    kind: str
+    text: str
+    options: dict[str, Any] = field(default_factory=dict)
+    budget: PrivacyBudget = BUDGET
+
+
+_PER_PERSON = (
+    "WITH p AS (SELECT person, COUNT(*) AS n, SUM(amount) AS s FROM visits GROUP BY person) "
+    "SELECT COUNT(*), AVG(least(n, 20)), SUM(least(s, 50)) FROM p"
+)
+
+QUESTIONS: tuple[Asked, ...] = (
+    Asked(kind="a count", text="SELECT COUNT(*) FROM visits"),
+    Asked(kind="a count, pure epsilon", text="SELECT COUNT(*) FROM visits", budget=PURE),
+    Asked(kind="people", text="SELECT region, COUNT(DISTINCT person) FROM visits GROUP BY region"),
+    Asked(
+        kind="counts and sums by group",
+        text="SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region",
+    ),
+    Asked(
+        kind="sums by group, pure epsilon",
+        text="SELECT region, SUM(amount) FROM visits GROUP BY region",
+        budget=PURE,
+    ),
+    Asked(
+        kind="a sum clamped per person",
+        text="SELECT SUM(amount, contribution_bounds_per_group => (0, 15)) FROM visits",
+    ),
+    Asked(kind="an average", text="SELECT region, AVG(amount) FROM visits GROUP BY region"),
+    Asked(kind="variance and correlation", text="SELECT VAR_SAMP(amount), CORR(amount, age) FROM visits"),
+    Asked(
+        kind="an expression", text="SELECT SUM(CASE WHEN member THEN 3 * amount ELSE -age END) FROM visits"
+    ),
+    Asked(
+        kind="a filter", text="SELECT COUNT(*) FILTER (WHERE age > 50), SUM(age) FROM visits WHERE amount > 2"
+    ),
+    Asked(kind="a median", text="SELECT region, MEDIAN(age) FROM visits GROUP BY region"),
+    Asked(kind="quantiles", text="SELECT QUANTILE(amount, [0.1, 0.5, 0.9]) FROM visits", budget=PURE),
+    Asked(kind="a histogram", text="SELECT HISTOGRAM(member), HISTOGRAM(age) FROM visits"),
+    Asked(kind="dates", text="SELECT MEDIAN(day), QUANTILE(day, [0.2, 0.8]) FROM visits"),
+    Asked(
+        kind="distinct values", text="SELECT COUNT(DISTINCT word) FROM visits", options={"max_distinct": 2}
+    ),
+    Asked(kind="keys that nobody declared", text="SELECT word, COUNT(*) FROM visits GROUP BY word"),
+    Asked(
+        kind="keys that nobody declared, pure epsilon",
+        text="SELECT word, SUM(amount) FROM visits GROUP BY word",
+        budget=PURE,
+    ),
+    Asked(
+        kind="keys by numbers of people",
+        text="SELECT word, COUNT(DISTINCT person) FROM visits GROUP BY word",
+        options={"max_groups": 1},
+    ),
+    Asked(
+        kind="everything else",
+        text="SELECT word, COUNT(*) FROM visits GROUP BY word",
+        options={"others": True},
+    ),
+    Asked(
+        kind="a least number of people",
+        text="SELECT region, COUNT(*) FROM visits GROUP BY region",
+        options={"min_units": 3},
+    ),
+    Asked(
+        kind="subtotals", text="SELECT region, member, COUNT(*) FROM visits GROUP BY ROLLUP(region, member)"
+    ),
+    Asked(
+        kind="a join with a public table",
+        text="SELECT zone, COUNT(*), SUM(amount) FROM visits JOIN places ON region = place GROUP BY zone",
+    ),
+    Asked(
+        kind="a join of one person's tables",
+        text="SELECT COUNT(*), SUM(minutes) FROM visits JOIN calls ON person = caller",
+    ),
+    Asked(
+        kind="people without something",
+        text="SELECT COUNT(*) FROM visits WHERE NOT EXISTS"
+        " (SELECT 1 FROM calls WHERE caller = person AND minutes > 59)",
+    ),
+    Asked(
+        kind="a union",
+        text="SELECT SUM(x) FROM (SELECT person AS who, amount AS x FROM visits"
+        " UNION ALL SELECT caller, minutes / 6 FROM calls)",
+    ),
+    Asked(kind="one row per person", text=_PER_PERSON),
+    Asked(
+        kind="rows that are units",
+        text="SELECT shop, COUNT(*), AVG(price) FROM sales GROUP BY shop",
+    ),
+    Asked(
+        kind="two questions in one",
+        text="SELECT (SELECT COUNT(*) FROM visits) AS a, (SELECT SUM(minutes) FROM calls) AS b",
+        options={"max_rows": 2},
+    ),
+)
+
+
+def examine_questions(
+    asked: tuple[Asked, ...] = QUESTIONS, *, trials: int = 20_000, miss: float = 1e-9
+) -> Iterator[Verdict]:
+    """Examine questions over neighbours that the catalog alone proposes."""
+    laboratory = Laboratory(CATALOG, public=PUBLIC)
+    for one in asked:
+        yield examine_query(
+            one.text,
+            CATALOG,
+            budget=one.budget,
+            laboratory=laboratory,
+            name=one.kind,
+            trials=trials,
+            miss=miss,
+            **one.options,
+        )
+    laboratory.close()
+
+
+# -- whole releases ---------------------------------------------------------------------------
+
+
+WHOLE: tuple[tuple[str, str, str], ...] = (
+    (
+        "counts",
+        "SELECT region, COUNT(*) AS n FROM visits GROUP BY region",
+        "a crowd and somebody: upper",
+    ),
+    (
+        "keys that nobody declared",
+        "SELECT word, COUNT(*) AS n FROM visits GROUP BY word",
+        "nobody and somebody: rare keys",
+    ),
+)
+"""Kinds, questions and neighbours of whole releases: few, for each takes milliseconds."""
+
+
+def released(
+    kind: str, text: str, neighbours: str, *, epsilon: float = 1, trials: int = 160, miss: float = 1e-9
+) -> Verdict:
+    """Examine whole releases: through the session, the ledger and the engine, with a fresh salt each.
+
+    So few trials can only see what is badly wrong: noise that is missing, keys that are simply shown.
+    """
+    [pair] = [pair for pair in tables(CATALOG, public=PUBLIC) if pair.name == neighbours]
+    opened: dict[int, Database] = {}
+
+    def database(rows: Rows) -> Database:
+        if id(rows) not in opened:
+            held = arrow_tables(rows, CATALOG)
+            table = CATALOG.table("visits")
+            assert table is not None
+            opened[id(rows)] = connect(
+                held["visits"],
+                name="visits",
+                unit="person",
+                columns={one.name: one.domain for one in table.fields if one.domain is not None},
+                max_groups=table.max_groups,
+                max_rows=table.max_rows,
+                budget=_WHOLE,
+            )
+        return opened[id(rows)]
+
+    def run(rows: Rows, number: int) -> list[dict[Any, Any]]:
+        question = database(rows).sql(text, epsilon=epsilon)
+        outputs = []
+        for _ in range(number):
+            answer = question.release()
+            outputs.append({row[:1] if len(row) > 1 else (): row[-1] for row in answer})
+        return outputs
+
+    delta = float(_WHOLE.delta_loss + _WHOLE.keys_delta)
+    subject = Subject(
+        name=f"whole releases: {kind}",
+        claim=Claim(epsilon=epsilon, delta=delta),
+        run=run,
+        neighbours=(pair,),
+        trials=trials,
+        about=text,
+    )
+    return examine(subject, miss=miss)
+
+
+_WHOLE = PrivacyBudget(epsilon=10**6, delta=0.02, keys_delta=0.01)
+"""Enough for an audit of invented people."""

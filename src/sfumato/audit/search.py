@@ -1,0 +1,179 @@
+"""The search for the event that tells two neighbours apart best, on samples that are there for choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.audit.evidence import epsilon_of_counts
+from sfumato.audit.features import Feature, fitted, plain
+from sfumato.audit.sheets import Sheet
+
+__all__ = ["Distinguisher", "best_distinguisher"]
+
+_FloatArray = npt.NDArray[np.float64]
+
+_CUTS = 300
+_EXTREMES = 12  # at each end: rare events are there
+_ATOMS = 200
+_FINALISTS = 4  # of each feature, that are compared exactly
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinguisher:
+    """An event, in words and as a test; under which neighbour it is likelier; what it promises to prove."""
+
+    words: str
+    holds: Callable[[Sheet], npt.NDArray[np.bool_]]
+    left_is_likely: bool
+    promise: float
+
+
+def best_distinguisher(left: Sheet, right: Sheet, *, delta: float, miss: float) -> Distinguisher:
+    """Return the event with the largest lower bound on these samples; its promise is biased, so test it.
+
+    Learned features are fitted to the first half and judged on the second, plain ones judged on all.
+    """
+    best = Distinguisher("anything", lambda sheet: np.ones(sheet.size, dtype=np.bool_), True, 0.0)
+    halves = [
+        (sheet.among(slice(0, half)), sheet.among(slice(half, None)))
+        for sheet in (left, right)
+        for half in (sheet.size // 2,)
+    ]
+    (first_left, rest_left), (first_right, rest_right) = halves
+    learned = list(fitted(first_left, first_right))
+    for features, one, other in (
+        (plain(_joined(left, right)), left, right),
+        (iter(learned), rest_left, rest_right),
+    ):
+        for feature in features:
+            values = feature.of(one), feature.of(other)
+            for found in _by_threshold(feature, *values, delta=delta, miss=miss):
+                best = max(best, found, key=lambda it: it.promise)
+    for found in _by_atom(left, right, delta=delta, miss=miss):
+        best = max(best, found, key=lambda it: it.promise)
+    return best
+
+
+def _joined(left: Sheet, right: Sheet) -> Sheet:
+    """Return a sheet that has the columns of both, to see which features make sense."""
+    return Sheet({**right.columns, **left.columns}, left.size, left.of_numbers)
+
+
+# -- events -----------------------------------------------------------------------------------
+
+
+def _by_threshold(
+    feature: Feature, left: _FloatArray, right: _FloatArray, *, delta: float, miss: float
+) -> Iterator[Distinguisher]:
+    """Yield the best events that a feature is at least, at most, or equal to something."""
+    cuts = _cuts(left, right)
+    if not len(cuts):
+        return
+    ordered = [np.sort(values[~np.isnan(values)]) for values in (left, right)]
+    below = [np.searchsorted(values, cuts, side="left") for values in ordered]
+    upto = [np.searchsorted(values, cuts, side="right") for values in ordered]
+    trials = len(left), len(right)
+    tests: list[
+        tuple[str, list[npt.NDArray[np.int64]], Callable[[_FloatArray, float], npt.NDArray[np.bool_]]]
+    ]
+    tests = [
+        (">=", [len(values) - some for values, some in zip(ordered, below, strict=True)], np.greater_equal),
+        ("<=", upto, np.less_equal),
+        ("=", [more - some for more, some in zip(upto, below, strict=True)], np.equal),
+    ]
+    for sign, hits, compare in tests:
+        for at, left_is_likely, promise in _finalists(hits[0], hits[1], trials, delta=delta, miss=miss):
+            cut = float(cuts[at])
+            yield Distinguisher(
+                f"[{feature.words} {sign} {cut:.12g}]",
+                lambda sheet, cut=cut, compare=compare: compare(feature.of(sheet), cut),  # type: ignore[misc]
+                left_is_likely,
+                promise,
+            )
+
+
+def _by_atom(left: Sheet, right: Sheet, *, delta: float, miss: float) -> Iterator[Distinguisher]:
+    """Yield the best events that a place holds one value: a text, NaN, None, nothing at all."""
+    for name in dict.fromkeys([*left.columns, *right.columns]):
+        sides = [sheet.column(name) for sheet in (left, right)]
+        if all(side.atoms is None and not np.isnan(side.numbers).any() for side in sides):
+            continue  # numbers: thresholds have seen to them
+        if all(side.atoms is None for side in sides):
+            hits = np.array([[int(np.isnan(side.numbers).sum()) for side in sides]])
+            found = _finalists(hits[:, 0], hits[:, 1], (left.size, right.size), delta=delta, miss=miss)
+            for _, left_is_likely, promise in found:
+                yield Distinguisher(
+                    f"[{name} is not there]",
+                    lambda sheet, name=name: np.isnan(sheet.column(name).numbers),  # type: ignore[misc]
+                    left_is_likely,
+                    promise,
+                )
+            continue
+        counted: dict[str, list[int]] = {}
+        for place, side in enumerate(sides):
+            for text, number in zip(*np.unique(side.texts(), return_counts=True), strict=True):
+                counted.setdefault(str(text), [0, 0])[place] += int(number)
+        known = sorted(counted, key=lambda text: -abs(counted[text][0] - counted[text][1]))[:_ATOMS]
+        hits = np.array([counted[text] for text in known])
+        found = _finalists(hits[:, 0], hits[:, 1], (left.size, right.size), delta=delta, miss=miss)
+        for at, left_is_likely, promise in found:
+            yield Distinguisher(
+                f"[{name} is {known[at]}]",
+                lambda sheet, name=name, text=known[at]: sheet.column(name).is_atom(text),  # type: ignore[misc]
+                left_is_likely,
+                promise,
+            )
+
+
+def _finalists(
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    trials: tuple[int, int],
+    *,
+    delta: float,
+    miss: float,
+) -> Iterator[tuple[int, bool, float]]:
+    """Yield places, orders and exact promises of the few events that look best by a quick bound."""
+    for left_is_likely, p, q, sizes in (
+        (True, left, right, trials),
+        (False, right, left, (trials[1], trials[0])),
+    ):
+        quick = _quick(p, q, sizes, delta)
+        top = np.argsort(quick)[-_FINALISTS:]
+        exact = epsilon_of_counts(p[top], q[top], sizes, delta=delta, miss=miss)
+        at = int(np.argmax(exact))
+        if exact[at] > 0:
+            yield int(top[at]), left_is_likely, float(exact[at])
+
+
+def _quick(
+    p: npt.NDArray[np.int64], q: npt.NDArray[np.int64], trials: tuple[int, int], delta: float
+) -> _FloatArray:
+    """Return about the lower bound: Wilson's limits at five standard errors."""
+    z2 = 25.0
+
+    def limit(hits: npt.NDArray[np.int64], n: int, side: int) -> _FloatArray:
+        share = hits / n
+        spread = np.sqrt(z2 * share * (1 - share) / n + z2**2 / (4 * n * n))
+        found: _FloatArray = (share + z2 / (2 * n) + side * spread) / (1 + z2 / n)
+        return found
+
+    low = np.maximum(limit(p, trials[0], -1) - delta, 1e-300)
+    return np.log(low) - np.log(np.maximum(limit(q, trials[1], 1), 1e-300))
+
+
+def _cuts(left: _FloatArray, right: _FloatArray) -> _FloatArray:
+    """Return where to cut: all values where they are few, else quantiles and what is at the ends."""
+    pooled = np.concatenate([left, right])
+    values = np.unique(pooled[~np.isnan(pooled)])
+    if len(values) <= _CUTS:
+        return values
+    places = np.linspace(0, len(values) - 1, _CUTS).astype(np.int64)
+    ordered = np.sort(pooled[~np.isnan(pooled)])
+    common = ordered[np.linspace(0, len(ordered) - 1, _CUTS).astype(np.int64)]
+    ends = np.concatenate([values[:_EXTREMES], values[-_EXTREMES:]])
+    return np.unique(np.concatenate([values[places[::4]], common, ends]))

@@ -1,0 +1,201 @@
+"""Worlds: invented tables about units, and the same tables with one unit more, from a catalog alone.
+
+The base is nobody, or a crowd of ordinary people. Who comes is as awkward as people get: hundreds of rows,
+every value at a bound or far beyond it, NULL, NaN and infinities, keys that nobody else has, as many groups
+as there are, the same value as everybody.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.audit.black_box import Pair
+from sfumato.catalog import Catalog, Field, Kind, OneOf, Table
+from sfumato.catalog.domain import Between
+
+__all__ = ["NEWCOMERS", "Rows", "arrow_tables", "tables"]
+
+Rows = dict[str, list[dict[str, Any]]]
+"""The rows of each table, by its name."""
+
+NEWCOMERS = ("one row", "many rows", "rare keys", "upper", "lower", "beyond", "below", "absent", "ties")
+"""Who comes."""
+
+_CROWD = 12  # people; most have two rows in every table, every fourth has nine
+_MANY = 60
+_EPOCH = datetime.date(2024, 1, 1)
+
+
+def tables(catalog: Catalog, *, public: Mapping[str, list[dict[str, Any]]] | None = None) -> tuple[Pair, ...]:
+    """Propose pairs of worlds for a catalog; each side is the rows of every table.
+
+    Public tables are the same on both sides: those given, else a few invented rows.
+    """
+    shared: Rows = {
+        table.name: list((public or {}).get(table.name, [_row(table, None, place) for place in range(6)]))
+        for table in catalog.tables
+        if not table.private
+    }
+    private = [table for table in catalog.tables if table.private]
+    owners = [person for person in range(1, _CROWD + 1) for _ in range(2 if person % 4 else 9)]
+    crowd = {
+        table.name: [_row(table, person, place) for place, person in enumerate(owners)] for table in private
+    }
+    return tuple(_pairs(private, {**shared, **crowd}, {**shared, **{table.name: [] for table in private}}))
+
+
+def _pairs(private: list[Table], crowd: Rows, nobody: Rows) -> Iterator[Pair]:
+    for name, base in (("a crowd", crowd), ("nobody", nobody)):
+        for kind in NEWCOMERS:
+            if base is nobody and kind in ("ties", "one row", "below"):
+                continue
+            more = {table.name: list(_newcomer(table, kind)) for table in private}
+            right = {table: [*more.get(table, []), *rows] for table, rows in base.items()}
+            yield Pair(name=f"{name} and somebody: {kind}", left=base, right=right)
+
+
+def _newcomer(table: Table, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one unit more; where every row is a unit, one of them."""
+    person = 10_007
+    rows = _MANY if kind in ("many rows", "rare keys") else 8 if kind in ("upper", "lower") else 2
+    if kind == "one row" or table.unit is None or table.unit.column is None:
+        rows = 1
+    for place in range(rows):
+        row = _row(table, person, 5 * place + 1)
+        for field in table.fields:
+            if table.unit is not None and field.name == table.unit.column:
+                continue
+            row[field.name] = _changed(field, row[field.name], kind, place)
+        yield row
+
+
+def _changed(field: Field, usual: Any, kind: str, place: int) -> Any:
+    bounds = _bounds(field)
+    match kind:
+        case "rare keys" if field.kind is Kind.TEXT and not isinstance(field.domain, OneOf):
+            return f"rare {place}"
+        case "rare keys" if field.kind is Kind.INTEGER and field.domain is None:
+            return 10**9 + place
+        case "upper" | "lower" if bounds is not None:
+            return bounds.of(kind == "upper")
+        case "lower" if isinstance(field.domain, OneOf):
+            return field.domain.values[0]  # all in one group; at the upper bound, in as many as there are
+        case "beyond" | "below" if not isinstance(field.domain, OneOf):
+            return _beyond(field.kind, kind == "beyond", usual)
+        case "absent":
+            return math.nan if field.kind is Kind.REAL and place % 2 else None
+        case "ties":
+            return _row_value(field, 0)
+        case _:
+            return usual
+
+
+# -- values -----------------------------------------------------------------------------------
+
+
+def _row(table: Table, person: int | None, place: int) -> dict[str, Any]:
+    row = {field.name: _row_value(field, place) for field in table.fields}
+    if table.unit is not None and table.unit.column is not None and person is not None:
+        field = table.field(table.unit.column)
+        assert field is not None
+        row[field.name] = f"p{person}" if field.kind is Kind.TEXT else person
+    return row
+
+
+def _row_value(field: Field, place: int) -> Any:
+    """Return an ordinary value, the same for every run, different from row to row."""
+    if isinstance(field.domain, OneOf):
+        return field.domain.values[(place * 5 + place // 3) % len(field.domain.values)]
+    bounds = _bounds(field)
+    if bounds is not None:
+        return bounds.inside(((7 * place + 3) % 9 + 1) / 10)  # never at a bound: who comes is
+    match field.kind:
+        case Kind.INTEGER:
+            return place % 4
+        case Kind.REAL:
+            return place % 4 + 0.25
+        case Kind.TEXT:
+            return ("a", "b", "c")[place % 3]
+        case Kind.BOOLEAN:
+            return place % 2 == 0
+        case Kind.DATE:
+            return _EPOCH + datetime.timedelta(days=place % 30)
+        case Kind.TIMESTAMP:
+            return datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=place % 50)
+
+
+def _beyond(kind: Kind, above: bool, usual: Any) -> Any:
+    match kind:
+        case Kind.INTEGER:
+            return 2**63 - 1 if above else -(2**63)
+        case Kind.REAL:
+            return 1e308 if above else -math.inf
+        case Kind.DATE:
+            return datetime.date(9999, 12, 31) if above else datetime.date(1, 1, 1)
+        case Kind.TIMESTAMP:
+            return datetime.datetime(9999, 12, 31) if above else datetime.datetime(1, 1, 1)
+        case _:
+            return usual
+
+
+def _bounds(field: Field) -> _Ends | None:
+    if not isinstance(field.domain, Between):
+        return None
+    return _Ends(field.domain.lower, field.domain.upper, field.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Declared bounds, as values of a column."""
+
+    low: Any
+    high: Any
+    kind: Kind
+
+    def of(self, upper: bool) -> Any:
+        return self._value(self.high if upper else self.low)
+
+    def inside(self, share: float) -> Any:
+        if isinstance(self.low, Fraction):
+            return self._value(self.low + (self.high - self.low) * Fraction(round(share * 10), 10))
+        return self._value(self.low + (self.high - self.low) * share)
+
+    def _value(self, value: Any) -> Any:
+        match self.kind:
+            case Kind.INTEGER:
+                return math.floor(value)
+            case Kind.REAL:
+                return float(value)
+            case Kind.TIMESTAMP if not isinstance(value, datetime.datetime):
+                return datetime.datetime(value.year, value.month, value.day)
+            case _:
+                return value
+
+
+# -- in the engine's form ---------------------------------------------------------------------
+
+
+def arrow_tables(rows: Rows, catalog: Catalog) -> dict[str, Any]:
+    """Return tables as Arrow has them, typed by the catalog."""
+    import pyarrow
+
+    types = {
+        Kind.INTEGER: pyarrow.int64(),
+        Kind.REAL: pyarrow.float64(),
+        Kind.TEXT: pyarrow.string(),
+        Kind.BOOLEAN: pyarrow.bool_(),
+        Kind.DATE: pyarrow.date32(),
+        Kind.TIMESTAMP: pyarrow.timestamp("us"),
+    }
+    made = {}
+    for table in catalog.tables:
+        schema = pyarrow.schema([(field.name, types[field.kind]) for field in table.fields])
+        listed = rows[table.name]
+        columns = {field.name: [row[field.name] for row in listed] for field in table.fields}
+        made[table.name] = pyarrow.table(columns, schema=schema)
+    return made
