@@ -41,6 +41,8 @@ FROM range(5000) AS people(p), range(2) AS groups(g), range(2) AS rows(i)
 """
 """People within all caps: two regions of ten each, two rows in each; two words, two rows of each."""
 GROUPS, ROWS = 3, 2
+HALF_RANGE = 50.0
+"""What an answer that is NULL is off by: as far as the middle of the bounds can be."""
 QUESTIONS = {
     "COUNT": "SELECT region, COUNT(*) AS x FROM people GROUP BY region",
     "SUM": "SELECT region, SUM(amount) AS x FROM people GROUP BY region",
@@ -135,7 +137,7 @@ def _errors(
     for _ in range(repetitions * (4 if len(exact) == 1 else 1)):
         caps = {"max_rows": 4} if name == "MEDIAN" else {"max_groups": GROUPS, "max_rows": ROWS}
         for *key, value in _asked(people, text, kind, caps):
-            errors.append(abs(value - exact[tuple(key)]))
+            errors.append(HALF_RANGE if value is None else abs(value - exact[tuple(key)]))
     return mean_error(errors)
 
 

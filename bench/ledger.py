@@ -17,8 +17,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -51,7 +52,8 @@ def ledger_rows(*, rounds: int = 3, records: int = 1_000_000) -> list[Row]:
         _open_bare(bare).close()
         if records:
             _fill(long, records)
-        races = {"spend": short, "bare": bare, "turns": bare} | ({"long": long} if records else {})
+        races = {"spend": short, "bare": bare, "spend alone": short, "bare alone": bare, "turns alone": bare}
+        races |= {"long": long} if records else {}
         rates: dict[str, list[float]] = {what: [] for what in races}
         waits: dict[str, list[float]] = {what: [] for what in races}
         for _ in range(rounds):
@@ -59,16 +61,23 @@ def ledger_rows(*, rounds: int = 3, records: int = 1_000_000) -> list[Row]:
                 rate, wait, _ = _race(what, path)
                 rates[what].append(rate)
                 waits[what].append(wait)
-        ours, theirs, turns = (max(rates[what]) for what in ("spend", "bare", "turns"))
+        ours, theirs, apart, bare_apart, turns_apart = (max(rates[what]) for what in list(races)[:5])
         spends = f"durable spends/s, {WRITERS} writers"
+        alone = f"durable spends/s, {WRITERS} processes"
         rows = [
             Row(name=f"{spends}, of {LEAST}", ours=ours, rival=None, unit="/s", ratio=ours / LEAST, least=1),
             Row(name=f"{spends}: bare SQLite", ours=ours, rival=theirs, unit="/s", ratio=ours / theirs,
                 least=SHARE),
-            Row(name=f"{spends}: bare SQLite that takes turns", ours=ours, rival=turns, unit="/s",
-                ratio=ours / turns, least=SHARE),
-            Row(name="longest wait for a spend: bare SQLite", ours=max(waits["spend"]),
+            Row(name="  longest wait for a spend: bare SQLite", ours=max(waits["spend"]),
                 rival=max(waits["bare"]), unit="s", ratio=max(waits["spend"]) / max(waits["bare"])),
+            Row(name=f"{alone}, of {LEAST}", ours=apart, rival=None, unit="/s", ratio=apart / LEAST, least=1),
+            Row(name=f"{alone}: bare SQLite, one keeps the lock", ours=apart, rival=bare_apart, unit="/s",
+                ratio=apart / bare_apart),
+            Row(name=f"{alone}: bare SQLite that takes turns", ours=apart, rival=turns_apart, unit="/s",
+                ratio=apart / turns_apart),
+            Row(name="  longest wait for a spend: bare SQLite", ours=max(waits["spend alone"]),
+                rival=max(waits["bare alone"]), unit="s",
+                ratio=max(waits["spend alone"]) / max(waits["bare alone"])),
         ]  # fmt: skip
         if records:
             last = max(rates["long"])
@@ -132,11 +141,15 @@ def _copies(
 
 
 def _race(what: str, path: Path) -> tuple[float, float, float]:
-    """Return spends a second of all writers together, the longest wait, and the median one."""
+    """Return spends a second of all writers together, the longest wait, and the median one.
+
+    Writers are threads of one process; or, alone, a process each.
+    """
     command = [sys.executable, __file__, what, str(path)]
+    processes = WRITERS if what.endswith("alone") else 1
     workers = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(WRITERS)
+        for _ in range(processes)
     ]
     for worker in workers:
         assert worker.stdout is not None
@@ -151,35 +164,59 @@ def _race(what: str, path: Path) -> tuple[float, float, float]:
 
 
 def _work(what: str, path: Path) -> None:
-    if what in {"spend", "long"}:
-        ledger, event = _open(path), Pure(loss=LOSS)
+    ledger = _open(path) if what.startswith(("spend", "long")) else None
+    threads = 1 if what.endswith("alone") else WRITERS
+    waits: list[list[float]] = [[] for _ in range(threads)]
+    ends: list[float] = []
+    start = threading.Barrier(threads + 1)
 
-        def once() -> None:
+    def write(own: list[float]) -> None:
+        once = _writer(what, path, ledger)
+        start.wait()
+        start.wait()
+        while (began := time.perf_counter()) < ends[0]:
+            once()
+            own.append(time.perf_counter() - began)
+
+    workers = [threading.Thread(target=write, args=(own,)) for own in waits]
+    for worker in workers:
+        worker.start()
+    start.wait()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    ends.append(time.perf_counter() + SECONDS)
+    start.wait()
+    for worker in workers:
+        worker.join()
+    every = [wait for own in waits for wait in own]
+    print(len(every), max(every), statistics.median(every))
+
+
+def _writer(what: str, path: Path, ledger: Ledger | None) -> Callable[[], None]:
+    """Return what one writer does once: a spend, or two commits of bare SQLite on a connection of its own."""
+    if ledger is not None:
+        event = Pure(loss=LOSS)
+
+        def spend() -> None:
             with ledger.reserve("person", event, 0, **HASHES) as reservation:
                 reservation.commit(RELEASE)
 
-    else:
-        connection = _open_bare(path)
-        if what == "turns":
-            connection.execute("PRAGMA busy_timeout = 0")
+        return spend
+    connection = _open_bare(path)
+    turns = what.startswith("turns")
+    if turns:
+        connection.execute("PRAGMA busy_timeout = 0")
 
-        def once() -> None:
-            for release in (None, RELEASE):
-                if what == "turns":
-                    begin(connection, "BEGIN IMMEDIATE", time.monotonic() + 60)
-                else:
-                    connection.execute("BEGIN IMMEDIATE")
-                connection.execute("INSERT INTO t (body, release) VALUES (?, ?)", (BODY, release))
-                connection.execute("COMMIT")
+    def insert() -> None:
+        for release in (None, RELEASE):
+            if turns:
+                begin(connection, "BEGIN IMMEDIATE", time.monotonic() + 60)
+            else:
+                connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO t (body, release) VALUES (?, ?)", (BODY, release))
+            connection.execute("COMMIT")
 
-    print("ready", flush=True)
-    sys.stdin.readline()
-    waits = []
-    end = time.perf_counter() + SECONDS
-    while (start := time.perf_counter()) < end:
-        once()
-        waits.append(time.perf_counter() - start)
-    print(len(waits), max(waits), statistics.median(waits))
+    return insert
 
 
 if __name__ == "__main__":

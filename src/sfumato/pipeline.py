@@ -25,10 +25,11 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.ledger import Ledger
+from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
-from sfumato.release.sandbox import check
-from sfumato.release.sheets import expected_sheet
+from sfumato.release.sandbox import Sheet, check
+from sfumato.release.sheets import expected_sheet, sample_sheet
 
 __all__ = ["Backend", "Priced", "admit", "answer", "parts_charged", "plan"]
 
@@ -183,7 +184,14 @@ def answer(
             for named, bounding, cost in zip(request.queries, priced.boundings, priced.costs, strict=True)
         )
         cost = cost_record(*priced.costs)
-        answered = publish(tables, request.outer, public=public, cost=cost, notes=request.notes)
+        answered = publish(
+            tables,
+            request.outer,
+            public=public,
+            cost=cost,
+            notes=request.notes,
+            labels={named.name: labels(named.query) for named in request.queries},
+        )
         digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
         release = replace(answered, receipt=reservation.receipt(digest))
         reservation.commit(release.to_json().encode())
@@ -200,8 +208,18 @@ def _try_outer(priced: Priced, public: Mapping[str, Any]) -> None:
     """Refuse post-processing that cannot run, before anything is charged."""
     if priced.request.outer is not None:
         named = zip(priced.request.queries, priced.boundings, strict=True)
-        sheets = {query.name: expected_sheet(bounding) for query, bounding in named}
-        check(sheets, priced.request.outer, public=public)
+        boundings = {query.name: bounding for query, bounding in named}
+        sheets = {name: expected_sheet(bounding) for name, bounding in boundings.items()}
+
+        def samples() -> list[dict[str, Sheet]]:
+            made = [
+                {name: sample_sheet(bounding, times) for name, bounding in boundings.items()}
+                for times in (1, 1_000_000)
+            ]
+            known = [{name: one for name, one in each.items() if one is not None} for each in made]
+            return [each for each in known if len(each) == len(sheets)]
+
+        check(sheets, priced.request.outer, public=public, samples=samples)
 
 
 def _unit(request: Request, catalog: Catalog) -> str:

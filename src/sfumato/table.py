@@ -12,7 +12,7 @@ each call returns another, and nothing is read. What the calls mean is said by `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -128,6 +128,10 @@ class Rows:
         """Return the rows for which another table has no matching row."""
         return self._with(self.frame.not_exists(_frame(other), on, unit=unit))
 
+    def union_all(self, *others: Rows, alias: str = "subquery") -> Rows:
+        """Return these rows and those of other tables of the same unit; columns go by their places."""
+        return self._with(self.frame.union_all(*map(_frame, others), alias=alias))
+
     def per_unit(self, *keys: str, alias: str = "subquery", **aggregates: Summary) -> Rows:
         """Return one row per unit and keys, with exact aggregates of the unit's own rows."""
         return self._with(self.frame.per_unit(*keys, alias=alias, **aggregates))
@@ -143,6 +147,10 @@ class Rows:
     def cube(self, *keys: str | Val, **named: Val) -> Groups:
         """Return groups by every choice of keys."""
         return Groups(grouped=self.frame.cube(*keys, **named), _ask=self._ask)
+
+    def grouping_sets(self, *sets: Sequence[str], **named: Val) -> Groups:
+        """Return groups by each of several lists of keys: `grouping_sets(["region", "sex"], [])`."""
+        return Groups(grouped=self.frame.grouping_sets(*sets, **named), _ask=self._ask)
 
     def agg(self, **aggregates: Summary) -> Asked:
         """Return the question for aggregates of all rows, under names: `agg(n=sf.count())`."""

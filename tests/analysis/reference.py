@@ -158,14 +158,17 @@ def _contribute(
                 sorted(values, key=lambda one: _hash(salt, unit, one))[: measure.reach]
             )
         case MeasureKind.MOMENT:
-            total = 0
+            total, there = 0, False
             for row in counting:
                 product = 1
                 for factor in measure.factors:
                     steps = _steps(factor, row)
                     product = None if product is None or steps is None else product * steps
                 total += product or 0
-            if measure.clamp is not None:
+                there = there or product is not None
+            if measure.clamp is not None and measure.factors and not there:
+                pass  # a sum of nothing is NULL, and adds nothing
+            elif measure.clamp is not None:
                 group[measure.name] += min(max(total, measure.clamp[0]), measure.clamp[1])
             else:
                 group[measure.name] += math.trunc(total * weight)

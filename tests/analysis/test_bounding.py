@@ -380,8 +380,11 @@ def test_text_and_group_bounds_are_refused_where_they_mean_nothing() -> None:
 def test_units_that_differ_or_rows_that_repeat_are_refused() -> None:
     joined = Join(left=scan(), right=scan("others", "o"), condition=None, on_unit=True, outer=False)
     assert refusal(question(ROWS, source=joined)).code == "SF406"
-    copied = Join(left=scan("rows"), right=scan("public", "p"), condition=None, on_unit=False, outer=False)
-    assert refusal(question(ROWS, source=copied)).code == "SF406"
+    for left, right in (("public", "rows"), ("rows", "rows")):
+        copied = Join(left=scan(left), right=scan(right, "r"), condition=None, on_unit=False, outer=False)
+        assert refusal(question(ROWS, source=copied)).code == "SF406"
+    beside = Join(left=scan("rows"), right=scan("public", "p"), condition=None, on_unit=False, outer=False)
+    assert bound(question(ROWS, source=beside), catalog(), Options()).query.row_unit  # if one row matches
     twice = Union(sources=(scan("rows"), scan("rows")))
     assert refusal(question(ROWS, source=twice)).code == "SF406"
     assert refusal(question(ROWS, source=scan("public"))).code == "SF407"

@@ -140,7 +140,8 @@ def _one_set(
                 match measure.kind:
                     case MeasureKind.MOMENT if measure.clamp is not None:
                         total = sum(value for value in values if value is not None)
-                        here[measure.name] += min(max(total, measure.clamp[0]), measure.clamp[1])
+                        if any(value is not None for value in values) or not measure.factors:
+                            here[measure.name] += min(max(total, measure.clamp[0]), measure.clamp[1])
                     case MeasureKind.MOMENT:
                         total = sum(value for value in values if value is not None)
                         here[measure.name] += trunc(Fraction(total * m, n))

@@ -73,6 +73,13 @@ CLAMPED = Measure(
     clamp=(-7, 9),
     reach=9,
 )
+ABOVE, BELOW = (
+    Measure(
+        name=name, kind=MeasureKind.MOMENT, factors=CLAMPED.factors, condition=where, clamp=clamp, reach=9
+    )
+    for name, where, clamp in (("above", POSITIVE, (2, 9)), ("below", None, (-9, -3)))
+)
+TIMES = Measure(name="times", kind=MeasureKind.MOMENT, condition=POSITIVE, clamp=(2, 5), reach=5)
 UNITS = Measure(name="people", kind=MeasureKind.UNITS, reach=1)
 SOME_UNITS = Measure(name="some people", kind=MeasureKind.UNITS, condition=POSITIVE, reach=1)
 HISTOGRAM = Measure(
@@ -85,7 +92,8 @@ HISTOGRAM = Measure(
 )
 DISTINCT = Measure(name="distinct", kind=MeasureKind.DISTINCT, value=H, condition=POSITIVE, reach=2)
 MEASURES = (
-    COUNT, SOME, SUM, PRODUCT, WIDEST, PRESENT, CLAMPED, UNITS, SOME_UNITS, HISTOGRAM, DISTINCT
+    COUNT, SOME, SUM, PRODUCT, WIDEST, PRESENT, CLAMPED, ABOVE, BELOW, TIMES, UNITS, SOME_UNITS, HISTOGRAM,
+    DISTINCT,
 )  # fmt: skip
 
 SPECIAL = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), None, 0.125, -0.125, 1e300, -2.5, 4.9]

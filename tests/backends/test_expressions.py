@@ -141,6 +141,27 @@ def test_functions_are_total(name: str) -> None:
         assert not any(isinstance(value, float) and math.isnan(value) for value in values)
 
 
+@pytest.mark.parametrize("name", sorted(name for name in FUNCTIONS if any(
+    Kind.REAL in (argument.kind for argument in node.arguments) for node in signatures(name))))  # fmt: skip
+def test_no_function_sees_the_sign_of_zero(name: str) -> None:
+    """Whatever takes reals, written as text, is the same of 0.0 and of -0.0."""
+    for node in signatures(name):
+        kinds = tuple(a.kind if isinstance(a, Column) and a.kind else Kind.INTEGER for a in node.arguments)
+        if Kind.REAL not in kinds:
+            continue
+        pools = [
+            EXTREMES[k][1:4] if isinstance(a, Column) else [None]
+            for a, k in zip(node.arguments, kinds, strict=True)
+        ]
+        pools = [[0.0, 1.0, -1.5] if k is Kind.REAL else pool for pool, k in zip(pools, kinds, strict=True)]
+        rows = list(itertools.product(*pools))
+        signed = [
+            tuple(-0.0 if type(value) is float and value == 0 else value for value in row) for row in rows
+        ]
+        written = Cast(operand=node, kind=Kind.TEXT)
+        assert evaluate(written, rows, kinds) == evaluate(written, signed, kinds)
+
+
 def finite(function: Callable[..., float]) -> Callable[..., float | None]:
     def guarded(*arguments: Any) -> float | None:
         if any(a is None or (isinstance(a, float) and math.isnan(a)) for a in arguments):

@@ -136,7 +136,9 @@ def test_unions_keep_units() -> None:
     [
         Join(left=V, right=P, condition=None, on_unit=False, outer=False),
         Join(left=C, right=V, condition=None, on_unit=False, outer=True),
-        Join(left=L, right=C, condition=None, on_unit=False, outer=False),
+        Join(left=C, right=L, condition=None, on_unit=False, outer=False),
+        Join(left=L, right=V, condition=None, on_unit=False, outer=False),
+        Join(left=L, right=L, condition=None, on_unit=False, outer=False),
         SemiJoin(source=C, other=V, condition=SAME_PLACE, on_unit=False),
         SemiJoin(source=V, other=L, condition=None, on_unit=False),
         Union(sources=(V, C)),

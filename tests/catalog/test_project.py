@@ -6,13 +6,14 @@ import datetime
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sfumato.catalog import Between, Field, Kind, OneOf, read_project
+from sfumato.catalog import Between, Field, Kind, OneOf, one_of, read_project
 from sfumato.catalog.checks import KEYS
 from sfumato.catalog.writing import project_text
-from sfumato.errors import ProjectRefused
+from sfumato.errors import InvalidArgument, ProjectRefused
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -171,6 +172,7 @@ MISTAKES = [
     ('protects = "patient"\n', "", "SF705", 16, "protects"),
     ("[tables.regions]", '[tables."re gions"]', "SF705", 19, "letters"),
     ('unit = "who"', "each_row = true", "SF705", 17, "of its own"),
+    ("[tables.visits]", "[tables.PEOPLE]", "SF705", 15, "rename"),
 ]  # fmt: skip
 
 
@@ -205,6 +207,23 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ProjectRefused) as caught:
         read_project(tmp_path / "binary.toml")
     assert caught.value.code == "SF701"
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["a = " + "[" * 3000 + "]" * 3000, "a = " + "9" * 5000, "a = " + "{b = " * 3000 + "1" + "}" * 3000],
+)
+def test_what_the_reader_has_no_room_for_is_refused(tmp_path: Path, more: str) -> None:
+    with pytest.raises(ProjectRefused) as caught:
+        read_project(write(tmp_path, f"{more}\n{GOOD}"))
+    assert caught.value.code == "SF702" and caught.value.hints
+
+
+@pytest.mark.parametrize("values", [([1980, 1981],), ({"a": 1},), (1.5, object()), ((1, 2),)])
+def test_a_list_is_not_a_value(values: tuple[Any, ...]) -> None:
+    with pytest.raises(InvalidArgument, match="a value is text") as caught:
+        one_of(*values)
+    assert "one_of(*years)" in caught.value.hints[0]
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,18 @@ def test_a_defect_does_not_quote_the_data(tmp_path: Path, monkeypatch: pytest.Mo
     assert json.loads(done.stderr)["error"]["exit"] == 1
 
 
+def test_without_arguments_it_says_what_it_is(tmp_path: Path) -> None:
+    shown = program(tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "") and "Usage: sfumato" in shown.stdout
+    assert program(tmp_path, "--help").stdout == shown.stdout
+
+
+@pytest.mark.parametrize("words", [("-fjson",), ("-f", "json"), ("--format", "json"), ("--format=json",)])
+def test_errors_are_json_however_the_option_is_written(tmp_path: Path, words: tuple[str, ...]) -> None:
+    refused = sfumato(tmp_path, "query", "SELECT 1", "-e", "1", *words)
+    assert json.loads(refused.stderr)["error"]["code"] == "SF701"
+
+
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, EOFError])
 def test_an_interruption_is_exit_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]

@@ -116,6 +116,85 @@ def test_it_asks_in_a_terminal(tmp_path: Path) -> None:
     assert (people.declaration.max_groups, people.declaration.max_rows) == (2, 1)
 
 
+def test_a_budget_that_makes_no_sense_is_asked_for_again(tmp_path: Path) -> None:
+    """Not after the last question, when all that was answered would be lost."""
+    make_tables(tmp_path)
+    with Terminal(
+        tmp_path, "init", "visits.parquet", "--unit", "person", "--between", "cost=0,9"
+    ) as terminal:
+        for said, answer in (
+            ("how many groups", ""), ("how many rows", ""), ("epsilon?", "-3"), ("above zero", None),
+            ("epsilon?", "much"), ("not a number", None), ("epsilon?", "2"),
+            ("delta?", "2"), ("below 1", None), ("delta?", "1e-6"),
+        ):  # fmt: skip
+            terminal.expect(said)
+            if answer is not None:
+                terminal.send(f"{answer}\r")
+        terminal.expect("sfumato check")
+        assert terminal.wait() == 0
+    budget = read_project(tmp_path / "sfumato.toml").budget
+    assert (float(budget.epsilon), float(budget.delta)) == (2, 1e-6)
+
+
+@pytest.mark.parametrize("last", ["40", "hello"])
+def test_the_values_of_a_csv_file_do_not_show_in_the_project(tmp_path: Path, last: str) -> None:
+    """Neither of one file nor of a pattern: kinds follow from values, and are found when it is opened."""
+    (tmp_path / "v-1.csv").write_text("person,amount\n1,10\n2,20\n")
+    (tmp_path / "v-2.csv").write_text(f"person,amount\n3,30\n4,{last}\n")
+    init = ("init", "v-*.csv", "--unit", "person", "--yes")
+    assert sfumato(tmp_path, *init).returncode == 0
+    text = (tmp_path / "sfumato.toml").read_text()
+    assert "amount" not in text and "integer" not in text and "text" not in text
+    checked = sfumato(tmp_path, "check", "--format", "json")
+    record = json.loads(checked.stdout)
+    assert record["tables"][0]["columns"] == 2 and "kinds of `v__`" in record["missing"][0]
+
+
+def test_codes_with_leading_zeros_are_texts(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("person,zip,born\n1,01234,1980\n2,99999,1981\n")
+    given = (
+        "--one-of",
+        "zip=01234,99999",
+        "--one-of",
+        "born=1980,1981",
+        "--max-groups",
+        "1",
+        "--max-rows",
+        "1",
+    )
+    made = sfumato(tmp_path, "init", "people.csv", "--unit", "person", "--yes", *given)
+    assert made.returncode == 0, made.stderr
+    text = (tmp_path / "sfumato.toml").read_text()
+    assert '["01234", "99999"]' in text and "[1980, 1981]" in text
+    sql = "SELECT zip, COUNT(*) AS n FROM people GROUP BY zip"
+    asked = sfumato(tmp_path, "query", sql, "-e", "1", "-f", "csv")
+    assert asked.returncode == 0 and "\n01234," in asked.stdout, asked.stderr
+
+
+def test_a_second_project_is_not_a_second_budget_by_default(tmp_path: Path) -> None:
+    make_tables(tmp_path)
+    init = ("init", "people.parquet", "--unit", "person", "--max-groups", "1", "--max-rows", "1", "--yes")
+    assert sfumato(tmp_path, *init).returncode == 0
+
+    def refused() -> dict[str, object]:
+        done = sfumato(tmp_path, *init, "-p", "second.toml", "--json-errors")
+        assert done.returncode == 2 and not (tmp_path / "second.toml").exists()
+        assert not (tmp_path / "second.ledger").exists()
+        error: dict[str, object] = json.loads(done.stderr)["error"]
+        return error
+
+    assert refused()["place"] == "--ledger"  # a project file names the data
+    assert sfumato(tmp_path, "query", "SELECT COUNT(*) FROM people", "-e", "0.5").returncode == 0
+    (tmp_path / "sfumato.toml").rename(tmp_path / "sfumato.bak")
+    assert "sfumato.ledger" in str(refused()["message"])  # a ledger has it on record
+    shared = sfumato(tmp_path, *init, "-p", "second.toml", "--ledger", "sfumato.ledger")
+    assert shared.returncode == 0 and "goes on" in shared.stdout
+    other = ("init", "visits.parquet", "--unit", "person", "--yes", "-p", "third.toml")
+    assert sfumato(tmp_path, *other).returncode == 0, "other data"
+    word = (*init, "-p", "fourth.toml", "--ledger", "fourth.ledger")
+    assert sfumato(tmp_path, *word).returncode == 0, "the owner's word"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "said"),
     [

@@ -6,9 +6,12 @@ import hashlib
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sfumato.ledger import Ledger
+from sfumato.ledger.journal import Journal
 from tests.cli.programs import PROJECT, make_project, program, sfumato
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
@@ -67,6 +70,59 @@ def test_history_show_and_receipt(folder: Path) -> None:
     assert sfumato(folder, "ledger", "receipt", "-", given="[]").returncode == 2
     assert sfumato(folder, "ledger", "show", "999").returncode == 5
     assert (folder / "people.ledger").read_bytes() == before, "looking back is free"
+
+
+def test_a_receipt_is_for_the_answer_beside_it(folder: Path) -> None:
+    """A genuine receipt next to a number that was changed proves nothing about the number."""
+    number = str(json.loads(sfumato(folder, "ledger", "history", "-f", "json").stdout)[0]["number"])
+    shown = json.loads(sfumato(folder, "ledger", "show", number, "-f", "json").stdout)
+    stored = json.loads(Ledger.open(folder / "people.ledger").release(int(number)))
+    wrong = [
+        {**shown, "rows": [{"n": shown["rows"][0]["n"] + 1000}]},
+        {**shown, "intervals": {"n": [[0, 1]]}},
+        {**shown, "level": 0.5},
+        {**shown, "level": "high"},
+        {**shown, "cost": {}},
+        {**stored, "rows": [[7]]},
+        {"receipt": shown["receipt"]},
+    ]
+    for answer in (shown, stored):
+        done = sfumato(folder, "ledger", "receipt", "-", given=json.dumps(answer))
+        assert done.returncode == 0 and "the answer is genuine" in done.stdout, done.stderr
+    alone = sfumato(folder, "ledger", "receipt", "-", given=json.dumps(shown["receipt"]))
+    assert "the receipt is genuine" in alone.stdout
+    for answer in wrong:
+        refused = sfumato(folder, "ledger", "receipt", "-", "--json-errors", given=json.dumps(answer))
+        error = json.loads(refused.stderr)["error"]
+        assert error["code"] == "SF611" and f"ledger show {number}" in error["hints"][0], answer
+
+
+@pytest.mark.parametrize("number", ["9" * 26, "9" * 5000, "9223372036854775808", "0"])
+def test_numbers_that_no_charge_has(folder: Path, number: str) -> None:
+    for words in (("show",), ("receipt",)):
+        if words == ("show",) and len(number) > 4000:
+            continue  # the parser of options says that it is no number
+        refused = sfumato(folder, "ledger", *words, number, "--json-errors")
+        assert refused.returncode == 5 and json.loads(refused.stderr)["error"]["code"] == "SF608"
+    assert sfumato(folder, "ledger", "history", "-n", number).returncode in (0, 2)
+
+
+def test_the_newest_charges_are_looked_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the whole ledger: three of a million cost what three of four cost."""
+    for _ in range(2):
+        assert sfumato(folder, "query", COUNT, "-e", "0.1").returncode == 0
+    everything = json.loads(sfumato(folder, "ledger", "history", "-n", "0", "-f", "json").stdout)
+    seen: list[int] = []
+    reading = Journal.charges
+
+    def counted(self: Journal, *given: Any, **more: Any) -> Any:
+        found = reading(self, *given, **more)
+        seen.append(len(found))
+        return found
+
+    monkeypatch.setattr(Journal, "charges", counted)
+    newest = json.loads(sfumato(folder, "ledger", "history", "-n", "3", "-f", "json").stdout)
+    assert newest == everything[-3:] and len(everything) == 4 and seen == [3]
 
 
 def test_an_export_can_be_checked_with_a_page_of_code(folder: Path) -> None:

@@ -87,8 +87,9 @@ def test_the_error_of_an_average_is_asked_for_in_the_names_of_the_question(folde
 
 def test_a_ledger_that_is_missing_may_have_been_moved(folder: Path) -> None:
     (folder / "people.ledger").rename(folder / "elsewhere")
-    assert "was it moved?" in sfumato(folder, "check").stdout
-    assert "was it moved?" in refused(folder, "query", COUNT, "-e", "0.1")["hints"][0]
+    for words in (("check",), ("query", COUNT, "-e", "0.1"), ("explain", COUNT, "-e", "0.1"), ("budget",)):
+        error = refused(folder, *words)
+        assert error["exit"] == 5 and "was it moved?" in error["hints"][0]
 
 
 def test_numbers_that_are_no_charges(folder: Path) -> None:
@@ -99,4 +100,6 @@ def test_numbers_that_are_no_charges(folder: Path) -> None:
 
 def test_a_file_that_is_gone_is_named(folder: Path) -> None:
     (folder / "people.parquet").unlink()
-    assert refused(folder, "query", COUNT, "-e", "0.1")["place"].endswith("people.parquet")
+    for words in (("query", COUNT, "-e", "0.1"), ("explain", COUNT, "-e", "0.1"), ("check",)):
+        error = refused(folder, *words)
+        assert error["code"] == "SF706" and error["line"] == 4 and "people.parquet" in error["message"]

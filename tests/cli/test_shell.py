@@ -91,10 +91,53 @@ def test_a_script_ends_at_the_first_refusal(tmp_path: Path, script: str, code: i
 
 @pytest.mark.parametrize(
     ("text", "ends"),
-    [("", True), (".budget", True), ("SELECT 1;", True), ("SELECT 1", False), ("a;\nb", False)],
+    [
+        ("", True),
+        (".budget", True),
+        ("SELECT 1;", True),
+        ("SELECT 1; -- so", True),
+        ("SELECT 1", False),
+        ("SELECT 'a;", False),
+        ("SELECT 1 -- a;", False),
+        ("a;\nb", False),
+    ],
 )
 def test_where_input_ends(text: str, ends: bool) -> None:
     assert whole(text) is ends
+
+
+@pytest.mark.parametrize("act", ["moved", "replaced"])
+def test_a_ledger_that_goes_away_does_not_end_the_conversation(tmp_path: Path, act: str) -> None:
+    make_project(tmp_path)
+    with Terminal(tmp_path, "shell", "-e", "0.1", SFUMATO_HISTORY=str(tmp_path / "history")) as terminal:
+        terminal.expect("of the budget spent")
+        if act == "replaced":
+            (tmp_path / "copy").write_bytes((tmp_path / "people.ledger").read_bytes())
+            (tmp_path / "copy").replace(tmp_path / "people.ledger")
+        else:
+            (tmp_path / "people.ledger").rename(tmp_path / "elsewhere")
+        terminal.send("SELECT")
+        terminal.expect("SF601")
+        terminal.send(" COUNT(*) FROM people;\r")
+        terminal.expect("error[SF601]")
+        terminal.expect("sfumato>")
+        terminal.send(".quit\r")
+        assert terminal.wait() == 0
+    assert "Traceback" not in terminal.raw and "Press ENTER" not in terminal.raw
+
+
+def test_two_statements_on_one_line_are_two_questions(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    with Terminal(tmp_path, "shell", "-e", "0.1", SFUMATO_HISTORY=str(tmp_path / "history")) as terminal:
+        terminal.expect("sfumato>")
+        terminal.send("SELECT COUNT(*) AS a FROM people; SELECT COUNT(*) AS b FROM people; -- both\r")
+        for _ in range(2):
+            terminal.expect("spend? [y/N]")
+            terminal.send("y\r")
+            terminal.expect("± covers 95%")
+        terminal.expect("sfumato>")
+        terminal.send("\x04")
+        assert terminal.wait() == 0
 
 
 @pytest.mark.parametrize(

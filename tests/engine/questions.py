@@ -88,6 +88,7 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"{a}.member",
             f"{a}.big",
             f"lower({a}.word)",
+            f"CAST({a}.score AS TEXT)",
             f"{a}.age",
         ),
         "keys": (
@@ -118,6 +119,8 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"CAST({a}.at AS DATE)",
             f"date_trunc('hour', {a}.at)",
             f"CAST({a}.big AS TEXT)",
+            f"CAST({a}.score AS TEXT)",
+            f"CAST(-{a}.score * {a}.qty AS TEXT)",
             f"sqrt({a}.amount)",
         ),
         "tests": (
@@ -153,6 +156,12 @@ def _origins() -> tuple[_Origin, ...]:
         "keys": (*visits["keys"], "p.zone", "p.zone", "p.size"),
         "numbers": (*visits["numbers"], "p.size * v.qty", "v.amount + p.size"),
     }
+    lone = _visits("v", "lone")
+    beside = {
+        **lone,
+        "keys": (*lone["keys"], "c.capital", "c.capital", "c.height"),
+        "numbers": (*lone["numbers"], "c.height", "c.height * v.qty", "v.amount + c.height"),
+    }
     own = {
         **visits,
         "numbers": (*visits["numbers"], "o.cost", "o.cost * v.qty"),
@@ -162,6 +171,8 @@ def _origins() -> tuple[_Origin, ...]:
     return (
         *plain,
         _Origin(source="visits AS v JOIN places AS p ON v.region = p.region", **joined),
+        _Origin(source="lone AS v JOIN capitals AS c ON v.region = c.region", **beside),
+        _Origin(source="lone AS v LEFT JOIN capitals AS c ON c.region = v.region AND v.qty > 2", **beside),
         _Origin(source="visits AS v LEFT JOIN places AS p ON v.region = p.region AND p.size > 1", **joined),
         _Origin(source="visits AS v JOIN orders AS o ON v.person = o.buyer", **own),
         _Origin(source="visits AS v LEFT JOIN orders AS o ON v.person = o.buyer AND v.qty > o.item", **own),
@@ -229,6 +240,31 @@ def _origins() -> tuple[_Origin, ...]:
             values=("u.s", "u.m", "u.d", "u.w", "u.h", "u.c", "u.b"),
             keys=("u.s", "u.m", "u.d", "u.w", "u.h", "u.c", "u.b", "round(u.s)"),
             tests=("u.s > 1", "u.w <> 'a'", "u.c IS NOT NULL", "u.b > 0"),
+        ),
+        _Origin(  # which of equal values one person's rows leave must not be seen: 0.0 and -0.0
+            source="(SELECT person AS who, MIN(score) AS l, MAX(-score) AS h, MIN(abs(amount) * score) AS p,"
+            " MAX(score) AS t, MEDIAN(score * qty) AS m FROM visits WHERE score < 0.3 GROUP BY person) AS u",
+            unit="u.who",
+            numbers=("u.l", "u.h", "least(length(CAST(u.l AS TEXT)), 4)", "abs(u.t) + u.l"),
+            values=("CAST(u.l AS TEXT)", "CAST(u.h AS TEXT)", "u.p", "u.t", "CAST(u.p AS TEXT)"),
+            keys=("CAST(u.l AS TEXT)", "CAST(u.h AS TEXT)", "CAST(u.t AS TEXT)", "CAST(-u.l AS TEXT)", "u.m"),
+            tests=("CAST(u.l AS TEXT) = '0.0'", "CAST(u.h AS TEXT) LIKE '-%'", "u.l = 0"),
+        ),
+        _Origin(
+            source="(SELECT DISTINCT person AS who, score AS x, abs(amount) * 0 AS y FROM visits) AS u",
+            unit="u.who",
+            numbers=("u.x", "least(length(CAST(u.x AS TEXT)), 4)"),
+            values=("CAST(u.x AS TEXT)", "u.x", "CAST(u.y AS TEXT)"),
+            keys=("CAST(u.x AS TEXT)", "u.x", "CAST(u.x * 2 AS TEXT)", "left(CAST(u.x AS TEXT), 1)"),
+            tests=("CAST(u.x AS TEXT) <> '-0.0'", "u.x = 0"),
+        ),
+        _Origin(
+            source="(SELECT person AS who, score AS x, COUNT(*) AS n FROM visits GROUP BY who, x) AS u",
+            unit="u.who",
+            numbers=("u.x", "least(u.n, 3) * u.x"),
+            values=("CAST(u.x AS TEXT)", "u.x", "u.n"),
+            keys=("CAST(u.x AS TEXT)", "u.x", "CAST(u.x * u.n AS TEXT)", "least(u.n, 4)"),
+            tests=("CAST(u.x AS TEXT) <> '-0.0'", "u.n > 1"),
         ),
         _Origin(
             with_="WITH u AS (SELECT person, COUNT(*) AS n, SUM(amount) AS s FROM visits GROUP BY person) ",

@@ -111,7 +111,7 @@ REFUSED = {
         "SELECT COUNT(*) FROM (SELECT * FROM visits ORDER BY age LIMIT 10)",
         "SELECT COUNT(*) FROM visits USING SAMPLE 10%",
         "SELECT COUNT(*) FROM (SELECT region FROM visits GROUP BY 1) AS t JOIN visits AS v USING (region)",
-        "SELECT COUNT(*) FROM lone AS a JOIN places AS p ON a.region = p.region",
+        "SELECT COUNT(*) FROM lone AS a JOIN lone AS b ON a.region = b.region",
         "SELECT SUM(person) FROM visits",
         "SELECT COUNT(*) FROM visits WHERE person = 3",
     ),

@@ -33,7 +33,7 @@ from tests.engine.replay import BUDGET, Replay, differences, leaves, planned, re
 from tests.engine.worlds import CATALOG, NEIGHBOURS, World, crowd, newcomer
 
 SIZES = ((12, 60), (40, 200), (1, 1), (5, 0))  # people and rows; the last world is empty
-BATCHES, EACH = 12, 18
+BATCHES, EACH = 12, 22
 
 
 @cache

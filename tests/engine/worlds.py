@@ -50,6 +50,8 @@ _ORDERS = {
 }
 _PLACES = {"region": pyarrow.string(), "zone": pyarrow.string(), "size": pyarrow.int64()}
 
+_CAPITALS = {"region": pyarrow.string(), "capital": pyarrow.string(), "height": pyarrow.float64()}
+
 _KINDS = {
     pyarrow.int64(): Kind.INTEGER,
     pyarrow.int32(): Kind.INTEGER,
@@ -70,6 +72,7 @@ _DOMAINS = {
     "member": one_of(False, True),
     "zone": one_of("inner", "outer"),
     "size": between(1, 3),
+    "height": between(0, 900),
     "day": between(datetime.date(2024, 1, 1), datetime.date(2025, 1, 31)),
     "at": between(datetime.date(2024, 1, 1), datetime.date(2025, 1, 31)),
 }
@@ -89,11 +92,19 @@ CATALOG = Catalog(
         _table("named", _NAMED, Unit(name="name", column="person")),
         _table("lone", _VISITS, Unit(name="row", column=None)),
         _table("places", _PLACES, None),
+        _table("capitals", _CAPITALS, None),
     )
 )
-"""People by number with two tables, people by name, rows that are their own units, a public table."""
+"""People by number with two tables, people by name, rows that are their own units, public tables."""
 
-_SCHEMAS = {"visits": _VISITS, "orders": _ORDERS, "named": _NAMED, "lone": _VISITS, "places": _PLACES}
+_SCHEMAS = {
+    "visits": _VISITS,
+    "orders": _ORDERS,
+    "named": _NAMED,
+    "lone": _VISITS,
+    "places": _PLACES,
+    "capitals": _CAPITALS,
+}
 
 _PUBLIC = [
     {"region": "north", "zone": "inner", "size": 1},
@@ -101,6 +112,13 @@ _PUBLIC = [
     {"region": "south", "zone": "inner", "size": 3},  # a row that matches becomes two
     {"region": "nowhere", "zone": "outer", "size": 1},
     {"region": None, "zone": "inner", "size": 2},
+]
+_UNIQUE = [  # no region twice, but for those that equal nothing
+    {"region": "north", "capital": "a", "height": 12.5},
+    {"region": "south", "capital": "b", "height": math.nan},
+    {"region": "nowhere", "capital": "a", "height": 1e9},
+    {"region": None, "capital": "c", "height": 3.0},
+    {"region": None, "capital": "d", "height": 4.0},
 ]
 
 
@@ -117,7 +135,7 @@ class World:
         """Return the tables, with their rows in an order of their own."""
         held = {}
         for name, schema in _SCHEMAS.items():
-            rows = list(self.tables.get(name, _PUBLIC))
+            rows = list(self.tables.get(name, _UNIQUE if name == "capitals" else _PUBLIC))
             if shuffled is not None:
                 random.Random(shuffled).shuffle(rows)
             columns = {key: [row[key] for row in rows] for key in schema}
@@ -225,7 +243,7 @@ def _visit(source: random.Random, person: int | None, *, odd: float) -> dict[str
         "amount": value(round(source.uniform(-20, 100), 2), NUMBERS),
         "qty": value(source.randrange(11), [None, *INT64, -1, 11]),
         "big": value(source.randrange(-(10**12), 10**12), [None, *INT64, 0]),
-        "score": value(source.choice([0.0, 0.25, 0.5, 1.0]), NUMBERS),
+        "score": value(source.choice([0.0, -0.0, 0.25, 0.5, 1.0]), NUMBERS),
         "region": value(source.choice(REGIONS), [None, "nowhere", "North", "north\x00"]),
         "member": value(source.random() < 0.5, [None]),
         "word": value(source.choice(WORDS[:5]), [None, *WORDS]),

@@ -90,7 +90,7 @@ def test_what_was_confirmed_survives_a_power_failure(platter, monkeypatch):
 
 def test_others_write_while_one_waits_for_the_disk(platter):
     """The right to write is passed on before the disk has confirmed; nobody is answered before it has."""
-    with opened(platter.path) as first, opened(platter.path) as second:
+    with opened(platter.path) as first, opened(platter.path) as second, opened(platter.path) as third:
         platter.gate = threading.Event()
         done: list[str] = []
 
@@ -98,7 +98,7 @@ def test_others_write_while_one_waits_for_the_disk(platter):
             reserve(ledger)
             done.append("answered")
 
-        threads = [threading.Thread(target=spend, args=(ledger,)) for ledger in (first, second, first)]
+        threads = [threading.Thread(target=spend, args=(ledger,)) for ledger in (first, second, third)]
         for thread in threads:
             thread.start()
         query = "SELECT count(*) FROM records WHERE kind = 'reserved'"

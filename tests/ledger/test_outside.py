@@ -86,7 +86,7 @@ def test_versions_of_data_are_blinded(tmp_path):
     """Who reads the file cannot test a guess about the data against it."""
     with opened(tmp_path / "a") as ledger:
         answer(ledger, data_version="canary-version")
-        ledger.bind("person", ["canary-source"])
+        ledger.bind("person", ["canary-source"], column="id")
         out = io.StringIO()
         ledger.export(out)
     assert "canary" not in out.getvalue()

@@ -191,3 +191,11 @@ def test_a_killed_worker_loses_nothing_that_was_answered(tmp_path):
     script = "import sys; from pathlib import Path; from tests.ledger.kills import main\n"
     said, _ = (worker := start(script + "main(Path(sys.argv[1]))", tmp_path)).communicate()
     assert worker.returncode == 0 and said.startswith("killed 510 answered"), said
+
+
+def test_whoever_asks_and_is_killed_was_charged_for_all_that_was_answered(tmp_path):
+    """24 kills through the whole path, from a project file to a signed release (see `killed_answers`)."""
+    script = "import sys; from pathlib import Path; from tests.ledger.killed_answers import main\n"
+    said, _ = (worker := start(script + "main(Path(sys.argv[1]))", tmp_path)).communicate()
+    assert worker.returncode == 0 and said.startswith("killed 24 answered"), said
+    assert int(said.split()[-1]) >= 12, "every second one is killed after its first answer"

@@ -47,7 +47,8 @@ RECORDS = [
         distinct=True,
     ),
     Granted.of("person", "alice", PrivacyBudget(epsilon=1), 2),
-    Bound(at=3, unit="person", source="ab"),
+    Bound(at=3, unit="person", source="ab", column=None),
+    Bound(at=3, unit="person", source="ab", column="person_id"),
     RESERVED.charged(Totals(), None),
     RESERVED.charged(Totals(common=10**40, keys_common=1, epoch=3, epoch_spent=4), 4),
     replace(RESERVED, analyst="alice", parts=("1980", "1981")).charged(

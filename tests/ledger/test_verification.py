@@ -37,7 +37,8 @@ def ledger():
         distinct=True,
     )
     ledger.grant("person", "alice", PrivacyBudget(epsilon=90))
-    ledger.bind("person", ["path"])
+    ledger.bind("person", ["path"], column="id")
+    ledger.bind("person", ["another path"], column="who")
     for part in ("north", "south"):
         ledger.reserve("household", HUNDREDTH, 0, **HASHES, parts=[part])
     for number in range(1_000):
@@ -224,7 +225,9 @@ def forged(rows: list[Row], change) -> None:
         ('"units":"1000000000000000000"', '"units":"1"'),  # a cheaper charge
         ('"spent":"5000000000000000000"', '"spent":"0"'),  # a total that forgets
         ('"limit":"10000000000000000000000"', '"limit":"1"'),  # less than was spent
-        ('"format":"2"', '"format":"3"'),
+        ('"format":"3"', '"format":"4"'),
+        ('"column":"id"', '"column":7'),  # not what names a unit
+        ('"column":"who"', '"column":null'),  # rows for people
         ('"keys_units":"0"', '"keys_units":0'),  # not canonical
         ('"keys_units":"0"', '"keys_units":"00"'),
         ('"keys_units":"0"', '"keys_units":"-1"'),

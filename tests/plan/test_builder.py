@@ -52,8 +52,28 @@ def bare(request: Request) -> tuple[object, ...]:
     return queries, request.outer, request.options, request.public
 
 
+UNITED = "(SELECT uid, age AS x FROM people UNION ALL SELECT pid, cost AS x FROM visits)"
+
 SAME: list[tuple[str, Callable[[], Request]]] = [
     ("SELECT COUNT(*) AS n FROM people", lambda: people().agg(n=count())),
+    (
+        f"SELECT COUNT(*) AS n, AVG(x) AS m FROM {UNITED} AS u WHERE x > 3",
+        lambda: (
+            people()
+            .select(x=col("age"), alias="u")
+            .union_all(visits().select(x=col("cost"), alias="u"), alias="u")
+            .where(col("x") > 3)
+            .agg(n=count(), m=avg("x"))
+        ),
+    ),
+    (
+        "SELECT region, age, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((region, age), (age), ())",
+        lambda: people().grouping_sets(["region", "age"], ["age"], []).agg(n=count()),
+    ),
+    (
+        "SELECT region, age // 10 AS d, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((region), (d))",
+        lambda: people().grouping_sets(["region"], ["d"], d=col("age") // 10).agg(n=count()),
+    ),
     (
         "SELECT region, COUNT(*) AS n, SUM(income) AS total FROM people WHERE age > 30 GROUP BY region",
         lambda: people().where(col("age") > 30).group_by("region").agg(n=count(), total=sum_("income")),
@@ -231,7 +251,13 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("SF406", lambda: people().join(table("cars", CATALOG), unit=True).agg(n=count())),
     ("SF406", lambda: people().join(regions(), how="full")),  # type: ignore[arg-type]
     ("SF406", lambda: regions().join(people(), how="left").agg(n=count())),
-    ("SF406", lambda: table("sales", CATALOG).join(regions()).agg(n=count())),
+    ("SF406", lambda: table("sales", CATALOG).join(table("sales", CATALOG, alias="t")).agg(n=count())),
+    ("SF406", lambda: table("sales", CATALOG).union_all(table("sales", CATALOG)).agg(n=count())),
+    ("SF406", lambda: people().union_all(regions()).agg(n=count())),
+    ("SF404", lambda: people().union_all(visits()).agg(n=count())),
+    ("SF404", lambda: people().select("region").union_all(people("p").select("age")).agg(n=count())),
+    ("SF404", lambda: people().grouping_sets(["age"], ["age"]).agg(n=count())),
+    ("SF101", lambda: people().grouping_sets("age").agg(n=count())),
     ("SF406", lambda: people().exists(visits()).agg(n=count())),
     ("SF406", lambda: people().exists(regions(), unit=True).agg(n=count())),
     ("SF406", lambda: table("sales", CATALOG).per_unit(n=count()).agg(n=count())),
@@ -254,6 +280,7 @@ def test_python_is_refused_what_sql_is_refused(code: str, build: Callable[[], ob
         build()
     assert caught.value.code == code
     assert isinstance(caught.value, (QueryRefused, InvalidArgument))
+    assert caught.value.hints
 
 
 def test_frames_are_values() -> None:

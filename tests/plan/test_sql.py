@@ -43,6 +43,7 @@ def test_a_question_is_refused_with_code_and_caret(question: str, carets: str, m
     shown = lines[2][2:] if error.start is not None else "-"
     assert shown == carets
     assert lines[0] == f"error[{error.code}]: {error.message}"
+    assert error.hints
 
 
 def test_the_fixtures_are_many() -> None:

@@ -12,11 +12,11 @@ from scipy.stats import binom
 
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.bounded import MeasureKind
+from sfumato.analysis.laws import Law
+from sfumato.analysis.moments import half_width
 from sfumato.catalog.kind import Kind
 from sfumato.core import discrete_laplace
 from sfumato.plan.tree import Function
-from sfumato.release.laws import Law
-from sfumato.release.moments import half_width
 from tests.release import made
 
 MOMENT, CELLS = MeasureKind.MOMENT, MeasureKind.CELLS

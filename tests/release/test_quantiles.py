@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.analysis.answer import Answer
+from sfumato.analysis.laws import Law
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.plan.tree import Function
-from sfumato.release.laws import Law
 from sfumato.release.quantiles import quantiles
 from sfumato.release.trees import Tree
 

@@ -45,7 +45,8 @@ class Measure:
     MOMENT: a row counts if the condition is true (or absent) and no factor is NULL. A unit with n
     rows in a group (rows of the source, whatever the condition) and the exact integer sum s over
     its counting rows contributes trunc(s * min(n, max_rows) / n). With `clamp` (sums clamped per
-    unit and group instead of capped rows) it contributes s clamped to that interval instead.
+    unit and group instead of capped rows) it contributes s clamped to that interval instead; where the
+    sum is one of values, and none of its rows counts, nothing: its sum is NULL, and not the lower bound.
 
     CELLS: the factor's integer is the index of the cell, 0 to len(edges) - 2; cells are of equal
     width, and `edges` say which values of the expression each of them holds. A unit with c of its
@@ -61,6 +62,11 @@ class Measure:
     clamp: tuple[int, int] | None = None
     weight: int = 1  # CELLS: how many units of the cells' integers one row is
     reach: int  # at most this, per unit and group (CELLS: in total over the cells of a group)
+
+    @property
+    def skips_absent(self) -> bool:
+        """Whether a unit none of whose rows counts must be told from one whose sum is zero."""
+        return bool(self.factors) and self.clamp is not None and not self.clamp[0] <= 0 <= self.clamp[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
 from sfumato.catalog.table import Table
 from sfumato.errors import QueryRefused
+from sfumato.plan.hints import hints_for
 from sfumato.plan.request import Options
 from sfumato.plan.tree import (
     Aggregate,
@@ -147,7 +148,8 @@ class _Bounder:
         by_row = {table.unit is not None and table.unit.column is None for table in tables}
         if by_row == {False}:
             return False
-        if len(by_row) > 1 or may_copy_rows(self.query.source):
+        read = [self._is_private(scan.table) for scan in scans(self.query.source)]  # the leftmost is first
+        if len(by_row) > 1 or sum(read) > 1 or not read[0] or may_copy_rows(self.query.source):
             self._refuse(
                 f"a join or union may repeat rows of `{tables[0].name}`, whose rows are the units",
                 "SF406",
@@ -160,6 +162,10 @@ class _Bounder:
         names = dict.fromkeys(scan.table for scan in scans(self.query.source))
         tables = [self.catalog.table(name) for name in names]
         return [table for table in tables if table is not None and table.private]
+
+    def _is_private(self, name: str) -> bool:
+        table = self.catalog.table(name)
+        return table is not None and table.private
 
     def _found(self, name: str) -> int | None:
         given: int | None = getattr(self.options, name)
@@ -271,7 +277,7 @@ class _Bounder:
                 if value.kind is Kind.BOOLEAN and not values:
                     values = (False, True)
                 if values:
-                    computed = bool(listed.values) and not listed.declared
+                    computed = bool(listed.values) and not listed.unlisted
                     return measures.histogram_of_values(name, aggregate, values, computed=computed)
                 if value.kind is not None and not value.kind.numeric and value.kind not in _TIMELY:
                     self._refuse(
@@ -409,6 +415,17 @@ class _Bounder:
                 f"cap it: LEAST({column}, 20)",
                 "or give bounds: contribution_bounds_per_row => (0, 20)",
             )
+        public = self._public_scan(loose[0])
+        if public is not None:
+            self._refuse(
+                f"{name} needs bounds on `{column}` of the public table `{public}`",
+                "SF405",
+                expression.span,
+                f"declare them: columns={{'{public}.{column}': between(0, 1000)}}; being public, they can be"
+                " read off the table",
+                f"or later: db.declare({column}=between(0, 1000), table='{public}')",
+                f"or give them here: LEAST(GREATEST({column}, 0), 1000)",
+            )
         self._refuse(
             f"{name} needs bounds on `{column}`",
             "SF405",
@@ -419,6 +436,14 @@ class _Bounder:
             "finds them privately",
         )
 
+    def _public_scan(self, column: str) -> str | None:
+        """Return the public table that a column is from, None if it is from another."""
+        for scan in scans(self.query.source):
+            table = self.catalog.table(scan.table)
+            if table is not None and not table.private and any(one.name == column for one in scan.columns):
+                return table.name
+        return None
+
     def _refuse(self, message: str, code: str, span: Span | None, *hints: str) -> NoReturn:
         raise QueryRefused(
             message,
@@ -426,7 +451,7 @@ class _Bounder:
             text=self.query.text,
             start=None if span is None else span.start,
             end=None if span is None else span.end,
-            hints=hints,
+            hints=hints_for(code, hints),
         )
 
 

@@ -94,7 +94,7 @@ def _declared(field: Field) -> Known:
             return Known(dates=(of_kind(lower, field.kind), _until(upper, field.kind)), nullable=nullable)
         case OneOf(values=values):
             known = either([_value(value) for value in values])
-            return replace(known, values=values, nullable=nullable, declared=True)
+            return replace(known, values=values, nullable=nullable, declared=True, unlisted=True)
     return Known(nullable=nullable)
 
 

@@ -256,12 +256,16 @@ def _errors(bounding: Bounding, costs: list[Cost], size: float | None) -> list[s
         rows.append([answer.name, *(_error(column[place], size) for column in columns)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    if any(one.error is None for one in columns[1]):
+    if any(one.error is None and one.even is None for one in columns[1]):
         lines.append("give a group size to see the rest: it depends on how many rows a group has")
+    if any(one.even is not None for one in columns[1]):
+        lines.append("* if values are spread evenly over their bounds; more, if they lie closer together")
     return lines
 
 
 def _error(forecast: Forecast, size: float | None) -> str:
+    if forecast.even is not None:
+        return f"±{forecast.even:,.4g}*"
     if forecast.error is None:
         return "by size"
     if forecast.in_ranks:

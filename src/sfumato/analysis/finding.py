@@ -6,7 +6,7 @@ q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (row
 
     find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1))
     anchor   D_c itself, with noise: how far off the found place is, in rows
-    annuli   the rows in 1, 1, 2, 4, .. cells to the left of that edge and to the right, with noise:
+    annuli   the rows in 1, 3, 12, 48, .. cells to the left of that edge and to the right, with noise:
              how far that is in values, and where the quantile surely is
 
 With q = n/d all of these are integers, if D is taken d times.
@@ -38,9 +38,16 @@ from sfumato.plan.tree import Function
 
 __all__ = ["Finding", "FindingItem", "exact_quantile", "finds", "found_blocks", "single_quantile"]
 
-_FIND, _ANCHOR, _ANNULI = Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)
-"""Shares of the cost. The anchor is what remains of the error; a find that is too poor leaves a long way
-to correct, over which values are as uneven as they are; annuli make the interval."""
+_SHARES: dict[NoiseKind, tuple[Fraction, Fraction, Fraction]] = {
+    "laplace": (Fraction(92, 100), Fraction(2, 100), Fraction(6, 100)),
+    "gaussian": (Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)),
+}
+"""Shares of the cost of finding, anchor and annuli.
+
+With Laplace noise the choice is the answer, and errs by ranks that fall off exponentially whatever the
+values are like; what is left makes the interval, which is several times as wide as the error. With Gaussian
+noise an anchor of the same cost errs less than a choice does: it is what remains of the error, and a find
+that is too poor leaves a long way to correct, over which values are as uneven as they are."""
 
 _RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
 _FINEST = 10**6  # a quantile is a fraction with at most this below
@@ -80,17 +87,19 @@ class FindingItem(Item):
     def finding(self, kind: NoiseKind, parameter: Fraction) -> Finding:
         """Return the selection and the anchor's noise."""
         furthest = _furthest(self.quantile)
+        find, measured, _ = _SHARES[kind]
         if kind == "laplace":
-            epsilon = _FIND * self.reach / parameter
-            anchor = furthest * parameter / _ANCHOR
+            epsilon = find * self.reach / parameter
+            anchor = furthest * parameter / measured
         else:
-            epsilon = Fraction(_PER_MU * self.reach * math.sqrt(_FIND / parameter))
-            anchor = shortened(furthest**2 * parameter / _ANCHOR)
+            epsilon = Fraction(_PER_MU * self.reach * math.sqrt(find / parameter))
+            anchor = shortened(furthest**2 * parameter / measured)
         return Finding(quantile=self.quantile, epsilon=epsilon, reach=self.reach, anchor=anchor)
 
     def annuli(self, kind: NoiseKind, parameter: Fraction) -> Fraction:
         """Return the parameter of the annuli's noise."""
-        return parameter / _ANNULI if kind == "laplace" else shortened(parameter / _ANNULI)
+        share = _SHARES[kind][2]
+        return parameter / share if kind == "laplace" else shortened(parameter / share)
 
     def event(self, kind: NoiseKind, parameter: Fraction) -> Event:
         """Return what all three steps cost, in all groups of one unit."""
@@ -128,7 +137,8 @@ def finds(quantile: Fraction, cells: int, kind: NoiseKind, levels: int, branchin
     """Tell whether finding has the smaller expected error of a rank than a tree, at equal cost.
 
     In squared noise of a count at that cost: a tree's rank has the noise of about a sixth of
-    levels * (branching - 1) blocks, each of which pays for all levels; a found one that of its anchor.
+    levels * (branching - 1) blocks, each of which pays for all levels; a found one that of its choice, or of
+    its anchor.
     """
     power = 2 if kind == "laplace" else 1
     blocks = Fraction(cells, 6) if levels == 1 else Fraction(levels * (branching - 1), 6)
@@ -136,8 +146,14 @@ def finds(quantile: Fraction, cells: int, kind: NoiseKind, levels: int, branchin
 
 
 def found_blocks(quantile: Fraction, kind: NoiseKind) -> Fraction:
-    """Return the variance of a found rank, in that of a count which costs as much."""
-    return max(quantile, 1 - quantile) ** 2 / _ANCHOR ** (2 if kind == "laplace" else 1)
+    """Return the variance of a found rank, in that of a count which costs as much.
+
+    With Laplace noise, of the choice: a rank falls off exponentially with scale 2 max(q, 1-q) reach / e.
+    With Gaussian noise, of the anchor.
+    """
+    furthest = max(quantile, 1 - quantile)
+    find, anchor, _ = _SHARES[kind]
+    return (2 * furthest / find) ** 2 if kind == "laplace" else furthest**2 / anchor
 
 
 def _furthest(quantile: Fraction) -> int:

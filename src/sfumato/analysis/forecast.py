@@ -1,23 +1,31 @@
 """Forecasts: how far off an answer will be, before anything is spent, and the epsilon for a wanted error.
 
-Counts, sums and histograms have an error that does not depend on data. Averages and what else is
-divided by a count have one that falls with the size of the group, which must be said; quantiles
-have a rank that is off by so many rows. Where it also depends on where the values lie between
-their bounds, the forecast is for the worst place; deviations that are divided by are those of
-values spread evenly. All of this concerns noise: what clamping and capping remove is not in it.
+Counts, sums and histograms have an error that does not depend on data. Averages, variances and
+covariances have one that falls with the size of the group, which must be said; the forecast is the
+interval that a release will show where values lie at the worst place between their bounds. A standard
+deviation is then off by at most the root of what its square is: so far if all values are one. A
+correlation divides by deviations that nobody knows, so that it has no worst case short of the whole
+range: what is said is for values spread evenly, and nothing can be asked by it. Quantiles have a rank
+that is off by so many rows, or by a share of a group of a stated size.
+
+All of this concerns noise: what clamping and capping remove is not in it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
+from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer, Bounding
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.finding import Finding
+from sfumato.analysis.laws import Law, miss
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.shares import NoiseKind
 from sfumato.core.accountant import PrivacyBudget
@@ -28,6 +36,7 @@ from sfumato.plan.tree import Function
 
 __all__ = ["Forecast", "cheapest", "forecasts"]
 
+_CLEAR = 6  # deviations at which a count around a quantile tells the density there
 _COUNTS = {
     Function.COUNT_ROWS,
     Function.COUNT,
@@ -36,23 +45,31 @@ _COUNTS = {
     Function.HISTOGRAM,
 }
 _RANKS = {Function.QUANTILE, Function.MIN, Function.MAX}
-_ROOTS = {Function.STDDEV_POP, Function.STDDEV_SAMP}
-_CLEAR = 6  # deviations at which a count around a quantile tells the density there
-_EVEN = math.sqrt(12)  # values spread evenly over a width deviate by width / sqrt(12)
+_SQUARES = {Function.STDDEV_POP: Function.VAR_POP, Function.STDDEV_SAMP: Function.VAR_SAMP}
+_ESTIMATES = {
+    Function.AVG: moments.mean,
+    Function.VAR_POP: moments.variance,
+    Function.VAR_SAMP: moments.variance,
+    Function.COVAR_POP: moments.covariance,
+    Function.COVAR_SAMP: moments.covariance,
+}
+_EVEN = 1 / 3  # values spread evenly over a half-width have a third of its square as their variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """The half-width that holds an answer's noise with the stated probability.
 
-    `error` is None if it depends on the group's size and none was given. In ranks: of a group of a
-    stated size the quantile asked for, plus or minus `error`; without a size, that many rows.
+    `error` is None if it depends on the group's size and none was given, and for a correlation, of which
+    only `even` is known: the same for values spread evenly between their bounds. In ranks: of a group of
+    a stated size the quantile asked for, plus or minus `error`; without a size, that many rows.
     """
 
     name: str
     error: float | None
     in_ranks: bool = False
     needs_size: bool = False
+    even: float | None = None
 
 
 def forecasts(
@@ -82,7 +99,9 @@ def cheapest(
 ) -> Fraction:
     """Return about the smallest epsilon at which every aggregate (or each that is named) errs by no more.
 
-    Of several questions, the epsilon for all of them together. Rounds: up, to three digits.
+    Of a quantile the error is a share of the ranks in a group of `size`: 0.02 of a median, between the
+    48th and the 52nd percentile. Of several questions, the epsilon for all of them together.
+    Rounds: up, to three digits.
     """
     several = bounding if isinstance(bounding, tuple) else (bounding,)
     names = {answer.name for one in several for answer in one.answers}
@@ -104,22 +123,42 @@ def cheapest(
             for place in range(len(asked.query.grouping_sets)):
                 for one in forecasts(asked, cost, size=size, level=level, grouping_set=place):
                     if one.name in limits:
-                        worst = max(worst, _known(one) / limits[one.name])
+                        worst = max(worst, _known(one, size, limits[one.name]) / limits[one.name])
         return worst
 
     return _smallest(excess, budget_quantity(budget.epsilon, "epsilon"))
 
 
-def _known(forecast: Forecast) -> float:
-    if forecast.error is None:
+def _known(forecast: Forecast, size: float | None, limit: float) -> float:
+    name, error = forecast.name, forecast.error
+    if forecast.in_ranks and limit >= 1:
         raise InvalidArgument(
-            f"the error of `{forecast.name}` depends on how large a group is",
+            f"the error of `{name}` is a share of ranks, and so below 1",
+            place="error",
+            hints=(
+                "0.02 of a median: between the 48th and the 52nd percentile",
+                "in the column's own unit it depends on the data: ask with an epsilon, and read the interval",
+                f"several aggregates have limits of their own: error={{'{name}': 0.02, ..}}",
+            ),
+        )
+    if (error is None and forecast.needs_size) or (forecast.in_ranks and size is None):
+        raise InvalidArgument(
+            f"the error of `{name}` depends on how large a group is",
             place="error",
             hints=(
                 "give a size, size=.. or --size: how many rows to expect in a group, from public knowledge",
             ),
         )
-    return forecast.error
+    if error is None:
+        raise InvalidArgument(
+            f"the error of `{name}` has no bound beforehand: it depends on how far values spread",
+            place="error",
+            hints=(
+                "ask with an epsilon, and read the interval",
+                "explain(size=..) says what it is if values are spread evenly over their bounds",
+            ),
+        )
+    return error
 
 
 def _smallest(excess: Callable[[Fraction], float], start: Fraction) -> Fraction:
@@ -162,23 +201,28 @@ def _forecast(answer: Answer, cost: Cost, size: float | None, level: float, plac
         return Forecast(name=name, error=_width(noises[0], level) * float(answer.weight))
     if function is Function.SUM and len(noises) == 1:
         return Forecast(name=name, error=_width(noises[0], level) * float(answer.scale))
-    z = _quantile(level)
+    laws = [Law(kind=noise.kind, parameter=noise.parameter) for noise in noises]
     if function is Function.SUM:
-        count, total = (_deviation(noise) for noise in noises)
-        spread = math.hypot(answer.centre * float(answer.weight) * count, float(answer.scale) * total)
-        return Forecast(name=name, error=z * spread)
+        return Forecast(name=name, error=moments.half_width(answer, laws, miss(level)))
     if function in _RANKS and noises[0].finding is not None:
-        rows = _found(noises[0], noises[0].finding, answer, size, z, level)
+        rows = _found(noises[0], noises[0].finding, answer, size, _quantile(level), level)
         return Forecast(name=name, error=rows if size is None else min(1.0, rows / size), in_ranks=True)
     if function in _RANKS:
+        z = _quantile(level)
         blocks = max(1.0, noises[0].levels * (noises[0].branching - 1) / 6)
         if noises[0].levels == 1:
             blocks = max(1.0, (len(answer.edges) - 1) / 6)
         rows = z * _deviation(noises[0]) * math.sqrt(blocks) * float(answer.weight)
-        return Forecast(name=name, error=rows if size is None else rows / size, in_ranks=True)
+        return Forecast(name=name, error=rows if size is None else min(1.0, rows / size), in_ranks=True)
     if size is None:
         return Forecast(name=name, error=None, needs_size=True)
-    return Forecast(name=name, error=z * _ratio(answer, noises) / size, needs_size=True)
+    if function is Function.CORR:
+        return Forecast(name=name, error=None, even=_even(answer, laws, size, level))
+    if function in _SQUARES:
+        square = _worst(replace(answer, function=_SQUARES[function]), laws, size, level)
+        return Forecast(name=name, error=min(math.sqrt(square), _range(answer)), needs_size=True)
+    error = min(_worst(answer, laws, size, level), _range(answer))
+    return Forecast(name=name, error=error, needs_size=True)
 
 
 def _found(
@@ -186,12 +230,15 @@ def _found(
 ) -> float:
     """Return by how many rows the rank of a found quantile is off.
 
-    Where values are dense enough to correct it, by its anchor's noise and about a quarter of the way
-    that it is corrected; in a group that is too small for that, by that whole way. Rows that share one
-    value share all of its ranks.
+    With Laplace noise by the choice: where values are spread evenly around the quantile, a miss exceeds t
+    with probability e^(-rate t). With Gaussian noise, where values are dense enough to correct it, by its
+    anchor's noise and about a quarter of the way that it is corrected; in a group that is too small for that,
+    by that whole way. Rows that share one value share all of its ranks.
     """
     parts = float(answer.weight)
     way = parts * float(1 / (finding.rate * finding.quantile.denominator))  # the rank's scale when found
+    if noise.kind == "laplace":
+        return -math.log(1 - level) * way
     anchor = Noise(
         measure=noise.measure,
         grouping_set=noise.grouping_set,
@@ -200,36 +247,51 @@ def _found(
         event=noise.event,
     )
     off = parts * _deviation(anchor) / finding.quantile.denominator
-    annuli = (len(answer.edges) - 2).bit_length() + 1
+    annuli = (len(answer.edges) - 2).bit_length() // 2 + 2
     if size is not None and size < _CLEAR * parts * _deviation(noise) * math.sqrt(2 * annuli):
         return max(z * off, -math.log(1 - level) * way)
     return z * math.hypot(off, way * math.sqrt(2) / 4)
 
 
-def _ratio(answer: Answer, noises: list[Noise]) -> float:
-    """Return the deviation of an answer times the size of its group, to first order in the noise.
+def _worst(answer: Answer, laws: list[Law], size: float, level: float) -> float:
+    """Return the half-width of the interval of a ratio where all values are as far from the centre as can be.
 
-    With m the mean's distance from the centre, at most the half-width h: an average moves by
-    dS - m dN, a variance by dQ - 2 m dS + (m^2 - v) dN, a covariance by dC - m' dS - m dS' + .. dN.
+    With m the mean's distance from the centre, at most the half-width h, the noise of an average is
+    dS - m dN, of a variance dQ - 2 m dS + (m^2 - v) dN with v at most h^2 - m^2, of a covariance
+    dC - m' dS - m dS' + (m m' - c) dN: largest at m = h, where v and c are zero. The noise of the sums
+    themselves is taken to have made the group smaller, and the means larger, than they are.
     """
-    deviations = [_deviation(noise) for noise in noises]
-    count = deviations[0] * float(answer.weight)
-    x, y = float(answer.scale), float(answer.second_scale)
-    h = _half(answer, 0)
-    match answer.function:
-        case Function.AVG:
-            return math.hypot(x * deviations[1], h * count)
-        case Function.VAR_POP | Function.VAR_SAMP | Function.STDDEV_POP | Function.STDDEV_SAMP:
-            total = math.hypot(x**2 * deviations[2], 2 * h * x * deviations[1], h**2 * count)
-            return total / (2 * 2 * h / _EVEN) if answer.function in _ROOTS else total
-        case Function.CORR:
-            g = _half(answer, 1)
-            return x * y * deviations[5] / ((2 * h / _EVEN) * (2 * g / _EVEN))
-        case _:
-            g = _half(answer, 1)
-            return math.hypot(
-                x * y * deviations[3], g * x * deviations[1], h * y * deviations[2], h * g * count
-            )
+    weight, scales = float(answer.weight), (float(answer.scale), float(answer.second_scale))
+    lost = weight * laws[0].half_width(level)
+    if size <= 2 * lost:
+        return math.inf
+    n = size - lost
+    far = []
+    for place in range(len(answer.half_widths)):
+        half, noise = _half(answer, place), scales[place] * laws[1 + place].half_width(level)
+        far.append((half * size + noise) / n / scales[place])
+    sums = [n / weight, *(n * one for one in far), n * far[0] * far[-1]][: len(laws)]
+    free = replace(answer, lower=None, upper=None, centre=0.0, second_centre=0.0)
+    found = _ESTIMATES[answer.function](free, [np.array([one]) for one in sums], laws, miss(level))
+    return float(max(found.high[0] - found.values[0], found.values[0] - found.low[0]))
+
+
+def _even(answer: Answer, laws: list[Law], size: float, level: float) -> float:
+    """Return the same of a correlation of values spread evenly between their bounds, at its widest."""
+    weight, x, y = float(answer.weight), float(answer.scale), float(answer.second_scale)
+    h, g = _half(answer, 0), _half(answer, 1)
+    widths = []
+    for rho in (0.0, 0.5):
+        products = (h * h / x / x, g * g / y / y, rho * h * g / x / y)
+        sums = [size / weight, 0.0, 0.0, *(size * _EVEN * product for product in products)]
+        found = moments.correlation(answer, [np.array([one]) for one in sums], laws, miss(level))
+        widths.append(float(found.high[0] - found.low[0]) / 2)
+    return max(widths)
+
+
+def _range(answer: Answer) -> float:
+    """Return how far two answers can be apart at all."""
+    return math.inf if answer.lower is None or answer.upper is None else answer.upper - answer.lower
 
 
 def _half(answer: Answer, place: int) -> float:

@@ -7,7 +7,8 @@ a million rows of one person's row could choose whose row that takes. So, before
   row per unit multiplies nothing, and is not counted;
 - joins with public tables, and unions, make at most a thousand rows of one row. A join with an equality
   between a public column and the other side makes as many as the most frequent value has rows there;
-  any other join as many as the table has.
+  any other join as many as the table has;
+- where each row is a unit by itself, they make one row of one row: a second would count as another unit.
 
 Both depend on the question and on public tables alone. What they do not limit is what people's own rows
 make of each other: of n rows of one unit, two joins make up to n^3.
@@ -18,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from sfumato.analysis.shapes import column_leaves, one_row_per_unit
+from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.shapes import column_leaves, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused, Unsupported
 from sfumato.plan.tree import (
     Call,
@@ -63,19 +66,27 @@ def unit_joins(relation: Relation) -> int:
 
 
 def refuse_copies(
-    queries: Iterable[Query], catalog: Catalog, copies_of: Callable[[str, tuple[str, ...]], int]
+    queries: Iterable[Query | BoundedQuery],
+    catalog: Catalog,
+    copies_of: Callable[[str, tuple[str, ...]], int],
 ) -> None:
     """Refuse questions that make too many rows of a private one.
 
-    `copies_of` gives the largest number of rows of a public table that agree in some of its columns.
+    `copies_of` gives the largest number of rows of a public table that agree in some of its columns and have
+    a value in each.
     """
     for query in queries:
-        _Growth(query=query, catalog=catalog, copies_of=copies_of).rows(query.source)
+        tables = [catalog.table(scan.table) for scan in scans(query.source)]
+        units = [table.unit for table in tables if table is not None and table.unit is not None]
+        most = 1 if any(unit.column is None for unit in units) else MOST_COPIES
+        text = query.text if isinstance(query, Query) else ""
+        _Growth(text=text, most=most, catalog=catalog, copies_of=copies_of).rows(query.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Growth:
-    query: Query
+    text: str
+    most: int
     catalog: Catalog
     copies_of: Callable[[str, tuple[str, ...]], int]
 
@@ -133,17 +144,27 @@ class _Growth:
         raise Unsupported(f"the relation {type(relation).__name__}")
 
     def _few(self, relation: Relation, rows: int) -> int:
-        if self._private(relation) and rows > MOST_COPIES:
+        if not self._private(relation) or rows <= self.most:
+            return rows
+        if self.most == 1:
             raise QueryRefused(
-                f"this may make more than {MOST_COPIES:,} rows of one person's row",
-                code="SF404",
-                text=self.query.text,
+                "this may make several rows of one, and each row is a unit by itself",
+                code="SF406",
+                text=self.text,
                 hints=(
-                    "join a public table by a column whose values are different in each of its rows",
-                    "or join a smaller one",
+                    "join a public table by columns whose values are different in each of its rows",
+                    "or name the column that says whom a row is about as the unit",
                 ),
             )
-        return rows
+        raise QueryRefused(
+            f"this may make more than {MOST_COPIES:,} rows of one person's row",
+            code="SF404",
+            text=self.text,
+            hints=(
+                "join a public table by a column whose values are different in each of its rows",
+                "or join a smaller one",
+            ),
+        )
 
 
 def _tests(condition: Expression | None) -> Iterator[Expression]:
@@ -158,13 +179,17 @@ def _tests(condition: Expression | None) -> Iterator[Expression]:
 
 
 def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
-    """Yield the column of a public relation that must equal something of the other side."""
+    """Yield the column of a public relation that must equal something of the other side.
+
+    Both are compared as what holds both. Whole numbers that become reals no longer differ beyond 2^53.
+    """
     match test:
         case Call(function="=", arguments=(first, second)):
             for here, there in ((first, second), (second, first)):
                 if (
                     isinstance(here, Column)
                     and _has(public, here.name)
+                    and not (here.kind is Kind.INTEGER and there.kind is Kind.REAL)
                     and not any(_has(public, leaf.name) for leaf in column_leaves(there))
                 ):
                     yield here.name

@@ -33,7 +33,8 @@ class Known:
     dates: Dates | None = None  # of its kind; the first and the last there are stand for no bound
     longest: float = math.inf  # no text has more characters
     nullable: bool = True
-    declared: bool = False  # the owner listed the values, and what is not listed is left out
+    declared: bool = False  # the owner listed the values, and what is not listed is left out, NULL too
+    unlisted: bool = False  # some may be none of `values`: the owner's list does not say what rows hold
 
 
 _Columns = Mapping[str, Known]
@@ -90,6 +91,7 @@ def either(several: list[Known]) -> Known:
         dates=dates,
         longest=max((_characters(one) for one in several), default=math.inf),
         nullable=any(one.nullable for one in several),
+        unlisted=any(one.unlisted for one in several),
     )
 
 
@@ -130,7 +132,7 @@ def _call(call: Call, known: list[Known]) -> Known:
     if name == "coalesce":
         return replace(either(known), nullable=all(one.nullable for one in known))
     if name == "nullif":
-        return replace(known[0], nullable=True)
+        return _nullified(known[0], call.arguments[1])
     if name == "is_null":
         return Known(values=(False, True), nullable=False)
     if name == "date_trunc":
@@ -157,6 +159,14 @@ def _call(call: Call, known: list[Known]) -> Known:
     if rule is None:
         return Known()
     return Known(interval=rule(call, [one.interval for one in known if one.interval is not None]))
+
+
+def _nullified(first: Known, second: Expression) -> Known:
+    """A computed NULL is a group of its own, whoever declared the values; the constant is not among them."""
+    values = first.values
+    if values is not None and isinstance(second, Literal):
+        values = tuple(value for value in values if value != second.value) or None
+    return replace(first, values=values, nullable=True, declared=False)
 
 
 def _extreme(name: str, known: list[Known]) -> Interval | None:

@@ -53,12 +53,17 @@ def one_row_per_unit(relation: Relation) -> bool:
 
 
 def may_copy_rows(relation: Relation) -> bool:
-    """Return whether one row of a scan may have become several."""
+    """Return whether one row of a scan may have become several, whatever public tables hold.
+
+    Private rows are to the left of a join with public ones; how many of those a row meets, `growth` knows.
+    """
     match relation:
         case Scan():
             return False
         case Filter(source=source) | Project(source=source) | SemiJoin(source=source, on_unit=False):
             return may_copy_rows(source)
+        case Join(left=left, on_unit=False):
+            return may_copy_rows(left)
         case _:
             return True
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
 from sfumato.backends.cells import SparseCells
-from sfumato.backends.compile import Layout, Program, lay_out
+from sfumato.backends.compile import Layout, Program, lay_out, presence
 from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.engine import Engine
 from sfumato.backends.exact import Members
@@ -62,12 +62,8 @@ def count_units(
     layout = lay_out(program, len(key_hashes))
     distinct = [measure for measure in query.measures if measure.kind is MeasureKind.DISTINCT]
     cells = [measure for measure in query.measures if measure.kind is MeasureKind.CELLS]
-    sums = tuple(
-        slot
-        for measure in query.measures
-        if measure.kind is not MeasureKind.CELLS
-        for slot in layout.slots.get(measure.name, ())
-    )
+    runners = {measure.name for measure in cells}
+    sums = tuple(slot for name, slots in layout.slots.items() if name not in runners for slot in slots)
     runs = tuple(
         Run(slot=layout.slots[measure.name][0], width=len(measure.edges) - 1, weight=measure.weight)
         for measure in cells
@@ -198,6 +194,9 @@ class _Adding:
                     limbs = zip(_lower(slots), (kept.sums[slot] for slot in slots), strict=True)
                     integer, most = self.program.integers[name], self.program.query.max_rows
                     contributions[name] = contribution(measure, integer, kept.rows, limbs, most)
+                    if measure.skips_absent:
+                        (seen,) = self.layout.slots[presence(name)]
+                        contributions[name] = np.where(kept.sums[seen] > 0, contributions[name], 0)
                 added = sum_by_group(one.parents[kept.code], contributions[name], one.size)
                 total.measures[name] = total.measures[name] + added
             case MeasureKind.UNITS:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
-from sfumato.backends.expressions import SQL_TYPES, constant, expression
+from sfumato.backends.expressions import SQL_TYPES, canonical, constant, expression
 from sfumato.backends.integers import RowInteger, Stage, row_integer
 from sfumato.backends.packing import Packing, Slot
 from sfumato.backends.relations import Relations
@@ -24,7 +24,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Filter, Project, Relation, Scan
 
-__all__ = ["Layout", "Program", "compile_query", "lay_out"]
+__all__ = ["Layout", "Program", "compile_query", "lay_out", "presence"]
 
 _FINGERPRINT = 32  # bits: few units of a hundred million share so much of a hash
 _LIMB = 8  # bits of an integer that lie in one word at least, however many groups there are
@@ -48,7 +48,7 @@ class Program:
     rows: str
     unit: str | None  # the SQL type of the unit; None: each row is one
     kinds: tuple[Kind, ...]  # of the keys
-    integers: dict[str, RowInteger | None]
+    integers: dict[str, RowInteger | None]  # by measure, and under `presence` whether there is a value
     distinct: dict[str, str]  # the column of each DISTINCT measure
     plain: bool  # reading the rows again costs no more than reading the table
 
@@ -78,7 +78,7 @@ class Program:
     def declared(self, source: str) -> str:
         """Return the dictionary of declared keys, from a table that holds them as they were declared."""
         listed = ", ".join(
-            f"CAST({key} AS {SQL_TYPES[kind]}){_zero(kind)} AS {key}"
+            f"{canonical(f'CAST({key} AS {SQL_TYPES[kind]})', kind)} AS {key}"
             for key, kind in zip(self.keys, self.kinds, strict=True)
         )
         return self._numbered(f"SELECT DISTINCT {listed} FROM {source}")
@@ -133,7 +133,7 @@ def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
         if key.kind is None:
             raise Unsupported("groups by NULL")
         kinds.append(key.kind)
-        listed.append(f"{expression(key, below.names)}{_zero(key.kind)} AS k{place}")
+        listed.append(f"{canonical(expression(key, below.names), key.kind)} AS k{place}")
     integers: dict[str, RowInteger | None] = {}
     distinct: dict[str, str] = {}
     for measure in query.measures:
@@ -143,6 +143,8 @@ def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
             integers[measure.name] = row_integer(measure, stage)
             if measure.kind is MeasureKind.CELLS and integers[measure.name] is None:
                 raise Unsupported("a histogram of nothing")
+            if measure.skips_absent:
+                integers[presence(measure.name)] = _presence(integers[measure.name])
     listed += [f"{sql} AS {name}" for sql, name in stage.columns.items()]
     return Program(
         query=query,
@@ -163,25 +165,22 @@ def lay_out(program: Program, groups: int) -> Layout:
     """
     code_bits = max(0, groups - 1).bit_length()
     room = 64 - _FINGERPRINT - code_bits
-    needed = max(
-        (_bits(program, one) for one in program.query.measures if one.kind is MeasureKind.CELLS), default=1
-    )
+    cells = {measure.name for measure in program.query.measures if measure.kind is MeasureKind.CELLS}
+    needed = max((_bits(program, name) for name in cells), default=1)
     if room < needed:
         room = max(needed, _LIMB)
     filled: list[int] = []
     pieces: list[list[str]] = []
     slots: dict[str, tuple[Slot, ...]] = {}
     # Histograms first: each needs a word whose order is that of its cells.
-    in_turn = sorted(program.query.measures, key=lambda measure: measure.kind is not MeasureKind.CELLS)
-    for measure in in_turn:
-        integer = program.integers.get(measure.name)
+    for name, integer in sorted(program.integers.items(), key=lambda item: item[0] not in cells):
         if integer is None:
             continue
-        bits = _bits(program, measure)
+        bits = _bits(program, name)
         lowest = f" - {constant(integer.low)}" if integer.low else ""
         offset = f"(coalesce({integer.sql}, 0){lowest})"
-        if measure.kind is MeasureKind.CELLS:
-            slots[measure.name] = (Slot(word=len(filled), shift=0, bits=bits),)
+        if name in cells:
+            slots[name] = (Slot(word=len(filled), shift=0, bits=bits),)
             filled.append(room)  # no other integer may lie below it
             pieces.append([offset])
             continue
@@ -196,21 +195,31 @@ def lay_out(program: Program, groups: int) -> Layout:
             pieces[word].append(f"{limb} * {1 << filled[word]}" if filled[word] else limb)
             found.append(Slot(word=word, shift=filled[word], bits=size))
             filled[word] += size
-        slots[measure.name] = tuple(found)
+        slots[name] = tuple(found)
     value_bits = max((slot.shift + slot.bits for some in slots.values() for slot in some), default=0)
     code = f"code * {1 << value_bits}" if value_bits else "code"
     texts = tuple(" + ".join([code, *some]) for some in pieces) or (code,)
     return Layout(packing=Packing(code_bits=code_bits, value_bits=value_bits), slots=slots, words=texts)
 
 
-def _bits(program: Program, measure: Measure) -> int:
-    integer = program.integers[measure.name]
+def presence(measure: str) -> str:
+    """Return the name under which it is noted whether a row has a value for a measure.
+
+    >>> presence("m0")
+    'm0?'
+    """
+    return f"{measure}?"
+
+
+def _presence(integer: RowInteger | None) -> RowInteger:
+    assert integer is not None
+    return RowInteger(sql=f"CASE WHEN ({integer.sql}) IS NOT NULL THEN 1::BIGINT END", low=0, high=1)
+
+
+def _bits(program: Program, name: str) -> int:
+    integer = program.integers[name]
     assert integer is not None
     return (integer.high - integer.low).bit_length()
-
-
-def _zero(kind: Kind) -> str:
-    return " + 0.0" if kind is Kind.REAL else ""  # there is one zero
 
 
 def _clamped_row(measure: Measure, integer: RowInteger) -> str:
@@ -218,13 +227,14 @@ def _clamped_row(measure: Measure, integer: RowInteger) -> str:
     if measure.clamp is None:
         return f"({value})"
     low, high = measure.clamp
-    return f"least(greatest(coalesce({value}, 0), {constant(low)}), {constant(high)})"
+    clamped = f"least(greatest(coalesce({value}, 0), {constant(low)}), {constant(high)})"
+    return f"CASE WHEN {value} IS NOT NULL THEN {clamped} END" if measure.skips_absent else clamped
 
 
 def _distinct_value(measure: Measure, stage: Stage) -> str:
     if measure.value is None or measure.value.kind is None:
         raise Unsupported("distinct values of nothing")
-    value = expression(measure.value, stage.names) + _zero(measure.value.kind)
+    value = canonical(expression(measure.value, stage.names), measure.value.kind)
     if measure.condition is not None:
         value = f"CASE WHEN {expression(measure.condition, stage.names)} THEN {value} END"
     return stage(value)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.growth import refuse_copies
 from sfumato.analysis.publics import MOST_VALUES
 from sfumato.backends.arrays import array_of
 from sfumato.backends.by_row import count_rows
@@ -47,6 +48,7 @@ class DuckDBBackend:
     def run(self, query: BoundedQuery, *, _salt: int | None = None) -> Exact[tuple[ExactGroups, ...]]:
         """Return the exact integers of every group, one entry per grouping set."""
         program = compile_query(query, self._catalog)
+        self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
         return Exact(self._guarded(lambda engine: _groups(engine, program, salt, self._threads)))
 
@@ -86,7 +88,7 @@ class DuckDBBackend:
         return None if len(found) > MOST_VALUES else tuple(found)
 
     def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a public table that agree in these columns; none: of all."""
+        """Return how many rows of a public table have the same values, at most; without columns, all."""
         table = self._catalog.table(name)
         fields = [] if table is None or table.private else [table.field(column) for column in columns]
         if table is None or table.private or None in fields:
@@ -95,15 +97,23 @@ class DuckDBBackend:
         rendered = Relations(catalog=self._catalog).render(
             Scan(table=table.name, alias=table.name, columns=listed)
         )
-        grouped = f" GROUP BY {', '.join(rendered.names.values())}" if listed else ""
+        names = list(rendered.names.values())
+        there = " AND ".join(f"{one} IS NOT NULL" for one in names)  # NULL equals nothing
+        grouped = f" WHERE {there} GROUP BY {', '.join(names)}" if listed else ""
         text = f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({rendered.sql}){grouped})"
         return int(self._guarded(lambda engine: engine.one(text)))
 
     def check(self, query: BoundedQuery) -> None:
         """Refuse a query that this engine has no words for. Reads nothing."""
         program = compile_query(query, self._catalog)
+        self._one_row_each(query)
         if query.declared is not None and program.kinds:
             program.declared_table()
+
+    def _one_row_each(self, query: BoundedQuery) -> None:
+        """Refuse joins of which one unit would come out as several rows, each counted as a unit."""
+        if query.row_unit:
+            refuse_copies((query,), self._catalog, self.public_copies)
 
     def _guarded(self, action: Callable[[Engine], _T]) -> _T:
         done: list[_T] = []

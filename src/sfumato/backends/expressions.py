@@ -9,6 +9,8 @@ The rules, the same for every row and every engine:
   logarithm of what has none, infinity minus infinity. NaN is NULL wherever it comes from;
 * a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL;
 * positions in texts count code points; one that does not fit into 32 bits is NULL;
+* zero is written without a sign. Engines hold 0.0 and -0.0 for equal, so which of a person's zeros MIN, MAX,
+  DISTINCT or GROUP BY keeps is up to the order of rows; nothing that is asked can tell which it was;
 * texts are compared code point by code point, whatever collation a column was given. Under another one two
   spellings are one group, and which of them stands for it (and is shown, and hashed) would be up to one row;
 * `||`, `concat` and `replace` cut what they make to 65,536 code points, and `replace` reads no more of its
@@ -30,6 +32,7 @@ from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
 __all__ = [
     "RENDERED",
     "SQL_TYPES",
+    "canonical",
     "constant",
     "expression",
     "identifier",
@@ -107,6 +110,14 @@ def normalised(sql: str, kind: Kind) -> str:
             return plain_text(sql)
         case _:
             return f"CAST({sql} AS {SQL_TYPES[kind]})"
+
+
+def canonical(sql: str, kind: Kind) -> str:
+    """Return a value in the form that all its equals share: what is shown, hashed or written as text.
+
+    Of all kinds reals alone have equals that differ, the two zeros; NaN is NULL, and texts are plain.
+    """
+    return f"({sql} + 0.0)" if kind is Kind.REAL else sql
 
 
 def plain_text(sql: str) -> str:
@@ -225,7 +236,7 @@ def _cast(operand: Expression, kind: Kind, names: _Names) -> str:
         return nothing
     if kind is Kind.REAL and source is Kind.INTEGER:
         return number(operand, names)
-    sql = f"TRY_CAST({expression(operand, names)} AS {SQL_TYPES[kind]})"
+    sql = f"TRY_CAST({canonical(expression(operand, names), source)} AS {SQL_TYPES[kind]})"
     if kind is Kind.REAL:
         return f"nullif({sql}, {_NAN})"
     return _years(sql, kind) if kind in timely and source is Kind.TEXT else sql

@@ -2,42 +2,39 @@
 
 Two facts of a file: its path, links followed, and a hash of its length, its beginning and its end;
 a renamed or copied file has the second, a file with new rows the first. Of an object in memory, a hash of
-its contents. Tables of one DuckDB file are told apart by their columns. The ledger keeps keyed
-hashes of these texts only.
+its contents; it is not recognised as the file that it was read from. Tables of one DuckDB file are told
+apart by their columns. The ledger keeps keyed hashes of these texts only.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 
+from sfumato.backends.files import Files, ending
 from sfumato.backends.source import Source
-from sfumato.errors import InvalidArgument
+from sfumato.catalog.table import Field
 
-__all__ = ["identities"]
-
-_ENDS = 1 << 16
+__all__ = ["identities", "identities_of_files", "path_identity"]
 
 
 def identities(source: Source, table: str) -> tuple[str, ...]:
     """Return texts that identify where a table comes from."""
-    paths = source.paths(table)
-    if not paths:
+    files = source.files(table)
+    if files is None:
         return (f"contents {source.digest(table)}",)
-    try:
-        found = [text for path in paths for text in (f"path {os.path.realpath(path)}", _ends(path))]
-    except OSError:
-        raise InvalidArgument(f"the file of table `{table}` is gone", place=table) from None
-    if any(path.lower().endswith((".duckdb", ".ddb", ".db")) for path in paths):
-        columns = repr([(field.name, field.kind.value) for field in source.fields(table)])
+    return identities_of_files(files, source.fields(table))
+
+
+def identities_of_files(files: Files, fields: tuple[Field, ...]) -> tuple[str, ...]:
+    """Return texts that identify files that hold a table of these columns."""
+    pairs = zip(files.paths, files.ends, strict=True)
+    found = [text for path, ends in pairs for text in (path_identity(path), f"ends {ends}")]
+    if any(ending(path) == "duckdb" for path in files.paths):
+        columns = repr([(field.name, field.kind.value) for field in fields])
         found = [f"{text} table {columns}" for text in found]
     return tuple(found)
 
 
-def _ends(path: str) -> str:
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        beginning = file.read(_ENDS)
-        file.seek(max(0, size - _ENDS))
-        digest = hashlib.sha256(b"%d\n" % size + beginning + b"\n" + file.read(_ENDS))
-    return f"ends {digest.hexdigest()}"
+def path_identity(path: str) -> str:
+    """Return the text that identifies a file by where it lies."""
+    return f"path {os.path.realpath(path)}"

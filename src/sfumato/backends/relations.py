@@ -3,7 +3,7 @@
 Columns get identifiers of our own, so that no name anyone chose can meet the unit or another
 name that differs in case only. The unit is a BIGINT where the declared column holds integers
 and a VARCHAR otherwise; where each row is a unit by itself there is no such column, and
-relations that could copy a row are refused.
+relations that could copy a row are refused, but for joins with public tables that have one row for it.
 
 Aggregates of one unit's own rows depend on those rows alone, not on their order: real values
 are added up in sorted order.
@@ -112,12 +112,14 @@ class Relations:
         of_type = "BIGINT" if unit.kind is Kind.INTEGER else "VARCHAR"
         who = identifier(unit.name)
         named = f"CAST({who} AS BIGINT)" if of_type == "BIGINT" else plain_text(who)
-        if unit.kind is Kind.REAL:  # there is one zero, and nobody is two people
+        there = f"{who} IS NOT NULL"
+        if unit.kind is Kind.REAL:  # there is one zero, and nobody is two people; NaN is nobody
             named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
+            there = f"{normalised(who, unit.kind)} IS NOT NULL"
         listed = [f"{named} AS __unit", *listed]
         if table.partition is not None:
             listed += _part_of(table, named)
-        sql = f"SELECT {', '.join(listed)} FROM {rows} WHERE {who} IS NOT NULL"
+        sql = f"SELECT {', '.join(listed)} FROM {rows} WHERE {there}"
         if table.partition is not None:
             kept = "__part IS NULL OR __part = __smallest"
             sql = f"SELECT {', '.join(['__unit', *names.values()])} FROM ({sql}) WHERE {kept}"
@@ -125,9 +127,10 @@ class Relations:
 
     def _join(self, join: Join) -> Rendered:
         left, right = self.render(join.left), self.render(join.right)
+        public = right.unit is None and not right.by_row
         if (
-            left.by_row
-            or right.by_row
+            right.by_row
+            or (left.by_row and not public)
             or (join.on_unit != (left.unit is not None and right.unit is not None))
         ):
             raise Unsupported("a join of rows that belong to different units")
@@ -143,7 +146,7 @@ class Relations:
         kind = "LEFT JOIN" if join.outer else "JOIN"
         both = f"({left.sql}) AS l {kind} ({right.sql}) AS r ON {' AND '.join(tests)}"
         sql = f"SELECT {_listed(listed)} FROM {both}"
-        return Rendered(sql=sql, names=names, unit=left.unit or right.unit)
+        return Rendered(sql=sql, names=names, unit=left.unit or right.unit, by_row=left.by_row)
 
     def _semi_join(self, join: SemiJoin) -> Rendered:
         source, other = self.render(join.source), self.render(join.other)

@@ -6,27 +6,30 @@
 Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is
 opened, so that its types hold for every row and no question can stumble over a later one; texts of
 other origin are looked through when they are opened, for one that is not UTF-8 would let just
-those questions fail that come across it.
+those questions fail that come across it. Objects are copied: who changes one later changes another table.
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked.
 
-Kinds of columns come from the schema, not from values. Columns of other types (lists, binary
-data, times of day) are left out. 64-bit unsigned, 128-bit and decimal numbers are REAL.
+Kinds of columns come from the schema, not from values; a CSV file has none, and there they follow from
+all of its values, except where texts are declared: such a column is text. Columns of other types (lists,
+binary data, times of day) are left out. 64-bit unsigned, 128-bit and decimal numbers are REAL.
 
-The version of the data tells whether it may have changed: path, size and time of modification of
-files, which reads no value; a hash of the contents of objects, whose only version that is.
+The version is that of the moment of opening, as all else is: of a file, its path, inode, size, times of
+change and a hash of both ends; of a CSV file and of an object, a hash of all of it. A file that is read in
+place and is another by the time it is asked about is refused, and one that changes while a question reads it
+makes that question fail: what was paid for one version is never answered from another.
 """
 
 from __future__ import annotations
 
-import glob
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.backends.copies import Copied, arrow_of, copied, not_text
 from sfumato.backends.expressions import constant, identifier
+from sfumato.backends.files import Files, ending, found_files
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field
 from sfumato.errors import InvalidArgument
@@ -59,14 +62,12 @@ SECONDS = 3600
 class Source:
     """Open tables. `fields` and `version` are facts about them; `cursor` is for the backend alone."""
 
-    def __init__(
-        self, connection: Any, objects: dict[str, Any], fields: dict[str, tuple[Field, ...]]
-    ) -> None:
+    def __init__(self, connection: Any, objects: dict[str, Copied], files: dict[str, Files]) -> None:
         self._connection = connection
         self._objects = objects
-        self._fields = fields
-        self._files: dict[str, tuple[str, ...]] = {}
-        self._digests: dict[str, str] = {}
+        self._files = files
+        self._fields: dict[str, tuple[Field, ...]] = {}
+        self._asked = True
 
     def __repr__(self) -> str:
         return f"<tables: {', '.join(self._fields)}>"
@@ -81,38 +82,44 @@ class Source:
         return self._fields[table]
 
     def version(self) -> str:
-        """Return a hash that differs where the data may differ."""
+        """Return a hash that differs where the data may differ; refuse files that have changed since."""
+        if not self._asked:
+            raise InvalidArgument("these tables were opened for prices, not to be asked", place="tables")
+        self.check()
         parts = []
         for table in self._fields:
             schema = [(field.name, field.kind.value) for field in self._fields[table]]
-            parts.append(repr((table, schema, self._state(table))))
+            state = self._files[table].state if table in self._files else self.digest(table)
+            parts.append(repr((table, schema, state)))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
-    def paths(self, table: str) -> tuple[str, ...]:
-        """Return the files of a table; none if it came as an object."""
-        return self._files.get(table, ())
+    def check(self) -> None:
+        """Refuse files that are read in place and are no longer those that were opened."""
+        for table, files in self._files.items():
+            if not files.unchanged():
+                raise InvalidArgument(
+                    f"the file of table `{table}` has changed since it was opened, or is gone",
+                    place=table,
+                    hints=("open it again: what is paid for one version is answered from that version",),
+                )
+
+    def files(self, table: str) -> Files | None:
+        """Return the files of a table; None if it came as an object."""
+        return self._files.get(table)
 
     def digest(self, table: str) -> str:
         """Return a hash of the contents of a table that came as an object."""
-        if table not in self._digests:
-            self._digests[table] = _digest(self._objects[table])
-        return self._digests[table]
-
-    def _state(self, table: str) -> object:
-        if table in self._files:
-            try:
-                states = [(path, os.stat(path)) for path in self._files[table]]
-            except OSError:
-                raise InvalidArgument(f"the file of table `{table}` is gone", place=table) from None
-            return [(path, state.st_size, state.st_mtime_ns) for path, state in states]
-        return self.digest(table)
+        return self._objects[table].digest
 
     def cursor(self) -> Any:
-        """Return a connection of its own to the tables, for one question."""
+        """Return a connection of its own to the tables, for one question.
+
+        Closing it fails if a file is another by then: what was read may be of two versions.
+        """
         cursor = self._connection.cursor()
         for name, held in self._objects.items():
-            cursor.register(name, held)
-        return cursor
+            cursor.register(name, held.table)
+        return _Cursor(cursor, self)
 
     def close(self) -> None:
         """Close the connection."""
@@ -127,10 +134,13 @@ def open_tables(
     spill: str | Path | None = None,
     seconds: float = SECONDS,
     read: bool = True,
+    texts: Mapping[str, Sequence[str]] | None = None,
 ) -> Source:
     """Open tables by name: paths or objects. `spill` names a directory for what exceeds the memory limit.
 
-    With `read=False` only schemas are: texts are not looked through, and nothing may be asked.
+    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (The kinds
+    of a CSV file follow from its values: it is read all the same.) `texts` names, for each table, the
+    columns that are text whatever a CSV file makes them look like.
 
     Without `spill` nothing private is ever written to disk. No statement runs for more than `seconds`, or
     takes more than `memory`, by default four fifths of what the machine has.
@@ -149,40 +159,35 @@ def open_tables(
         raise InvalidArgument("two tables have one name", place="tables")
     connection = duckdb.connect(":memory:", config=configuration)
     connection.execute("SET TimeZone = 'UTC'")
-    objects: dict[str, Any] = {}
-    files: dict[str, tuple[str, ...]] = {}
+    objects: dict[str, Copied] = {}
+    files: dict[str, Files] = {}
     allowed: list[str] = []
     for number, (name, origin) in enumerate(tables.items()):
         if isinstance(origin, str | Path) or (
             isinstance(origin, Sequence) and origin and all(isinstance(one, str | Path) for one in origin)
         ):
-            files[name] = _paths(origin, name)
-            allowed += _open_files(connection, name, files[name], number)
+            files[name] = Files.at(found_files(origin, name), name)
+            allowed += _open_files(connection, name, files[name].paths, number, (texts or {}).get(name, ()))
         else:
-            objects[name] = _valid(_arrow(origin, name), name)
-    source = Source(connection, objects, {})
-    source._files = files
+            objects[name] = copied(arrow_of(origin, name), name)
+    source = Source(connection, objects, files)
+    source._asked = read
     cursor = source.cursor()
     for name in tables:
         source._fields[name] = _fields(cursor, name)
-        if read and name in files and _ending(files[name][0]) == "parquet":
+        if read and name in files and ending(files[name].paths[0]) == "parquet":
             _look_through(cursor, name, source._fields[name])
+    for name in files:
+        if not files[name].unchanged(loaded=True):
+            raise InvalidArgument(
+                f"the file of table `{name}` changed while it was opened", place=name, hints=("try again",)
+            )
     cursor.close()
     listed = ", ".join(constant(path) for path in allowed)
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return source
-
-
-def _valid(table: Any, name: str) -> Any:
-    import pyarrow
-
-    try:
-        table.validate(full=True)
-    except pyarrow.ArrowInvalid:  # its text may quote the data
-        raise _not_text(name) from None
-    return table
 
 
 def _look_through(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
@@ -197,39 +202,17 @@ def _look_through(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
     try:
         cursor.execute(f"SELECT {read} FROM {identifier(name)}").fetchall()
     except duckdb.Error:  # its text may quote the data
-        raise _not_text(name) from None
+        raise not_text(name) from None
 
 
-def _not_text(name: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"table `{name}` has a text that is not UTF-8",
-        place=name,
-        hints=("write it anew as UTF-8, or leave the column out",),
-    )
-
-
-def _paths(origin: str | Path | Sequence[str | Path], name: str) -> tuple[str, ...]:
-    named = [origin] if isinstance(origin, str | Path) else list(origin)
-    found: list[str] = []
-    for one in named:
-        text = os.path.abspath(os.path.expanduser(one))
-        matches = [text] if os.path.isfile(text) else sorted(glob.glob(text, recursive=True))
-        found += [path for path in matches if os.path.isfile(path)]
-    if not found:
-        raise InvalidArgument(
-            f"there is no file for table `{name}`",
-            place=", ".join(map(str, named)),
-            hints=("paths are relative to the project file, or to where you are",),
-        )
-    return tuple(found)
-
-
-def _open_files(connection: Any, name: str, paths: tuple[str, ...], number: int) -> list[str]:
+def _open_files(
+    connection: Any, name: str, paths: tuple[str, ...], number: int, texts: Sequence[str]
+) -> list[str]:
     """Make a table or view of files; return those that must stay readable."""
     import duckdb
 
     try:
-        readable = _view_files(connection, name, paths, number)
+        readable = _view_files(connection, name, paths, number, texts)
     except duckdb.Error:
         readable = None
     if readable is None:  # raised here: the engine's own text may quote the data, and a context keeps it
@@ -241,15 +224,22 @@ def _open_files(connection: Any, name: str, paths: tuple[str, ...], number: int)
     return readable
 
 
-def _view_files(connection: Any, name: str, paths: tuple[str, ...], number: int) -> list[str]:
-    endings = {_ending(path) for path in paths}
+def _view_files(
+    connection: Any, name: str, paths: tuple[str, ...], number: int, texts: Sequence[str]
+) -> list[str]:
+    endings = {ending(path) for path in paths}
     listed = ", ".join(constant(path) for path in paths)
     if endings == {"parquet"}:
         connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT * FROM read_parquet([{listed}])")
         return list(paths)
     if endings == {"csv"}:
+        options = "sample_size = -1"
+        known = _columns(connection, listed) if texts else ()
+        if any(text in known for text in texts):
+            kinds = ", ".join(f"{constant(text)}: 'VARCHAR'" for text in texts if text in known)
+            options += f", types = {{{kinds}}}"
         connection.execute(
-            f"CREATE TABLE {identifier(name)} AS SELECT * FROM read_csv([{listed}], sample_size = -1)"
+            f"CREATE TABLE {identifier(name)} AS SELECT * FROM read_csv([{listed}], {options})"
         )
         return []
     if endings == {"duckdb"} and len(paths) == 1:
@@ -268,16 +258,10 @@ def _view_files(connection: Any, name: str, paths: tuple[str, ...], number: int)
     )
 
 
-def _ending(path: str) -> str:
-    name = os.path.basename(path).lower()
-    for known, endings in {
-        "parquet": (".parquet", ".pq"),
-        "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
-        "duckdb": (".duckdb", ".ddb", ".db"),
-    }.items():
-        if name.endswith(endings):
-            return known
-    return name.rsplit(".", 1)[-1]
+def _columns(connection: Any, listed: str) -> tuple[str, ...]:
+    """Return the names in the header of a CSV file."""
+    described = connection.execute(f"DESCRIBE SELECT * FROM read_csv([{listed}], all_varchar = true)")
+    return tuple(row[0] for row in described.fetchall())
 
 
 def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str]:
@@ -295,43 +279,6 @@ def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str]:
     return same[0]
 
 
-def _arrow(origin: Any, name: str) -> Any:
-    """Return an object as an Arrow table."""
-    import pyarrow
-
-    if isinstance(origin, pyarrow.Table):
-        return origin
-    if isinstance(origin, pyarrow.RecordBatch):
-        return pyarrow.Table.from_batches([origin])
-    module = type(origin).__module__.split(".")[0]
-    if module in ("pandas", "polars"):
-        return _framed(origin, name, module)
-    raise InvalidArgument(
-        f"table `{name}` is neither a path nor a table",
-        place=name,
-        hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
-    )
-
-
-def _framed(frame: Any, name: str, module: str) -> Any:
-    import pyarrow
-
-    try:
-        if module == "pandas":
-            made = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        else:
-            made = (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
-    except (pyarrow.ArrowException, TypeError, ValueError):
-        made = None
-    if made is None:  # raised here: their texts may quote the data, and a context keeps them
-        raise InvalidArgument(
-            f"table `{name}` has a column whose values are of different types",
-            place=name,
-            hints=("give every column one type",),
-        )
-    return made
-
-
 def _fields(cursor: Any, name: str) -> tuple[Field, ...]:
     described = cursor.execute(f"DESCRIBE {identifier(name)}").fetchall()
     found = []
@@ -342,39 +289,16 @@ def _fields(cursor: Any, name: str) -> tuple[Field, ...]:
     return tuple(found)
 
 
-class _Hash:
-    """A file to write to, of which only a hash is kept."""
+class _Cursor:
+    """A connection to the tables that will not be closed in peace if a file changed under it."""
 
-    closed = False
+    def __init__(self, cursor: Any, source: Source) -> None:
+        self._cursor = cursor
+        self._source = source
 
-    def __init__(self) -> None:
-        self.hash = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        self.hash.update(data)
-        return len(data)
-
-    def flush(self) -> None:
-        pass
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
 
     def close(self) -> None:
-        pass
-
-
-def _digest(table: Any) -> str:
-    import pyarrow
-
-    sink = _Hash()
-    combined = table.combine_chunks()
-    with pyarrow.ipc.new_stream(pyarrow.PythonFile(sink, mode="w"), combined.schema) as writer:
-        writer.write_table(combined)
-    return sink.hash.hexdigest()
+        self._cursor.close()
+        self._source.check()

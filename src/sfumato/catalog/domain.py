@@ -48,6 +48,12 @@ class OneOf:
             raise InvalidArgument("one_of needs at least one value", place="one_of")
         if any(value is None for value in self.values):
             raise InvalidArgument("one_of lists values; NULL is not one", place="one_of")
+        if any(kind_of(value) is None for value in self.values):
+            raise InvalidArgument(
+                "a value is text, a number, a date, a timestamp, true or false",
+                place="one_of",
+                hints=("values stand one by one: one_of(1980, 1981); for a list, one_of(*years)",),
+            )
         if any(type(value) is int and not -(2**63) <= value < 2**63 for value in self.values):
             raise InvalidArgument(
                 "whole numbers lie between -2^63 and 2^63 - 1",

@@ -49,9 +49,18 @@ def read_project(path: str | Path) -> Project:
         raise ProjectRefused(f"the project file {reason}", code="SF701", file=shown) from None
     try:
         values = tomllib.loads(text, parse_float=Decimal)
+        written = Written.of(shown, text)
     except tomllib.TOMLDecodeError as error:
         raise _not_toml(error, shown, text.splitlines()) from None
-    return _Reader(Written.of(shown, text)).project(values, Path(path).absolute().parent)
+    except (RecursionError, ValueError) as error:  # the reader's own limits
+        deep = isinstance(error, RecursionError)
+        raise ProjectRefused(
+            f"the project file {'is nested too deeply' if deep else 'has a number that is too long'}",
+            code="SF702",
+            file=shown,
+            hints=("a project file has a few levels, and numbers of a few digits",),
+        ) from None
+    return _Reader(written).project(values, Path(path).absolute().parent)
 
 
 def _not_toml(error: tomllib.TOMLDecodeError, file: str, lines: list[str]) -> ProjectRefused:
@@ -76,6 +85,7 @@ class _Reader(Checks):
         self.mapping(tables, ("tables",), "tables are [tables.<name>]")
         if not tables:
             self.refuse("there are no tables", ("tables",), "SF704", "declare one: [tables.people]")
+        self._names(tables)
         protects = self.text(values, (), "protects", None)
         declared = [self._table(name, table, folder) for name, table in tables.items()]
         unit = self._unit(declared, protects)
@@ -98,6 +108,19 @@ class _Reader(Checks):
         )
 
     # -- tables -------------------------------------------------------------------------------
+
+    def _names(self, tables: dict[str, Any]) -> None:
+        """Refuse two tables that a question could not tell apart."""
+        known: dict[str, str] = {}
+        for name in tables:
+            first = known.setdefault(name.lower(), name)
+            if first != name:
+                self.refuse(
+                    f"`{name}` and `{first}` are one name: questions do not tell capitals apart",
+                    ("tables", name),
+                    "SF705",
+                    "rename one of them",
+                )
 
     def _table(self, name: str, table: Any, folder: Path) -> ProjectTable:
         at = ("tables", name)

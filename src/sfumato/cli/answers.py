@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import typer
 
-from sfumato.catalog import Between, Domain, Kind, OneOf, Value
+from sfumato.catalog import Between, Domain, Kind, OneOf, Value, kind_of
 from sfumato.errors import InvalidArgument
 
 __all__ = ["ask", "values_of"]
@@ -41,7 +41,10 @@ def values_of(text: str, kind: Kind | None, *, bounds: bool) -> Domain:
         raise InvalidArgument(
             f"a column of kind {kind.value} has no bounds", place=text, hints=("use one_of",)
         )
-    values = [_value(part.strip(), kind) for part in text.split(",")]
+    parts = [part.strip() for part in text.split(",")]
+    values = [_value(part, kind) for part in parts]
+    if kind is None and not bounds and len({kind_of(value) for value in values}) > 1:
+        values = list(parts)  # codes such as 01234 among numbers: all are texts
     if not bounds:
         return OneOf(tuple(values))
     if len(values) != 2:
@@ -73,7 +76,13 @@ def _value(text: str, kind: Kind | None) -> Value:
 
 
 def _guess(text: str) -> Value:
-    """Read a value of a column whose kind is not known: as a number or a date, if it looks like one."""
+    """Read a value of a column whose kind is not known: as a number or a date, if it looks like one.
+
+    >>> _guess("1234"), _guess("01234")
+    (1234, '01234')
+    """
+    if text.lstrip("+-").startswith("0") and text.lstrip("+-")[1:2].isdigit():
+        return text  # no number is written so; codes are
     for read in (int, float, datetime.date.fromisoformat, datetime.datetime.fromisoformat):
         try:
             return read(text)

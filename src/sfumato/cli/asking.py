@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.cli.statements import blank, split
 from sfumato.errors import InvalidArgument
 from sfumato.session import Database, Question
 
@@ -60,7 +61,8 @@ def question_text(given: str) -> str:
             ) from None
     else:
         text = given
-    text = text.strip().removesuffix(";").rstrip()
-    if not text:
+    whole, rest = split(text)
+    text = whole[0] if len(whole) == 1 and blank(rest) else text.strip()  # several: the parser refuses them
+    if blank(text):
         raise InvalidArgument("the question is empty", place="question", hints=("give SQL, a file or -",))
     return text

@@ -15,6 +15,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.rules import UNITS
 from sfumato.ledger import Balance, Entry, Ledger
 from sfumato.ledger.totals import Charge
+from sfumato.session import propose
 
 __all__ = ["lines_of", "record_of", "run"]
 
@@ -32,6 +33,7 @@ def record_of(project: Project, ledger: Ledger) -> dict[str, Any]:
     """Return what is spent and left, as plain data: public facts only."""
     unit = project.unit
     if unit not in ledger.units():
+        propose(project, ledger)  # refuses a second unit, as a question would be
         return {**_account(project.budget, 0, project.budget.limit), "unit": unit, "begun": False}
     balance = ledger.balance(unit)
     record = {

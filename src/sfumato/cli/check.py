@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sfumato.backends.files import Files
+from sfumato.backends.identity import identities_of_files
 from sfumato.catalog import Kind, Project, ProjectTable, Table, read_project
 from sfumato.catalog.declaration import nearest
+from sfumato.cli.project import book_of
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import screen, working
-from sfumato.errors import InvalidArgument, LedgerError
-from sfumato.ledger import Ledger
-from sfumato.session import renewal_of, unlike_record
+from sfumato.errors import InvalidArgument
+from sfumato.ledger import Binding
+from sfumato.session import propose
 
 __all__ = ["run"]
 
@@ -31,9 +35,8 @@ def run(file: str, *, as_json: bool) -> None:
     project = read_project(file)
     found = _Findings()
     with working("reading the schemas"):
-        for table in project.tables:
-            _table(project, table, found)
-    found.ledger = _ledger(project)
+        schemas = {table.name: _table(project, table, found) for table in project.tables}
+    found.ledger = _ledger(project, schemas)
     if as_json:
         record = {"tables": found.tables, "missing": found.missing, "ledger": found.ledger}
         screen().print(json.dumps(record))
@@ -48,7 +51,7 @@ def run(file: str, *, as_json: bool) -> None:
     out.print(f"{file} fits its tables")
 
 
-def _table(project: Project, table: ProjectTable, found: _Findings) -> None:
+def _table(project: Project, table: ProjectTable, found: _Findings) -> Schema:
     try:
         schema = schema_of(table.name, table.paths)
     except InvalidArgument as error:
@@ -69,10 +72,11 @@ def _table(project: Project, table: ProjectTable, found: _Findings) -> None:
         found.missing.append(
             f"kinds of `{table.name}`: a CSV file states none; they are read when it is opened"
         )
-        return
+        return schema
     made = project.table(table, schema.fields)
     if declared.unit is not None:
         found.missing += _missing(table, made)
+    return schema
 
 
 def _names(project: Project, table: ProjectTable, schema: Schema) -> None:
@@ -113,16 +117,16 @@ def _missing(table: ProjectTable, made: Table) -> list[str]:
     return lines
 
 
-def _ledger(project: Project) -> str:
-    if not project.ledger.exists():
-        return "not there: was it moved? if there never was one, `sfumato ledger create` begins it"
-    with Ledger.open(project.ledger, create=False) as ledger:
+def _ledger(project: Project, schemas: Mapping[str, Schema]) -> str:
+    """Hold the project and its files against the record of its ledger, as opening them would."""
+    found: dict[bool, list[Binding]] = {True: [], False: []}
+    for table in project.tables:
+        schema, unit = schemas[table.name], table.declaration.unit
+        sources = identities_of_files(Files.at(schema.files, table.name, whole=False), schema.fields or ())
+        column = None if unit is None else unit.column
+        found[unit is not None].append(Binding(table=table.name, sources=sources, column=column))
+    with book_of(project) as ledger:
+        propose(project, ledger, private=tuple(found[True]), public=tuple(found[False]))
         if project.unit not in ledger.units():
-            return "begun; the first question fixes the budget"
-        try:
-            ledger.register(
-                project.unit, project.budget, renewal=renewal_of(project), partition=project.partition
-            )
-        except LedgerError as error:
-            raise unlike_record(project, ledger, error) from None
+            return "begun; the first question that is charged fixes the budget"
         return str(ledger.balance(project.unit))

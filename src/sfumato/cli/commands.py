@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from sfumato import __version__
-from sfumato.cli.exits import report, report_unexpected, report_usage, wants_json
+from sfumato.cli.anonymity import anonymity_app
+from sfumato.cli.attack import attack_app
+from sfumato.cli.exits import NO_ROOM, report, report_unexpected, report_usage, unwritten, wants_json
 from sfumato.cli.ledgers import ledger_app
 from sfumato.cli.options import (
     AnalystOption,
@@ -28,6 +30,7 @@ from sfumato.cli.options import (
     RowsOption,
     SizeOption,
 )
+from sfumato.cli.screen import silence
 from sfumato.errors import SfumatoError
 
 __all__ = ["app", "main"]
@@ -41,6 +44,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(attack_app, name="attack")
+app.add_typer(anonymity_app, name="anonymity")
 
 
 def _show_version(wanted: bool) -> None:
@@ -194,7 +199,7 @@ def _explain(
     project: ProjectOption = "sfumato.toml",
     json_errors: JsonErrorsOption = False,
 ) -> None:
-    """Explain what one unit can change, the noise, the cost and the error. Free, and reads no data."""
+    """Explain what one unit can change, the noise, the cost and the error. Free: asks nothing of the data."""
     from sfumato.cli.asking import Asking
     from sfumato.cli.query import explain
 
@@ -266,20 +271,58 @@ def _shell(
     run(project, epsilon=epsilon, analyst=analyst, ask=not yes)
 
 
+@app.command("audit")
+def _audit(
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="A file for the report: .html, .md or .json.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Draw a quarter of the samples.")] = False,
+    question: Annotated[
+        str | None,
+        typer.Option("--question", help="Instead: one question of a project; SQL, a file or -."),
+    ] = None,
+    epsilon: EpsilonOption = None,
+    project: ProjectOption = "sfumato.toml",
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Look for false privacy claims of this installation, or of one question. Spends nothing."""
+    from sfumato.cli.audit import run, run_question
+
+    as_json = style is Plain.json
+    if question is None:
+        code = run(output=output, quick=quick, as_json=as_json)
+    else:
+        code = run_question(question, project=project, epsilon=epsilon, as_json=as_json)
+    if code:
+        raise typer.Exit(code)
+
+
 def main() -> None:
     """Run the command line; a refusal is a message and an exit code, never a traceback."""
     as_json = wants_json(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):  # a letter that the terminal does not have is no reason to fail
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    shown = sys.stdout
     try:
-        code = app(standalone_mode=False, prog_name="sfumato")
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="sfumato")
         sys.exit(code if isinstance(code, int) else 0)
+    except SystemExit:
+        if sys.stdout is not shown:  # as the parser leaves it if the reader of its help is gone
+            sys.exit(0)
+        raise
     except SfumatoError as refusal:
         sys.exit(report(refusal, as_json=as_json))
     except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader has seen enough
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            sys.exit(report_unexpected(error, as_json=as_json))
+        silence()
+        sys.exit(report(unwritten(error), as_json=as_json))
     except Exception as error:
         if hasattr(error, "format_message"):  # the parser of the command line
             sys.exit(report_usage(error.format_message(), as_json=as_json))

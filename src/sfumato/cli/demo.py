@@ -133,6 +133,7 @@ def _tell(out: Console, hospital: Hospital) -> None:
             out.print(_indented(str(refusal)), style="red")
         unmoved = database.budget.spent == before
         out.print(f"  the budget has not moved: {unmoved}")
+        _attack(out)
         _title(out, "The ledger: every charge, written before the data was read")
         head = ledger.verify(anchor=anchor)
         out.print(f"  {head.sequence} records, each chained to the one before it by its hash; all verified")
@@ -142,6 +143,21 @@ def _tell(out: Console, hospital: Hospital) -> None:
             f"  all eight answers together: epsilon {record['spent_epsilon']:.2f} of {record['epsilon']:g}; "
             f"{record['last']['times']:,} more like the last would fit"
         )
+
+
+def _attack(out: Console) -> None:
+    from sfumato.attacks import bit_bound, differencing
+
+    _title(out, "An attack: how many are sick, with Steven and without him?")
+    with working("attacking"):
+        found = differencing(firms=2_000, people=12, epsilons=(1.0,))
+    exact, noisy = found.naive.share, found.curve[0].rate.share
+    out.print(f"  from two exact totals: his secret told right in {exact:.0%} of 2,000 invented firms")
+    out.print(f"  through this system, epsilon 1: in {noisy:.1%}, by an attacker who knows everybody else")
+    out.print(f"  guessing is right in 50%, and nobody at all can exceed {bit_bound(1):.1%}")
+    out.print(
+        "  sfumato attack all --html attacks.html shows this and eight more, with pictures", style="dim"
+    )
 
 
 def _asked(database: Database, ask: _Ask) -> Release:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sfumato.errors import (
     BudgetExceeded,
@@ -16,19 +18,31 @@ from sfumato.errors import (
     SfumatoError,
 )
 
-__all__ = ["EXITS", "exit_of", "report", "report_unexpected", "report_usage", "wants_json"]
+__all__ = [
+    "EXITS",
+    "NO_ROOM",
+    "exit_of",
+    "report",
+    "report_unexpected",
+    "report_usage",
+    "unwritten",
+    "wants_json",
+]
 
 EXITS = {
     0: "done",
     1: "something failed that should not have: a defect",
     2: "usage: an option, an argument or the project file makes no sense",
-    3: "refused: the question cannot be asked, or the policy forbids it; nothing was charged",
+    3: "refused: the question cannot be asked, or the policy forbids it; or an audit found a false claim",
     4: "budget: it does not cover the cost; nothing was charged",
     5: "ledger: it cannot be trusted, reached or used in this way; nothing was answered",
     6: "engine: it did not finish; what was reserved stays spent",
     130: "interrupted",
 }
 """Every exit code and what it means; they do not change."""
+
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+"""What the system says where nothing more can be written."""
 
 
 def exit_of(error: SfumatoError) -> int:
@@ -48,10 +62,18 @@ def exit_of(error: SfumatoError) -> int:
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Return whether errors are to be JSON: with --json-errors, and where the answer would be."""
-    pairs = list(zip(arguments, [*arguments[1:], ""], strict=True))
     return any(
-        one in ("--json-errors", "--format=json") or (one in ("--format", "-f") and after == "json")
-        for one, after in pairs
+        one in ("--json-errors", "--format=json", "-fjson") or (one in ("--format", "-f") and after == "json")
+        for one, after in pairwise([*arguments, ""])
+    )
+
+
+def unwritten(error: OSError) -> InvalidArgument:
+    """Return the refusal of a report for which there is no room."""
+    return InvalidArgument(
+        f"the output could not be written: {error.strerror}",
+        place="standard output",
+        hints=("make room, or write it elsewhere",),
     )
 
 

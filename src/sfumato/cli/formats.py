@@ -5,18 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import sys
-import tempfile
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from sfumato.errors import InvalidArgument
 from sfumato.release import Release
 
-__all__ = ["can_write", "rendered", "write"]
+__all__ = ["rendered"]
 
 
 def rendered(release: Release, style: str, level: float) -> bytes:
@@ -32,48 +27,6 @@ def rendered(release: Release, style: str, level: float) -> bytes:
             return _parquet(release, level)
         case _:
             return f"{release!r}\n".encode()
-
-
-def can_write(style: str, output: str | None) -> None:
-    """Refuse an output that cannot be written: before anything is spent on what would go there."""
-    if output is None:
-        if style == "parquet" and sys.stdout.isatty():
-            raise InvalidArgument(
-                "Parquet is not for a terminal",
-                place="--output",
-                hints=("name a file: --output answer.parquet",),
-            )
-        return
-    folder = Path(output).absolute().parent
-    if Path(output).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InvalidArgument(
-            "the answer cannot be written there",
-            place="--output",
-            hints=("name a file in a folder that exists",),
-        )
-
-
-def write(data: bytes, output: str | None) -> None:
-    """Write an answer to standard output, or to a file: whole, or not at all."""
-    if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
-        return
-    target = Path(output).absolute()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".sfumato-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, target)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise InvalidArgument(
-            "the answer could not be written",
-            place="--output",
-            hints=(
-                "it was paid for and is kept: `sfumato ledger history`, then `sfumato ledger show NUMBER`",
-            ),
-        ) from None
 
 
 def _wide(release: Release, level: float) -> tuple[list[str], list[list[Any]]]:
@@ -103,6 +56,7 @@ def _csv(release: Release, level: float) -> str:
 
 
 def _record(release: Release, level: float) -> dict[str, Any]:
+    """Return an answer as JSON has it: the same for a release that was just made and one that was stored."""
     ends = release.intervals(level)
     rows = [dict(zip(release.columns, map(_plain, row), strict=True)) for row in release.rows]
     return {
@@ -120,7 +74,7 @@ def _plain(value: Any) -> Any:
     """Return a value as JSON has it; what JSON has no number for becomes text."""
     match value:
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: _plain(value[name]) for name in sorted(value)}
         case list() | tuple():
             return [_plain(each) for each in value]
         case Fraction() | Decimal():

@@ -27,6 +27,8 @@ from sfumato.catalog.declaration import nearest
 from sfumato.catalog.positions import Written
 from sfumato.catalog.writing import project_text
 from sfumato.cli.answers import ask, values_of
+from sfumato.cli.neighbours import refuse_second_ledger
+from sfumato.cli.outputs import PROJECT_FILE, check_apart, kept, write
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import screen
 from sfumato.core.accountant import PrivacyBudget
@@ -86,11 +88,15 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
     wishes = _talk(wishes, draft) if talk else wishes
     _declare(wishes, draft)
     made = _project(wishes, draft, target)
+    if wishes.ledger is None:
+        refuse_second_ledger(made.tables, target=target, ledger=made.ledger)
+    keep = {path: what for path, what in kept(made).items() if what != PROJECT_FILE}
+    check_apart(target, keep, "--project")
     fields = {name: schema.fields or () for name, schema in draft.schemas.items()}
     text = project_text(made, folder=folder, fields=fields)
     begun = not made.ledger.exists()
     Ledger.open(made.ledger).close()  # before the project file: where this is refused, nothing is left behind
-    target.write_text(text, encoding="utf-8")
+    write(text.encode(), project, paid=False)
     read_project(target)  # what was written is what will be read
     out = screen()
     out.print(f"written: {target}")
@@ -235,9 +241,9 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
                 if domain is not None:
                     draft.domains.setdefault(name, {})[column] = domain
     if wishes.epsilon is None:
-        answered["epsilon"] = ask("The budget of these people, for ever: epsilon?", f"{_EPSILON:g}", float)
+        answered["epsilon"] = ask("The budget of these people, for ever: epsilon?", f"{_EPSILON:g}", _epsilon)
     if wishes.delta is None:
-        answered["delta"] = ask("And delta?", f"{_DELTA:g}", float)
+        answered["delta"] = ask("And delta?", f"{_DELTA:g}", _delta)
     return replace(wishes, **answered)
 
 
@@ -266,6 +272,16 @@ def _column(known: list[str]) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def _epsilon(text: str) -> float:
+    budget_quantity(float(text), "epsilon")
+    return float(text)
+
+
+def _delta(text: str) -> float:
+    delta_quantity(float(text))
+    return float(text)
 
 
 def _whole(text: str) -> int:

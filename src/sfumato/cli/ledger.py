@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sfumato.catalog import read_project
-from sfumato.cli.formats import can_write, rendered, write
+from sfumato.catalog import Project, read_project
+from sfumato.cli.formats import rendered
+from sfumato.cli.outputs import can_write, kept, write, writing
 from sfumato.cli.project import open_ledger
 from sfumato.cli.screen import screen, working
 from sfumato.core.rules import UNITS
-from sfumato.errors import InvalidArgument, LedgerError
+from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import Head, Ledger, verify_receipt
 from sfumato.release import Release
 
@@ -57,8 +59,7 @@ def history(file: str, path: str | None, limit: int, *, as_json: bool) -> None:
     if limit < 0:
         raise InvalidArgument("limit must be 0 or more", place="--limit")
     with open_ledger(file, path) as ledger:
-        entries = ledger.history()
-        entries = entries[-limit:] if limit else entries
+        entries = ledger.newest(limit) if limit else tuple(ledger.entries())
         wholes = {unit: ledger.balance(unit).limit for unit in {entry.unit for entry in entries}}
     records = [_entry(entry, wholes[entry.unit]) for entry in entries]
     if as_json:
@@ -94,7 +95,7 @@ def _entry(entry: Any, limit: int) -> dict[str, Any]:
 
 def show(file: str, path: str | None, number: int, style: str, output: str | None) -> None:
     """Show a stored release."""
-    can_write(style, output)
+    can_write(output, kept(_project(file), path), style=style)
     with open_ledger(file, path) as ledger:
         release = _released(ledger, number)
     write(rendered(release, style, 0.95), output)
@@ -114,33 +115,64 @@ def _released(ledger: Ledger, number: int) -> Release:
         ) from None
 
 
+def _project(file: str) -> Project | None:
+    """Return the project, None where there is none: a ledger can be looked at by itself."""
+    try:
+        return read_project(file)
+    except ProjectRefused:
+        return None
+
+
 def receipt(file: str, path: str | None, given: str) -> None:
-    """Print a stored receipt, or check one that somebody holds."""
+    """Print a stored receipt, or check one that somebody holds, and the answer that came with it."""
     with open_ledger(file, path) as ledger:
         if given.isascii() and given.isdecimal():
-            stored = _released(ledger, int(given)).receipt
-            write(f"{json.dumps(dict(stored), indent=2)}\n".encode(), None)
+            stored = _released(ledger, _number(given)).receipt
+            write(f"{json.dumps(dict(stored), indent=2)}\n".encode(), None, paid=False)
             return
-        _check_receipt(ledger, _receipt_in(given))
-    screen().print("the receipt is genuine: this ledger signed it, and holds the answer it is for")
+        held = _held(given)
+        answered = "receipt" in held
+        release = _check_receipt(ledger, held["receipt"] if answered else held)
+        if answered and not _same_answer(release, held):
+            raise LedgerError(
+                "the receipt is genuine, but the answer beside it is not the one that the ledger holds",
+                code="SF611",
+                place=given,
+                hints=(f"`sfumato ledger show {release.receipt['reservation']}` shows the one it holds",),
+            )
+    if answered:
+        screen().print("the answer is genuine: this ledger signed its receipt, and holds the same answer")
+    else:
+        screen().print("the receipt is genuine: this ledger signed it, and holds the answer it is for")
 
 
-def _check_receipt(ledger: Ledger, held: dict[str, Any]) -> None:
+def _check_receipt(ledger: Ledger, held: Any) -> Release:
+    """Return the stored release that a receipt is for."""
     keys = ledger.public_keys()
-    if held.get("public_key") not in keys:
+    if not isinstance(held, dict) or held.get("public_key") not in keys:
         raise LedgerError("the receipt was signed by a key that this ledger does not have", code="SF611")
     verify_receipt(held, held["public_key"])
-    stored = Release.from_json(ledger.release(int(held["reservation"])).decode()).receipt
-    if dict(stored) != held:
+    stored = Release.from_json(ledger.release(int(held["reservation"])).decode())
+    if dict(stored.receipt) != held:
         raise LedgerError("the ledger holds another receipt for this answer", code="SF611")
+    return stored
 
 
-def _receipt_in(given: str) -> dict[str, Any]:
+def _same_answer(stored: Release, held: dict[str, Any]) -> bool:
+    """Return whether a file holds this answer: as a command wrote it, or as Python stores it."""
+    if held == json.loads(stored.to_json()):
+        return True
+    try:
+        return bool(held == json.loads(rendered(stored, "json", held["level"])))
+    except (KeyError, TypeError, SfumatoError):
+        return False
+
+
+def _held(given: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if given == "-" else Path(given).read_text()
         held = json.loads(text)
-        held = held.get("receipt", held)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, RecursionError, ValueError):
         held = None
     if not isinstance(held, dict):
         raise InvalidArgument(
@@ -151,16 +183,22 @@ def _receipt_in(given: str) -> dict[str, Any]:
     return held
 
 
+def _number(text: str) -> int:
+    """Return a number of a charge; one of too many digits is that of none."""
+    return int(text) if len(text) < 20 else 0
+
+
 def export(file: str, path: str | None, output: str, *, releases: bool) -> None:
     """Write every record as JSON Lines."""
+    target = None if output == "-" else output
     with open_ledger(file, path) as ledger:
-        if output == "-":
-            ledger.export(sys.stdout, releases=releases)
-            return
-        can_write("json", output)
-        with working("writing the records"):
-            count = ledger.export(output, releases=releases)
-    screen(error=True).print(f"written: {output}, {count:,} records")
+        can_write(target, kept(_project(file), ledger.path))
+        with working("writing the records"), writing(target, paid=False) as out:
+            text = io.TextIOWrapper(out, encoding="ascii", newline="\n", write_through=True)
+            count = ledger.export(text, releases=releases)
+            text.detach()
+    if target is not None:
+        screen(error=True).print(f"written: {output}, {count:,} records")
 
 
 def _head(noted: str) -> Head:

@@ -11,7 +11,7 @@ from sfumato.errors import LedgerError
 from sfumato.ledger import Ledger
 from sfumato.session import Database, open_project
 
-__all__ = ["Opened", "open_ledger", "open_tables"]
+__all__ = ["Opened", "book_of", "open_ledger", "open_tables"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,25 +24,23 @@ class Opened:
 
 
 def open_tables(file: str, *, analyst: str | None = None, free: bool = False) -> Opened:
-    """Open a project's tables. With `free`, to look at prices: a budget that is not fixed yet stays so."""
+    """Open a project's tables. With `free`, to look at prices: no value is, except in CSV files."""
     project = read_project(file)
     with working("opening the tables"):
-        book = _book(project)
-        begun = project.unit in book.units()
-        shadow = Ledger.open(None) if free and not begun else book
-        return Opened(
-            project=project, database=open_project(project, analyst=analyst, ledger=shadow), begun=begun
-        )
+        book = book_of(project)
+        database = open_project(project, analyst=analyst, ledger=book, read=not free)
+        return Opened(project=project, database=database, begun=project.unit in book.units())
 
 
 def open_ledger(file: str, ledger: str | None) -> Ledger:
     """Open a ledger by its own path, or the one that a project names."""
     if ledger is not None:
         return Ledger.open(ledger, create=False)
-    return _book(read_project(file))
+    return book_of(read_project(file))
 
 
-def _book(project: Project) -> Ledger:
+def book_of(project: Project) -> Ledger:
+    """Open the ledger that a project names; one that is missing may have been moved."""
     if not Path(project.ledger).exists():
         raise LedgerError(
             "the project's ledger is not there",

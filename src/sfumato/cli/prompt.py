@@ -19,6 +19,7 @@ from prompt_toolkit.key_binding import KeyBindings
 
 from sfumato.cli.screen import screen
 from sfumato.cli.shell import COMMANDS, Shell
+from sfumato.cli.statements import blank, split
 from sfumato.errors import SfumatoError
 
 __all__ = ["Names", "converse", "whole"]
@@ -93,16 +94,22 @@ def converse(shell: Shell, *, ask: bool) -> None:
         except EOFError:
             return
         try:
-            if _agreed(shell, text, ask=ask) and not shell.run(text):
-                return
+            for statement in _statements(text):
+                if _agreed(shell, statement, ask=ask) and not shell.run(statement):
+                    return
         except SfumatoError as error:
             screen(error=True).print(str(error), style="red")
 
 
 def whole(text: str) -> bool:
-    """Return whether Enter ends the input: a command, nothing at all, or a statement with its semicolon."""
-    stripped = text.strip()
-    return not stripped or stripped.startswith(".") or stripped.endswith(";")
+    """Return whether Enter ends the input: a command, nothing at all, or statements with their semicolons."""
+    if text.lstrip().startswith(".") or blank(text):
+        return True
+    return ";" in text and blank(split(text)[1])
+
+
+def _statements(text: str) -> list[str]:
+    return [text] if text.lstrip().startswith(".") else split(text)[0]
 
 
 def _agreed(shell: Shell, text: str, *, ask: bool) -> bool:
@@ -158,7 +165,17 @@ class Names(Completer):
 
 
 def _toolbar(shell: Shell, text: str) -> str:
-    """Return the line below the prompt: the price of what stands there, or why it has none."""
+    """Return the line below the prompt: the price of what stands there, or why it has none.
+
+    The ledger may have gone from under it: that is said here, and does not end the conversation.
+    """
+    try:
+        return _line(shell, text)
+    except SfumatoError as error:
+        return f" {error.code}: {error.message}"
+
+
+def _line(shell: Shell, text: str) -> str:
     if not text.strip(" ;\n") or text.strip().startswith("."):
         spent = shell.database.budget
         share = 1 - spent.remaining / (spent.remaining + spent.spent)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from sfumato.catalog import read_project
 from sfumato.cli.asking import Asking
-from sfumato.cli.formats import can_write, rendered, write
+from sfumato.cli.formats import rendered
+from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.pricing import price_of
 from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
@@ -19,13 +21,13 @@ def run(
 ) -> None:
     """Ask and release; with `dry_run`, show the price alone."""
     confidence(level)
-    can_write(style, output)
+    can_write(output, kept(read_project(asking.project)), style=style)
     opened = open_tables(asking.project, analyst=asking.analyst, free=dry_run)
     question = asking.asked(opened.database)
     if dry_run:
         price = price_of(question, size=asking.size)
         text = json.dumps({"price": price.record()}) if style == "json" else "\n".join(price.lines())
-        write(f"{text}\n".encode(), None)
+        write(f"{text}\n".encode(), None, paid=False)
         if price.refusal is not None:
             raise price.refusal
         return
@@ -43,6 +45,6 @@ def explain(asking: Asking, *, as_json: bool) -> None:
     price = price_of(question, size=asking.size)
     text = question.explain(size=asking.size)
     if as_json:
-        write(f"{json.dumps({'price': price.record(), 'explanation': text})}\n".encode(), None)
+        write(f"{json.dumps({'price': price.record(), 'explanation': text})}\n".encode(), None, paid=False)
         return
-    write("\n".join([text, "", *price.lines(), ""]).encode(), None)
+    write("\n".join([text, "", *price.lines(), ""]).encode(), None, paid=False)

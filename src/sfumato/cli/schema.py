@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["Schema", "schema_of"]
 
-_TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
@@ -26,18 +23,22 @@ class Schema:
 
     names: tuple[str, ...]
     fields: tuple[Field, ...] | None
+    files: tuple[str, ...]
 
 
 def schema_of(name: str, paths: tuple[str, ...]) -> Schema:
-    """Return the columns of the files of a table."""
-    if all(path.lower().endswith(_TEXTS) for path in paths) and all(map(os.path.isfile, paths)):
-        return Schema(names=_header(name, Path(paths[0])), fields=None)
+    """Return the columns of the files of a table, by their paths or patterns."""
+    from sfumato.backends.files import ending, found_files
+
+    files = found_files(list(paths), name)
+    if all(ending(file) == "csv" for file in files):
+        return Schema(names=_header(name, Path(files[0])), fields=None, files=files)
     from sfumato.backends.source import open_tables
 
-    source = open_tables({name: list(paths) if len(paths) > 1 else paths[0]}, read=False)
+    source = open_tables({name: list(files)}, read=False)
     fields = source.fields(name)
     source.close()
-    return Schema(names=tuple(field.name for field in fields), fields=fields)
+    return Schema(names=tuple(field.name for field in fields), fields=fields, files=files)
 
 
 def _header(name: str, path: Path) -> tuple[str, ...]:

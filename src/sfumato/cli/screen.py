@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["bar", "screen", "working"]
+__all__ = ["bar", "screen", "silence", "working"]
 
 
 def screen(*, error: bool = False) -> Console:
     """Return where text goes. Colours on a terminal only, and not if NO_COLOR is set."""
     from rich.console import Console
 
-    return Console(stderr=error, highlight=False, soft_wrap=True, markup=False)
+    class _Screen(Console):
+        def on_broken_pipe(self) -> None:
+            silence()
+            raise BrokenPipeError
+
+    return _Screen(stderr=error, highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -34,6 +40,14 @@ def working(step: str) -> Iterator[None]:
         yield
 
 
+def silence() -> None:
+    """Let the rest of standard output go nowhere: the interpreter writes it out once more when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def bar(share: float, width: int = 24) -> str:
     """Return a bar of which a share is full; full only at the very end.
 
@@ -41,4 +55,14 @@ def bar(share: float, width: int = 24) -> str:
     '████░░░░'
     """
     full = min(width, max(0, int(share * width)))
-    return "█" * full + "░" * (width - full)
+    filled, empty = ("█", "░") if _shows("█░") else ("#", ".")
+    return filled * full + empty * (width - full)
+
+
+def _shows(text: str) -> bool:
+    """Return whether standard output has letters for a text."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

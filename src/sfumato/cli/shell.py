@@ -7,16 +7,17 @@ statements and commands, one after another, until something is refused.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.catalog import Project
 from sfumato.cli.budget import lines_of, record_of
-from sfumato.cli.formats import rendered, write
+from sfumato.cli.formats import rendered
+from sfumato.cli.outputs import write
 from sfumato.cli.pricing import Price, price_of
 from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
+from sfumato.cli.statements import script
 from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.session import Database, Question
@@ -47,25 +48,9 @@ def run(file: str, *, epsilon: float | None, analyst: str | None, ask: bool) -> 
 
         converse(shell, ask=ask)
         return
-    for statement in _statements(sys.stdin):
+    for statement in script(sys.stdin):
         if not shell.run(statement):
             return
-
-
-def _statements(lines: Iterable[str]) -> Iterator[str]:
-    """Cut a stream into statements, which end in a semicolon, and commands, which are a line."""
-    held: list[str] = []
-    for line in lines:
-        if not held and line.strip().startswith("."):
-            yield line.strip()
-            continue
-        if line.strip() or held:
-            held.append(line)
-        if line.rstrip().endswith(";"):
-            yield "".join(held).strip()
-            held = []
-    if "".join(held).strip():
-        yield "".join(held).strip()
 
 
 @dataclass(slots=True, kw_only=True)

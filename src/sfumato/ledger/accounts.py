@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sfumato.core.accountant import PrivacyBudget
@@ -10,8 +10,10 @@ from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger.account import Account, check_text
 from sfumato.ledger.balance import GrantBalance
 from sfumato.ledger.journal import Journal
-from sfumato.ledger.renewal import Renewal
-from sfumato.ledger.terms import Bound, Granted, Registered
+from sfumato.ledger.proposal import Binding, Proposal
+from sfumato.ledger.records import Record
+from sfumato.ledger.signer import Key
+from sfumato.ledger.terms import Bound, Granted
 
 __all__ = ["Accounts"]
 
@@ -19,23 +21,22 @@ __all__ = ["Accounts"]
 class Accounts:
     """The accounts of a journal. Terms never change once written, so they are read once."""
 
-    __slots__ = ("_journal", "_known")
+    __slots__ = ("_journal", "_known", "_proposed")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._known: dict[str, Account] = {}
+        self._proposed: dict[Proposal, Account | None] = {}  # in order; None: under terms on record
 
     def known(self, unit: str) -> Account:
-        """Return the account of a unit; refuse one that has none."""
+        """Return the account of a unit, on record or proposed; refuse one that has none."""
         check_text(unit, "unit")
         account = self._account(unit)
         if account is None:
-            raise LedgerError(
-                f"unit `{unit}` has no budget in this ledger",
-                code="SF605",
-                place="unit",
-                hints=("register it first",),
-            )
+            proposed = (made for one, made in self._proposed.items() if one.unit == unit and made)
+            account = next(proposed, None)
+        if account is None:
+            raise _unknown(unit)
         return account
 
     def _account(self, unit: str) -> Account | None:
@@ -47,63 +48,146 @@ class Accounts:
             self._known[unit] = Account.of(record)
         return self._known[unit]
 
-    def register(
-        self,
-        unit: str,
-        budget: PrivacyBudget,
-        *,
-        renewal: Renewal | None,
-        partition: str | None,
-        replace_one: bool,
-        distinct: bool,
-    ) -> None:
-        """Fix the terms of a unit, for ever."""
-        check_text(unit, "unit")
-        if not isinstance(budget, PrivacyBudget):
-            raise InvalidArgument("a unit is registered with a PrivacyBudget", place="budget")
-        if partition is not None:
-            check_text(partition, "partition")
-        for name, value in (("replace_one", replace_one), ("distinct", distinct)):
-            if not isinstance(value, bool):
-                raise InvalidArgument(f"{name} must be True or False", place=name)
-        draft = Registered.of(
-            unit,
-            budget,
-            self._journal.now(),
-            renewal=renewal,
-            partition=partition,
-            replace_one=replace_one,
-            distinct=distinct,
-        )
-        account = Account.of(draft)
-        if renewal is not None:
-            account.check_rule(renewal.budget, "renewal")
-        known = self._account(unit)
-        if known is None:
-            self._journal.key()
+    # -- what is proposed, and what is fixed --------------------------------------------------
+
+    def propose(self, proposal: Proposal) -> None:
+        """Refuse what contradicts the record; keep the rest until something is charged. Writes nothing."""
+        _check(proposal)
+        draft = proposal.registered(self._journal.now())
+        made = None if draft is None else Account.of(draft)
+        if draft is not None:
+            for one, earlier in self._proposed.items():
+                if one.unit == proposal.unit and earlier is not None:
+                    earlier.check_same(draft)
+        key = self._key_for(proposal)
+        with self._journal.reading():
+            list(self._news(proposal, key))
+        self._proposed[proposal] = made
+
+    def fix(self, proposal: Proposal) -> None:
+        """Put a proposal on record now."""
+        _check(proposal)
+        key = self._key_for(proposal)
+        with self._journal.reading():
+            news = any(True for _ in self._news(proposal, key)) or (proposal.private and key is None)
+        if news:
+            key = self._journal.key()
             with self._journal.writing():
-                others = self._journal.units()
-                if unit not in others:
-                    if others and not distinct:
-                        raise _second_unit(unit, others[0])
-                    self._journal.append(draft)
-            known = self.known(unit)
-        known.check_same(draft)
+                for record in self._news(proposal, key):
+                    self._journal.append(record)
+        self._account(proposal.unit)  # read now, not while others wait for a charge
+
+    def settle(self, unit: str) -> tuple[Account, tuple[Proposal, ...]]:
+        """Write what was proposed for a unit before it is charged; return its account. Inside writing().
+
+        The journal's key must have been made before.
+        """
+        pending = tuple(one for one in tuple(self._proposed) if one.unit == unit)
+        if not pending and unit in self._known:
+            return self._known[unit], ()
+        for one in pending:
+            for record in self._news(one, self._journal.key()):
+                self._journal.append(record)
+        terms = self._journal.registered(unit)
+        if terms is None:
+            raise _unknown(unit)
+        return Account.of(terms), pending
+
+    def settled(self, proposals: Iterable[Proposal]) -> None:
+        """Forget proposals that are on record."""
+        for one in proposals:
+            self._proposed.pop(one, None)
+
+    def _news(self, proposal: Proposal, key: Key | None) -> Iterator[Record]:
+        """Yield what a proposal adds to the record; refuse what contradicts it.
+
+        Inside reading() or writing(). Without a key no source is on record, and none can be put there yet.
+        """
+        journal, unit, at = self._journal, proposal.unit, self._journal.now()
+        draft, known = proposal.registered(at), journal.registered(unit)
+        if known is None:
+            if draft is None:
+                raise _unknown(unit)
+            others = journal.units()
+            if others and not proposal.distinct:
+                raise _second_unit(unit, others[0])
+        account = Account.of(known or draft)  # type: ignore[arg-type]
+        if draft is not None:
+            account.check_same(draft)
+        if proposal.renewal is not None:
+            account.check_rule(proposal.renewal.budget, "renewal")
+        _check_public(proposal)
+        if known is None and draft is not None:
+            yield draft
+        if key is not None:
+            yield from self._bindings(proposal, key, at)
+        for analyst, budget in proposal.grants:
+            grant = Granted.of(unit, analyst, account.check_rule(budget, "budget"), at)
+            held = journal.granted(unit, analyst)
+            if held is None or replace(held, at=at).body(1) != grant.body(1):
+                yield grant
+
+    def _bindings(self, proposal: Proposal, key: Key, at: int) -> Iterator[Bound]:
+        """Yield the sources that are new; refuse those on record for others."""
+        unit = proposal.unit
+        first = self._journal.first_bound(unit)
+        by_row = None if first is None else first.column is None
+        new: dict[str, Bound] = {}
+        for binding in proposal.private:
+            rows = binding.column is None
+            by_row = rows if by_row is None else by_row
+            if rows is not by_row:
+                raise _other_level(binding, unit, rows=by_row)
+            for source in _blinded(binding, key):
+                known = new.get(source) or self._journal.bound(source)
+                if known is None:
+                    new[source] = Bound(at=at, unit=unit, source=source, column=binding.column)
+                elif known.unit != unit:
+                    raise _other_unit(binding, unit, known.unit)
+                elif known.column != binding.column:
+                    raise _other_column(binding, known.column)
+        for binding in proposal.public:
+            for source in _blinded(binding, key):
+                known = self._journal.bound(source)
+                if known is not None:
+                    raise _not_public(binding, known.unit)
+        yield from new.values()
+
+    def _key_for(self, proposal: Proposal) -> Key | None:
+        """Return the key, if there is anything on record that it takes to recognise a source."""
+        if not proposal.private and not proposal.public:
+            return None
+        with self._journal.reading():
+            first = self._journal.first_bound()
+        return None if first is None else self._journal.key()
+
+    # -- analysts and sources -----------------------------------------------------------------
 
     def grant(self, unit: str, analyst: str, budget: PrivacyBudget) -> None:
         """Let an analyst spend from a unit's budget, up to a limit of the same rule."""
-        account = self.known(unit)
+        if self._account(unit) is None:
+            self.known(unit)  # proposed: fixed with it
         check_text(analyst, "analyst")
-        record = Granted.of(unit, analyst, account.check_rule(budget, "budget"), self._journal.now())
-        with self._journal.writing():
-            known = self._journal.granted(unit, analyst)
-            if known is None or replace(known, at=record.at).body(1) != record.body(1):
-                self._journal.append(record)
+        self.fix(self._with_terms(Proposal(unit=unit, grants=((analyst, budget),))))
+
+    def _with_terms(self, proposal: Proposal) -> Proposal:
+        """Return a proposal with the terms that were proposed for its unit, where none are on record."""
+        if self._account(proposal.unit) is not None:
+            return proposal
+        terms = next(one for one, made in self._proposed.items() if one.unit == proposal.unit and made)
+        return replace(terms, private=(), public=(), grants=proposal.grants)
+
+    def analysts(self, unit: str) -> list[str]:
+        """Return who has a grant, on record or proposed, by name; inside writing() or reading()."""
+        return sorted({*self._journal.analysts(unit), *(name for name, _ in self._granting(unit))})
 
     def granted(self, account: Account, analyst: str) -> GrantBalance:
         """Return what an analyst may spend and has spent; inside writing() or reading()."""
         unit = account.registered.unit
         grant = self._journal.granted(unit, analyst)
+        for name, budget in self._granting(unit):
+            if name == analyst:
+                grant = Granted.of(unit, analyst, budget, self._journal.now())
         if grant is None:
             raise LedgerError(
                 f"`{analyst}` has no grant from the budget of unit `{unit}`",
@@ -113,31 +197,53 @@ class Accounts:
             )
         return account.granted(grant, self._journal.last_charge_of(unit, analyst))
 
-    def bind(self, unit: str, sources: Iterable[str]) -> None:
-        """Put on record that sources of data are about a unit; refuse those on record for another."""
-        self.known(unit)
-        blinded = self._blinded(sources)
-        with self._journal.reading():
-            found = {source: self._journal.bound(source) for source in blinded}
-        if all(owner == unit for owner in found.values()):
-            return
-        with self._journal.writing():
-            for source in blinded:
-                owner = self._journal.bound(source)
-                if owner is None:
-                    self._journal.append(Bound(at=self._journal.now(), unit=unit, source=source))
-                elif owner != unit:
-                    raise _other_unit(unit, owner)
+    def _granting(self, unit: str) -> Iterator[tuple[str, PrivacyBudget]]:
+        return (grant for one in self._proposed if one.unit == unit for grant in one.grants)
 
     def bound(self, sources: Iterable[str]) -> str | None:
         """Return the unit that one of these sources is on record for, None if there is none."""
-        blinded = self._blinded(sources)
+        binding = Binding(table="", sources=tuple(sources))
+        key = self._key_for(Proposal(unit="", public=(binding,)))
+        if key is None:
+            return None
         with self._journal.reading():
-            return next((owner for one in blinded if (owner := self._journal.bound(one))), None)
+            found = (self._journal.bound(source) for source in _blinded(binding, key))
+            return next((known.unit for known in found if known is not None), None)
 
-    def _blinded(self, sources: Iterable[str]) -> list[str]:
-        key = self._journal.key()
-        return list(dict.fromkeys(key.blind(f"source\n{source}") for source in sources))
+
+def _check(proposal: Proposal) -> None:
+    """Refuse what is no proposal at all."""
+    check_text(proposal.unit, "unit")
+    if proposal.budget is not None and not isinstance(proposal.budget, PrivacyBudget):
+        raise InvalidArgument("a unit is registered with a PrivacyBudget", place="budget")
+    if proposal.partition is not None:
+        check_text(proposal.partition, "partition")
+    for name in ("replace_one", "distinct"):
+        if not isinstance(getattr(proposal, name), bool):
+            raise InvalidArgument(f"{name} must be True or False", place=name)
+    for analyst, _ in proposal.grants:
+        check_text(analyst, "analyst")
+
+
+def _check_public(proposal: Proposal) -> None:
+    """Refuse a table that is private and public in one opening."""
+    private = {source for binding in proposal.private for source in binding.sources}
+    for binding in proposal.public:
+        if private & set(binding.sources):
+            raise _not_public(binding, proposal.unit)
+
+
+def _blinded(binding: Binding, key: Key) -> list[str]:
+    return list(dict.fromkeys(key.blind(f"source\n{source}") for source in binding.sources))
+
+
+def _unknown(unit: str) -> LedgerError:
+    return LedgerError(
+        f"unit `{unit}` has no budget in this ledger",
+        code="SF605",
+        place="unit",
+        hints=("register it first",),
+    )
 
 
 def _second_unit(unit: str, first: str) -> LedgerError:
@@ -152,10 +258,42 @@ def _second_unit(unit: str, first: str) -> LedgerError:
     )
 
 
-def _other_unit(unit: str, owner: str) -> LedgerError:
+def _other_unit(binding: Binding, unit: str, owner: str) -> LedgerError:
     return LedgerError(
-        f"this source is on record as being about unit `{owner}`, not `{unit}`",
+        f"table `{binding.table}` is on record as being about unit `{owner}`, not `{unit}`",
         code="SF610",
-        place="source",
+        place=binding.table,
         hints=(f"use the unit `{owner}`: data is about the same people under every name",),
     )
+
+
+def _other_column(binding: Binding, column: str | None) -> LedgerError:
+    return LedgerError(
+        f"in table `{binding.table}` the unit on record is {_named(column)}, not {_named(binding.column)}",
+        code="SF610",
+        place=binding.table,
+        hints=(f"use {_named(column)}: told apart in another way, the same people would be others",),
+    )
+
+
+def _other_level(binding: Binding, unit: str, *, rows: bool) -> LedgerError:
+    known = "every row is one" if rows else "a column says whose a row is"
+    return LedgerError(
+        f"unit `{unit}` is on record with data in which {known}; in table `{binding.table}` it is not so",
+        code="SF610",
+        place=binding.table,
+        hints=("what protects a row does not protect a person who has several",),
+    )
+
+
+def _not_public(binding: Binding, unit: str) -> LedgerError:
+    return LedgerError(
+        f"table `{binding.table}` is on record, or opened, as being about unit `{unit}`; it cannot be public",
+        code="SF610",
+        place="public",
+        hints=("publish what is no secret as a file of its own, without the people",),
+    )
+
+
+def _named(column: str | None) -> str:
+    return "each row" if column is None else f"column `{column}`"

@@ -103,8 +103,9 @@ def translated(path: Path | None) -> Iterator[None]:
         raise _refusal(error, place) from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
+        at = error.filename if isinstance(error.filename, str) else place  # it may be a file beside it
         raise LedgerError(
-            f"the ledger cannot be opened: {reason}", code="SF601", place=place, hints=(_NOTHING,)
+            f"the ledger cannot be opened: {reason}", code="SF601", place=at, hints=(_NOTHING,)
         ) from error
     except LedgerError as error:
         if error.place is None:

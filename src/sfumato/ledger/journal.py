@@ -16,11 +16,11 @@ from sfumato.errors import LedgerError
 from sfumato.ledger import schema
 from sfumato.ledger.charges import Reserved
 from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signer
-from sfumato.ledger.signer import Key, key_beside
+from sfumato.ledger.signer import Key, has_key, key_beside
 from sfumato.ledger.store import Store
 from sfumato.ledger.terms import Bound, Granted, Registered
 
-__all__ = ["FILED", "Journal", "Row", "milliseconds"]
+__all__ = ["FILED", "Journal", "Row", "files_of", "milliseconds"]
 
 
 class Row(NamedTuple):
@@ -70,11 +70,33 @@ class Journal(Store):
         """Return the key of this ledger; make it, or put it on record, where that was not done yet."""
         if self._key is None:
             with self.writing():
-                found = Key(os.urandom(32)) if self.path is None else key_beside(self.path)
-                if self.signers()[-1:] != [found.public]:
+                known = self.signers()[-1:]
+                found = self._found_key(needed=bool(known) and self.first_bound() is not None)
+                if known != [found.public]:
                     self.append(Signer(at=self.now(), public_key=found.public))
             self._key = found
         return self._key
+
+    def _found_key(self, *, needed: bool) -> Key:
+        """Return the key beside the file, or a new one; with `needed`, none but the one on record.
+
+        Under another key no source would be recognised: private data could be opened as public, and the
+        same people under another unit.
+        """
+        if self.path is None:
+            return Key(os.urandom(32))
+        found = None if needed and not has_key(self.path) else key_beside(self.path)
+        if found is not None and not (needed and self.signers()[-1] != found.public):
+            return found
+        raise LedgerError(
+            "the key beside the ledger is not the one on record, so no data can be recognised",
+            code="SF602",
+            place=f"{self.path}-key",
+            hints=(
+                "restore it from a backup: it lay beside the ledger, under this name",
+                "without it the ledger can be verified and read, but no data can be opened with it again",
+            ),
+        )
 
     # -- appending, inside writing() ----------------------------------------------------------
 
@@ -142,10 +164,17 @@ class Journal(Store):
         )
         return tuple(unit for (unit,) in found)
 
-    def bound(self, source: str) -> str | None:
-        """Return the unit that a source is about."""
+    def bound(self, source: str) -> Bound | None:
+        """Return what is on record about a source."""
         link = self._one("WHERE source = ?", source)
-        return None if link is None else _expect(link, Bound).unit
+        return None if link is None else _expect(link, Bound)
+
+    def first_bound(self, unit: str | None = None) -> Bound | None:
+        """Return the first source that was put on record, of a unit or of any."""
+        tests, values = ("", ()) if unit is None else ("AND unit = ?", (unit,))
+        first = "ORDER BY sequence LIMIT 1"
+        link = self._one(f"INDEXED BY bindings WHERE kind = 'bound' {tests} {first}", *values)
+        return None if link is None else _expect(link, Bound)
 
     def signers(self) -> list[str]:
         """Return the public keys on record, oldest first."""
@@ -221,6 +250,12 @@ class Journal(Store):
         query = f"SELECT sequence, previous, hash, body FROM records {condition}"
         row = self._connection.execute(query, values).fetchone()
         return None if row is None else _checked(*row)
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Return a ledger's file and those that lie beside it: its log, its key, its locks."""
+    real = Path(os.path.realpath(path))
+    return tuple(real.with_name(real.name + more) for more in ("", "-wal", "-shm", "-key", "-live"))
 
 
 def milliseconds() -> int:

@@ -24,7 +24,8 @@ from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.balance import Balance, Entry, GrantBalance
 from sfumato.ledger.charges import Reserved
 from sfumato.ledger.export import exported
-from sfumato.ledger.journal import Journal
+from sfumato.ledger.journal import Journal, files_of
+from sfumato.ledger.proposal import Binding, Proposal
 from sfumato.ledger.records import Head, Link
 from sfumato.ledger.renewal import Renewal
 from sfumato.ledger.reservation import Reservation
@@ -34,6 +35,7 @@ from sfumato.ledger.verification import verified
 __all__ = ["Ledger"]
 
 _PAGE = 1000
+_MOST = 2**63 - 1  # the largest number of a record
 
 
 class Ledger:
@@ -79,7 +81,10 @@ class Ledger:
             return Ledger(Journal(None, wait, create=True, clock=clock))
         if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path) or not os.fspath(path):
             raise InvalidArgument("a ledger needs the path of a file, or None", place="path")
-        return Ledger(Journal(Path(path).absolute(), wait, create=create, clock=clock))
+        # One name for one file: what lies beside it, its log and its key, is found under every link to it.
+        given = os.path.abspath(path)
+        create = create and not os.path.islink(given)
+        return Ledger(Journal(Path(os.path.realpath(given)), wait, create=create, clock=clock))
 
     # -- budgets ------------------------------------------------------------------------------
 
@@ -103,14 +108,31 @@ class Ledger:
         a second unit: it would be a fresh budget for the same people under another name. `distinct`
         is the owner's word, put on record, that it is not, or that the two budgets may add up.
         """
-        self._accounts.register(
-            unit,
-            budget,
-            renewal=renewal,
-            partition=partition,
-            replace_one=replace_one,
-            distinct=distinct,
+        if not isinstance(budget, PrivacyBudget):
+            raise InvalidArgument("a unit is registered with a PrivacyBudget", place="budget")
+        self._accounts.fix(
+            Proposal(
+                unit=unit,
+                budget=budget,
+                renewal=renewal,
+                partition=partition,
+                replace_one=replace_one,
+                distinct=distinct,
+            )
         )
+
+    def propose(self, proposal: Proposal) -> None:
+        """Say what data is opened, about whom, under which terms; nothing is written until the first charge.
+
+        What contradicts the record is refused as `register`, `bind` and `grant` refuse it. The first charge
+        to the unit puts the rest on record, in one transaction with itself; one that is refused fixes
+        nothing. Until then the balance is that of the proposed budget.
+        """
+        self._accounts.propose(proposal)
+
+    def fix(self, proposal: Proposal) -> None:
+        """Put a proposal on record now, without a charge."""
+        self._accounts.fix(proposal)
 
     def grant(self, unit: str, analyst: str, budget: PrivacyBudget) -> None:
         """Let an analyst spend from a unit's budget, up to a limit of the same rule.
@@ -120,13 +142,15 @@ class Ledger:
         """
         self._accounts.grant(unit, analyst, budget)
 
-    def bind(self, unit: str, sources: Iterable[str]) -> None:
+    def bind(self, unit: str, sources: Iterable[str], *, column: str | None) -> None:
         """Put on record that sources of data (paths, hashes: whatever identifies them) are about a unit.
 
-        A source that is on record for another unit is refused: the same data under another name, or
-        with each row as a unit by itself, would be a fresh budget. Only keyed hashes are recorded.
+        `column` says whose each row is; None: every row is a unit by itself. A source that is on
+        record for another unit, or another column, is refused: the same data under another name, or
+        with its people told apart in another way, would be a fresh budget. Only keyed hashes are recorded.
         """
-        self._accounts.bind(unit, sources)
+        binding = Binding(table="data", sources=tuple(sources), column=column)
+        self._accounts.fix(Proposal(unit=unit, private=(binding,)))
 
     def bound(self, sources: Iterable[str]) -> str | None:
         """Return the unit that one of these sources is on record for, None if there is none."""
@@ -155,7 +179,7 @@ class Ledger:
         """Return what each analyst may spend and has spent, by name."""
         account = self._accounts.known(unit)
         with self._journal.reading():
-            names = self._journal.analysts(unit)
+            names = self._accounts.analysts(unit)
             return tuple(self._accounts.granted(account, name) for name in names)
 
     def grant_balance(self, unit: str, analyst: str) -> GrantBalance:
@@ -219,14 +243,16 @@ class Ledger:
             data_version=self._journal.key().blind(f"version\n{data_version}"),
             policy_hash=policy_hash,
         )
-        return self._spending.reserve(draft, account)
+        return self._spending.reserve(draft)
 
     # -- looking back -------------------------------------------------------------------------
 
     def release(self, sequence: int) -> bytes:
         """Return the stored release of a reservation, free of charge."""
-        with self._journal.reading():
-            release = self._journal.release(sequence)
+        release = None
+        if 0 < sequence <= _MOST:
+            with self._journal.reading():
+                release = self._journal.release(sequence)
         if release is None:
             raise LedgerError(
                 f"there is no release of reservation {sequence}", code="SF608", sequence=sequence
@@ -241,14 +267,19 @@ class Ledger:
         In pages: `limit` of them, and the next page `after` the sequence of the last one.
         """
         with self._journal.reading():
-            most = -1 if limit is None else limit
-            return tuple(map(_entry, self._journal.charges(unit, analyst, after=after, limit=most)))
+            most = -1 if limit is None else min(limit, _MOST)
+            found = self._journal.charges(unit, analyst, after=min(after, _MOST), limit=most)
+            return tuple(map(_entry, found))
+
+    def newest(self, limit: int, unit: str | None = None, *, analyst: str | None = None) -> tuple[Entry, ...]:
+        """Return the newest charges, oldest first; they are looked up, however long the ledger is."""
+        with self._journal.reading():
+            found = self._journal.charges(unit, analyst, after=0, limit=min(limit, _MOST), newest=True)
+        return tuple(map(_entry, reversed(found)))
 
     def last_entry(self, unit: str | None = None, *, analyst: str | None = None) -> Entry | None:
-        """Return the newest charge, None if there is none; it is looked up, however long the ledger is."""
-        with self._journal.reading():
-            found = self._journal.charges(unit, analyst, after=0, limit=1, newest=True)
-        return _entry(found[0]) if found else None
+        """Return the newest charge, None if there is none."""
+        return next(iter(self.newest(1, unit, analyst=analyst)), None)
 
     def entries(self, unit: str | None = None, *, analyst: str | None = None) -> Iterator[Entry]:
         """Yield charges, oldest first, a page at a time: others go on spending between pages."""
@@ -279,6 +310,7 @@ class Ledger:
     def export(self, file: str | os.PathLike[str] | TextIO, *, releases: bool = True) -> int:
         """Write all records as JSON Lines; return how many. Without `releases`, their hashes only."""
         if isinstance(file, (str, os.PathLike)):
+            self._check_apart(file)
             opened = open(file, "w", encoding="ascii", newline="\n")  # noqa: SIM115
         else:
             opened = nullcontext(file)  # type: ignore[assignment]
@@ -288,6 +320,16 @@ class Ledger:
                 out.write(line)
                 count += 1
         return count
+
+    def _check_apart(self, file: str | os.PathLike[str]) -> None:
+        """Refuse to write over the ledger or what belongs to it."""
+        own = () if self.path is None else files_of(self.path)
+        if os.path.realpath(file) in map(str, own):
+            raise InvalidArgument(
+                "an export is not written over the ledger or its key",
+                place=str(file),
+                hints=("name another file",),
+            )
 
     def verify(self, anchor: Head | str | None = None) -> Head:
         """Walk the chain; refuse if any record was edited, deleted, reordered or added out of turn.

@@ -32,8 +32,7 @@ class Liveness:
         self._lock = threading.Lock()
         self._file: int | None = None
         if path is not None and fcntl is not None:
-            beside = path.with_name(f"{path.name}-live")
-            self._file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._file = _opened(path.with_name(f"{path.name}-live"), path)
 
     @staticmethod
     def of(path: Path) -> Liveness:
@@ -73,3 +72,14 @@ class Liveness:
                 return True
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, sequence)
             return False
+
+
+def _opened(beside: Path, ledger: Path) -> int:
+    """Open the file, and begin it where there is none: whoever may write the ledger may write it."""
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        made = os.open(beside, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(beside, flags)
+    os.fchmod(made, os.stat(ledger).st_mode & 0o666)
+    return made

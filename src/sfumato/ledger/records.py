@@ -4,7 +4,7 @@
     Signer       the public key of the receipts that follow
     Registered   a unit of protection and its budget, fixed for ever        (terms)
     Granted      how much of a budget one analyst may spend                 (terms)
-    Bound        a source of data, and the unit that it is about            (terms)
+    Bound        a source of data, the unit it is about, and what names one (terms)
     Reserved     a charge, before any data is read; the running totals include it   (charges)
     Committed    the release that a reservation paid for
 
@@ -38,7 +38,7 @@ __all__ = [
     "as_whole",
 ]
 
-FORMAT = 2
+FORMAT = 3
 """The version of the format of records; a newer one is refused."""
 
 START = "0" * 64

@@ -82,8 +82,7 @@ class Reservation:
             )
         record = Committed.of(self.sequence, release, self._journal.now())  # hashed before others wait
         try:
-            with self._journal.writing():
-                link = self._journal.append(record, release)
+            link = self._journal.write(lambda: self._journal.append(record, release))
         except BaseException as error:
             if not (isinstance(error, LedgerError) and error.code == "SF604"):
                 self._end()  # only after waiting in vain is it certain that nothing was written

@@ -37,6 +37,7 @@ STATEMENTS = (
     "CREATE INDEX signers ON records (sequence) WHERE kind = 'signer'",
     "CREATE INDEX analysts ON records (kind, unit, analyst, sequence) WHERE analyst IS NOT NULL",
     "CREATE UNIQUE INDEX one_unit ON records (source) WHERE source IS NOT NULL",
+    "CREATE INDEX bindings ON records (unit, sequence) WHERE kind = 'bound'",
     "CREATE UNIQUE INDEX one_request ON records (key) WHERE key IS NOT NULL",
     "CREATE UNIQUE INDEX one_release ON records (reservation) WHERE reservation IS NOT NULL",
     """CREATE TRIGGER appended BEFORE INSERT ON records

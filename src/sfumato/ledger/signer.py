@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sfumato.errors import LedgerError
 
-__all__ = ["Key", "key_beside"]
+__all__ = ["Key", "has_key", "key_beside"]
 
 _FILE = re.compile(r"[0-9a-f]{64}\n", re.ASCII)
 
@@ -44,13 +44,28 @@ class Key:
         return f"<key of the signer {self.public}>"
 
 
+def has_key(ledger: Path) -> bool:
+    """Return whether there is a key beside a ledger's file."""
+    return os.path.lexists(_beside(ledger))
+
+
 def key_beside(ledger: Path) -> Key:
     """Return the key of a ledger's file; make one where there is none. Inside the ledger's writing()."""
-    path = ledger.with_name(f"{ledger.name}-key")
+    path = _beside(ledger)
     try:
         text = path.read_text(encoding="ascii")
     except FileNotFoundError:
         return Key(_made(path))
+    except PermissionError:
+        raise LedgerError(
+            "the key beside the ledger cannot be read by this user",
+            code="SF601",
+            place=str(path),
+            hints=(
+                "whoever asks needs it: its owner can let a group read it, chgrp GROUP and chmod 640",
+                "whoever reads it can forge receipts and test guesses about the data, but not spend",
+            ),
+        ) from None
     except UnicodeDecodeError:
         text = ""
     if _FILE.fullmatch(text) is None:
@@ -59,11 +74,15 @@ def key_beside(ledger: Path) -> Key:
             code="SF602",
             place=str(path),
             hints=(
-                "restore it; or move it away and a new one is made, known by a new public key",
-                "with another key, requests that were answered before are not recognised, and cost again",
+                "restore it from a backup",
+                "without it, neither requests that were answered before nor sources of data are recognised",
             ),
         )
     return Key(bytes.fromhex(text.strip()))
+
+
+def _beside(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}-key")
 
 
 def _made(path: Path) -> bytes:

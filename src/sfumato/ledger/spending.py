@@ -10,6 +10,7 @@ from sfumato.ledger.account import Account
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Reserved
 from sfumato.ledger.journal import Journal
+from sfumato.ledger.proposal import Proposal
 from sfumato.ledger.records import Link
 from sfumato.ledger.reservation import Reservation
 
@@ -27,11 +28,11 @@ class Spending:
         self._journal = journal
         self._accounts = accounts
 
-    def reserve(self, draft: Reserved, account: Account) -> Reservation:
+    def reserve(self, draft: Reserved) -> Reservation:
         """Charge a draft, whose time and totals are still open, or replay what its key was answered."""
         deadline = time.monotonic() + self._journal.wait
         while True:
-            reservation = self._try_reserve(draft, account)
+            reservation = self._try_reserve(draft)
             if reservation is not None:
                 return reservation
             if time.monotonic() >= deadline:
@@ -43,28 +44,40 @@ class Spending:
                 )
             time.sleep(_PAUSE)
 
-    def _try_reserve(self, draft: Reserved, account: Account) -> Reservation | None:
-        """Reserve or replay; None where another caller is at work on the same key."""
+    def _try_reserve(self, draft: Reserved) -> Reservation | None:
+        """Reserve or replay; None where another caller is at work on the same key.
+
+        The first charge fixes what was proposed when the data was opened, with itself or not at all.
+        """
         journal = self._journal
         if draft.key is not None:
             with journal.reading():
                 earlier = journal.keyed(draft.key)
             if earlier is not None:
                 return self._replay(draft, *earlier)
-        held: int | None = None
+        held: list[int] = []
+
+        def charge() -> tuple[Reserved, Link, tuple[Proposal, ...]] | None:
+            if draft.key is not None and journal.keyed(draft.key) is not None:
+                return None  # another caller was faster: look again
+            terms, proposals = self._accounts.settle(draft.unit)
+            record = self._charged(draft, terms)
+            link = journal.append(record)
+            if record.key is not None:
+                held.append(link.sequence)
+                journal.liveness.hold(link.sequence)  # before anyone can see it and think it burnt
+            return record, link, proposals
+
         try:
-            with journal.writing():
-                if draft.key is not None and journal.keyed(draft.key) is not None:
-                    return None  # another caller was faster: look again
-                record = self._charged(draft, account)
-                link = journal.append(record)
-                if record.key is not None:
-                    held = link.sequence
-                    journal.liveness.hold(held)  # before anyone can see the reservation and think it burnt
+            charged = journal.write(charge)
         except BaseException:
-            if held is not None:
-                journal.liveness.drop(held)
+            for sequence in held:
+                journal.liveness.drop(sequence)
             raise
+        if charged is None:
+            return None
+        record, link, proposals = charged
+        self._accounts.settled(proposals)
         return Reservation(journal, record, link.head, None)
 
     def _charged(self, draft: Reserved, account: Account) -> Reserved:

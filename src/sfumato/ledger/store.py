@@ -10,16 +10,20 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.connection import begin, connect, create_file, in_memory, translated, unreliable
 from sfumato.ledger.liveness import Liveness
 from sfumato.ledger.log import Log
+from sfumato.ledger.turns import Errand, Turns
 
 __all__ = ["Store"]
+
+_T = TypeVar("_T")
 
 _INHERITED: list[object] = []
 """Connections of a parent process. A child may neither use nor close them; here they are kept from both."""
@@ -35,6 +39,7 @@ class Store:
         self.path = path
         self.wait = wait
         self._lock = threading.RLock()
+        self._turns = Turns()
         self._process = os.getpid()
         self._closed = False
         self._liveness = Liveness(None)
@@ -60,6 +65,34 @@ class Store:
     def writing(self) -> AbstractContextManager[None]:
         """Hold the only right to append; on leaving, what was appended is on the disk or nothing is."""
         return self._transaction("BEGIN IMMEDIATE")
+
+    def write(self, section: Callable[[], _T]) -> _T:
+        """Run a section that appends, with those of other threads in one transaction; return what it returns.
+
+        When this returns, what was appended is on the disk; where it raises, nothing of this section is,
+        unless the disk did not confirm it.
+        """
+        return self._turns.run(section, self._write, self.wait)
+
+    def _write(self, errands: list[Errand]) -> None:
+        with self.writing():
+            for errand in errands:
+                self._do(errand, alone=len(errands) == 1)
+
+    def _do(self, errand: Errand, *, alone: bool) -> None:
+        if alone:
+            errand.result = errand.section()
+            return
+        self._connection.execute("SAVEPOINT errand")
+        try:
+            errand.result = errand.section()
+        except BaseException as error:
+            if isinstance(error, sqlite3.Error) and unreliable(error):
+                raise
+            errand.error = error
+            self._connection.execute("ROLLBACK TO errand")
+            self._forget()
+        self._connection.execute("RELEASE errand")
 
     def reading(self) -> AbstractContextManager[None]:
         """See one state of the store, whatever others append meanwhile; on leaving, it is on the disk."""

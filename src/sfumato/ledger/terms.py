@@ -143,18 +143,24 @@ class Granted(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound(Record):
-    """A source of data, by a keyed hash of what identifies it, and the unit that it is about, for ever."""
+    """A source of data, by a keyed hash of what identifies it, and the unit that it is about, for ever.
+
+    `column` is the one that says whose each row is; None: every row is a unit by itself. The same people
+    under the same name, but told apart by another column, would be other people.
+    """
 
     kind: ClassVar[str] = "bound"
     unit: str
     source: str
+    column: str | None
 
     def _fields(self) -> dict[str, Any]:
-        return {"unit": self.unit, "source": self.source}
+        return {"unit": self.unit, "source": self.source, "column": self.column}
 
     @classmethod
     def _read(cls, at: int, fields: dict[str, Any]) -> Bound:
-        return Bound(at=at, unit=as_text(fields["unit"]), source=as_text(fields["source"]))
+        column = None if fields["column"] is None else as_text(fields["column"])
+        return Bound(at=at, unit=as_text(fields["unit"]), source=as_text(fields["source"]), column=column)
 
 
 def _truth(value: Any) -> bool:

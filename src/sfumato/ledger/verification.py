@@ -53,6 +53,7 @@ class _Walk:
         self._grants: dict[tuple[str, str], Granted] = {}
         self._granted: dict[tuple[str, str], tuple[int, int]] = {}
         self._sources: set[str] = set()
+        self._by_row: dict[str, bool] = {}  # whether rows are units, by the first source of a unit
         self._unanswered: set[int] = set()
         self._keys: set[str] = set()
 
@@ -91,9 +92,11 @@ class _Walk:
                 return self._register(record)
             case Granted():
                 return self._grant(record)
-            case Bound(unit=unit, source=source):
-                if unit not in self._accounts or source in self._sources:
+            case Bound(unit=unit, source=source, column=column):
+                by_row = self._by_row.get(unit, column is None)
+                if unit not in self._accounts or source in self._sources or by_row != (column is None):
                     return False
+                self._by_row[unit] = by_row
                 self._sources.add(source)
                 return True
             case Reserved():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ from sfumato.plan.expressions import Expressions, conjunction
 from sfumato.plan.functions import near_names
 from sfumato.plan.question import Question
 from sfumato.plan.syntax import AGGREGATES, IGNORED
-from sfumato.plan.tree import Aggregate, Expression, Function
+from sfumato.plan.tree import Aggregate, Expression, Function, Span
 
 __all__ = ["Aggregates", "aggregate_kind", "takes_dates"]
 
@@ -72,6 +73,8 @@ class Aggregates:
             call = call.this
         if isinstance(call, exp.CountIf):
             self.question.only(call, "this")
+            if call.args.get("this") is None:
+                self.question.refuse("COUNT_IF takes a condition", code="SF403", at=call)
             conditions.insert(0, self.expressions.condition(call.this))
             return Aggregate(function=Function.COUNT_ROWS, where=conjunction(conditions), span=span)
         function, arguments, quantiles, several = self._function(call)
@@ -91,7 +94,8 @@ class Aggregates:
                 return function, arguments, (), False
             case exp.Median():
                 self.question.only(call, "this")
-                return Function.QUANTILE, (self._value(call.this, call, Function.QUANTILE),), (0.5,), False
+                value = self._value(call.args.get("this"), call, Function.QUANTILE)
+                return Function.QUANTILE, (value,), (0.5,), False
             case exp.Quantile() if call.args.get("quantile") is not None:
                 self.question.only(call, "this", "quantile")
                 return self._quantiles(call.this, call.args["quantile"], call, False)
@@ -113,10 +117,10 @@ class Aggregates:
         if type(call) in _ONE:
             self.question.only(call, "this")
             function = _ONE[type(call)]
-            return function, (self._value(call.this, call, function),), (), False
+            return function, (self._value(call.args.get("this"), call, function),), (), False
         if type(call) in _TWO:
             self.question.only(call, "this", "expression")
-            pair = (self._value(call.this, call), self._value(call.expression, call))
+            pair = (self._value(call.args.get("this"), call), self._value(call.args.get("expression"), call))
             return _TWO[type(call)], pair, (), False
         return self._refuse(call)
 
@@ -154,7 +158,14 @@ class Aggregates:
         value = self.expressions(counted)
         return Function.COUNT, (value,)
 
-    def _value(self, node: exp.Expr, call: exp.Expr, function: Function | None = None) -> Expression:
+    def _value(self, node: exp.Expr | None, call: exp.Expr, function: Function | None = None) -> Expression:
+        if node is None:
+            name = self.question.name(call).upper()
+            many = "two arguments" if type(call) in _TWO else "one argument"
+            hint = f"{name}(x, y)" if type(call) in _TWO else f"{name}(x)"
+            empty = re.search(rf"\b{name}\s*\(\s*\)", self.question.text, re.IGNORECASE)
+            at = call if empty is None else Span(*empty.span())  # it has no part that knows its place
+            self.question.refuse(f"{name} takes {many}", code="SF403", at=at, hints=(hint,))
         if isinstance(node, exp.Distinct):
             hint = "only COUNT can be DISTINCT"
             name = self.question.name(call).upper()
@@ -186,7 +197,10 @@ class Aggregates:
         self, node: exp.WithinGroup
     ) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
         self.question.only(node, "this", "expression")
-        order = node.args["expression"]
+        order = node.args.get("expression")
+        if not isinstance(order, exp.Order):
+            hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)"
+            self.question.refuse("WITHIN GROUP takes one ORDER BY", code="SF403", at=node, hints=(hint,))
         self.question.only(order, "expressions")
         if len(order.expressions) != 1:
             self.question.refuse("WITHIN GROUP orders by one expression", code="SF404", at=node)
@@ -228,11 +242,14 @@ class Aggregates:
         return Function.QUANTILE, (self._value(call.this, call, Function.QUANTILE),), ranks, True
 
     def _refuse(self, call: exp.Expr) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+        around = call
         while isinstance(call, (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Filter)):
             call = call.this
         name = self.question.name(call)
         hint = AGGREGATES.get(name) or ""
-        if isinstance(call, exp.ApproxDistinct):
+        if around is not call and name in _KNOWN:
+            hint = f"write {name.upper()}(x) with nothing after it: NULL is skipped anyway"
+        elif isinstance(call, exp.ApproxDistinct):
             hint = "use COUNT(DISTINCT ..)"
         elif isinstance(call, (exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.First, exp.Last, exp.Mode)):
             hint = _NO_SINGLE_VALUE

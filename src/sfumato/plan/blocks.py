@@ -16,6 +16,7 @@ from sfumato.plan.context import Context, Released
 from sfumato.plan.contributions import claimed, with_clause
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.groups import Grouping
+from sfumato.plan.hints import CLAUSES
 from sfumato.plan.outer import check, output_names, rebuilt, unique
 from sfumato.plan.outers import released_subquery
 from sfumato.plan.scope import Rows, Scope
@@ -56,10 +57,6 @@ class _Block:
         for item, name in zip(items, names, strict=True):
             if isinstance(item, exp.Alias):
                 question.only(item, "this", "alias")
-            if isinstance(item, exp.Star) or (
-                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-            ):
-                question.refuse("`*` would show rows", code="SF404", at=item, hints=("COUNT(*) counts them",))
             value = self._change(item.this if isinstance(item, exp.Alias) else item, aliases="last")
             values.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
             if isinstance(item, exp.Alias):
@@ -90,7 +87,9 @@ class _Block:
             result.set("where", exp.Where(this=condition))
         elif name == "distinct":
             if clause.args.get("on") is not None:
-                self.question.refuse("DISTINCT ON is not supported", code="SF404", at=clause)
+                self.question.refuse(
+                    "DISTINCT ON is not supported", code="SF404", at=clause, hints=(CLAUSES["on"],)
+                )
             self.question.only(clause)
             result.set("distinct", exp.Distinct())
         elif name == "windows":
@@ -102,6 +101,9 @@ class _Block:
         """Return an expression over the noisy table; `aliases` says when names of the SELECT list count."""
         if is_query(node):
             return released_subquery(node, self.context)
+        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+            hint = "COUNT(*) counts them"
+            self.question.refuse("`*` would show rows", code="SF404", at=node, hints=(hint,))
         if aliases == "first" and self._is_alias(node):
             return self._alias(node, plain=isinstance(node.parent, exp.Ordered))
         if isinstance(node, (exp.Grouping, exp.GroupingId)):

@@ -11,7 +11,7 @@ builds. Frames are values: each call returns another, and nothing is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, NoReturn
@@ -22,6 +22,7 @@ from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.plan import functions
 from sfumato.plan.aggregates import aggregate_kind, takes_dates
 from sfumato.plan.expressions import conjunction
+from sfumato.plan.hints import hints_for
 from sfumato.plan.question import Question
 from sfumato.plan.relations import table_rows
 from sfumato.plan.request import NamedQuery, Options, Request
@@ -39,6 +40,7 @@ from sfumato.plan.tree import (
     Query,
     SemiJoin,
 )
+from sfumato.plan.unions import united
 from sfumato.plan.values import Val, col, val
 
 __all__ = ["Frame", "Grouped", "table"]
@@ -155,6 +157,16 @@ class Frame:
 
         return Frame(catalog=self.catalog, build=build)
 
+    def union_all(self, *others: Frame, alias: str = "subquery") -> Frame:
+        """Return these rows and those of other frames of the same unit; columns go by their places."""
+
+        def build(question: Question) -> tuple[Rows, Scope]:
+            known = question.alias(alias)
+            branches = [frame._built(question)[0] for frame in (self, *others)]
+            return _named(united(branches, known, _refuse_branch), alias)
+
+        return Frame(catalog=self.catalog, build=build)
+
     def per_unit(self, *keys: str, alias: str = "subquery", **aggregates: Summary) -> Frame:
         """Return one row per unit and keys, with exact aggregates of the unit's own rows."""
 
@@ -202,6 +214,16 @@ class Frame:
         """Return groups by every choice of keys."""
         return Grouped(frame=self, keys=_key_names(keys, named), shape="cube")
 
+    def grouping_sets(self, *sets: Sequence[str], **named: Val) -> Grouped:
+        """Return groups by each of several lists of keys: `grouping_sets(["region", "sex"], [])`."""
+        order = list(dict.fromkeys([*(key for one in _lists(sets) for key in one), *named]))
+        keys = tuple((key, val(named[key])) if key in named else (_last(key), col(key)) for key in order)
+        places = tuple(tuple(sorted({order.index(key) for key in one})) for one in sets)
+        if len(set(places)) != len(places) or not places:
+            hint = "grouping_sets(['region'], [])"
+            _refuse("grouping sets differ, and there is one at least", "SF404", hint)
+        return Grouped(frame=self, keys=keys, shape="sets", sets=places)
+
     def agg(self, **aggregates: Summary) -> Request:
         """Return the request for aggregates of all rows."""
         return Grouped(frame=self, keys=(), shape="plain").agg(**aggregates)
@@ -220,7 +242,8 @@ class Grouped:
 
     frame: Frame
     keys: tuple[tuple[str, Val], ...]
-    shape: Literal["plain", "rollup", "cube"]
+    shape: Literal["plain", "rollup", "cube", "sets"]
+    sets: tuple[tuple[int, ...], ...] = ()  # positions of keys
 
     def agg(self, **aggregates: Summary) -> Request:
         """Return the request for aggregates of each group."""
@@ -242,7 +265,7 @@ class Grouped:
         query = Query(
             source=rows.relation,
             keys=tuple((f"k{position}", key) for position, (_, key) in enumerate(keys)),
-            grouping_sets=_sets(len(keys), self.shape),
+            grouping_sets=self.sets or _sets(len(keys), self.shape),
             aggregates=tuple((f"a{position}", one) for position, one in enumerate(found)),
             text="",
         )
@@ -261,7 +284,21 @@ class Grouped:
 
 
 def _refuse(message: str, code: str, *hints: str) -> NoReturn:
-    raise QueryRefused(message, code=code, text="", hints=hints)
+    raise QueryRefused(message, code=code, text="", hints=hints_for(code, hints))
+
+
+def _refuse_branch(place: int, message: str, code: str, hint: str) -> NoReturn:
+    _refuse(message, code, hint)
+
+
+def _lists(sets: tuple[Sequence[str], ...]) -> tuple[Sequence[str], ...]:
+    if any(isinstance(one, str) or not all(isinstance(key, str) for key in one) for one in sets):
+        raise InvalidArgument(
+            "a grouping set is a list of names",
+            place="grouping_sets",
+            hints=("grouping_sets(['region', 'decade'], [], decade=sf.col('age') // 10)",),
+        )
+    return sets
 
 
 def _read(value: Any, scope: Scope) -> Expression:
@@ -322,9 +359,10 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
 
 
 def _check_join(left: Rows, right: Rows, unit: bool, how: str) -> None:
-    if left.by_row or right.by_row:
-        _refuse("a join would spread one unit over several rows", "SF406", "name a column as the unit")
     both = left.unit is not None and right.unit is not None
+    if both and (left.by_row or right.by_row):
+        message = "a join of private tables would spread one unit over several rows"
+        _refuse(message, "SF406", "name a column as the unit")
     if unit and not both:
         _refuse("a public frame has no unit", "SF406")
     if both and not unit:

@@ -21,11 +21,12 @@ from sfumato.plan.buckets import Buckets, told
 from sfumato.plan.builder import Frame
 from sfumato.plan.builder import table as rows_of
 from sfumato.plan.functions import near_names
+from sfumato.plan.hints import hints_for
 from sfumato.plan.request import Options, Request
 from sfumato.plan.summaries import count, histogram, max_, quantile
 from sfumato.plan.values import Val, col
 
-__all__ = ["Sought", "bounds_request", "caps_request", "private_table"]
+__all__ = ["Sought", "bounds_request", "caps_request", "declared_table", "private_table"]
 
 _CELLS = "people"
 _ROWS = "rows of a group"
@@ -185,7 +186,13 @@ def private_table(catalog: Catalog, name: str | None, text: str, *, columns: Seq
         return fitting[0]
     known = ", ".join(f"`{table.name}`" for table in private)
     if name is None and not having:
-        _refuse(f"no private table has {', '.join(f'`{one}`' for one in columns)}", "SF402", text, columns[0])
+        _refuse(
+            f"no private table has {', '.join(f'`{one}`' for one in columns)}",
+            "SF402",
+            text,
+            columns[0],
+            f"private tables: {known}",
+        )
     if name is None:
         _refuse(
             "it is not said which table this is about",
@@ -198,8 +205,23 @@ def private_table(catalog: Catalog, name: str | None, text: str, *, columns: Seq
     if found is None:
         _refuse(f"no table `{name}`", "SF402", text, name, f"known tables: {known}")
     if not found.private:
-        _refuse(f"`{found.name}` is public", "SF407", text, name, "look at it: that is free")
+        hints = ("look at it: that is free", "its bounds can be read off it, and declared")
+        _refuse(f"`{found.name}` is public", "SF407", text, name, *hints)
     return found
+
+
+def declared_table(catalog: Catalog, name: str | None, text: str, *, columns: Sequence[str] = ()) -> Table:
+    """Return the table that a declaration is about: a public one too, if named or alone with the columns."""
+    found = None if name is None else catalog.table(name)
+    if name is None and not any(
+        all(table.field(column) for column in columns) for table in catalog.tables if table.private
+    ):
+        public = [table for table in catalog.tables if not table.private]
+        having = [table for table in public if columns and all(table.field(column) for column in columns)]
+        found = having[0] if len(having) == 1 else None
+    if found is not None and not found.private:
+        return found
+    return private_table(catalog, name, text, columns=columns)
 
 
 def _field(table: Table, name: str, text: str) -> Field:
@@ -222,5 +244,5 @@ def _refuse(message: str, code: str, text: str, at: str, *hints: str) -> NoRetur
         text=text,
         start=start if start >= 0 else None,
         end=start + len(at) if start >= 0 else None,
-        hints=hints,
+        hints=hints_for(code, hints),
     )

@@ -41,6 +41,12 @@ _EXPRESSIONS = (
 )  # fmt: skip
 _ALLOWED = {*_WINDOWS, *_AGGREGATES, *_SHAPES, *_EXPRESSIONS, *BINARY, *CALLS}
 _NAMES = {*NAMED, "date_part", "datepart", "list_extract", "mean"}
+_INSTEAD: dict[type[exp.Expr], str] = {
+    exp.Any: "compare with MAX or MIN of the subquery, or use IN",
+    exp.Bracket: "list_extract(list, 1) is its first element",
+    exp.DataType: "convert to DOUBLE, BIGINT, VARCHAR, BOOLEAN, DATE or TIMESTAMP",
+    exp.Var: "leave it out",
+}
 _KNOWN = tuple(sorted({*_NAMES, *(name for name, _ in CALLS.values())}))
 
 
@@ -65,7 +71,7 @@ def check(node: exp.Expr, question: Question) -> None:
             if is_volatile(node):
                 hints = ("write the value itself into the question",)
             question.refuse(f"`{name}` is not on the list of functions", code="SF403", at=node, hints=hints)
-    hints = ("list_extract(list, 1) is its first element",) if isinstance(node, exp.Bracket) else ()
+    hints = (_INSTEAD[type(node)],) if type(node) in _INSTEAD else ()
     message = f"{type(node).__name__.upper()} is not supported here"
     question.refuse(message, code="SF404", at=node, hints=hints)
 

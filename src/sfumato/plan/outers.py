@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from sfumato.plan.context import Context, Released
 from sfumato.plan.functions import near_names
+from sfumato.plan.hints import CLAUSES
 from sfumato.plan.outer import check, output_names, rebuilt, unique
 from sfumato.plan.scope import Rows
 from sfumato.plan.syntax import has_aggregate, within
@@ -216,12 +217,16 @@ def _changed(node: exp.Expr, context: Context, scopes: tuple[_Names, ...], alias
     question = context.question
     if isinstance(node, exp.Query):
         return released_subquery(node, context, scopes)
+    star = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+    if star and not isinstance(node.parent, (exp.Select, exp.Count)):
+        hint = "list the columns, or write SELECT * with nothing around it"
+        question.refuse("`*` stands for columns, not for a value", code="SF404", at=node, hints=(hint,))
     if isinstance(node, exp.Column):
         question.only(node, "this", "table")
         _check_name(node, context, scopes, aliases)
         return node.copy()
     if isinstance(node, exp.Distinct) and node.args.get("on") is not None:
-        question.refuse("DISTINCT ON is not supported", code="SF404", at=node)
+        question.refuse("DISTINCT ON is not supported", code="SF404", at=node, hints=(CLAUSES["on"],))
     check(node, question)
     return rebuilt(node, lambda child: _changed(child, context, scopes, aliases))
 

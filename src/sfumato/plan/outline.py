@@ -24,9 +24,15 @@ from sfumato.plan.tree import (
     Union,
 )
 
-__all__ = ["outline", "outline_aggregate", "outline_expression", "outline_relation"]
+__all__ = ["labels", "outline", "outline_aggregate", "outline_expression", "outline_relation"]
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||"}
+
+
+def labels(query: Query) -> dict[str, str]:
+    """Return what each key and aggregate of a question is, in a few words, by the name of its column."""
+    keys = {name: outline_expression(key, alias=False) for name, key in query.keys}
+    return {**keys, **{name: outline_aggregate(one, alias=False) for name, one in query.aggregates}}
 
 
 def outline(query: Query) -> str:

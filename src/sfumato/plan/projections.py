@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from sqlglot import exp
 
 from sfumato.catalog.kind import Kind
 from sfumato.plan.aggregates import Aggregates, aggregate_kind
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
-from sfumato.plan.functions import cast
 from sfumato.plan.groups import Grouping
+from sfumato.plan.hints import CLAUSES
 from sfumato.plan.outer import output_names
 from sfumato.plan.scope import Output, Rows, Scope
 from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query
-from sfumato.plan.tree import Aggregate, Column, Expression, Filter, PerUnit, Project, Relation, Union
+from sfumato.plan.tree import Aggregate, Column, Expression, Filter, PerUnit, Project, Relation
+from sfumato.plan.unions import united
 
 __all__ = ["distinct_rows", "per_unit_rows", "projected_rows", "union_rows"]
 
@@ -52,7 +55,9 @@ def distinct_rows(select: exp.Select, rows: Rows, scope: Scope, context: Context
     question = context.question
     distinct = select.args["distinct"]
     if distinct.args.get("on") is not None:
-        question.refuse("DISTINCT ON picks one row among several", code="SF404", at=distinct)
+        question.refuse(
+            "DISTINCT ON picks one row among several", code="SF404", at=distinct, hints=(CLAUSES["on"],)
+        )
     question.only(distinct)
     plain = projected_rows(_without_distinct(select), rows, scope, context, question.alias(alias))
     if not any(output.column is None and output.whole for output in plain.outputs):
@@ -149,40 +154,11 @@ def union_rows(
     branches = list(done)
     for side in rest:
         branches.append((side, context.rows(side, question.alias(alias))))
-    first = branches[0][1]
-    for side, branch in branches:
-        if branch.unit is None or first.unit is None or branch.unit.name != first.unit.name:
-            question.refuse("UNION ALL of different units", code="SF406", at=side)
-        if branch.by_row:
-            hint = "name a column as the unit of these tables"
-            question.refuse("one row could come in twice", code="SF406", at=side, hints=(hint,))
-        shape = [output.column is None for output in branch.outputs]
-        if shape != [output.column is None for output in first.outputs]:
-            hint = "the same columns in the same order, the unit in the same place"
-            question.refuse(
-                "the sides of UNION ALL differ in their columns", code="SF404", at=side, hints=(hint,)
-            )
-    outputs: list[Output] = []
-    for position, output in enumerate(first.outputs):
-        columns_here = [branch.outputs[position].column for _, branch in branches]
-        kinds = {column.kind for column in columns_here if column is not None}
-        if output.column is None:
-            whole = all(branch.outputs[position].whole for _, branch in branches)
-            outputs.append(Output(name=output.name, column=None, whole=whole))
-            continue
-        if len(kinds) > 1 and not all(kind.numeric for kind in kinds):
-            question.refuse(f"`{output.name}` differs in kind", code="SF404", at=query)
-        kind = kinds.pop() if len(kinds) == 1 else Kind.REAL
-        outputs.append(Output(name=output.name, column=Column(name=f"{alias}.{output.name}", kind=kind)))
-    projects = []
-    for _, branch in branches:
-        columns = tuple(
-            (output.column.name, cast(Column(name=own.column.name, kind=own.column.kind), output.column.kind))
-            for output, own in zip(outputs, branch.outputs, strict=True)
-            if output.column is not None and own.column is not None
-        )
-        projects.append(Project(source=branch.relation, columns=columns))
-    return Rows(relation=Union(sources=tuple(projects)), outputs=tuple(outputs), unit=first.unit)
+
+    def refuse(place: int, message: str, code: str, hint: str) -> NoReturn:
+        question.refuse(message, code=code, at=branches[place][0], hints=(hint,))
+
+    return united([branch for _, branch in branches], alias, refuse)
 
 
 def _project(source: Relation, columns: list[tuple[str, Expression]]) -> Relation:

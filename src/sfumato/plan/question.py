@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sfumato.catalog.catalog import Catalog
 from sfumato.errors import QueryRefused
+from sfumato.plan.hints import CLAUSES, hints_for
 from sfumato.plan.request import NamedQuery, Options
 from sfumato.plan.syntax import function_name
 from sfumato.plan.tree import Query, Span
@@ -67,7 +68,9 @@ class Question:
         """Raise the refusal of this question, with a caret under `at`."""
         span = at if isinstance(at, Span) else self.place(at)
         start, end = (span.start, span.end) if span is not None else (None, None)
-        raise QueryRefused(message, code=code, text=self.text, start=start, end=end, hints=hints)
+        raise QueryRefused(
+            message, code=code, text=self.text, start=start, end=end, hints=hints_for(code, hints)
+        )
 
     def only(self, node: exp.Expr, *handled: str) -> None:
         """Refuse a node that says anything beyond the arguments that are handled.
@@ -80,7 +83,15 @@ class Question:
                 continue
             at = next((part for part in _nodes(value) if self.span(part) is not None), node)
             clause = name.strip("_").replace("_", " ").upper()
-            self.refuse(f"{clause} is not supported in {_title(node)}", code="SF404", at=at)
+            if isinstance(node, exp.AggFunc) and name in ("count", "expressions"):
+                self.refuse(
+                    f"{self.name(node).upper()} takes one argument",
+                    code="SF403",
+                    at=at,
+                    hints=(CLAUSES["count"],),
+                )
+            hints = (CLAUSES[name],) if name in CLAUSES else ()
+            self.refuse(f"{clause} is not supported in {_title(node)}", code="SF404", at=at, hints=hints)
 
     def span(self, node: exp.Expr) -> Span | None:
         """Return where a node stands, read off the tokens it was made from."""

@@ -21,7 +21,7 @@ from sfumato.plan.tree import Column, Expression, Filter, Join, Relation, Scan, 
 
 __all__ = ["filtered", "joined", "table_rows"]
 
-_ROW_UNIT = "each row of this table is a unit by itself: name a column as its unit to join it"
+_ROW_UNIT = "each row of a table here is a unit by itself: name a column as its unit to join private tables"
 
 
 def table_rows(table: Table, alias: str, question: Question) -> Rows:
@@ -123,8 +123,8 @@ def _join(
             at=join.this,
             hints=(hint,),
         )
-    if left.by_row or right.by_row:
-        message = "a join would spread one unit over several rows"
+    if (left.by_row or right.by_row) and left.unit is not None and right.unit is not None:
+        message = "a join of private tables would spread one unit over several rows"
         question.refuse(message, code="SF406", at=join.this, hints=(_ROW_UNIT,))
     both = left.unit is not None and right.unit is not None
     if left.unit is not None and right.unit is not None and left.unit.name != right.unit.name:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from sfumato.catalog.table import cap
 from sfumato.core.arguments import budget_quantity, delta_quantity, positive
 from sfumato.errors import InvalidArgument
 from sfumato.plan.tree import Query
 
-__all__ = ["NamedQuery", "Options", "Request"]
+__all__ = ["NamedQuery", "Options", "Request", "with_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +55,17 @@ class Options:
                 hints=("leave it out, and the better one is used",),
             )
         if self.keys not in (None, "declared", "selected"):
-            raise InvalidArgument(f"keys must be declared or selected, got {self.keys!r}", place="keys")
+            raise InvalidArgument(
+                f"keys must be declared or selected, got {self.keys!r}",
+                place="keys",
+                hints=("leave it out: declared groups are shown, others are found privately",),
+            )
         if not isinstance(self.others, bool):
-            raise InvalidArgument("others must be True or False", place="others")
+            raise InvalidArgument("others must be True or False", place="others", hints=("others=True",))
         if not isinstance(self.non_negative, bool):
-            raise InvalidArgument("non_negative must be True or False", place="non_negative")
+            raise InvalidArgument(
+                "non_negative must be True or False", place="non_negative", hints=("non_negative=True",)
+            )
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
 
@@ -87,3 +94,16 @@ class Request:
     options: Options = field(default_factory=Options)
     public: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def with_options(request: Request, options: Mapping[str, Any]) -> Request:
+    """Return a request with other options, by their names; those that are not given stay as they are."""
+    known = tuple(Options.__dataclass_fields__)
+    if unknown := [name for name in options if name not in known]:
+        near = difflib.get_close_matches(unknown[0], known, n=2, cutoff=0.5)
+        raise InvalidArgument(
+            f"a question has no option `{unknown[0]}`",
+            place=unknown[0],
+            hints=(f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}",),
+        )
+    return replace(request, options=replace(request.options, **options))

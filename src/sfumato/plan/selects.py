@@ -231,7 +231,8 @@ def _with_ctes(query: exp.Query, context: Context) -> Context:
     if clause is None:
         return context
     if clause.args.get("recursive"):
-        question.refuse("WITH RECURSIVE is refused", code="SF404", at=clause)
+        hint = "write the steps one after the other, or do it in Python to the noisy result"
+        question.refuse("WITH RECURSIVE is refused", code="SF404", at=clause, hints=(hint,))
     question.only(clause, "expressions")
     ctes = dict(context.ctes)
     for cte in clause.expressions:
@@ -241,7 +242,10 @@ def _with_ctes(query: exp.Query, context: Context) -> Context:
         if name in {other.alias.lower() for other in clause.expressions if other is not cte}:
             question.refuse(f"`{cte.alias}` is defined twice", code="SF402", at=cte.args["alias"])
         if question.catalog.table(name) is not None:
-            question.refuse(f"`{cte.alias}` already names a table", code="SF402", at=cte.args["alias"])
+            hint = "call it something else"
+            question.refuse(
+                f"`{cte.alias}` already names a table", code="SF402", at=cte.args["alias"], hints=(hint,)
+            )
         question.reserve(name)
         ctes[name] = Cte(query=cast(exp.Query, cte.this), context=Context(question, dict(ctes)))
     return Context(question, ctes)
@@ -257,7 +261,8 @@ def _close_ctes(query: exp.Query, context: Context, result: Rows | Released) -> 
         entry = context.ctes[cte.alias.lower()]
         if not entry.used:
             question = context.question
-            question.refuse(f"`{cte.alias}` is never used", code="SF404", at=cte.args["alias"])
+            hint = "leave it out: what is not read would be paid for all the same"
+            question.refuse(f"`{cte.alias}` is never used", code="SF404", at=cte.args["alias"], hints=(hint,))
         if entry.released is not None:
             name = exp.to_identifier(cte.alias, quoted=True)
             kept.append(exp.CTE(this=entry.released.query, alias=exp.TableAlias(this=name)))

@@ -41,7 +41,8 @@ def request_of(statement: exp.Query, question: Question) -> Request:
             question.only(node, *PLAIN[type(node)])
         for part, kind in (("table", exp.Identifier), ("alias", (exp.Identifier, exp.TableAlias))):
             if not isinstance(node.args.get(part), (kind, type(None))):
-                question.refuse("this name is not plain", code="SF401", at=node)
+                hint = "FROM takes tables and SELECTs in parentheses; SUMMARIZE, PIVOT and VALUES are neither"
+                question.refuse("this is not a plain name", code="SF401", at=node, hints=(hint,))
     context = Context(question)
     if not context.private(statement):
         _refuse_public(statement, question)
@@ -151,7 +152,8 @@ def _syntax(error: ParseError) -> tuple[str]:
         return ("too many arguments",)
     if description.startswith("Required keyword"):
         return ("something is missing here",)
-    return (f"cannot read this: {description.lower()}" if description else "cannot read this",)
+    plain = description.partition(" but got <")[0].lower()
+    return (f"cannot read this: {plain}" if plain else "cannot read this",)
 
 
 def _place(error: ParseError, text: str) -> Span | None:

@@ -58,13 +58,21 @@ class Summary:
             self.function in (Function.COUNT, Function.COUNT_ROWS, Function.COUNT_UNITS)
             or len(self.arguments) != 1
         ):
-            raise InvalidArgument(f"{self.function.value} has no values to clamp", place="clamp_rows")
+            raise InvalidArgument(
+                f"{self.function.value} has no values to clamp",
+                place="clamp_rows",
+                hints=("clamp_groups bounds how many rows of one unit count",),
+            )
         return replace(self, bounds_per_row=_bounds(low, high))
 
     def clamp_groups(self, low: Any, high: Any) -> Summary:
         """Return the aggregate with what one unit adds to a group clamped between two bounds."""
         if self.function not in (Function.SUM, Function.COUNT, Function.COUNT_ROWS):
-            raise InvalidArgument(f"{self.function.value} does not add up", place="clamp_groups")
+            raise InvalidArgument(
+                f"{self.function.value} does not add up",
+                place="clamp_groups",
+                hints=("clamp_rows bounds single values",),
+            )
         return replace(self, bounds_per_group=_bounds(low, high))
 
 
@@ -155,7 +163,9 @@ def quantile(value: Any, rank: float | Sequence[float]) -> Summary:
     several = isinstance(rank, Sequence)
     ranks = tuple(rank) if isinstance(rank, Sequence) else (rank,)
     if not ranks or any(not 0 <= exact(one, "rank") <= 1 for one in ranks):
-        raise InvalidArgument("a rank lies between 0 and 1", place="rank")
+        raise InvalidArgument(
+            "a rank lies between 0 and 1", place="rank", hints=("quantile('x', 0.9), or a list of ranks",)
+        )
     return Summary(
         function=Function.QUANTILE,
         arguments=(_column(value),),

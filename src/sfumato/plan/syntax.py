@@ -178,11 +178,16 @@ AGGREGATES: dict[str, str] = {
 """Aggregates that the parser has no class for, each with a hint if it is refused."""
 
 INSTEAD: dict[_Node | str, str] = {
+    exp.Collate: "texts are compared letter by letter: LOWER(x) = LOWER(y) does not see case",
+    exp.Escape: "LIKE takes a pattern without ESCAPE; CONTAINS(x, '50%') finds a percent sign",
+    exp.Glob: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
     exp.Interval: "write the date itself, or count: DATE_DIFF('day', DATE '2024-01-31', x) > 90",
     exp.Log: "LN(x) / 2.302585 is the logarithm to the base of ten",
     exp.RegexpLike: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
     exp.RegexpFullMatch: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
+    exp.Placeholder: "write the value itself into the question",
     exp.Sign: "CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 ELSE 0 END",
+    exp.SimilarTo: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
     exp.SplitPart: "use LEFT, RIGHT or SUBSTR",
     exp.TimeToStr: "group by YEAR(x) and MONTH(x), or by DATE_TRUNC('month', x)",
     exp.Trunc: "ROUND(x), FLOOR(x), or CAST(x AS INTEGER)",

@@ -10,6 +10,7 @@ from typing import Any
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.errors import InvalidArgument
 from sfumato.plan import functions
+from sfumato.plan.hints import hints_for
 from sfumato.plan.tree import Case, Column, Expression, Literal
 
 __all__ = ["Val", "call", "col", "lit", "val", "when"]
@@ -127,7 +128,11 @@ def val(value: Any) -> Val:
 def lit(value: Any) -> Val:
     """Return a constant."""
     if value is not None and not isinstance(value, (bool, int, float, str, datetime.date)):
-        raise InvalidArgument(f"{type(value).__name__} is not a kind of value", place="lit")
+        raise InvalidArgument(
+            f"{type(value).__name__} is not a kind of value",
+            place="lit",
+            hints=("numbers, texts, truths, dates and timestamps are",),
+        )
     literal = Literal(value=value, kind=kind_of(value))
     return Val(lambda find: literal)
 
@@ -144,7 +149,7 @@ def call(function: str, *arguments: Any) -> Val:
         raise InvalidArgument(
             f"`{function}` is not on the list of functions",
             place="call",
-            hints=(f"did you mean {' or '.join(near)}?",) if near else (),
+            hints=hints_for("SF403", (f"did you mean {' or '.join(near)}?",) if near else ()),
         )
     values = tuple(val(argument) for argument in arguments)
     return Val(lambda find: functions.call(function, tuple(value.build(find) for value in values)))

@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer, Bounding
+from sfumato.analysis.laws import Law, miss
 from sfumato.analysis.others import LABEL
 from sfumato.analysis.pricing import Cost
+from sfumato.analysis.ratios import fieller
 from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function
-from sfumato.release import moments
 from sfumato.release.calendar import dates
-from sfumato.release.laws import Law, miss
 from sfumato.release.located import located
 from sfumato.release.noise import NoisyGroups
 from sfumato.release.quantiles import quantiles
-from sfumato.release.ratios import fieller
 from sfumato.release.trees import Tree
 
 __all__ = ["Added", "Column", "NoisyTable", "tabulate"]

@@ -1,13 +1,15 @@
 """One quantile from its found place, its noisy excess there and noisy counts around: post-processing.
 
 Let c be the lower edge of the found cell, A its noisy excess (rows below it less the share q of all
-rows), L_k and R_k the noisy counts of w_k = 1, 2, 4, .. cells to its left and right.
+rows), L_k and R_k the noisy counts of w_k = 1, 4, 16, .. cells to its left and right.
 
-The estimate. If the found cell itself is clearly full, and by A the quantile is in it, it stays
-there, in a straight line from end to end. Otherwise it moves by -A, at the density of the smallest window
-[c - w_k, c + w_k] that is clear of its noise and holds |A| to each side. If none is, at that
-of the clearest one, no further than its ends; and if that is not clear at all it stays. A
-density of count T and variance V counts as T / (T^2 + V) to divide by, which is T's own where it is clear.
+The estimate. With Laplace noise nearly all is spent on the choice of the place: it is the middle of the
+cell, or its point. With Gaussian noise the place is corrected. If the found cell itself is clearly full, and
+by A the quantile is in it, it stays there, in a straight line from end to end. Otherwise it moves by -A, at
+the density of the smallest window [c - w_k, c + w_k] that is clear of its noise and holds |A| to each side.
+If none is, at that of the clearest one, no further than its ends; and if that is not clear at all it
+stays. A density of count T and variance V counts as T / (T^2 + V) to divide by, which is T's own where
+it is clear.
 
 The interval. Edges in order are c - w_k, .., c, .., c + w_k, each with its noisy excess A - L_k, A, A + R_k.
 """
@@ -21,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
+from sfumato.analysis.laws import Law, widest_quantile
+from sfumato.analysis.moments import Estimate
 from sfumato.release.finding import half_widths
-from sfumato.release.laws import Law, widest_quantile
-from sfumato.release.moments import Estimate
 
 __all__ = ["CLEAR", "located"]
 
@@ -59,7 +61,9 @@ def located(
     counts = np.asarray(layers[2], dtype=np.float64)
     left, right = (np.cumsum(side, axis=1) for side in (counts[:, : len(widths)], counts[:, len(widths) :]))
     deviation, spread = anchor.deviation / quantile.denominator, annuli.deviation**2
-    moved = _moved(place, below, left, right, widths, cells, deviation, spread)
+    moved = np.full(below.shape, 0.5)
+    if anchor.kind == "gaussian":
+        moved = _moved(place, below, left, right, widths, cells, deviation, spread)
     if answer.points:
         values = edges[np.clip(np.floor(place + moved), 0, cells - 1).astype(np.int64)][:, 0]
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -43,16 +44,22 @@ def publish(
     cost: Mapping[str, Any] | None = None,
     receipt: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
+    labels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Release:
-    """Return the release of noisy tables: the only one as it is, or what `outer` makes of them."""
+    """Return the release of noisy tables: the only one as it is, or what `outer` makes of them.
+
+    Where `outer` cannot make anything of these very numbers, the first table itself, its columns called by
+    their `labels`, with a note that says why: what was paid for is not lost.
+    """
     sheets = {table.name: sheet_of(table) for table in tables}
     if outer is None:
-        [table] = tables
-        sheet = _without_sets(sheets[table.name], table)
-        plain = tuple(Origin(column=column) for column in table.columns)
-        followed: _Followed = sheet, plain, tuple(range(_length(sheet))), table.name
+        followed = _whole(tables[0], sheets)
     else:
-        followed = _processed(sheets, outer, public)
+        try:
+            followed = _processed(sheets, outer, public)
+        except QueryRefused as refusal:
+            followed = _whole(tables[0], sheets, (labels or {}).get(tables[0].name, {}))
+            notes = (*notes, _unprocessed(refusal, len(tables)))
     sheet, origins, lines, source = followed
     return Release(
         columns=_unique(sheet.columns),
@@ -175,6 +182,22 @@ def _processed(sheets: Mapping[str, Sheet], outer: str, public: Mapping[str, Any
             return shown, followed.origins, tuple(sheet.values[-1]), followed.table
     sheet = query(sheets, outer, public=public)
     return sheet, (None,) * len(sheet.columns), None, None
+
+
+def _whole(
+    table: NoisyTable, sheets: Mapping[str, Sheet], labels: Mapping[str, str] | None = None
+) -> _Followed:
+    """Return a noisy table as it is."""
+    sheet = _without_sets(sheets[table.name], table)
+    plain = tuple(Origin(column=column) for column in table.columns)
+    named = replace(sheet, columns=tuple((labels or {}).get(name, name) for name in sheet.columns))
+    return named, plain, tuple(range(_length(sheet))), table.name
+
+
+def _unprocessed(refusal: QueryRefused, tables: int) -> str:
+    reason = refusal.message.removeprefix("post-processing failed: ")
+    which = "the noisy table itself" if tables == 1 else f"the first of {tables} noisy tables (all: .tables)"
+    return f"post-processing failed on these numbers ({reason}): this is {which}, and nothing is lost"
 
 
 def _without_sets(sheet: Sheet, table: NoisyTable) -> Sheet:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
-from sfumato.release.laws import Law, widest_quantile
-from sfumato.release.moments import Estimate
+from sfumato.analysis.laws import Law, widest_quantile
+from sfumato.analysis.moments import Estimate
 from sfumato.release.trees import Tree
 
 __all__ = ["quantiles"]

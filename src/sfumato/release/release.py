@@ -105,6 +105,8 @@ class Release:
             low, high = ([ends[line] for line in self.lines] for ends in (whole.low, whole.high))
             if origin.expression != _SAME:
                 low, high = _through(origin.expression, low), _through(origin.expression, high)
+                pairs = zip(low, self.column(name), strict=True)
+                low = [None if value is None else end for end, value in pairs]
             found[name] = [_ordered(a, b) for a, b in zip(low, high, strict=True)]
         return found
 
@@ -218,8 +220,9 @@ def _through(expression: str, ends: list[Any]) -> list[Any]:
     """Put ends of intervals through the expression that their column went through; None if it fails there."""
     sheet = Sheet(columns=("x",), types=(widened(_kind_of(ends), ends),), values=(ends,))
     try:
-        return query({"ends": sheet}, f"SELECT {expression} AS y FROM ends ORDER BY rowid").values[0]
-    except QueryRefused:  # an end may overflow where no value did
+        text = f"SELECT {expression} AS y FROM ends ORDER BY rowid"
+        return query({"ends": sheet}, text, finite=False).values[0]
+    except QueryRefused:  # an end may fail where no value did
         return [None] * len(ends)
 
 

@@ -2,20 +2,22 @@
 
 A fresh in-memory DuckDB per statement, whose file systems, extensions, external access and
 Python lookups are switched off and whose configuration is then locked. It holds the noisy
-tables and public ones. What goes wrong inside may be shown in full: there is no secret in it.
+tables and public ones. What goes wrong inside may be shown in full: there is no secret in it. Arithmetic
+and conversions do not go wrong (`total`): what has no value is NULL.
 """
 
 from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import QueryRefused
 from sfumato.release.lineage import trace
+from sfumato.release.total import total
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,6 +53,8 @@ _REFUSED_FUNCTIONS = {
 }
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _WIDE = {"HUGEINT", "UHUGEINT", "UBIGINT"}
+_PLAINER = ("ask for the aggregates alone, and do the rest in Python: it is free",)
+_SEVERAL = "More than one row returned by a subquery"
 _PLAIN = {"BOOLEAN", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP"}
 
 
@@ -73,8 +77,12 @@ class Sheet:
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
 
-def query(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | None = None) -> Sheet:
+def query(
+    tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | None = None, finite: bool = True
+) -> Sheet:
     """Run one SELECT over noisy tables (and public Arrow tables) and return its rows.
+
+    Numbers that are not finite become NULL, unless they are ends of intervals and may be infinite.
 
     >>> sheet = Sheet(columns=("n",), types=("BIGINT",), values=([3, 5],))
     >>> query({"released": sheet}, "SELECT max(n) AS most FROM released").values
@@ -95,7 +103,7 @@ def query(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | 
         for lock in _LOCKS:
             connection.execute(lock)
         timer.start()
-        result = connection.execute(sql)
+        result = connection.execute(total(sql, finite=finite))
         names = [column[0] for column in result.description or ()]
         kinds = [str(column[1]) for column in result.description or ()]
         rows = result.fetchmany(_MOST_ROWS + 1)
@@ -105,7 +113,9 @@ def query(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | 
         timer.cancel()
         connection.close()
     if len(rows) > _MOST_ROWS:
-        raise QueryRefused(f"post-processing gives over {_MOST_ROWS:,} rows", code="SF404", text=sql)
+        raise QueryRefused(
+            f"post-processing gives over {_MOST_ROWS:,} rows", code="SF404", text=sql, hints=_PLAINER
+        )
     settled = [_settled(kind) for kind in kinds]
     return Sheet(
         columns=tuple(names),
@@ -114,8 +124,18 @@ def query(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | 
     )
 
 
-def check(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | None = None) -> None:
-    """Refuse a statement that cannot run, before anything is spent: run it over empty tables."""
+def check(
+    tables: Mapping[str, Sheet],
+    sql: str,
+    *,
+    public: Mapping[str, Any] | None = None,
+    samples: Callable[[], Sequence[Mapping[str, Sheet]]] | None = None,
+) -> None:
+    """Refuse a statement that cannot run, before anything is spent: run it over empty tables.
+
+    `samples` makes tables with all rows there will be, and other numbers in each: a subquery that gives
+    several rows where one value must stand, in every one of them, will do so again.
+    """
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
     followed = trace(sql, {name: sheet.columns for name, sheet in tables.items()})
     if followed is not None and followed.plain:
@@ -126,6 +146,30 @@ def check(tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | 
     }
     slices = {name: table.slice(0, 0) for name, table in (public or {}).items()}
     query(empty, sql, public=slices)
+    if samples is not None and _has_scalar_subquery(sql):
+        made = samples()
+        refusals = [refusal for sample in made if (refusal := _refusal_of(sample, sql, public))]
+        several = [refusal for refusal in refusals if _SEVERAL in refusal.message]
+        if several and len(several) == len(made):
+            raise several[0]
+
+
+def _refusal_of(
+    tables: Mapping[str, Sheet], sql: str, public: Mapping[str, Any] | None
+) -> QueryRefused | None:
+    try:
+        query(tables, sql, public=public)
+    except QueryRefused as refusal:
+        return refusal
+    return None
+
+
+def _has_scalar_subquery(sql: str) -> bool:
+    import sqlglot
+    from sqlglot import exp
+
+    found = sqlglot.parse_one(sql, read="duckdb").find_all(exp.Subquery)
+    return any(not isinstance(node.parent, (exp.From, exp.Join, exp.SetOperation)) for node in found)
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, sheet: Sheet) -> None:
@@ -150,10 +194,12 @@ def _allowed(sql: str, names: set[str]) -> None:
         statements = sqlglot.parse(sql, read="duckdb")
     except errors.SqlglotError as error:
         message = str(error).partition("\n")[0]
-        raise QueryRefused(f"post-processing cannot be read: {message}", code="SF401", text=sql) from None
+        raise QueryRefused(
+            f"post-processing cannot be read: {message}", code="SF401", text=sql, hints=_PLAINER
+        ) from None
     statement = statements[0] if len(statements) == 1 else None
     if not isinstance(statement, exp.Query):
-        raise QueryRefused("post-processing is one SELECT", code="SF407", text=sql)
+        raise QueryRefused("post-processing is one SELECT", code="SF407", text=sql, hints=_PLAINER)
     known = names | {cte.alias_or_name.lower() for cte in statement.find_all(exp.CTE)}
     for table in statement.find_all(exp.Table):
         function = table.this
@@ -167,10 +213,17 @@ def _allowed(sql: str, names: set[str]) -> None:
                     hints=("it sees the noisy tables, and nothing else",),
                 )
         elif table.name.lower() not in known or table.args.get("db") is not None:
-            raise QueryRefused(f"post-processing has no table `{table.name}`", code="SF402", text=sql)
+            raise QueryRefused(
+                f"post-processing has no table `{table.name}`",
+                code="SF402",
+                text=sql,
+                hints=(f"it has {', '.join(sorted(names))}",),
+            )
     for function in statement.find_all(exp.Func):
         if _called(function) in _REFUSED_FUNCTIONS:
-            raise QueryRefused(f"post-processing cannot call {_called(function)}()", code="SF403", text=sql)
+            raise QueryRefused(
+                f"post-processing cannot call {_called(function)}()", code="SF403", text=sql, hints=_PLAINER
+            )
 
 
 def _called(function: Any) -> str:
@@ -186,14 +239,19 @@ def _refusal(sql: str, error: Exception) -> QueryRefused:
     message = str(error).strip().partition("\n")[0]
     match error:
         case duckdb.InterruptException():
-            return QueryRefused(f"post-processing took over {_SECONDS:g} s", code="SF404", text=sql)
+            return QueryRefused(
+                f"post-processing took over {_SECONDS:g} s", code="SF404", text=sql, hints=_PLAINER
+            )
         case duckdb.ParserException():
             code = "SF401"
         case duckdb.CatalogException() | duckdb.BinderException():
             code = "SF402"
         case _:
             code = "SF404"
-    return QueryRefused(f"post-processing failed: {message}", code=code, text=sql)
+    hints = (
+        ("take one of its rows: an aggregate, or ORDER BY and LIMIT 1",) if _SEVERAL in message else _PLAINER
+    )
+    return QueryRefused(f"post-processing failed: {message}", code=code, text=sql, hints=hints)
 
 
 def _quoted(name: str) -> str:

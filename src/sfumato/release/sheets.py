@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +12,7 @@ from sfumato.plan.tree import GROUPING_SET, Function
 from sfumato.release.answers import NoisyTable
 from sfumato.release.sandbox import Sheet
 
-__all__ = ["expected_sheet", "sheet_of", "widened"]
+__all__ = ["expected_sheet", "sample_sheet", "sheet_of", "widened"]
 
 _TYPES = {
     Kind.INTEGER: "BIGINT",
@@ -22,6 +23,7 @@ _TYPES = {
     Kind.TIMESTAMP: "TIMESTAMP",
     None: "VARCHAR",
 }
+_MOST_SAMPLED = 10_000
 _WORD, _HUGE = 2**63 - 1, 10**38 - 1
 
 
@@ -59,6 +61,37 @@ def expected_sheet(bounding: Bounding) -> Sheet:
         types=tuple(kind for _, kind in columns),
         values=tuple([] for _ in columns),
     )
+
+
+def sample_sheet(bounding: Bounding, times: int) -> Sheet | None:
+    """Return all rows that an answer will have, with numbers that are none of its own; None: not known yet.
+
+    Aggregates are 1, 2, 3, .. in the order of the rows, `times` over.
+    """
+    query, empty = bounding.query, expected_sheet(bounding)
+    if query.declared is None:
+        return None
+    rows: list[list[Any]] = []
+    for place, chosen in enumerate(query.grouping_sets):
+        keys = dict.fromkeys(tuple(key[at] for at in chosen) for key in query.declared[:_MOST_SAMPLED])
+        for key in keys:
+            known = dict(zip(chosen, key, strict=True))
+            number = times * (len(rows) + 1)
+            shown = [known.get(at) for at in range(len(query.keys))]
+            kinds = empty.types[len(shown) : len(shown) + len(bounding.answers)]
+            several = [place] if len(query.grouping_sets) > 1 else []
+            rows.append([*shown, *(_sampled(kind, number) for kind in kinds), *several])
+    columns = tuple([row[at] for row in rows] for at in range(len(empty.columns)))
+    return Sheet(columns=empty.columns, types=empty.types, values=columns)
+
+
+def _sampled(kind: str, number: int) -> Any:
+    match kind.removesuffix("[]"):
+        case "DATE" | "TIMESTAMP":
+            value: Any = datetime.datetime(1900, 1, 1) + datetime.timedelta(days=number % 1_000_000)
+        case _:
+            value = number
+    return [value, value] if kind.endswith("[]") else value
 
 
 def widened(kind: str, values: list[Any]) -> str:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from sfumato.analysis.answer import Answer
+from sfumato.analysis.laws import Law
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.answers import Added, NoisyTable
-from sfumato.release.laws import Law
 from sfumato.release.noise import NoisyGroups
 
 __all__ = ["decode", "dump", "encode", "load", "read_table", "table_record"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sfumato.session.budget import Budget
 from sfumato.session.database import Database
-from sfumato.session.opening import connect, open, open_project, renewal_of, unlike_record
+from sfumato.session.opening import connect, open, open_project, propose
 from sfumato.session.question import Question
 
 __all__ = [
@@ -17,6 +17,5 @@ __all__ = [
     "connect",
     "open",
     "open_project",
-    "renewal_of",
-    "unlike_record",
+    "propose",
 ]

@@ -11,7 +11,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.ledger import Balance, Ledger
 from sfumato.pipeline import Backend, Priced
-from sfumato.plan.request import Options, Request
+from sfumato.plan.request import Request, with_options
 from sfumato.session.question import Question, shown_columns
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ class Database:
                 shown = shown_columns(request)
                 named = options["weights"].items()
                 options["weights"] = {shown.get(name, name): weight for name, weight in named}
-            given = {field: getattr(request.options, field) for field in Options.__slots__}
-            request = replace(request, options=Options(**{**given, **options}))
+            request = with_options(request, options)
         cost = None if epsilon is None else budget_quantity(epsilon, "epsilon")
         if cost is None:
             cost = request.options.epsilon
@@ -110,10 +109,10 @@ class Database:
         self, columns: Mapping[str, Domain] | None = None, /, *, table: str | None = None, **named: Domain
     ) -> Database:
         """Return the same data and the same budget, with more declared about its columns."""
-        from sfumato.plan.estimates import private_table
+        from sfumato.plan.estimates import declared_table
 
         given = {name: Column(domain=domain) for name, domain in {**(columns or {}), **named}.items()}
-        known = private_table(self.catalog, table, "declare(..)", columns=tuple(given))
+        known = declared_table(self.catalog, table, "declare(..)", columns=tuple(given))
         Declaration(name=known.name, unit=None, columns=given).table(
             known.fields
         )  # refuses what does not fit

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sfumato.catalog import (
     Catalog,
-    Column,
     Declaration,
     Domain,
     Field,
+    Kind,
+    OneOf,
     Policy,
     Project,
     Table,
     Unit,
+    kind_of,
     read_project,
 )
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import positive
-from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused
-from sfumato.ledger import Ledger, Renewal
+from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
+from sfumato.ledger import Binding, Ledger, Proposal, Renewal
+from sfumato.pipeline import Backend
 from sfumato.session.database import Database
+from sfumato.session.sources import declared_columns, private_sources
 
-__all__ = ["connect", "open", "open_project", "renewal_of", "unlike_record"]
+__all__ = ["connect", "open", "open_project", "propose"]
 
 
 def connect(
@@ -46,11 +50,12 @@ def connect(
     memory: str | None = None,
     seconds: float | None = None,
 ) -> Database:
-    """Open a table about people, and public tables beside it.
+    """Open a table about people, or several about the same people, and public tables beside them.
 
-    `source` is a Parquet, CSV or DuckDB file, an Arrow table, a pandas or polars DataFrame. `unit`
-    names the column that says whose each row is; None makes every row a unit by itself. `columns`
-    declares bounds and values, never read off the data. Without a `ledger` file the budget is
+    `source` is a Parquet, CSV or DuckDB file, an Arrow table, a pandas or polars DataFrame; several are a
+    mapping from their names, and all have the column `unit`. `unit` says whose each row is; None makes
+    every row a unit by itself. `columns` declares bounds and values, never read off the data, under
+    `column` or `table.column`. Without a `ledger` file the budget is
     forgotten when the process ends; without a `budget` the one on record there goes on.
 
     `renewal` says how much of the budget a day, week, month or year may use, `partition` names the
@@ -61,24 +66,39 @@ def connect(
     `memory`, such as "8GB", and `seconds` are what one statement of the engine may take: by default four
     fifths of the machine's, and an hour.
     """
-    table = name or _name_of(source)
-    protected = Unit(name=unit or f"row of {table}", column=unit)
-    declared = {each: Column(domain=domain) for each, domain in (columns or {}).items()}
+    tables = private_sources(source, name=name, unit=unit, public=public)
+    protected = Unit(name=unit or f"row of {next(iter(tables))}", column=unit)
+    declared = declared_columns(columns, tables, public)
     caps = {"max_groups": max_groups, "max_rows": max_rows}
-    declarations = [Declaration(name=table, unit=protected, columns=declared, partition=partition, **caps)]
-    declarations += [Declaration(name=each, unit=None) for each in public or {}]
+    declarations = [
+        Declaration(name=each, unit=protected, columns=declared[each], partition=partition, **caps)
+        for each in tables
+    ]
+    declarations += [Declaration(name=each, unit=None, columns=declared[each]) for each in public or {}]
+    if budget is None and renewal is not None:
+        raise InvalidArgument("a renewal is registered together with a budget", place="renewal")
+    sources = {**tables, **(public or {})}
     book = Ledger.open(ledger)
-    return _database(
-        {each.name: each.table for each in declarations},
-        {table: source, **(public or {})},
-        budget=budget,
+    backend = _opened(sources, declarations, _fits, Policy(), memory=memory, seconds=seconds)
+    private, others = _bindings(backend)
+    book.fix(
+        Proposal(
+            unit=protected.name,
+            budget=budget,
+            renewal=renewal,
+            partition=None if budget is None else partition,
+            distinct=distinct,
+            private=private,
+            public=others,
+        )
+    )
+    return Database(
+        catalog=backend.catalog,
+        budget_of=book.budget(protected.name),
         ledger=book,
+        backend=backend.engine,
         unit=protected.name,
-        renewal=renewal,
         analyst=analyst,
-        distinct=distinct,
-        memory=memory,
-        seconds=seconds,
     )
 
 
@@ -91,28 +111,77 @@ def open(
     """Open the tables of a project file, private and public, with its budget, ledger and policy.
 
     The ledger must be there already, as `sfumato init` leaves it: one that is missing may have been
-    moved, and a new one would begin with nothing spent. Where the policy names analysts, `analyst`
+    moved, and a new one would begin with nothing spent. The first question that is charged fixes in it
+    what the file says; until then the file can be changed. Where the policy names analysts, `analyst`
     says who asks. Another `ledger` can be given, to look at prices without touching the real one.
     """
     project = read_project(os.fspath(path))
     return open_project(project, analyst=analyst, ledger=ledger)
 
 
-def open_project(project: Project, *, analyst: str | None = None, ledger: Ledger | None = None) -> Database:
-    """Open the tables of a project that was read already; see `open`."""
+def open_project(
+    project: Project, *, analyst: str | None = None, ledger: Ledger | None = None, read: bool = True
+) -> Database:
+    """Open the tables of a project that was read already; see `open`.
+
+    Without `read` nothing can be asked, and no value is looked at except in CSV files, whose kinds of
+    columns follow from them: for prices.
+    """
     _check_analyst(project, analyst)
     book = Ledger.open(project.ledger, create=False) if ledger is None else ledger
+    sources = {table.name: table.source for table in project.tables}
+    known = {table.name: table for table in project.tables}
+    declarations = [table.declaration for table in project.tables]
+
+    def fits(declared: Declaration, fields: tuple[Field, ...]) -> Table:
+        return project.table(known[declared.name], fields)
+
     try:
-        database = _opened(project, book, analyst)
+        backend = _opened(sources, declarations, fits, project.policy, read=read)
+    except InvalidArgument as error:
+        raise _unopened(project, error) from None
+    private, public = _bindings(backend)
+    propose(project, book, private=private, public=public)
+    return Database(
+        catalog=backend.catalog,
+        budget_of=project.budget,
+        ledger=book,
+        backend=backend.engine,
+        unit=project.unit,
+        analyst=analyst,
+    )
+
+
+def propose(
+    project: Project,
+    ledger: Ledger,
+    *,
+    private: tuple[Binding, ...] = (),
+    public: tuple[Binding, ...] = (),
+) -> None:
+    """Hold a project and its tables against the record of a ledger; what contradicts it is refused.
+
+    Nothing is written before the first charge.
+    """
+    period = project.period
+    proposal = Proposal(
+        unit=project.unit,
+        budget=project.budget,
+        renewal=None if period is None else Renewal(every=period.every, budget=period.budget),
+        partition=project.partition,
+        private=private,
+        public=public,
+        grants=tuple((each.name, each.budget) for each in project.policy.analysts),
+    )
+    try:
+        ledger.propose(proposal)
     except LedgerError as error:
         if error.code != "SF605":
             raise
-        raise unlike_record(project, book, error) from None
-    _grant(book, project)
-    return database
+        raise _unlike_record(project, ledger, error) from None
 
 
-def unlike_record(project: Project, ledger: Ledger, error: LedgerError) -> ProjectRefused:
+def _unlike_record(project: Project, ledger: Ledger, error: LedgerError) -> ProjectRefused:
     """Return the refusal of a project whose terms are not those on record, at its budget."""
     known = ledger.budget(project.unit)
     terms = {"epsilon": known.epsilon, "delta": known.delta, "keys_delta": known.keys_delta}
@@ -123,95 +192,80 @@ def unlike_record(project: Project, ledger: Ledger, error: LedgerError) -> Proje
         code="SF706",
         hints=(
             f"on record: {listed}, rule = {known.rule.name}",
-            "its renewal and its partition are fixed with it, by the first question",
+            "its renewal and its partition are fixed with it, by the first question that was charged",
             "a budget is about people, not about a file: whoever edits one gives them no other",
         ),
     )
 
 
-def _opened(project: Project, book: Ledger, analyst: str | None) -> Database:
-    return _database(
-        {table.name: partial(project.table, table) for table in project.tables},
-        {table.name: table.source for table in project.tables},
-        budget=project.budget,
-        ledger=book,
-        unit=project.unit,
-        renewal=renewal_of(project),
-        analyst=analyst,
-        policy=project.policy,
-    )
+def _unopened(project: Project, error: InvalidArgument) -> SfumatoError:
+    """Return a refusal of tables with the line of the one that it is about, if it is about one."""
+    for table in project.tables:
+        if f"table `{table.name}`" in error.message:
+            return project.written.refusal(
+                error.message, ("tables", table.name, "path"), code="SF706", hints=error.hints
+            )
+    return error
 
 
-def renewal_of(project: Project) -> Renewal | None:
-    """Return how the budget of a project is renewed, as the ledger has it."""
-    period = project.period
-    return None if period is None else Renewal(every=period.every, budget=period.budget)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """Open tables: what is declared about them, what computes from them, where they are from."""
+
+    catalog: Catalog
+    engine: Backend
+    sources: Mapping[str, tuple[str, ...]]
 
 
-def _grant(ledger: Ledger, project: Project) -> None:
-    """Write into the ledger the grants that are new or changed since it was last opened."""
-    known = {grant.analyst: grant.budget for grant in ledger.grants(project.unit)}
-    for each in project.policy.analysts:
-        if known.get(each.name) != each.budget:
-            ledger.grant(project.unit, each.name, each.budget)
-
-
-def _database(
-    tables: Mapping[str, Callable[[tuple[Field, ...]], Table]],
+def _opened(
     sources: Mapping[str, Any],
+    declarations: Iterable[Declaration],
+    fits: Callable[[Declaration, tuple[Field, ...]], Table],
+    policy: Policy,
     *,
-    budget: PrivacyBudget | None,
-    ledger: Ledger,
-    unit: str,
-    renewal: Renewal | None = None,
-    analyst: str | None = None,
-    distinct: bool = False,
-    policy: Policy | None = None,
     memory: str | None = None,
     seconds: float | None = None,
-) -> Database:
-    """Open sources, make of each the table it is declared to be, and see that its unit has a budget."""
+    read: bool = True,
+) -> _Opened:
+    """Open sources, and make of each the table that it is declared to be."""
     from sfumato.backends.duckdb import DuckDBBackend
     from sfumato.backends.identity import identities
     from sfumato.backends.source import SECONDS, open_tables
 
     limit = SECONDS if seconds is None else float(positive(seconds, "seconds"))
-    opened = open_tables(sources, memory=memory, seconds=limit)
-    made = tuple(make(opened.fields(name)) for name, make in tables.items())
-    catalog = Catalog(made, policy or Policy())
-    if budget is None:
-        if renewal is not None:
-            raise InvalidArgument("a renewal is registered together with a budget", place="renewal")
-        budget = ledger.budget(unit)
-    else:
-        partition = next((each.partition for each in made if each.partition is not None), None)
-        ledger.register(unit, budget, renewal=renewal, partition=partition, distinct=distinct)
-    for table in made:
-        if table.private:
-            ledger.bind(unit, identities(opened, table.name))
-        else:
-            _check_public(ledger, table.name, identities(opened, table.name))
-    backend = DuckDBBackend(opened, catalog)
-    return Database(
-        catalog=catalog, budget_of=budget, ledger=ledger, backend=backend, unit=unit, analyst=analyst
+    declared = tuple(declarations)
+    texts = {each.name: _texts(each) for each in declared}
+    opened = open_tables(sources, memory=memory, seconds=limit, read=read, texts=texts)
+    catalog = Catalog(tuple(fits(each, opened.fields(each.name)) for each in declared), policy)
+    return _Opened(
+        catalog=catalog,
+        engine=DuckDBBackend(opened, catalog),
+        sources={each.name: identities(opened, each.name) for each in declared},
     )
 
 
-def _check_public(ledger: Ledger, table: str, sources: tuple[str, ...]) -> None:
-    """Refuse to treat as public what is on record as being about people."""
-    unit = ledger.bound(sources)
-    if unit is not None:
-        raise LedgerError(
-            f"table `{table}` is on record as being about unit `{unit}`; it cannot be public",
-            code="SF610",
-            place="public",
-        )
+def _fits(declared: Declaration, fields: tuple[Field, ...]) -> Table:
+    return declared.table(fields)
 
 
-def _name_of(source: Any) -> str:
-    if isinstance(source, (str, os.PathLike)):
-        return os.path.basename(os.fspath(source)).split(".")[0] or "data"
-    return "data"
+def _texts(declared: Declaration) -> tuple[str, ...]:
+    """Return the columns whose declared values are texts."""
+    domains = {name: column.domain for name, column in declared.columns.items()}
+    return tuple(
+        name
+        for name, domain in domains.items()
+        if isinstance(domain, OneOf) and kind_of(domain.values[0]) is Kind.TEXT
+    )
+
+
+def _bindings(opened: _Opened) -> tuple[tuple[Binding, ...], tuple[Binding, ...]]:
+    """Return what identifies the private tables, and the public ones."""
+    found: dict[bool, list[Binding]] = {True: [], False: []}
+    for table in opened.catalog.tables:
+        column = None if table.unit is None else table.unit.column
+        binding = Binding(table=table.name, sources=opened.sources[table.name], column=column)
+        found[table.private].append(binding)
+    return tuple(found[True]), tuple(found[False])
 
 
 def _check_analyst(project: Project, analyst: str | None) -> None:

@@ -28,6 +28,7 @@ __all__ = ["Law", "miss", "tail", "widest_quantile"]
 _Floats = npt.NDArray[np.float64]
 
 _ROOT_TWO = math.sqrt(2)
+_FEW = 64  # numbers for which it is not worth importing scipy
 _CLOSE = 1e-4  # scales this close, relatively, count as one: the larger
 
 
@@ -128,9 +129,15 @@ def _two_laplace(distance: _Floats, first: _Floats, second: _Floats) -> _Floats:
 
 
 def _bounded_tail(distance: _Floats, deviation: _Floats, gaussian: bool) -> _Floats:
-    from scipy.special import erfc
-
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(deviation > 0, distance / deviation, np.where(distance > 0, np.inf, 0.0))
-    normal: _Floats = erfc(z / _ROOT_TWO)
+    normal = _erfc(z / _ROOT_TWO)
     return normal if gaussian else np.maximum(normal, np.exp(-_ROOT_TWO * z))
+
+
+def _erfc(x: _Floats) -> _Floats:
+    if x.size > _FEW:
+        from scipy.special import erfc
+
+        return np.asarray(erfc(x))
+    return np.array([math.erfc(value) for value in x.ravel().tolist()]).reshape(x.shape)

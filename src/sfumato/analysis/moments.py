@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
+from sfumato.analysis.laws import Law
+from sfumato.analysis.ratios import fieller
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function
-from sfumato.release.laws import Law
-from sfumato.release.ratios import fieller
 
 __all__ = ["Estimate", "correlation", "covariance", "half_width", "mean", "variance"]
 

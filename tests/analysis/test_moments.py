@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer
+from sfumato.analysis.laws import Law
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.plan.tree import Function
-from sfumato.release import moments
-from sfumato.release.laws import Law
 
 DRAWS = 10_000
 MOST = int(binom.isf(1e-9, DRAWS, 0.05))

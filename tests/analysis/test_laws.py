@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sfumato.analysis.laws import Law, tail, widest_quantile
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.errors import InvalidArgument
-from sfumato.release.laws import Law, tail, widest_quantile
 
 LAPLACE = Law(kind="laplace", parameter=Fraction(7))
 GAUSSIAN = Law(kind="gaussian", parameter=Fraction(100))

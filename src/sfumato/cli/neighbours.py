@@ -1,0 +1,69 @@
+"""Projects and ledgers beside a new project: whether the people in its tables have a budget there already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from sfumato.backends.files import found_files
+from sfumato.backends.identity import path_identity
+from sfumato.catalog import ProjectTable, read_project
+from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.ledger import Ledger
+
+__all__ = ["refuse_second_ledger"]
+
+
+def refuse_second_ledger(tables: Iterable[ProjectTable], *, target: Path, ledger: Path) -> None:
+    """Refuse to begin a ledger by default where another in the folder is about the same files.
+
+    Found are project files that name one of them, and ledgers that have one of them on record, by its
+    path. Whoever names a ledger has decided; this is for those who did not.
+    """
+    private = [table for table in tables if table.declaration.unit is not None]
+    files = {os.path.realpath(path) for table in private for path in _files(table)}
+    folder = ledger.parent
+    others = [_named(path, files) for path in sorted(folder.glob("*.toml")) if not _is(path, target)]
+    others += [_on_record(path, files) for path in sorted(folder.glob("*.ledger")) if not _is(path, ledger)]
+    for found in others:
+        if found is not None and not _is(found, ledger):
+            raise InvalidArgument(
+                f"these people have a ledger already: {found.name}",
+                place="--ledger",
+                hints=(
+                    f"--ledger {found.name} goes on with it; so does the project file that names it",
+                    f"if they are other people, say so by a name: --ledger {ledger.name}",
+                ),
+            )
+
+
+def _files(table: ProjectTable) -> tuple[str, ...]:
+    try:
+        return found_files(list(table.paths), table.name)
+    except InvalidArgument:
+        return ()
+
+
+def _named(path: Path, files: set[str]) -> Path | None:
+    """Return the ledger of a project file that names one of the files as private."""
+    try:
+        project = read_project(path)
+    except SfumatoError:  # some other file, or one that cannot be used
+        return None
+    private = [table for table in project.tables if table.declaration.unit is not None]
+    found = {os.path.realpath(file) for table in private for file in _files(table)}
+    return project.ledger if found & files else None
+
+
+def _on_record(path: Path, files: set[str]) -> Path | None:
+    """Return a ledger that has one of the files on record."""
+    try:
+        with Ledger.open(path, create=False) as ledger:
+            return path if ledger.bound(path_identity(file) for file in sorted(files)) else None
+    except SfumatoError:
+        return None
+
+
+def _is(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

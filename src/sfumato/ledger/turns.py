@@ -1,0 +1,110 @@
+"""Turns: threads that write at the same time share one transaction and one sync.
+
+Who finds nobody at work writes: for itself, and for all who came meanwhile. So a sync, which takes longer
+than everything else, is waited for once by all of them together, and the more there are the less each costs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sfumato.errors import LedgerError
+
+__all__ = ["Errand", "Turns"]
+
+_MOST = 64  # errands in one transaction
+_T = TypeVar("_T")
+
+
+class Errand:
+    """What one thread wants to write, and what came of it."""
+
+    __slots__ = ("error", "leads", "ready", "result", "section")
+
+    def __init__(self, section: Callable[[], Any]) -> None:
+        self.section = section
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.leads = False
+        self.ready = threading.Event()
+
+
+class Turns:
+    """The threads of one process that wait to write to one store."""
+
+    __slots__ = ("_busy", "_lock", "_process", "_waiting")
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._waiting: list[Errand] = []
+        self._busy = False
+
+    def run(self, section: Callable[[], _T], write: Callable[[list[Errand]], None], wait: float) -> _T:
+        """Have a section written by `write`, with those of other threads; return what it returns.
+
+        `write` runs every section, and says of each errand what came of it. Whoever waits longer than `wait`
+        for its turn is refused, and nothing of it was written.
+        """
+        if self._process != os.getpid():  # a forked child has none of the parent's threads
+            self.__init__()  # type: ignore[misc]
+        errand = Errand(section)
+        with self._lock:
+            self._waiting.append(errand)
+            errand.leads, self._busy = not self._busy, True
+        if not errand.leads:
+            self._wait(errand, wait)
+        if errand.leads:
+            self._lead(errand, write)
+        if errand.error is not None:
+            raise errand.error
+        result: _T = errand.result
+        return result
+
+    def _wait(self, errand: Errand, wait: float) -> None:
+        try:
+            if errand.ready.wait(wait):
+                return
+            error: BaseException = LedgerError(
+                "other threads used the ledger for longer than the stated wait",
+                code="SF604",
+                hints=("nothing was charged by this call; try again",),
+            )
+        except BaseException as interruption:
+            error = interruption
+        with self._lock:
+            if errand in self._waiting and not errand.leads:
+                self._waiting.remove(errand)
+                raise error
+        if not errand.leads:
+            errand.ready.wait()  # it is being written: what comes of it has to be known
+
+    def _lead(self, errand: Errand, write: Callable[[list[Errand]], None]) -> None:
+        with self._lock:
+            batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+        try:
+            write(batch)
+        except BaseException as error:
+            for each in batch:
+                mine = each is errand or isinstance(error, Exception)
+                each.error = each.error or (error if mine else _interrupted())
+        finally:
+            with self._lock:
+                self._busy = bool(self._waiting)
+                if self._busy:
+                    self._waiting[0].leads = True
+                    batch.append(self._waiting[0])
+            for each in batch:
+                if each is not errand:
+                    each.ready.set()
+
+
+def _interrupted() -> LedgerError:
+    return LedgerError(
+        "the thread that wrote for several was interrupted",
+        code="SF601",
+        hints=("nothing was answered; what may have been charged stays charged",),
+    )

@@ -1,0 +1,59 @@
+"""Unions: rows of the same people, from several relations, as one; the same from SQL and from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn, Protocol
+
+from sfumato.catalog.kind import Kind
+from sfumato.plan.functions import cast
+from sfumato.plan.scope import Output, Rows
+from sfumato.plan.tree import Column, Project, Union
+
+__all__ = ["Refuse", "united"]
+
+
+class Refuse(Protocol):
+    """How a union is refused; `place` is the branch that does not fit."""
+
+    def __call__(self, place: int, message: str, code: str, hint: str) -> NoReturn:
+        """Raise the refusal."""
+        ...
+
+
+def united(branches: Sequence[Rows], alias: str, refuse: Refuse) -> Rows:
+    """Return UNION ALL of rows of the same people; columns go by their places, and have the first's names."""
+    first = branches[0]
+    for place, branch in enumerate(branches):
+        if branch.unit is None or first.unit is None or branch.unit.name != first.unit.name:
+            hint = "ask about each of them by itself, in requests of their own"
+            refuse(place, "UNION ALL of different units", "SF406", hint)
+        if branch.by_row:
+            hint = "name a column as the unit of these tables"
+            refuse(place, "one row could come in twice", "SF406", hint)
+        shape = [output.column is None for output in branch.outputs]
+        if shape != [output.column is None for output in first.outputs]:
+            hint = "the same columns in the same order, the unit in the same place"
+            refuse(place, "the sides of UNION ALL differ in their columns", "SF404", hint)
+    outputs: list[Output] = []
+    for position, output in enumerate(first.outputs):
+        here = [branch.outputs[position].column for branch in branches]
+        kinds = {column.kind for column in here if column is not None}
+        if output.column is None:
+            whole = all(branch.outputs[position].whole for branch in branches)
+            outputs.append(Output(name=output.name, column=None, whole=whole))
+            continue
+        if len(kinds) > 1 and not all(kind.numeric for kind in kinds):
+            hint = "convert it: CAST(.. AS VARCHAR), or .cast('text')"
+            refuse(len(branches) - 1, f"`{output.name}` differs in kind", "SF404", hint)
+        kind = kinds.pop() if len(kinds) == 1 else Kind.REAL
+        outputs.append(Output(name=output.name, column=Column(name=f"{alias}.{output.name}", kind=kind)))
+    projects = []
+    for branch in branches:
+        columns = tuple(
+            (output.column.name, cast(Column(name=own.column.name, kind=own.column.kind), output.column.kind))
+            for output, own in zip(outputs, branch.outputs, strict=True)
+            if output.column is not None and own.column is not None
+        )
+        projects.append(Project(source=branch.relation, columns=columns))
+    return Rows(relation=Union(sources=tuple(projects)), outputs=tuple(outputs), unit=first.unit)

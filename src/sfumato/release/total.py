@@ -1,0 +1,79 @@
+"""Total arithmetic over noisy numbers: what has no value becomes NULL, and nothing that was paid for is lost.
+
+The rule is that of row-wise expressions. A cast that fails, an overflow, a position that no text has:
+NULL, where it stands, so that COALESCE around it works. A quotient by a noisy zero, the logarithm of
+nothing: NULL, not infinite. What the engine gives no such form (an argument of a window function, a
+subquery of several rows) fails as a whole; `publication` then shows the noisy table itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["total"]
+
+_ENDLESS = ("nan", "inf", "-inf")
+
+
+def total(sql: str, *, finite: bool = True) -> str:
+    """Return a statement whose arithmetic and conversions cannot fail, and whose numbers are finite.
+
+    >>> total('SELECT "a" / "b" AS "c" FROM "t"')[:29]
+    'SELECT NULLIF(NULLIF(NULLIF(T'
+    """
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        statement = sqlglot.parse_one(sql, read="duckdb")
+    except SqlglotError:  # the engine will say so
+        return sql
+    return str(_changed(statement, finite).sql("duckdb"))
+
+
+def _changed(node: Any, finite: bool) -> Any:
+    """Return a node over changed children."""
+    from sqlglot import exp
+
+    for name, value in list(node.args.items()):
+        if isinstance(value, list):
+            node.set(name, [_changed(part, finite) if isinstance(part, exp.Expr) else part for part in value])
+        elif isinstance(value, exp.Expr):
+            node.set(name, _changed(value, finite))
+    if type(node) is exp.Cast:
+        return exp.TryCast(this=node.this, to=node.to)
+    fails, endless = _kinds()
+    found = node
+    if type(node) in fails and not any(isinstance(part, _foreign()) for part in node.walk()):
+        found = exp.Try(this=node)
+    if (
+        finite
+        and type(node) in endless
+        and not isinstance(node.parent, (exp.Filter, exp.WithinGroup, exp.Window))
+    ):
+        for value in _ENDLESS:
+            limit = exp.cast(exp.Literal.string(value), exp.DataType.Type.DOUBLE)
+            found = exp.Nullif(this=found, expression=limit)
+    return found
+
+
+def _foreign() -> tuple[Any, ...]:
+    """Return what TRY cannot stand around: what is not of a single row."""
+    from sqlglot import exp
+
+    return (exp.AggFunc, exp.Query, exp.Window, exp.Exists)
+
+
+def _kinds() -> tuple[set[Any], set[Any]]:
+    """Return the nodes that may fail, and those whose number may not be finite."""
+    from sqlglot import exp
+
+    from sfumato.plan.syntax import CALLS
+
+    endless = {exp.Div, exp.Mul, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow}
+    moments = {exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp}
+    moments |= {exp.Variance, exp.VariancePop}
+    never = {exp.Between, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif}  # no more than their arguments
+    fails = {exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Anonymous}
+    fails |= {exp.DateDiff, exp.DateTrunc, exp.Extract, exp.TimestampTrunc}
+    return fails | ({*CALLS} - never), endless | moments

@@ -1,0 +1,76 @@
+"""What `connect` is given: one private source or several by name, and declarations of their columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.catalog import Column, Domain
+from sfumato.errors import InvalidArgument
+
+__all__ = ["declared_columns", "private_sources"]
+
+
+def private_sources(
+    source: Any, *, name: str | None, unit: str | None, public: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the private sources by the names of their tables.
+
+    >>> sorted(private_sources({"visits": "v.csv", "orders": "o.csv"}, name=None, unit="person", public=None))
+    ['orders', 'visits']
+    """
+    if not isinstance(source, Mapping):
+        found = {name or _name_of(source): source}
+    else:
+        found = {str(each): given for each, given in source.items()}
+        if not found:
+            raise InvalidArgument("no table is given", place="source", hints=('{"visits": visits}',))
+        if name is not None:
+            hint = "leave it out: the keys of the mapping are the names"
+            raise InvalidArgument("several tables have names already", place="name", hints=(hint,))
+        if len(found) > 1 and unit is None:
+            raise InvalidArgument(
+                "several tables are about one unit, which all of them name",
+                place="unit",
+                hints=('unit="person_id": a column that each of them has',),
+            )
+    known = {each.lower() for each in found}
+    if both := [each for each in public or {} if each.lower() in known]:
+        raise InvalidArgument(
+            f"table `{both[0]}` is given twice, as private and as public",
+            place="public",
+            hints=("what is about people is private",),
+        )
+    return found
+
+
+def declared_columns(
+    columns: Mapping[str, Domain] | None, private: Mapping[str, Any], public: Mapping[str, Any] | None
+) -> dict[str, dict[str, Column]]:
+    """Return what is declared about the columns of each table.
+
+    `column` is one of the private table; `table.column` is one of the table of that name, also of a public
+    one: `{"cost": between(0, 500), "places.pop": between(0, 10**7)}`.
+    """
+    tables = {name.lower(): name for name in (*private, *(public or {}))}
+    found: dict[str, dict[str, Column]] = {name: {} for name in tables.values()}
+    for key, domain in (columns or {}).items():
+        table, dot, column = key.partition(".")
+        if dot and table.lower() in tables:
+            found[tables[table.lower()]][column] = Column(domain=domain)
+        elif len(private) == 1:
+            found[next(iter(private))][key] = Column(domain=domain)
+        else:
+            raise InvalidArgument(
+                f"it is not said which table `{key}` is a column of",
+                place="columns",
+                hints=(f"write {' or '.join(f'`{name}.{key}`' for name in private)}",),
+            )
+    return found
+
+
+def _name_of(source: Any) -> str:
+    if isinstance(source, (str, os.PathLike)):
+        return os.path.basename(os.fspath(source)).split(".")[0] or "data"
+    return "data"
