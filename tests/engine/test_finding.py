@@ -331,5 +331,5 @@ def test_counts_beyond_a_word_are_found_all_the_same() -> None:
     search = Search(cells, found)
     assert search.excess.tolist() == [[-(2**62) - 5, -5, 5, 2**62 + 5]]
     assert search.find().tolist() == [1]
-    assert search.annuli(np.array([1])).tolist() == [[2**61, 0, 5, 2**61]]
+    assert search.annuli(np.array([1])).tolist() == [[2**61, 0, 0, 5, 2**61, 0]]
     assert replace(found, reach=3).sensitivity == 3

@@ -33,8 +33,9 @@ GROUP = 54_321
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a ledger in a folder that a group may write to; another user is in that group."""
     folder = tmp_path_factory.mktemp("shared")
-    for parent in (folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
+    for parent in folder.parents:
+        if os.stat(parent).st_uid == os.geteuid() and parent.stat().st_mode & 0o005 != 0o005:
+            parent.chmod(0o755)  # all the way to what everybody may enter
     os.chown(folder, 0, GROUP)
     folder.chmod(0o2770)
     before = os.umask(0o022)

@@ -6,7 +6,7 @@ q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (row
 
     find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1))
     anchor   D_c itself, with noise: how far off the found place is, in rows
-    annuli   the rows in 1, 3, 12, 48, .. cells to the left of that edge and to the right, with noise:
+    annuli   the rows in 1, 1, 2, 4, .. cells to the left of that edge and to the right, with noise:
              how far that is in values, and where the quantile surely is
 
 With q = n/d all of these are integers, if D is taken d times.
@@ -39,7 +39,7 @@ from sfumato.plan.tree import Function
 __all__ = ["Finding", "FindingItem", "exact_quantile", "finds", "found_blocks", "single_quantile"]
 
 _SHARES: dict[NoiseKind, tuple[Fraction, Fraction, Fraction]] = {
-    "laplace": (Fraction(92, 100), Fraction(2, 100), Fraction(6, 100)),
+    "laplace": (Fraction(93, 100), Fraction(3, 100), Fraction(4, 100)),
     "gaussian": (Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)),
 }
 """Shares of the cost of finding, anchor and annuli.

@@ -247,7 +247,7 @@ def _found(
         event=noise.event,
     )
     off = parts * _deviation(anchor) / finding.quantile.denominator
-    annuli = (len(answer.edges) - 2).bit_length() // 2 + 2
+    annuli = (len(answer.edges) - 2).bit_length() + 1
     if size is not None and size < _CLEAR * parts * _deviation(noise) * math.sqrt(2 * annuli):
         return max(z * off, -math.log(1 - level) * way)
     return z * math.hypot(off, way * math.sqrt(2) / 4)

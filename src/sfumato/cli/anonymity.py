@@ -58,7 +58,7 @@ def _measure(
     from sfumato.anonymity import measure, risk_picture, size_picture
     from sfumato.cli.screen import working
 
-    _can_write(html, "--html")
+    _check_outputs(file, None, html)
     with working("measuring"):
         found = measure(file, _names(quasi), sensitive=_names(sensitive), risk=risk)
     _shown(found, as_json=style is Plain.json)
@@ -101,6 +101,7 @@ def _reach(
     """Generalise a table until every class of rows has k, and l and t; write it, and say what it cost."""
     from sfumato.anonymity import Goal, reach
     from sfumato.anonymity.hierarchy_file import read_hierarchies
+    from sfumato.cli.outputs import write
     from sfumato.cli.screen import working
 
     goal = Goal(k=k, l=l, entropy_l=entropy_l, t=t)
@@ -108,8 +109,7 @@ def _reach(
         raise InvalidArgument(
             "the generalised table is a .parquet or .csv file", place="--output", hints=("-o table.parquet",)
         )
-    _can_write(output, "--output")
-    _can_write(html, "--html")
+    _check_outputs(file, output, html)
     with working("generalising"):
         found = reach(
             file,
@@ -122,7 +122,7 @@ def _reach(
             suppress=suppress,
             risk=risk,
         )
-        _write(_bytes(found.table, output), output, "--output")
+        write(_bytes(found.table, output), output, paid=False)
     _shown(found, as_json=style is Plain.json)
     if html is not None:
         _page("What generalising did", str(found), found.pictures(), html)
@@ -141,44 +141,20 @@ def _shown(found: Any, *, as_json: bool) -> None:
 
 
 def _page(title: str, report: str, pictures: tuple[Picture, ...], path: str) -> None:
+    from sfumato.cli.outputs import write
     from sfumato.pages import figure, page, preformatted
 
     whole = page(title, [preformatted(report), *(figure(picture) for picture in pictures)])
-    _write(whole.encode(), path, "--html")
+    write(whole.encode(), path, paid=False, place="--html")
 
 
-def _can_write(path: str | None, option: str) -> None:
-    """Refuse a file that cannot be written, before the work is done."""
-    import os
-    from pathlib import Path
+def _check_outputs(file: str, output: str | None, html: str | None) -> None:
+    """Refuse files that cannot be written, or are what is read, before the work is done."""
+    from sfumato.cli.outputs import can_write
 
-    if path is not None:
-        folder = Path(path).absolute().parent
-        if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise _unwritable(option)
-
-
-def _write(data: bytes, path: str, option: str) -> None:
-    """Write a file whole, or not at all."""
-    import os
-    import tempfile
-    from pathlib import Path
-
-    target = Path(path).absolute()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".sfumato-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, target)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise _unwritable(option) from None
-
-
-def _unwritable(option: str) -> InvalidArgument:
-    return InvalidArgument(
-        "the file cannot be written there", place=option, hints=("name a file in a folder that exists",)
-    )
+    keep = {file: "the table"}
+    can_write(output, keep)
+    can_write(html, keep, place="--html")
 
 
 def _bytes(table: Any, path: str) -> bytes:

@@ -49,7 +49,7 @@ def _differencing(
     """Two totals whose difference is one person; two averages whose difference is a salary."""
     from sfumato.attacks import differencing
 
-    _show([_run("differencing", differencing, data=data, trait=trait, epsilons=epsilon)], html, style)
+    _show([_run("differencing", differencing, html, data=data, trait=trait, epsilons=epsilon)], html, style)
 
 
 @attack_app.command("refusing")
@@ -62,7 +62,7 @@ def _refusing(
     """An auditor of queries that looks at the data to decide what to refuse: its refusals tell."""
     from sfumato.attacks import refusing
 
-    _show([_run("refusing", refusing, epsilons=epsilon)], html, style)
+    _show([_run("refusing", refusing, html, epsilons=epsilon)], html, style)
 
 
 @attack_app.command("averaging")
@@ -77,7 +77,7 @@ def _averaging(
     """The same question, a thousand times, until the noise has gone; or until the budget says no."""
     from sfumato.attacks import averaging
 
-    _show([_run("averaging", averaging, data=data, trait=trait, epsilons=epsilon)], html, style)
+    _show([_run("averaging", averaging, html, data=data, trait=trait, epsilons=epsilon)], html, style)
 
 
 @attack_app.command("reconstruction")
@@ -99,6 +99,7 @@ def _reconstruction(
     found = _run(
         "reconstruction",
         reconstruction,
+        html,
         data=data,
         trait=trait,
         people=people,
@@ -119,7 +120,7 @@ def _census(
     """People rebuilt from small-area tables by solving for whoever fits all of them."""
     from sfumato.attacks import census
 
-    _show([_run("census", census, data=data, epsilons=epsilon)], html, style)
+    _show([_run("census", census, html, data=data, epsilons=epsilon)], html, style)
 
 
 @attack_app.command("linkage")
@@ -144,6 +145,7 @@ def _linkage(
     found = _run(
         "linkage",
         linkage,
+        html,
         data=data,
         roll=roll,
         on=_listed(on),
@@ -165,7 +167,7 @@ def _ratings(
     """A few approximate ratings and dates, and a viewer is found among thousands."""
     from sfumato.attacks import ratings
 
-    _show([_run("ratings", ratings, data=data, epsilons=epsilon)], html, style)
+    _show([_run("ratings", ratings, html, data=data, epsilons=epsilon)], html, style)
 
 
 @attack_app.command("membership")
@@ -184,7 +186,7 @@ def _membership(
     from sfumato.attacks import membership
 
     named = None if attributes is None else _listed(attributes)
-    _show([_run("membership", membership, data=data, attributes=named, epsilons=epsilon)], html, style)
+    _show([_run("membership", membership, html, data=data, attributes=named, epsilons=epsilon)], html, style)
 
 
 @attack_app.command("homogeneity")
@@ -200,7 +202,9 @@ def _homogeneity(
     """What a k-anonymous table tells all the same, and who knows more than it."""
     from sfumato.attacks import homogeneity
 
-    found = _run("homogeneity", homogeneity, data=data, quasi=_listed(on), secret=secret, epsilons=epsilon)
+    found = _run(
+        "homogeneity", homogeneity, html, data=data, quasi=_listed(on), secret=secret, epsilons=epsilon
+    )
     _show([found], html, style)
 
 
@@ -224,12 +228,16 @@ def _all(
         "membership",
         "homogeneity",
     )
-    _show([_run(name, getattr(attacks, name)) for name in names], html, style)
+    _show([_run(name, getattr(attacks, name), html) for name in names], html, style)
 
 
-def _run(name: str, attack: Any, **options: Any) -> Finding:
+def _run(name: str, attack: Any, html: str | None, **options: Any) -> Finding:
     """Run an attack with the options that were given; it knows the others itself."""
+    from sfumato.cli.outputs import can_write
     from sfumato.cli.screen import working
+
+    own = (options.get(key) for key in ("data", "roll"))
+    can_write(html, {path: "what is attacked" for path in own if path}, place="--html")
 
     with working(f"attacking: {name}"):
         found: Finding = attack(**{key: value for key, value in options.items() if value is not None})
@@ -242,12 +250,12 @@ def _listed(text: str) -> tuple[str, ...]:
 
 def _show(findings: list[Finding], html: str | None, style: Plain) -> None:
     import json
-    from pathlib import Path
 
     from sfumato.attacks import html_report, text_report
+    from sfumato.cli.outputs import write
 
     if html is not None:
-        Path(html).write_text(html_report(findings), encoding="utf-8")
+        write(html_report(findings).encode(), html, paid=False, place="--html")
     if style is Plain.json:
         typer.echo(json.dumps([finding.to_dict() for finding in findings], indent=2))
     else:

@@ -57,7 +57,9 @@ def _same(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     return False
 
 
-def can_write(output: str | None, keep: dict[str, str], *, style: str = "table") -> None:
+def can_write(
+    output: str | None, keep: dict[str, str], *, style: str = "table", place: str = "--output"
+) -> None:
     """Refuse an output that cannot be written: before anything is spent on what would go there."""
     if output is None:
         if style == "parquet" and sys.stdout.isatty():
@@ -67,25 +69,25 @@ def can_write(output: str | None, keep: dict[str, str], *, style: str = "table")
                 hints=("name a file: --output answer.parquet",),
             )
         return
-    check_apart(output, keep, "--output")
+    check_apart(output, keep, place)
     folder = os.path.dirname(os.path.realpath(output))
     there = os.path.isdir(folder) and os.access(folder, os.W_OK)
     if os.path.isdir(output) or not (os.access(output, os.W_OK) if _through(output) else there):
         raise InvalidArgument(
-            "the answer cannot be written there",
-            place="--output",
+            "what is asked for cannot be written there",
+            place=place,
             hints=("name a file in a folder that exists",),
         )
 
 
-def write(data: bytes, output: str | None, *, paid: bool = True) -> None:
+def write(data: bytes, output: str | None, *, paid: bool = True, place: str = "--output") -> None:
     """Write an answer to standard output, or to a file: whole, or not at all."""
-    with writing(output, paid=paid) as file:
+    with writing(output, paid=paid, place=place) as file:
         file.write(data)
 
 
 @contextmanager
-def writing(output: str | None, *, paid: bool = True) -> Iterator[BinaryIO]:
+def writing(output: str | None, *, paid: bool = True, place: str = "--output") -> Iterator[BinaryIO]:
     """Open standard output or a file to write to; a failure says whether what is lost was paid for."""
     try:
         if output is None:
@@ -104,7 +106,7 @@ def writing(output: str | None, *, paid: bool = True) -> Iterator[BinaryIO]:
             silence()
         raise InvalidArgument(
             f"the answer could not be written: {error.strerror or type(error).__name__}",
-            place="standard output" if output is None else "--output",
+            place="standard output" if output is None else place,
             hints=(_PAID,) if paid else (),
         ) from None
 

@@ -51,8 +51,8 @@ def silence() -> None:
 def bar(share: float, width: int = 24) -> str:
     """Return a bar of which a share is full; full only at the very end.
 
-    >>> bar(0.5, 8)
-    '████░░░░'
+    >>> bar(0.5, 8) in ("████░░░░", "####....")   # by what the screen can show
+    True
     """
     full = min(width, max(0, int(share * width)))
     filled, empty = ("█", "░") if _shows("█░") else ("#", ".")

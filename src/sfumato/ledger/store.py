@@ -186,7 +186,9 @@ class Store:
                 self._log.close()
 
     def __del__(self) -> None:
-        with suppress(Exception):  # half-built, or the interpreter is ending
+        if suppress is None:  # the interpreter is ending, and has begun with this module
+            return
+        with suppress(Exception):  # half-built
             self.close()
 
     @property

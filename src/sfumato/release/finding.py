@@ -20,14 +20,12 @@ _Integers = npt.NDArray[Any]
 
 
 def half_widths(cells: int) -> npt.NDArray[np.int64]:
-    """Return how many cells to each side the annuli reach together: 1, 4, 16, .., all of them.
-
-    The more there are, the finer the interval and the more noise adds up in it.
+    """Return how many cells to each side the annuli reach together: 1, 2, 4, .., all of them.
 
     >>> half_widths(5).tolist()
-    [1, 4, 16]
+    [1, 2, 4, 8]
     """
-    return 1 << 2 * np.arange(((cells - 1).bit_length() + 1) // 2 + 1, dtype=np.int64)
+    return 1 << np.arange((cells - 1).bit_length() + 1, dtype=np.int64)
 
 
 class Search:

@@ -1,7 +1,7 @@
 """One quantile from its found place, its noisy excess there and noisy counts around: post-processing.
 
 Let c be the lower edge of the found cell, A its noisy excess (rows below it less the share q of all
-rows), L_k and R_k the noisy counts of w_k = 1, 4, 16, .. cells to its left and right.
+rows), L_k and R_k the noisy counts of w_k = 1, 2, 4, .. cells to its left and right.
 
 The estimate. With Laplace noise nearly all is spent on the choice of the place: it is the middle of the
 cell, or its point. With Gaussian noise the place is corrected. If the found cell itself is clearly full, and
@@ -46,7 +46,9 @@ def located(
     annuli: Law,
     chance: float,
 ) -> Estimate:
-    """Return the quantile of each group, with an interval; an estimated total of zero or less makes it NULL.
+    """Return the quantile of each group, with an interval.
+
+    It is never NULL: of no values at all it is any value, with an interval from bound to bound.
 
     Theorem: given the place, noise is fresh. The quantile is at or above an edge exactly if its excess
     is below zero, which holds up to some edge and not beyond. Going up from the first edge and
@@ -68,7 +70,6 @@ def located(
         values = edges[np.clip(np.floor(place + moved), 0, cells - 1).astype(np.int64)][:, 0]
     else:
         values = np.interp((place + moved)[:, 0], np.arange(cells + 1), edges)
-    values = np.where(left[:, -1] + right[:, -1] > 0, values, np.nan)
 
     spots = np.clip(np.concatenate([place - widths[::-1], place, place + widths], axis=1), 0, cells)
     excess = np.concatenate([(below - left)[:, ::-1], below, below + right], axis=1)
