@@ -154,7 +154,7 @@ def test_declared_texts_make_a_column_of_a_csv_file_text(tmp_path: Path) -> None
     (tmp_path / "people.csv").write_text("person,zip,born\n1,12345,1980\n2,99999,1980\n")
     codes = {"zip": sf.one_of("01234", "12345"), "born": sf.one_of(*YEARS)}
     db = connect(tmp_path, tmp_path / "people.csv", columns=codes)
-    assert [field.kind.value for field in db.catalog.tables[0].fields] == ["integer", "text", "integer"]
+    assert [field.kind.value for field in db.catalog.tables[0].fields] == ["text", "text", "integer"]
 
 
 @pytest.mark.parametrize("act", ["in place", "replaced"])
@@ -172,3 +172,30 @@ def test_a_change_in_the_middle_of_a_file_is_seen(tmp_path: Path, act: str) -> N
     os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
     changed = Files.at((str(path),), "people")
     assert changed.ends == files.ends and changed.state != files.state and not files.unchanged()
+
+
+@pytest.mark.parametrize("last", ["500,40", "500,unknown", "500,30.5", "500,", "x,1e999", '500,"a,b"'])
+def test_no_value_of_a_csv_file_decides_what_can_be_asked(tmp_path: Path, last: str) -> None:
+    """One person's row more: the same kinds, prices and refusals, whatever it says."""
+    rows = "".join(f"{number},{number % 90}\n" for number in range(500))
+    shown = []
+    for name, text in (("a", rows), ("b", f"{rows}{last}\n")):
+        (tmp_path / f"{name}.csv").write_text(f"person,age\n{text}")
+        budget = sf.Budget(epsilon=10**6)
+        bounded = sf.connect(
+            tmp_path / f"{name}.csv",
+            name="t",
+            unit="person",
+            columns={"age": sf.between(0, 110)},
+            max_rows=1,
+            budget=budget,
+        )
+        plain = sf.connect(tmp_path / f"{name}.csv", name="t", unit="person", max_rows=1, budget=budget)
+        asked = bounded.sql("SELECT AVG(age) AS age, COUNT(age) AS n FROM t", epsilon=10**5)
+        with pytest.raises(sf.errors.QueryRefused) as refusal:
+            plain.sql("SELECT AVG(LEAST(GREATEST(age, 0), 110)) AS age FROM t", epsilon=1)
+        cast = "SELECT AVG(LEAST(GREATEST(CAST(age AS INTEGER), 0), 110)) AS age FROM t"
+        kinds = [[field.kind for field in db.catalog.tables[0].fields] for db in (bounded, plain)]
+        shown.append((kinds, asked.explain(), str(refusal.value), plain.sql(cast, epsilon=1).explain()))
+        assert abs(asked.release().column("age")[0] - sum(n % 90 for n in range(500)) / 500) < 0.5
+    assert shown[0] == shown[1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import glob
+import gzip
 import hashlib
 import os
 from collections.abc import Sequence
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Files", "ending", "found_files"]
+__all__ = ["Files", "ending", "found_files", "header_of"]
 
 _ENDS = 1 << 16
 _ENDINGS = {
@@ -114,3 +116,25 @@ def _ends(path: str) -> str:
 def _digest(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def header_of(path: Path, name: str) -> tuple[tuple[str, ...], str]:
+    """Return the columns that the first line of a CSV file names, and what divides them."""
+    compressed = path.name.lower().endswith(".gz")
+    try:
+        with gzip.open(path) if compressed else path.open("rb") as file:
+            first: str | None = file.readline(1_000_000).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, EOFError):
+        first = None
+    if first is None:  # raised here: what a decoder stumbles over is kept in its error
+        raise InvalidArgument(f"the file of table `{name}` cannot be read", place=name)
+    tabs = ".tsv" in path.name.lower()
+    mark = "\t" if tabs else max(",;|\t", key=first.count)
+    names = tuple(cell.strip() for cell in next(csv.reader([first], delimiter=mark), []))
+    if not names or not all(names):
+        raise InvalidArgument(
+            f"the first line of the file of table `{name}` names no columns",
+            place=name,
+            hints=("a CSV file needs a header",),
+        )
+    return names, mark

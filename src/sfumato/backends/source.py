@@ -10,9 +10,10 @@ those questions fail that come across it. Objects are copied: who changes one la
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked.
 
-Kinds of columns come from the schema, not from values; a CSV file has none, and there they follow from
-all of its values, except where texts are declared: such a column is text. Columns of other types (lists,
-binary data, times of day) are left out. 64-bit unsigned, 128-bit and decimal numbers are REAL.
+Kinds of columns come from the schema, not from values: else one person's value would decide what can be
+asked, and a refusal would tell. A private CSV file has none, so its columns are text unless declared
+otherwise; what is not of the declared kind is NULL. Of public ones all values decide. Columns of other types
+(lists, binary data, times of day) are left out. 64-bit unsigned, 128-bit and decimal numbers are REAL.
 
 The version is that of the moment of opening, as all else is: of a file, its path, inode, size, times of
 change and a hash of both ends; of a CSV file and of an object, a hash of all of it. A file that is read in
@@ -29,7 +30,7 @@ from typing import Any
 
 from sfumato.backends.copies import Copied, arrow_of, copied, not_text
 from sfumato.backends.expressions import constant, identifier
-from sfumato.backends.files import Files, ending, found_files
+from sfumato.backends.files import Files, ending, found_files, header_of
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field
 from sfumato.errors import InvalidArgument
@@ -45,6 +46,14 @@ _KINDS = {
     "DATE": Kind.DATE,
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.TIMESTAMP),
     **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ", "TIMESTAMPTZ_NS"), Kind.TIMESTAMP),
+}
+_TYPES = {
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
 }
 _CONFIGURATION = {
     "allow_community_extensions": "false",
@@ -134,13 +143,13 @@ def open_tables(
     spill: str | Path | None = None,
     seconds: float = SECONDS,
     read: bool = True,
-    texts: Mapping[str, Sequence[str]] | None = None,
+    kinds: Mapping[str, Mapping[str, Kind]] | None = None,
 ) -> Source:
     """Open tables by name: paths or objects. `spill` names a directory for what exceeds the memory limit.
 
-    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (The kinds
-    of a CSV file follow from its values: it is read all the same.) `texts` names, for each table, the
-    columns that are text whatever a CSV file makes them look like.
+    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (A CSV file
+    is read all the same.) `kinds` has, for each private table, the kinds of columns that are declared: in a
+    CSV file all others are text. Tables that are not in it are public.
 
     Without `spill` nothing private is ever written to disk. No statement runs for more than `seconds`, or
     takes more than `memory`, by default four fifths of what the machine has.
@@ -167,7 +176,7 @@ def open_tables(
             isinstance(origin, Sequence) and origin and all(isinstance(one, str | Path) for one in origin)
         ):
             files[name] = Files.at(found_files(origin, name), name)
-            allowed += _open_files(connection, name, files[name].paths, number, (texts or {}).get(name, ()))
+            allowed += _open_files(connection, name, files[name].paths, number, (kinds or {}).get(name))
         else:
             objects[name] = copied(arrow_of(origin, name), name)
     source = Source(connection, objects, files)
@@ -206,13 +215,13 @@ def _look_through(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
 
 
 def _open_files(
-    connection: Any, name: str, paths: tuple[str, ...], number: int, texts: Sequence[str]
+    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
 ) -> list[str]:
     """Make a table or view of files; return those that must stay readable."""
     import duckdb
 
     try:
-        readable = _view_files(connection, name, paths, number, texts)
+        readable = _view_files(connection, name, paths, number, kinds)
     except duckdb.Error:
         readable = None
     if readable is None:  # raised here: the engine's own text may quote the data, and a context keeps it
@@ -225,7 +234,7 @@ def _open_files(
 
 
 def _view_files(
-    connection: Any, name: str, paths: tuple[str, ...], number: int, texts: Sequence[str]
+    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
 ) -> list[str]:
     endings = {ending(path) for path in paths}
     listed = ", ".join(constant(path) for path in paths)
@@ -233,14 +242,22 @@ def _view_files(
         connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT * FROM read_parquet([{listed}])")
         return list(paths)
     if endings == {"csv"}:
-        options = "sample_size = -1"
-        known = _columns(connection, listed) if texts else ()
-        if any(text in known for text in texts):
-            kinds = ", ".join(f"{constant(text)}: 'VARCHAR'" for text in texts if text in known)
-            options += f", types = {{{kinds}}}"
-        connection.execute(
-            f"CREATE TABLE {identifier(name)} AS SELECT * FROM read_csv([{listed}], {options})"
-        )
+        read = f"SELECT * FROM read_csv([{listed}], sample_size = -1)"
+        if kinds is not None:
+            names, mark = header_of(Path(paths[0]), name)
+            listed_names = ", ".join(f"{constant(column)}: 'VARCHAR'" for column in names)
+            typed = ", ".join(
+                f"TRY_CAST({column} AS {_TYPES[kind]}) AS {column}"
+                for column, kind in ((identifier(one), kinds.get(one, Kind.TEXT)) for one in names)
+            )
+            connection.execute(
+                f"CREATE TEMP TABLE __texts AS SELECT * FROM read_csv([{listed}], auto_detect = false, "
+                f"header = true, delim = {constant(mark)}, quote = '\"', escape = '\"', "
+                f"columns = {{{listed_names}}})"
+            )
+            read = f"SELECT {typed} FROM __texts"  # in a step of its own: the reader would fail at a cast
+        connection.execute(f"CREATE TABLE {identifier(name)} AS {read}")
+        connection.execute("DROP TABLE IF EXISTS __texts")
         return []
     if endings == {"duckdb"} and len(paths) == 1:
         attached = f"__file{number}"
@@ -256,12 +273,6 @@ def _view_files(
         place=name,
         hints=("files end in .parquet, .csv or .duckdb",),
     )
-
-
-def _columns(connection: Any, listed: str) -> tuple[str, ...]:
-    """Return the names in the header of a CSV file."""
-    described = connection.execute(f"DESCRIBE SELECT * FROM read_csv([{listed}], all_varchar = true)")
-    return tuple(row[0] for row in described.fetchall())
 
 
 def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from sfumato.catalog import (
+    Between,
     Catalog,
     Declaration,
     Domain,
@@ -234,8 +236,8 @@ def _opened(
 
     limit = SECONDS if seconds is None else float(positive(seconds, "seconds"))
     declared = tuple(declarations)
-    texts = {each.name: _texts(each) for each in declared}
-    opened = open_tables(sources, memory=memory, seconds=limit, read=read, texts=texts)
+    kinds = {each.name: _kinds(each) for each in declared if each.unit is not None}
+    opened = open_tables(sources, memory=memory, seconds=limit, read=read, kinds=kinds)
     catalog = Catalog(tuple(fits(each, opened.fields(each.name)) for each in declared), policy)
     return _Opened(
         catalog=catalog,
@@ -248,14 +250,17 @@ def _fits(declared: Declaration, fields: tuple[Field, ...]) -> Table:
     return declared.table(fields)
 
 
-def _texts(declared: Declaration) -> tuple[str, ...]:
-    """Return the columns whose declared values are texts."""
-    domains = {name: column.domain for name, column in declared.columns.items()}
-    return tuple(
-        name
-        for name, domain in domains.items()
-        if isinstance(domain, OneOf) and kind_of(domain.values[0]) is Kind.TEXT
-    )
+def _kinds(declared: Declaration) -> dict[str, Kind]:
+    """Return the kinds of columns that follow from what is declared: a bounded number may be any number."""
+    found = {}
+    for name, column in declared.columns.items():
+        match column.domain:
+            case OneOf(values=(first, *_)):
+                found[name] = kind_of(first) or Kind.TEXT
+            case Between(lower=lower):
+                number = isinstance(lower, Fraction)
+                found[name] = Kind.REAL if number else kind_of(lower) or Kind.TEXT  # type: ignore[arg-type]
+    return found
 
 
 def _bindings(opened: _Opened) -> tuple[tuple[Binding, ...], tuple[Binding, ...]]:
