@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from anonymity import anonymity_rows
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
 from ledger import ledger_rows
 from queries import large_rows, query_rows
@@ -55,6 +56,7 @@ def main() -> int:
         *(import_row(name, options.times) for name in ("sfumato", "sfumato.core")),
     ]
     rows += ledger_rows(records=options.records)
+    rows += anonymity_rows()
     show(rows, rivals["versions"])
     if options.rows:
         asked, rivals["queries"] = query_rows(options.rivals, rows=options.rows, times=options.times)

@@ -217,3 +217,20 @@ def test_a_question_that_will_be_refused_can_still_be_shown():
     """Notebooks, debuggers and crash reporters call repr, and must not fail for it."""
     shown = repr(database(columns={}).sql("SELECT SUM(age) AS total FROM people", epsilon=0.1))
     assert shown.startswith("question that will be refused:\nerror[SF405]"), shown
+
+
+def test_several_questions_in_one_statement_share_one_epsilon() -> None:
+    """So that the ceiling of one question is theirs together."""
+    db = sf.connect(
+        pd.DataFrame({"person": range(50), "age": range(50)}),
+        name="people",
+        unit="person",
+        max_rows=1,
+        budget=sf.Budget(epsilon=3, delta=1e-7),
+    )
+    text = "SELECT (SELECT COUNT(*) FROM people) AS n, (SELECT COUNT(*) FROM people WHERE age > 9) AS m"
+    question = db.sql(text, epsilon=1)
+    priced = question.priced()
+    assert len(priced.costs) == 2
+    assert priced.epsilon == 1
+    assert question.release().cost["epsilon"] == 1

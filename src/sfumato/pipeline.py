@@ -87,8 +87,9 @@ class Priced:
 
     @property
     def epsilon(self) -> Fraction:
-        """What the whole request gives away by itself."""
-        return sum((cost.epsilon for cost in self.costs), Fraction(0))
+        """What the whole request gives away by itself: several questions in one share one epsilon."""
+        record = cost_record(*self.costs)
+        return Fraction(record["epsilon"])
 
     @property
     def keys_delta(self) -> Fraction:
