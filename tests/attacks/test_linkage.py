@@ -18,25 +18,13 @@ from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.linkage import linkage
 from sfumato.attacks.population import invent_people
 from sfumato.attacks.singled import TARGET, fair_sample, guess_bits
-from sfumato.core.proportion import clopper_pearson
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Bars, svg
 from sfumato.release import noise as release_noise
+from tests.attacks.chances import above, below
 
 EPSILONS = (0.25, 1.0, 3.0)
 SMALL: dict[str, Any] = {"people": 40_000, "victims": 2_000}
-
-
-def above(point: Measured) -> bool:
-    """Tell whether a rate is above its bound, beyond a chance of 1e-10."""
-    assert point.bound is not None
-    return float(clopper_pearson(point.rate.hits, point.rate.trials, 1e-10)[0][0]) > point.bound
-
-
-def below(point: Measured) -> bool:
-    """Tell whether a rate is below its bound, beyond a chance of 1e-10."""
-    assert point.bound is not None
-    return float(clopper_pearson(point.rate.hits, point.rate.trials, 1e-10)[1][0]) < point.bound
 
 
 @pytest.fixture(scope="module")

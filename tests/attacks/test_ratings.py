@@ -11,29 +11,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato.attacks.finding import Finding, Measured
+from sfumato.attacks.finding import Finding
 from sfumato.attacks.population import invent_ratings
 from sfumato.attacks.ratings import ratings
 from sfumato.attacks.scoreboard import Ratings, Scoreboard
-from sfumato.core.proportion import clopper_pearson
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Points, svg
 from sfumato.release import noise as release_noise
+from tests.attacks.chances import above, below
 
 COLUMNS = ("viewer", "film", "stars", "day")
 SMALL: dict[str, Any] = {"viewers": 3_000, "films": 600, "targets": 150, "victims": 1_500}
-
-
-def above(point: Measured) -> bool:
-    """Tell whether a rate is above its bound, beyond a chance of 1e-10."""
-    assert point.bound is not None
-    return float(clopper_pearson(point.rate.hits, point.rate.trials, 1e-10)[0][0]) > point.bound
-
-
-def below(point: Measured) -> bool:
-    """Tell whether a rate is below its bound, beyond a chance of 1e-10."""
-    assert point.bound is not None
-    return float(clopper_pearson(point.rate.hits, point.rate.trials, 1e-10)[1][0]) < point.bound
 
 
 @pytest.fixture(scope="module")
