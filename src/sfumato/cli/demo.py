@@ -154,7 +154,7 @@ def _attack(out: Console) -> None:
     exact, noisy = found.naive.share, found.curve[0].rate.share
     out.print(f"  from two exact totals: his secret told right in {exact:.0%} of 2,000 invented firms")
     out.print(f"  through this system, epsilon 1: in {noisy:.1%}, by an attacker who knows everybody else")
-    out.print(f"  guessing is right in 50%, and nobody at all can exceed {bit_bound(1):.1%}")
+    out.print(f"  guessing is right in 50%; on average nobody at all can exceed {bit_bound(1):.1%}")
     out.print(
         "  sfumato attack all --html attacks.html shows this and eight more, with pictures", style="dim"
     )
