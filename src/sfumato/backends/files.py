@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import glob
-import gzip
 import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from gzip import GzipFile
 from pathlib import Path
 
 from sfumato.errors import InvalidArgument
@@ -122,7 +122,7 @@ def header_of(path: Path, name: str) -> tuple[tuple[str, ...], str]:
     """Return the columns that the first line of a CSV file names, and what divides them."""
     compressed = path.name.lower().endswith(".gz")
     try:
-        with gzip.open(path) if compressed else path.open("rb") as file:
+        with GzipFile(path) if compressed else open(path, "rb") as file:
             first: str | None = file.readline(1_000_000).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, EOFError):
         first = None
