@@ -1,0 +1,57 @@
+"""Odds: the exact ratio that stands for e^epsilon in every protocol here.
+
+A person's privacy must not depend on how a float was rounded. Every probability of a protocol is a
+ratio of integers made from one rational number, the odds, which lies just below e^epsilon: the
+exact epsilon of a report is ln(odds), and never more than was promised.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from sfumato.core.arguments import Number, budget_quantity
+from sfumato.core.exponential import exp_below, log_above
+from sfumato.errors import InvalidArgument
+
+__all__ = ["epsilon_of", "odds_of", "root_of"]
+
+_BITS = 32
+_LARGEST = 20
+
+
+def odds_of(epsilon: Number) -> Fraction:
+    """Return a rational just below e^epsilon, short enough to publish and to draw with quickly.
+
+    Rounds: down, to 32 binary digits after the point.
+
+    >>> odds_of(1)
+    Fraction(5837465777, 2147483648)
+    """
+    loss = budget_quantity(epsilon, "epsilon")
+    if loss > _LARGEST:
+        raise InvalidArgument(
+            f"epsilon must be at most {_LARGEST} here",
+            place="epsilon",
+            hints=("with an epsilon that large nearly every report is the truth",),
+        )
+    odds = Fraction(int(exp_below(loss) * 2**_BITS), 2**_BITS)
+    if odds <= 1:
+        raise InvalidArgument(
+            "epsilon is too small to leave any information in a report",
+            place="epsilon",
+            hints=("an epsilon between 0.1 and 5 is usual",),
+        )
+    return odds
+
+
+def root_of(odds: Fraction) -> Fraction:
+    """Return a rational h just below the root of the odds: h * h is at most the odds."""
+    from math import isqrt
+
+    root = Fraction(isqrt(odds.numerator * odds.denominator * 4**_BITS), odds.denominator * 2**_BITS)
+    return Fraction(int(root * 2**_BITS), 2**_BITS)
+
+
+def epsilon_of(odds: Fraction) -> float:
+    """Return ln(odds). Rounds: up, to the next float."""
+    return log_above(odds)

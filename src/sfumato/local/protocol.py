@@ -1,0 +1,160 @@
+"""Protocols: how one person's answer becomes one report, and many reports become shares.
+
+A protocol is frozen, public and complete: its parameters are integers and exact ratios that a survey
+file can hold, so that a phone and a collector mean the same thing. It has two halves that never meet:
+
+    randomise   answers -> reports    what every phone does; here for many simulated people at once
+    collect     reports -> totals     what the collector does; totals of batches are added up
+    supports    totals  -> counts     once, at the end
+
+Reports are columns of a table (`fields`): integers, or bits packed into bytes, the first answer in the
+highest bit of the first byte. Nothing in a report but these columns depends on the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.arguments import Number, count, probability
+from sfumato.core.mechanism import confidence
+from sfumato.core.proportion import clopper_pearson
+from sfumato.errors import InvalidArgument
+from sfumato.local.odds import epsilon_of
+
+__all__ = ["Columns", "FieldKind", "FrequencyProtocol", "Protocol", "Shares"]
+
+Columns = Mapping[str, npt.NDArray[Any]]
+"""Reports by field: an array of integers (n), or of packed bits (n x bytes, uint8)."""
+FieldKind = Literal["integer", "bits"]
+_Integers = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
+
+
+class Protocol(ABC):
+    """What every protocol has. Subclasses are frozen dataclasses, whose fields are the parameters."""
+
+    name: ClassVar[str]
+    fields: ClassVar[Mapping[str, FieldKind]]
+
+    @property
+    @abstractmethod
+    def max_ratio(self) -> Fraction:
+        """The exact e^epsilon of one report: the largest ratio of its probabilities under two answers."""
+
+    @property
+    def epsilon(self) -> float:
+        """The pure epsilon of one report. Rounds: up, to the next float."""
+        return epsilon_of(self.max_ratio)
+
+    @property
+    @abstractmethod
+    def message_bits(self) -> int:
+        """How many bits a report needs."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, int | str]:
+        """Return what a survey file says of it: integers, and ratios written as '3/4'."""
+
+    @abstractmethod
+    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return one report per answer."""
+
+    @abstractmethod
+    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+        """Flag the reports that a phone could have sent; whatever is in the columns, it does not fail."""
+
+    @abstractmethod
+    def collect(self, reports: Columns) -> npt.NDArray[Any]:
+        """Return the totals of a batch of valid reports, of a size that does not depend on the batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """What reports say about each answer.
+
+    `values` are unbiased: noise may push one below 0 or above 1. Limits lie between 0 and 1.
+    """
+
+    values: _Floats
+    low: _Floats
+    high: _Floats
+    deviations: _Floats
+    reports: int
+    level: float
+
+
+class FrequencyProtocol(Protocol):
+    """A pure protocol: a report supports its sender's answer with chance p, any other answer with chance q.
+
+    Theorem: (c/n - q)/(p - q) is unbiased for the share f of those who gave an answer that c of n
+    reports support, with variance (f p(1-p) + (1-f) q(1-q)) / (n (p-q)^2) (Wang, Blocki, Li and Jha 2017).
+    """
+
+    size: int
+    """How many answers there are: 0 .. size - 1."""
+
+    @property
+    @abstractmethod
+    def p(self) -> Fraction:
+        """The chance that a report supports the answer it was made from."""
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """The chance that it supports any other one."""
+
+    @abstractmethod
+    def supports(self, totals: npt.NDArray[Any]) -> _Integers:
+        """Return how many reports support each answer."""
+
+    def variance(self, frequency: Number, n: int) -> float:
+        """Return the variance of the estimate of an answer that a `frequency` of n people gave."""
+        f, p, q = probability(frequency, "frequency"), self.p, self.q
+        return float((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (count(n, "n") * (p - q) ** 2))
+
+    def shares(self, totals: npt.NDArray[Any], reports: int, level: float = 0.95) -> Shares:
+        """Return an estimate with limits for every answer.
+
+        Theorem: reports of a random sample are independent coins of bias q + f (p - q), which Clopper and
+        Pearson (1934) cover at any size; for a fixed group of people the number of supports varies less
+        than that (Hoeffding 1956), so that their own shares are covered too.
+        Without reports nothing is known.
+        """
+        n = count(reports, "reports", least=0)
+        counts, miss = self.supports(totals), float(1 - confidence(level))
+        if n == 0:
+            nothing = np.full(self.size, math.nan)
+            return Shares(
+                values=nothing, low=np.zeros(self.size), high=np.ones(self.size), deviations=nothing,
+                reports=0, level=level,
+            )  # fmt: skip
+        p, q = float(self.p), float(self.q)
+        gap = float(self.p - self.q)
+        values = (counts / n - q) / gap
+        low, high = (np.clip((limit - q) / gap, 0.0, 1.0) for limit in clopper_pearson(counts, n, miss / 2))
+        f = np.clip(values, 0.0, 1.0)
+        deviations = np.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / n) / gap
+        return Shares(values=values, low=low, high=high, deviations=deviations, reports=n, level=level)
+
+    def _answers(self, answers: npt.NDArray[Any]) -> _Integers:
+        """Read answers; one outside the domain is its sender's mistake, and is not repeated."""
+        found = np.asarray(answers)
+        if (
+            found.ndim != 1
+            or found.dtype.kind not in "iub"
+            or (found.size and not (found.min() >= 0 and found.max() < self.size))
+        ):
+            raise InvalidArgument(
+                f"answers must be integers from 0 to {self.size - 1}",
+                place="answers",
+                hints=("give the place of each answer in the survey's list",),
+            )
+        return found.astype(np.int64)

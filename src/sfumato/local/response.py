@@ -1,0 +1,109 @@
+"""K-ary response: tell the truth with the most likely chance, any other answer equally often.
+
+With two answers this is Warner's coin (1965): `KaryResponse.coin_toss()` and `biased_coin(p)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.arguments import Number, count, probability
+from sfumato.core.response import RandomizedResponse
+from sfumato.errors import InvalidArgument
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+
+__all__ = ["KaryResponse"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KaryResponse(FrequencyProtocol):
+    """The true answer weighs `odds`, each other one 1; a report is drawn by weight.
+
+    Theorem: the probability of a report is odds or 1 of odds + size - 1, whatever the answer: the
+    largest ratio is the odds (Kairouz, Oh and Viswanath 2016).
+
+    >>> KaryResponse.coin_toss().max_ratio  # epsilon is exactly ln 3
+    Fraction(3, 1)
+    """
+
+    size: int
+    odds: Fraction
+
+    name: ClassVar[str] = "response"
+    fields: ClassVar[dict[str, FieldKind]] = {"value": "integer"}
+
+    def __post_init__(self) -> None:
+        count(self.size, "size")
+        if self.odds <= 1:
+            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+
+    @classmethod
+    def from_epsilon(cls, epsilon: Number, *, size: int) -> KaryResponse:
+        """Tell the truth as often as epsilon allows."""
+        return cls(size=size, odds=odds_of(epsilon))
+
+    @classmethod
+    def coin_toss(cls) -> KaryResponse:
+        """Heads: tell the truth. Tails: toss again, and report heads as yes. Exactly ln 3."""
+        return cls(size=2, odds=Fraction(3))
+
+    @classmethod
+    def biased_coin(cls, p: Number) -> KaryResponse:
+        """Answer truly with probability p, which is above a half; p = 2/3 is ln 2."""
+        chance = probability(p, "p")
+        if not Fraction(1, 2) < chance < 1:
+            raise InvalidArgument(
+                "p must be above a half and below 1", place="p", hints=("a fair coin says nothing",)
+            )
+        return cls(size=2, odds=chance / (1 - chance))
+
+    @property
+    def max_ratio(self) -> Fraction:
+        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
+        return self.odds if self.size > 1 else Fraction(1)
+
+    @property
+    def p(self) -> Fraction:
+        """The chance of the truth."""
+        return self.odds / (self.odds + self.size - 1)
+
+    @property
+    def q(self) -> Fraction:
+        """The chance of each lie."""
+        return 1 / (self.odds + self.size - 1) if self.size > 1 else Fraction(0)
+
+    @property
+    def message_bits(self) -> int:
+        """The bits of one answer."""
+        return (self.size - 1).bit_length()
+
+    def parameters(self) -> dict[str, int | str]:
+        """Return the number of answers and the odds."""
+        return {"size": self.size, "odds": str(self.odds)}
+
+    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return one report per answer."""
+        given = self._answers(answers)
+        if self.size == 1:
+            return {"value": given}
+        return {"value": RandomizedResponse(self.p, choices=self.size).release(given)}
+
+    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+        """Flag the reports that are one of the answers."""
+        value = reports["value"]
+        flags: npt.NDArray[np.bool_] = (value >= 0) & (value < self.size)
+        return flags
+
+    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+        """Count reports by answer."""
+        return np.bincount(reports["value"], minlength=self.size).astype(np.int64)
+
+    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """A report supports what it says."""
+        return totals
