@@ -7,6 +7,8 @@ two kinds of it, as the rival has two forms of (epsilon, delta), and of each sid
     pure      Budget(epsilon, delta, keys_delta=delta): losses have no delta, keys have all of it
     half      where keys count: half of delta for them, as the rival has it with Gaussian noise
 
+A median is asked without an interval, for the rival's has none; what an interval costs is a row of its own.
+
     python bench/accuracy.py --rivals <python>
 """
 
@@ -98,6 +100,13 @@ def accuracy_rows(people: Path, rival: dict[str, Any], repetitions: int) -> list
         found = {kind: _errors(people, name, text, exact, repetitions, kind) for kind in budgets()}
         theirs = {form: tuple(numbers) for form, numbers in rival["errors"][name].items()}
         rows += _compared(f"{name}: mean absolute error", found, theirs)
+        if name.startswith("MEDIAN"):
+            shown = _errors(people, name, text, exact, repetitions, "pure", intervals=True)
+            title, alone = (
+                f"  with its interval, pure budget (± {shown[1] / shown[0]:.1%}): without",
+                found["pure"],
+            )
+            rows.append(Row(name=title, ours=shown[0], rival=alone[0], unit="", ratio=shown[0] / alone[0]))
         if name in FORMULAS:
             best = min(error for error, _ in found.values())
             scale = FORMULAS[name]
@@ -131,21 +140,28 @@ def _compared(
 
 
 def _errors(
-    people: Path, name: str, text: str, exact: dict[Any, float], repetitions: int, kind: str
+    people: Path,
+    name: str,
+    text: str,
+    exact: dict[Any, float],
+    repetitions: int,
+    kind: str,
+    *,
+    intervals: bool = False,
 ) -> tuple[float, float]:
     errors: list[float] = []
     for _ in range(repetitions * (4 if len(exact) == 1 else 1)):
         caps = {"max_rows": 4} if name == "MEDIAN" else {"max_groups": GROUPS, "max_rows": ROWS}
-        for *key, value in _asked(people, text, kind, caps):
+        for *key, value in _asked(people, text, kind, {**caps, "intervals": intervals}):
             errors.append(HALF_RANGE if value is None else abs(value - exact[tuple(key)]))
     return mean_error(errors)
 
 
-def _asked(path: Path, text: str, kind: str, caps: dict[str, int]) -> Sequence[Any]:
+def _asked(path: Path, text: str, kind: str, options: dict[str, int]) -> Sequence[Any]:
     database = sf.connect(
         path, name="people", unit="user_id", columns=COLUMNS, budget=budgets(keys=True)[kind]
     )
-    release = database.sql(text, epsilon=EPSILON, **caps).release()
+    release = database.sql(text, epsilon=EPSILON, **options).release()
     return list(zip(*(release.column(name) for name in release.columns), strict=True))
 
 

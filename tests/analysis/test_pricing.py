@@ -62,10 +62,10 @@ def worst_shifts(bounding: Bounding, cost: Cost) -> list[Event]:
         finest = len(query.grouping_sets[noise.grouping_set]) == len(query.keys)
         shift, times = (reach, groups) if finest else (reach * groups, 1)
         drawn = [(noise.parameter, shift)] * noise.levels
-        if noise.finding is not None:  # a choice, its anchor, and annuli
+        if noise.finding is not None:  # a choice, its anchor (with Gaussian noise), and annuli
             q = noise.finding.quantile
             furthest = shift * max(q.numerator, q.denominator - q.numerator)
-            drawn.append((noise.finding.anchor, furthest))
+            drawn += [] if noise.finding.anchor is None else [(noise.finding.anchor, furthest)]
             events += [BoundedRange(loss=2 * noise.finding.rate * furthest)] * times
         for parameter, moved in drawn:
             one: Event

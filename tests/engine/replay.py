@@ -341,7 +341,13 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
         ]
         annuli.append([int(max(one.sum() for one in apart)), int(max((one**2).sum() for one in apart))])
     each = [part for event in noise.event.events for part in event.parts()]  # type: ignore[attr-defined]
-    choices, at_edge, around = each[::3], each[1::3], each[2::3]
+    if noise.kind == "laplace":
+        choices, around = each[::2], each[1::2]
+        at_edge, anchors = [], []  # there is no anchor
+        if noise.finding.anchor is not None:
+            yield "anchors that are not charged"
+    else:
+        choices, at_edge, around = each[::3], each[1::3], each[2::3]
     if any(not isinstance(part, BoundedRange) for part, _ in choices):
         yield "a choice that is not charged as one"
     elif sum(losses) > sum(part.loss * times for part, times in choices):

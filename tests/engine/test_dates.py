@@ -133,9 +133,7 @@ def test_intervals_cover_dates(text: str, column: str, noise: str) -> None:
     hits = sum(low <= truth <= high for low, high in ends)
     assert stats.binom.cdf(hits, len(ends), 0.95) > ALARM
     width = float(np.median([(high - low) / datetime.timedelta(days=1) for low, high in ends]))
-    found_alone = noise == "laplace" and not answer.several  # little is spent on its interval
-    most = (500 if found_alone else 150) if column == "day" else (80 if found_alone else 60)
-    assert width < most  # of the 731 days, or 91, between the bounds
+    assert width < (150 if column == "day" else 60)  # of the 731 days, or 91, between the bounds
 
 
 @pytest.mark.parametrize("ranks", ["0.5", "[0.5, 0.9]"])

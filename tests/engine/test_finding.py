@@ -148,16 +148,18 @@ def test_one_unit_moves_no_more_than_is_charged(quantile: str, kind: Any) -> Non
     _, cost = priced(text, GAUSSIAN, max_rows=3, noise=kind)
     assert list(too_far(cost, groups=2)) == []
     caught = " ".join(too_far(cost, groups=3, seeds=60))  # a group too many is seen in every step
-    assert "choice" in caught and "anchors" in caught and "annuli" in caught
+    assert "choice" in caught and "annuli" in caught and ("anchors" in caught) == (kind == "gaussian")
 
 
 def test_a_sensitivity_of_the_wrong_side_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 0.9 a unit below moves an edge by 0.1, but one above by 0.9."""
     wrong = lambda q: min(q.numerator, q.denominator - q.numerator)  # noqa: E731
     monkeypatch.setattr(finding, "_furthest", wrong)
-    _, cost = priced("SELECT QUANTILE(age, 0.9) FROM people")
-    found = list(too_far(cost))
-    assert any("choice" in each for each in found) and any("anchors" in each for each in found)
+    for kind in ("laplace", "gaussian"):
+        _, cost = priced("SELECT QUANTILE(age, 0.9) FROM people", GAUSSIAN, noise=kind)
+        found = list(too_far(cost))
+        assert any("choice" in each for each in found)
+        assert any("anchors" in each for each in found) == (kind == "gaussian")
 
 
 def test_annuli_that_overlap_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,8 +247,45 @@ def test_an_interval_that_leaves_noise_out_is_caught(monkeypatch: pytest.MonkeyP
 
     honestly = located.widest_quantile
     monkeypatch.setattr(located, "widest_quantile", lambda *given: honestly(*given) / 10)
-    with pytest.raises(AssertionError):
-        test_intervals_cover_the_quantile("even", 0.5, PURE)
+    for shape, budget in (("even", GAUSSIAN), ("one", PURE)):
+        with pytest.raises(AssertionError):
+            test_intervals_cover_the_quantile(shape, 0.5, budget)
+
+
+def test_a_choice_misses_no_further_than_its_bound() -> None:
+    """All rows are in one cell, so that every other cell misses by just t rows: 1 choice in 20 or 21 does.
+
+    There is no worse data, so the bound is met from both sides: binomial, false alarm 1e-9.
+    """
+    bounding, cost = priced("SELECT MEDIAN(amount) FROM people", max_rows=1)
+    (noise,), cells = cost.noises, len(bounding.answers[0].edges) - 1
+    assert noise.finding is not None
+    rate = float(noise.finding.row_rate * bounding.query.measures[0].weight)
+    t = math.ceil(math.log(cells / 0.05) / rate)
+    histogram = np.zeros(cells, dtype=np.int64)
+    histogram[cells // 2] = 2 * t
+    bound = (cells - 1) * math.exp(-rate * t)
+    placed = table(histogram, bounding, cost, 4000).groups[0].layers[noise.measure][0][:, 0]
+    missed = int(np.count_nonzero(placed != cells // 2))
+    assert stats.binom.sf(missed - 1, 4000, bound) > ALARM
+    assert stats.binom.cdf(missed, 4000, bound / (1 + bound)) > ALARM
+
+
+def test_without_intervals_all_is_spent_on_the_choice() -> None:
+    """The whole epsilon, nothing measured around, the bounds for an interval; others keep what is theirs."""
+    text = "SELECT MEDIAN(age), COUNT(*) FROM people"
+    bounding, cost = priced(text.replace(", COUNT(*)", ""), intervals=False)
+    (noise,) = cost.noises
+    assert noise.finding is not None and noise.finding.epsilon == 1 == cost.event.epsilon()
+    released = table(np.ones(111, dtype=np.int64), bounding, cost, 3)
+    ((layers,),) = (one.layers.values() for one in released.groups)
+    assert [layer.shape for layer in layers] == [(3, 1)]
+    found = released.aggregate(bounding.answers[0], 0.95)
+    assert found.low == [0] * 3 and found.high == [110] * 3
+    gaussian = priced(text, GAUSSIAN, noise="gaussian", intervals=False)[1]
+    assert gaussian.noises == priced(text, GAUSSIAN, noise="gaussian")[1].noises
+    with pytest.raises(sf.errors.InvalidArgument, match="intervals"):
+        Options(intervals="no")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", ["even", "skewed", "tied"])
@@ -326,10 +365,12 @@ def test_explaining_tells_how_it_is_found() -> None:
 
 def test_counts_beyond_a_word_are_found_all_the_same() -> None:
     """The chance of another cell is below 2 exp(-100 * 5 / 2)."""
-    found = Finding(quantile=Fraction(1, 2), epsilon=Fraction(100), reach=1, anchor=Fraction(1))
+    found = Finding(quantile=Fraction(1, 2), epsilon=Fraction(100), reach=1)
     cells = np.array([[2**61, 5, 2**61]])
     search = Search(cells, found)
     assert search.excess.tolist() == [[-(2**62) - 5, -5, 5, 2**62 + 5]]
     assert search.find().tolist() == [1]
-    assert search.annuli(np.array([1])).tolist() == [[2**61, 0, 0, 5, 2**61, 0]]
+    assert search.annuli(np.array([1])).tolist() == [[2**61, 0, 5, 2**61]]
+    anchored = Search(cells, replace(found, anchor=Fraction(1)))
+    assert anchored.annuli(np.array([1])).tolist() == [[2**61, 0, 0, 5, 2**61, 0]]
     assert replace(found, reach=3).sensitivity == 3

@@ -72,6 +72,7 @@ class Bounding:
     select_keys: bool
     others: bool = False  # groups that are not selected are shown as one (`analysis.others`)
     min_units: int | None = None  # groups of fewer units are not wanted
+    intervals: bool = True  # what only intervals need is paid for (`analysis.finding`)
     text: str = ""  # the question, and where in it the keys are, for refusals
     keys_span: Span | None = None
 

@@ -114,6 +114,7 @@ class _Bounder:
             select_keys=declared is None,
             others=options.others and declared is None,
             min_units=options.min_units,
+            intervals=options.intervals,
             text=query.text,
             keys_span=query.keys[0][1].span if query.keys else None,
         )

@@ -195,6 +195,11 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
         tree = f", in {noise.levels} layers of blocks of {noise.branching}" if noise.levels > 1 else ""
         if noise.finding is not None:
             tree = f", around a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
+            if not noise.finding.intervals:
+                lines.append(
+                    f"{_label(measure, bounding)}{where}: nothing but{tree.removeprefix(', around')}"
+                )
+                continue
         lines.append(f"{_label(measure, bounding)}{where}: {_spread(noise, measure)}{tree}")
     for selection in cost.selections:
         where = f", grouping set {selection.grouping_set + 1}" if several else ""

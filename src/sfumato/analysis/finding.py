@@ -2,12 +2,12 @@
 
 A tree of noisy counts answers any number of quantiles at once, and pays for all of them. One quantile
 q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (rows below edge i)
-- q * (rows from edge i on). In three steps, each of them charged (`release.finding` does them):
+- q * (rows from edge i on). In steps, each of them charged (`release.finding` does them):
 
     find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1))
-    anchor   D_c itself, with noise: how far off the found place is, in rows
-    annuli   the rows in 1, 1, 2, 4, .. cells to the left of that edge and to the right, with noise:
-             how far that is in values, and where the quantile surely is
+    anchor   with Gaussian noise: D_c itself, how far off the found place is, in rows
+    annuli   the rows in 1, 1, 2, 4, .. cells to the left of that edge and to the right (without an anchor in
+             1, 3, 12, 48, ..), with noise: how far that is in values, and where the quantile surely is
 
 With q = n/d all of these are integers, if D is taken d times.
 
@@ -22,6 +22,10 @@ Theorem (several groups): a unit in k groups meets k selections. If all k fall i
 grouping set, its utilities move k times as far, and the range of losses is k times as long; if only
 some do, the ranges add up, so that k e covers this as well: the loss of independent selections is
 the sum of theirs, and lies within a range of the summed length.
+
+Theorem (how far off a choice is): some cell has utility 0, for D rises from -q n to (1-q) n. A cell that
+misses by t or more weighs at most e^(-rate t) of that one: with m cells P(miss >= t) <= m e^(-rate t).
+This needs no measurement: with Laplace noise it stands for the anchor, and an interval costs annuli alone.
 """
 
 from __future__ import annotations
@@ -39,15 +43,16 @@ from sfumato.plan.tree import Function
 __all__ = ["Finding", "FindingItem", "exact_quantile", "finds", "found_blocks", "single_quantile"]
 
 _SHARES: dict[NoiseKind, tuple[Fraction, Fraction, Fraction]] = {
-    "laplace": (Fraction(93, 100), Fraction(3, 100), Fraction(4, 100)),
+    "laplace": (Fraction(92, 100), Fraction(0), Fraction(8, 100)),
     "gaussian": (Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)),
 }
 """Shares of the cost of finding, anchor and annuli.
 
 With Laplace noise the choice is the answer, and errs by ranks that fall off exponentially whatever the
-values are like; what is left makes the interval, which is several times as wide as the error. With Gaussian
+values are like; the rest buys nothing but the interval, and can be left out with it. With Gaussian
 noise an anchor of the same cost errs less than a choice does: it is what remains of the error, and a find
 that is too poor leaves a long way to correct, over which values are as uneven as they are."""
+_WITHOUT_INTERVALS = (Fraction(1), Fraction(0), Fraction(0))
 
 _RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
 _FINEST = 10**6  # a quantile is a fraction with at most this below
@@ -56,12 +61,16 @@ _PER_MU = 1.6  # about the range of losses that a Gaussian mu of 1 pays for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """How one quantile of a histogram is found and measured; the annuli have the measure's own noise."""
+    """How one quantile of a histogram is found and measured; the annuli have the measure's own noise.
+
+    Without `intervals` nothing is measured: the choice is all.
+    """
 
     quantile: Fraction
     epsilon: Fraction  # the range of losses of one selection, for a unit that moves one group by `reach`
     reach: int
-    anchor: Fraction  # the parameter of the anchor's noise, of the same kind as the annuli's
+    anchor: Fraction | None = None  # the parameter of the anchor's noise, of the same kind as the annuli's
+    intervals: bool = True
 
     @property
     def sensitivity(self) -> int:
@@ -73,41 +82,53 @@ class Finding:
         """How much of the exponent one part of utility is worth."""
         return self.epsilon / (2 * self.sensitivity)
 
+    @property
+    def row_rate(self) -> Fraction:
+        """How much of it one row is worth by which a cell misses the quantile."""
+        return self.rate * self.quantile.denominator
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingItem(Item):
     """A histogram from which one quantile is found.
 
-    Its parameter is that of noise on `reach` which would cost as much as all three steps together: for
-    Laplace noise exactly, for Gaussian noise about.
+    Its parameter is that of noise on `reach` which would cost as much as all steps together: for
+    Laplace noise exactly, for Gaussian noise about. Without `intervals` Laplace noise has one step.
     """
 
     quantile: Fraction
+    intervals: bool = True
+
+    def _shares(self, kind: NoiseKind) -> tuple[Fraction, Fraction, Fraction]:
+        return _SHARES[kind] if self.intervals or kind == "gaussian" else _WITHOUT_INTERVALS
 
     def finding(self, kind: NoiseKind, parameter: Fraction) -> Finding:
         """Return the selection and the anchor's noise."""
-        furthest = _furthest(self.quantile)
-        find, measured, _ = _SHARES[kind]
+        furthest, anchor = _furthest(self.quantile), None
+        find, measured, around = self._shares(kind)
         if kind == "laplace":
             epsilon = find * self.reach / parameter
-            anchor = furthest * parameter / measured
         else:
             epsilon = Fraction(_PER_MU * self.reach * math.sqrt(find / parameter))
             anchor = shortened(furthest**2 * parameter / measured)
-        return Finding(quantile=self.quantile, epsilon=epsilon, reach=self.reach, anchor=anchor)
+        return Finding(
+            quantile=self.quantile, epsilon=epsilon, reach=self.reach, anchor=anchor, intervals=around > 0
+        )
 
     def annuli(self, kind: NoiseKind, parameter: Fraction) -> Fraction:
-        """Return the parameter of the annuli's noise."""
-        share = _SHARES[kind][2]
+        """Return the parameter of the annuli's noise; where there are none, that of the whole."""
+        share = self._shares(kind)[2] or Fraction(1)
         return parameter / share if kind == "laplace" else shortened(parameter / share)
 
     def event(self, kind: NoiseKind, parameter: Fraction) -> Event:
-        """Return what all three steps cost, in all groups of one unit."""
+        """Return what all steps cost, in all groups of one unit."""
         found, annuli = self.finding(kind, parameter), self.annuli(kind, parameter)
+        noises = [(found.anchor, found.sensitivity)] if found.anchor is not None else []
+        noises += [(annuli, self.reach)] if found.intervals else []
         events: list[Event] = []
         for multiple, times in self.shifts:
             each: list[Event] = [BoundedRange(loss=found.epsilon * multiple)]
-            for noise, reach in ((found.anchor, found.sensitivity), (annuli, self.reach)):
+            for noise, reach in noises:
                 if kind == "laplace":
                     each.append(DiscreteLaplace(scale=noise, sensitivity=reach * multiple))
                 else:

@@ -236,8 +236,8 @@ def _found(
     by that whole way. Rows that share one value share all of its ranks.
     """
     parts = float(answer.weight)
-    way = parts * float(1 / (finding.rate * finding.quantile.denominator))  # the rank's scale when found
-    if noise.kind == "laplace":
+    way = parts * float(1 / finding.row_rate)  # the rank's scale when found
+    if finding.anchor is None:
         return -math.log(1 - level) * way
     anchor = Noise(
         measure=noise.measure,

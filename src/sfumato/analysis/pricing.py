@@ -259,6 +259,7 @@ def _items(bounding: Bounding, kind: NoiseKind, weights: dict[str, Fraction]) ->
                             shifts=_shifts(query, grouping_set, kind),
                             blocks=found_blocks(quantile, kind),
                             quantile=quantile,
+                            intervals=bounding.intervals,
                         )
                     )
                     continue

@@ -211,8 +211,11 @@ class _Comparison:
             loss = finding.rate * int(rise.max() - rise.min())
             if loss:
                 self.found.events.append(BoundedRange(loss=loss))
-            anchor = int(np.abs(after.excess - before.excess)[:, :-1].max())
-            self.found.events += _events(noise.kind, finding.anchor, [anchor])
+            if finding.anchor is not None:
+                anchor = int(np.abs(after.excess - before.excess)[:, :-1].max())
+                self.found.events += _events(noise.kind, finding.anchor, [anchor])
+            if not finding.intervals:
+                continue
             width = len(tables[0][key])
             places = sorted({0, width // 2, width - 1, *np.flatnonzero(self.moves[noise.measure][key])[:4]})
             around = [

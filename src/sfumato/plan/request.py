@@ -25,7 +25,8 @@ class Options:
     whose noisy number of units is below this are not shown. keys: "declared" insists that all
     groups are known in advance, "selected" that they pass private selection. delta: what selecting
     keys may use of the budget's delta for keys. others: one more row for everything that is in no
-    group that is shown. non_negative: counts below zero are shown as zero.
+    group that is shown. non_negative: counts below zero are shown as zero. intervals: False leaves out
+    what nothing but an interval needs; of a lone quantile only, all others have theirs for free.
     """
 
     epsilon: Fraction | None = None
@@ -39,6 +40,7 @@ class Options:
     others: bool = False
     weights: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
     non_negative: bool = False
+    intervals: bool = True
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -60,12 +62,9 @@ class Options:
                 place="keys",
                 hints=("leave it out: declared groups are shown, others are found privately",),
             )
-        if not isinstance(self.others, bool):
-            raise InvalidArgument("others must be True or False", place="others", hints=("others=True",))
-        if not isinstance(self.non_negative, bool):
-            raise InvalidArgument(
-                "non_negative must be True or False", place="non_negative", hints=("non_negative=True",)
-            )
+        for name in ("others", "non_negative", "intervals"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidArgument(f"{name} must be True or False", place=name, hints=(f"{name}=True",))
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
 

@@ -57,6 +57,7 @@ class Added:
     levels: int = 1
     branching: int = 2
     quantile: Fraction | None = None  # one quantile was found: this one,
+    row_rate: Fraction | None = None  # by a choice of this rate,
     anchor: Law | None = None  # and the excess at its place has this noise
 
 
@@ -164,11 +165,11 @@ class NoisyTable:
                 return _histogram(answer, layers, laws[0], level, clip)
             case Function.QUANTILE | Function.MIN | Function.MAX:
                 layers = groups.layers[answer.measures[0]]
-                quantile, anchor = added[0].quantile, added[0].anchor
-                if quantile is None or anchor is None:
+                quantile, rate = added[0].quantile, added[0].row_rate
+                if quantile is None or rate is None:
                     found = quantiles(answer, layers, _tree(answer, added[0]), laws[0], chance)
                 else:
-                    found = [located(answer, layers, quantile, anchor, laws[0], chance)]
+                    found = [located(answer, layers, quantile, rate, added[0].anchor, laws[0], chance)]
                     found *= len(answer.quantiles)
                 each = [_column(answer, estimate) for estimate in found]
                 return _lists(each, len(groups.keys)) if answer.several else each[0]
@@ -209,8 +210,9 @@ def tabulate(
                 levels=noise.levels,
                 branching=noise.branching,
                 quantile=None if noise.finding is None else noise.finding.quantile,
+                row_rate=None if noise.finding is None else noise.finding.row_rate,
                 anchor=None
-                if noise.finding is None
+                if noise.finding is None or noise.finding.anchor is None
                 else Law(kind=noise.kind, parameter=noise.finding.anchor),
             )
             for noise in (*cost.noises, *cost.others)

@@ -19,13 +19,18 @@ __all__ = ["Search", "half_widths"]
 _Integers = npt.NDArray[Any]
 
 
-def half_widths(cells: int) -> npt.NDArray[np.int64]:
-    """Return how many cells to each side the annuli reach together: 1, 2, 4, .., all of them.
+def half_widths(cells: int, *, anchored: bool) -> npt.NDArray[np.int64]:
+    """Return how many cells to each side the annuli reach together, up to all of them.
 
-    >>> half_widths(5).tolist()
-    [1, 2, 4, 8]
+    To correct a place, windows of any width are needed; for an interval, few annuli that hold many rows.
+
+    >>> half_widths(5, anchored=True).tolist(), half_widths(5, anchored=False).tolist()
+    ([1, 2, 4, 8], [1, 4, 16])
     """
-    return 1 << np.arange((cells - 1).bit_length() + 1, dtype=np.int64)
+    widths = [1]
+    while widths[-1] < cells:
+        widths.append(widths[-1] * (2 if anchored else 4))
+    return np.array(widths, dtype=np.int64)
 
 
 class Search:
@@ -66,7 +71,7 @@ class Search:
     def annuli(self, places: npt.NDArray[np.int64]) -> _Integers:
         """Return the counts to the left of that edge, nearest first, then to its right; none is 0."""
         cells = self.below.shape[1] - 1
-        widths = np.concatenate([[0], half_widths(cells)])
+        widths = np.concatenate([[0], half_widths(cells, anchored=self.finding.anchor is not None)])
         rows = np.arange(len(places))[:, None]
         left = self.below[rows, np.maximum(places[:, None] - widths, 0)]
         right = self.below[rows, np.minimum(places[:, None] + widths, cells)]

@@ -1,21 +1,26 @@
 """One quantile from its found place, its noisy excess there and noisy counts around: post-processing.
 
 Let c be the lower edge of the found cell, A its noisy excess (rows below it less the share q of all
-rows), L_k and R_k the noisy counts of w_k = 1, 2, 4, .. cells to its left and right.
+rows), L_k and R_k the noisy counts of w_k cells to its left and right, 1, 2, 4, .. or 1, 4, 16, ...
 
 The estimate. With Laplace noise nearly all is spent on the choice of the place: it is the middle of the
-cell, or its point. With Gaussian noise the place is corrected. If the found cell itself is clearly full, and
-by A the quantile is in it, it stays there, in a straight line from end to end. Otherwise it moves by -A, at
-the density of the smallest window [c - w_k, c + w_k] that is clear of its noise and holds |A| to each side.
-If none is, at that of the clearest one, no further than its ends; and if that is not clear at all it
-stays. A density of count T and variance V counts as T / (T^2 + V) to divide by, which is T's own where
-it is clear.
+cell, or its point; there is no A. With Gaussian noise the place is corrected. If the found cell itself is
+clearly full, and by A the quantile is in it, it stays there, in a straight line from end to end. Otherwise it
+moves by -A, at the density of the smallest window [c - w_k, c + w_k] that is clear of its noise and holds |A|
+to each side. If none is, at that of the clearest one, no further than its ends; and if that is not clear
+at all it stays. A density of count T and variance V counts as T / (T^2 + V) to divide by, which is T's own
+where it is clear.
 
-The interval. Edges in order are c - w_k, .., c, .., c + w_k, each with its noisy excess A - L_k, A, A + R_k.
+The interval. Edges in order are c - w_k, .., c, .., c + w_k, of which the excess is A - L_k, A, A + R_k up to
+noise. Without A, the choice itself misses by at most t rows (but for a small chance): the excess of c is at
+most t and that of c + 1 at least -t, so that it is at most t - L_k to the left, and at least R_k - R_0 - t to
+the right, where the found cell does not count. These counts have the noise of k annuli; the last one
+alone has less noise and, where rows are spread evenly, three quarters of the rows: whichever shows more.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +35,7 @@ from sfumato.release.finding import half_widths
 __all__ = ["CLEAR", "located"]
 
 _Floats = npt.NDArray[np.float64]
+_Integers = npt.NDArray[np.int64]
 
 CLEAR = 6.0
 """A window's count is clear at so many deviations: the correction is then off by a sixth at most, mostly."""
@@ -42,7 +48,8 @@ def located(
     answer: Answer,
     layers: tuple[npt.NDArray[Any], ...],
     quantile: Fraction,
-    anchor: Law,
+    rate: Fraction,
+    anchor: Law | None,
     annuli: Law,
     chance: float,
 ) -> Estimate:
@@ -52,54 +59,95 @@ def located(
 
     Theorem: given the place, noise is fresh. The quantile is at or above an edge exactly if its excess
     is below zero, which holds up to some edge and not beyond. Going up from the first edge and
-    stopping at the first whose noisy excess is not below its one-sided margin errs only if the first
-    edge that is too high is passed: with a chance of at most half of `chance`; likewise from above. Edges
-    beyond all cells need no test.
+    stopping at the first that is not surely too low errs only if the first edge that is not too low is
+    passed: with a chance of at most half of `chance`; likewise from above. Edges beyond all cells need no
+    test. Without an anchor a tenth of `chance` is left for a choice that misses by more than t
+    (`analysis.finding` proves how rare that is), and each of the two tests of an edge has half of the rest.
     """
     edges = np.asarray(answer.edges, dtype=np.float64)
-    cells, widths = len(edges) - 1, half_widths(len(edges) - 1)
-    place = layers[0].astype(np.int64)
-    below = np.asarray(layers[1], dtype=np.float64) / quantile.denominator  # the excess, in rows' parts
-    counts = np.asarray(layers[2], dtype=np.float64)
-    left, right = (np.cumsum(side, axis=1) for side in (counts[:, : len(widths)], counts[:, len(widths) :]))
-    deviation, spread = anchor.deviation / quantile.denominator, annuli.deviation**2
-    moved = np.full(below.shape, 0.5)
-    if anchor.kind == "gaussian":
-        moved = _moved(place, below, left, right, widths, cells, deviation, spread)
+    cells, place = len(edges) - 1, layers[0].astype(np.int64)
+    widths = half_widths(cells, anchored=anchor is not None)
+    moved, low, high = np.full(place.shape, 0.5), np.zeros(len(place), int), np.full(len(place), cells)
+    if len(layers) > 1:  # something was measured
+        left, right = np.split(np.asarray(layers[-1], dtype=np.float64), 2, axis=1)
+        if anchor is not None:
+            below = np.asarray(layers[1], dtype=np.float64) / quantile.denominator  # in rows' parts
+            deviation = anchor.deviation / quantile.denominator
+            moved = _moved(place, below, left, right, widths, cells, deviation, annuli.deviation**2)
+        if chance:
+            excess = (
+                _by_choice(left, right, math.log(10 * cells / chance) / float(rate), annuli, chance)
+                if anchor is None
+                else _by_anchor(left, right, below, deviation, [anchor, annuli], chance)
+            )
+            low, high = _ends(place, widths, cells, *excess)
     if answer.points:
         values = edges[np.clip(np.floor(place + moved), 0, cells - 1).astype(np.int64)][:, 0]
+        high = np.maximum(high - 1, 0)  # what is below an edge is at most the point of the cell before it
     else:
         values = np.interp((place + moved)[:, 0], np.arange(cells + 1), edges)
+    each = (values, edges[low], edges[np.maximum(low, high)])
+    values, first, last = (np.clip(one, answer.lower, answer.upper) for one in each)
+    return Estimate(values=values, low=np.fmin(first, values), high=np.fmax(last, values))
 
+
+def _by_choice(
+    left: _Floats, right: _Floats, missed: float, annuli: Law, chance: float
+) -> tuple[_Floats, _Floats]:
+    """Return at most, and at least, how much excess each edge has if the choice misses by so many rows."""
+    margin = widest_quantile(0.45 * chance, [annuli]) * annuli.deviation
+
+    def surely(counts: _Floats) -> _Floats:
+        """Return how many rows there are at least up to each edge."""
+        steps = np.arange(1, counts.shape[1] + 1)
+        return np.maximum(np.cumsum(counts, axis=1) - margin * np.sqrt(steps), counts - margin)
+
+    at, unknown = np.full((len(left), 1), missed), np.full(left.shape, math.inf)
+    most = [(at - surely(left))[:, ::-1], at, unknown]
+    least = [-unknown, -at, -at, surely(right[:, 1:]) - at]
+    return np.concatenate(most, axis=1), np.concatenate(least, axis=1)
+
+
+def _by_anchor(
+    left: _Floats, right: _Floats, below: _Floats, deviation: float, laws: list[Law], chance: float
+) -> tuple[_Floats, _Floats]:
+    """Return the same around an edge whose noisy excess is `below`."""
+    steps = np.arange(1, left.shape[1] + 1)
+    variance = deviation**2 + laws[1].deviation ** 2 * np.concatenate([steps[::-1], [0], steps])
+    down, up = (np.cumsum(side, axis=1) for side in (left, right))
+    excess = np.concatenate([(below - down)[:, ::-1], below, below + up], axis=1)
+    margin = widest_quantile(chance, laws) * np.sqrt(variance)
+    return excess + margin, excess - margin
+
+
+def _ends(
+    place: _Integers, widths: _Integers, cells: int, most: _Floats, least: _Floats
+) -> tuple[_Integers, _Integers]:
+    """Return the last edge from below that is surely too low, and the last from above that is too high."""
     spots = np.clip(np.concatenate([place - widths[::-1], place, place + widths], axis=1), 0, cells)
-    excess = np.concatenate([(below - left)[:, ::-1], below, below + right], axis=1)
-    steps = np.arange(1, len(widths) + 1)
-    variance = deviation**2 + spread * np.concatenate([steps[::-1], [0], steps])
-    margin = (widest_quantile(chance, [anchor, annuli]) if chance else 1e9) * np.sqrt(variance)
-    not_above, not_below = (excess < -margin) | (spots == 0), (excess > margin) | (spots == cells)
+    sides = np.arange(spots.shape[1]) - len(widths)  # left of the place, or right of it
+    not_above = (most < 0) | ((spots == 0) & (sides < 0))
+    not_below = (least > 0) | ((spots == cells) & (sides > 0))
     passed = np.cumprod(not_above, axis=1).sum(axis=1) - 1
     group = np.arange(len(place))
     first = spots[group, np.maximum(passed, 0)] * (passed >= 0)
     back = np.cumprod(not_below[:, ::-1], axis=1).sum(axis=1)
     last = np.where(back > 0, spots[group, np.minimum(spots.shape[1] - back, spots.shape[1] - 1)], cells)
-    if answer.points:  # what is below an edge is at most the point of the cell before it
-        last = np.maximum(last - 1, 0)
-    low, high = edges[first], edges[np.maximum(first, last)]
-    values, low, high = (np.clip(each, answer.lower, answer.upper) for each in (values, low, high))
-    return Estimate(values=values, low=np.fmin(low, values), high=np.fmax(high, values))
+    return first, last
 
 
 def _moved(
-    place: npt.NDArray[np.int64],
+    place: _Integers,
     below: _Floats,
     left: _Floats,
     right: _Floats,
-    widths: npt.NDArray[np.int64],
+    widths: _Integers,
     cells: int,
     deviation: float,
     spread: float,
 ) -> _Floats:
     """Return how many cells from the lower edge of the found cell the quantile is thought to be."""
+    left, right = np.cumsum(left, axis=1), np.cumsum(right, axis=1)
     own = right[:, :1]  # of the found cell
     inside = (own > _FULL * spread**0.5) & (below <= _NEAR * deviation)
     inside &= below + own >= -_NEAR * (deviation**2 + spread) ** 0.5

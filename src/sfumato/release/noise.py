@@ -50,7 +50,8 @@ class NoisyGroups:
     """The noisy integers of one grouping set: all that is ever known of it outside. Public.
 
     `layers[measure][l]` has a row of blocks per group, of branching^l cells each. Of a single quantile
-    it has the found cell, the noisy excess at its lower edge, and the noisy counts around that.
+    it has the found cell, the noisy excess at its lower edge (with Gaussian noise), and the noisy counts
+    around that (if there is to be an interval).
     """
 
     grouping_set: tuple[int, ...]
@@ -182,9 +183,14 @@ def _found(cells: Any, order: _Integers, noise: Noise) -> tuple[_Integers, ...]:
     for some in np.array_split(order, max(1, -(-len(order) * cells.shape[1] // _AT_ONCE))):
         search = Search(cells[some], noise.finding)
         places = search.find()
-        anchors = search.anchors(places)
-        anchors = _plus(anchors, _draw(noise.kind, noise.finding.anchor, anchors.size))
-        pieces.append((places[:, None], anchors[:, None], _add(search.annuli(places), noise)))
+        piece = [places[:, None]]
+        if noise.finding.anchor is not None:
+            anchors = search.anchors(places)
+            anchors = _plus(anchors, _draw(noise.kind, noise.finding.anchor, anchors.size))
+            piece.append(anchors[:, None])
+        if noise.finding.intervals:
+            piece.append(_add(search.annuli(places), noise))
+        pieces.append(piece)
     return tuple(_narrow(np.concatenate(each)) for each in zip(*pieces, strict=True))
 
 

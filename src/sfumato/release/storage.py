@@ -137,6 +137,7 @@ def read_table(record: dict[str, Any]) -> NoisyTable:
                 levels=noise["levels"],
                 branching=noise["branching"],
                 quantile=Fraction(noise["quantile"]) if "quantile" in noise else None,
+                row_rate=Fraction(noise["row_rate"]) if "row_rate" in noise else None,
                 anchor=Law(kind=noise["kind"], parameter=Fraction(noise["anchor"]))
                 if "anchor" in noise
                 else None,
@@ -151,9 +152,10 @@ def read_table(record: dict[str, Any]) -> NoisyTable:
 
 
 def _finding_record(noise: Added) -> dict[str, str]:
-    if noise.quantile is None or noise.anchor is None:
+    if noise.quantile is None or noise.row_rate is None:
         return {}
-    return {"quantile": str(noise.quantile), "anchor": str(noise.anchor.parameter)}
+    anchor = {} if noise.anchor is None else {"anchor": str(noise.anchor.parameter)}
+    return {"quantile": str(noise.quantile), "row_rate": str(noise.row_rate), **anchor}
 
 
 def _integers(values: list[Any]) -> np.ndarray[Any, Any]:
