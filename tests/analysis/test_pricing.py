@@ -15,7 +15,7 @@ from sfumato.analysis.bounding import bound
 from sfumato.analysis.pricing import Cost, price
 from sfumato.analysis.shares import tree_shape
 from sfumato.core import Composition, Filter, PrivacyBudget, PureRule, RenyiRule, ZeroConcentratedRule
-from sfumato.core.events import DiscreteGaussian, DiscreteLaplace, Event
+from sfumato.core.events import DiscreteGaussian, DiscreteLaplace, Event, Pure
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.request import Options
@@ -66,7 +66,8 @@ def worst_shifts(bounding: Bounding, cost: Cost) -> list[Event]:
             q = noise.finding.quantile
             furthest = shift * max(q.numerator, q.denominator - q.numerator)
             drawn += [] if noise.finding.anchor is None else [(noise.finding.anchor, furthest)]
-            events += [BoundedRange(loss=2 * noise.finding.rate * furthest)] * times
+            charged = Pure if noise.finding.flips else BoundedRange
+            events += [charged(loss=2 * noise.finding.rate * furthest)] * times
         for parameter, moved in drawn:
             one: Event
             if noise.kind == "laplace":

@@ -202,12 +202,12 @@ def any_unit(patch: Patch) -> None:
 
 
 def eager_choice(patch: Patch) -> None:
-    """A quantile is found with forty times the epsilon that is charged."""
+    """A quantile is found with fourteen times the epsilon that is charged: seen to lose 2.9 at least, of 1 claimed."""
 
     def find(self: finding_module.Search) -> Any:
         from sfumato.core.selection import ExponentialMechanism
 
-        choice = ExponentialMechanism(40 * self.finding.epsilon, sensitivity=self.finding.sensitivity)
+        choice = ExponentialMechanism(14 * self.finding.epsilon, sensitivity=self.finding.sensitivity)
         return choice.release_each(self.utilities())
 
     patch.setattr(finding_module.Search, "find", find)

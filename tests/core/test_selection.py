@@ -146,6 +146,19 @@ def test_noisy_max_compares_exactly():
     assert ReportNoisyMax(10**6).release([3, 3, 3]) == 0  # a tie goes to the lowest index
 
 
+def test_permute_and_flip_of_many_rows_has_the_law_of_each():
+    """Chi-square over 20,000 rows of the same utilities, false alarm 1e-9; and rows keep their own."""
+    utilities = [0, -1, -1, -3, -7, -2]
+    mechanism = PermuteAndFlip(Fraction(3, 2))
+    found = mechanism.release_each(np.tile(np.array(utilities), (20_000, 1)))
+    seen = np.bincount(found, minlength=6)
+    expected = np.array([mechanism.pmf(i, utilities) for i in range(6)]) * 20_000
+    assert stats.chi2.sf(float(((seen - expected) ** 2 / expected).sum()), 5) > 1e-9
+    apart = PermuteAndFlip(1).release_each(np.array([[0, -(10**6), -(10**6)], [-(10**6), -(10**6), 0]]))
+    assert apart.tolist() == [0, 2]
+    assert PermuteAndFlip(1).release_each(np.zeros((0, 3), dtype=np.int64)).tolist() == []
+
+
 def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism():
     for utilities in UTILITIES:
         best = max(utilities)

@@ -22,7 +22,7 @@ from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import ExactGroups
 from sfumato.backends.source import Source
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace
+from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace, Pure
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
@@ -348,7 +348,8 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
             yield "anchors that are not charged"
     else:
         choices, at_edge, around = each[::3], each[1::3], each[2::3]
-    if any(not isinstance(part, BoundedRange) for part, _ in choices):
+    charged = Pure if noise.finding.flips else BoundedRange
+    if any(not isinstance(part, charged) for part, _ in choices):
         yield "a choice that is not charged as one"
     elif sum(losses) > sum(part.loss * times for part, times in choices):
         yield f"a choice may lose {float(sum(losses)):g}, more than is paid for"

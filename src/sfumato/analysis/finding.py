@@ -4,7 +4,8 @@ A tree of noisy counts answers any number of quantiles at once, and pays for all
 q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (rows below edge i)
 - q * (rows from edge i on). In steps, each of them charged (`release.finding` does them):
 
-    find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1))
+    find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1)). Where a budget
+             counts pure epsilon, by permute and flip, which costs the same there and never misses by more
     anchor   with Gaussian noise: D_c itself, how far off the found place is, in rows
     annuli   the rows in 1, 1, 2, 4, .. cells to the left of that edge and to the right (without an anchor in
              1, 3, 12, 48, ..), with noise: how far that is in values, and where the quantile surely is
@@ -14,7 +15,8 @@ With q = n/d all of these are integers, if D is taken d times.
 Theorem (what one unit moves): let it add c_i >= 0 to each cell i of a group, at most `reach` together.
 An edge with b of that below it and a above moves by (1-q) b - q a, so by at most max(q, 1-q) * reach; so do
 the utilities, since a maximum moves no further than what it is of. The exponential mechanism at rate
-e / (2 * max(q, 1-q) * reach) then has losses within a range of length e. Annuli are disjoint: together they
+e / (2 * max(q, 1-q) * reach) then has losses within a range of length e, and so has permute and flip within
+-e and e. Annuli are disjoint: together they
 move by at most `reach` in L1, and so in L2. The place that was found is public when the rest is
 measured, so the costs add up as for questions that are chosen after seeing answers.
 
@@ -25,7 +27,8 @@ the sum of theirs, and lies within a range of the summed length.
 
 Theorem (how far off a choice is): some cell has utility 0, for D rises from -q n to (1-q) n. A cell that
 misses by t or more weighs at most e^(-rate t) of that one: with m cells P(miss >= t) <= m e^(-rate t).
-This needs no measurement: with Laplace noise it stands for the anchor, and an interval costs annuli alone.
+Permute and flip passes any gap at most as often. This needs no measurement: with Laplace noise it stands
+for the anchor, and an interval costs annuli alone.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from fractions import Fraction
 
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.shares import Item, NoiseKind, shortened
-from sfumato.core.events import Composed, DiscreteGaussian, DiscreteLaplace, Event, Repeated
+from sfumato.core.events import Composed, DiscreteGaussian, DiscreteLaplace, Event, Pure, Repeated
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.plan.tree import Function
 
@@ -71,6 +74,7 @@ class Finding:
     reach: int
     anchor: Fraction | None = None  # the parameter of the anchor's noise, of the same kind as the annuli's
     intervals: bool = True
+    flips: bool = False  # permute and flip instead of the exponential mechanism
 
     @property
     def sensitivity(self) -> int:
@@ -98,6 +102,7 @@ class FindingItem(Item):
 
     quantile: Fraction
     intervals: bool = True
+    pure: bool = False  # the budget counts pure epsilon
 
     def _shares(self, kind: NoiseKind) -> tuple[Fraction, Fraction, Fraction]:
         return _SHARES[kind] if self.intervals or kind == "gaussian" else _WITHOUT_INTERVALS
@@ -112,7 +117,12 @@ class FindingItem(Item):
             epsilon = Fraction(_PER_MU * self.reach * math.sqrt(find / parameter))
             anchor = shortened(furthest**2 * parameter / measured)
         return Finding(
-            quantile=self.quantile, epsilon=epsilon, reach=self.reach, anchor=anchor, intervals=around > 0
+            quantile=self.quantile,
+            epsilon=epsilon,
+            reach=self.reach,
+            anchor=anchor,
+            intervals=around > 0,
+            flips=self.pure,
         )
 
     def annuli(self, kind: NoiseKind, parameter: Fraction) -> Fraction:
@@ -127,7 +137,8 @@ class FindingItem(Item):
         noises += [(annuli, self.reach)] if found.intervals else []
         events: list[Event] = []
         for multiple, times in self.shifts:
-            each: list[Event] = [BoundedRange(loss=found.epsilon * multiple)]
+            loss = found.epsilon * multiple
+            each: list[Event] = [Pure(loss=loss) if found.flips else BoundedRange(loss=loss)]
             for noise, reach in noises:
                 if kind == "laplace":
                     each.append(DiscreteLaplace(scale=noise, sensitivity=reach * multiple))

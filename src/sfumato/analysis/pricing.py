@@ -129,7 +129,7 @@ def price(
     share = _keys_share(bounding, budget, allowance, keys_delta)
     candidates = []
     for kind in _kinds(budget, noise):
-        items = _items(bounding, kind, dict(weights or {}))
+        items = _items(bounding, kind, dict(weights or {}), pure=_counts_pure(budget))
         candidates.append(calibrated(kind, items, budget, allowance))
     best = min(candidates, key=lambda candidate: candidate.objective)
     cost = _cost(best, bounding, budget, wanted, share)
@@ -215,7 +215,7 @@ def _others(noises: list[Noise], bounding: Bounding) -> tuple[Noise, ...]:
 
 
 def _kinds(budget: PrivacyBudget, noise: NoiseKind | None) -> tuple[NoiseKind, ...]:
-    pure = budget.delta_loss == 0 or isinstance(budget.rule, PureRule)
+    pure = _counts_pure(budget)
     match noise:
         case None:
             return ("laplace",) if pure else ("gaussian", "laplace")
@@ -232,7 +232,13 @@ def _kinds(budget: PrivacyBudget, noise: NoiseKind | None) -> tuple[NoiseKind, .
     raise InvalidArgument(f"noise must be laplace or gaussian, got {noise!r}", place="noise")
 
 
-def _items(bounding: Bounding, kind: NoiseKind, weights: dict[str, Fraction]) -> tuple[Item, ...]:
+def _counts_pure(budget: PrivacyBudget) -> bool:
+    return budget.delta_loss == 0 or isinstance(budget.rule, PureRule)
+
+
+def _items(
+    bounding: Bounding, kind: NoiseKind, weights: dict[str, Fraction], *, pure: bool
+) -> tuple[Item, ...]:
     query = bounding.query
     unknown = weights.keys() - {answer.name for answer in bounding.answers}
     if unknown:
@@ -260,6 +266,7 @@ def _items(bounding: Bounding, kind: NoiseKind, weights: dict[str, Fraction]) ->
                             blocks=found_blocks(quantile, kind),
                             quantile=quantile,
                             intervals=bounding.intervals,
+                            pure=pure,
                         )
                     )
                     continue

@@ -22,7 +22,14 @@ from sfumato.analysis.keys import reaches
 from sfumato.analysis.pricing import Noise
 from sfumato.analysis.selection import Selection, units_measure
 from sfumato.backends.exact import ExactGroups
-from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace, Event, Repeated
+from sfumato.core.events import (
+    DiscreteGaussian,
+    DiscreteGaussianVector,
+    DiscreteLaplace,
+    Event,
+    Pure,
+    Repeated,
+)
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.release.finding import Search
 from sfumato.release.rounds import weights_of
@@ -210,7 +217,7 @@ class _Comparison:
             rise = (after.utilities() - before.utilities()).ravel()
             loss = finding.rate * int(rise.max() - rise.min())
             if loss:
-                self.found.events.append(BoundedRange(loss=loss))
+                self.found.events.append(Pure(loss=loss) if finding.flips else BoundedRange(loss=loss))
             if finding.anchor is not None:
                 anchor = int(np.abs(after.excess - before.excess)[:, :-1].max())
                 self.found.events += _events(noise.kind, finding.anchor, [anchor])

@@ -126,12 +126,7 @@ class ExponentialMechanism(_Selection):
         Theorem: as `release`, with the same law for each row, and rows independent of one another:
         the first kept of so many uniform candidates is the first kept of them all.
         """
-        if not isinstance(utilities, np.ndarray) or utilities.ndim != 2 or utilities.dtype.kind not in "iO":
-            raise InvalidArgument(
-                "utilities must be a table of integers, a row per choice", place="utilities"
-            )
-        rows, width = utilities.shape
-        count(width, "candidates")
+        rows, width = _table(utilities)
         best = utilities.max(axis=1) if rows else utilities[:, 0]
         chosen = np.zeros(rows, dtype=np.int64)
         pending, tries = np.arange(rows), 16
@@ -189,6 +184,23 @@ class PermuteAndFlip(_Selection):
         """
         heads = np.flatnonzero(bernoulli_exp(self._exponents(utilities)))
         return int(heads[uniform_below(len(heads))])
+
+    def release_each(self, utilities: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return the index of one selected candidate per row of integer utilities: `release` for each."""
+        rows, width = _table(utilities)
+        chosen = np.zeros(rows, dtype=np.int64)
+        for part in np.array_split(np.arange(rows), max(1, -(-rows * width // _AT_ONCE))):
+            if not len(part):
+                continue
+            gaps = utilities[part].max(axis=1)[:, None] - utilities[part]
+            heads = bernoulli_exp_multiples(self._rate, gaps)
+            numbers = np.cumsum(heads, axis=1)
+            wanted = np.zeros(len(part), dtype=np.int64)
+            for many in np.unique(numbers[:, -1]).tolist():
+                alike = np.flatnonzero(numbers[:, -1] == many)
+                wanted[alike] = 1 + uniform_below(many, size=len(alike))
+            chosen[part] = (numbers == wanted[:, None]).argmax(axis=1)
+        return chosen
 
     def pmf(self, output: int, utilities: _Utilities) -> float:
         """Return the probability of a candidate, accurate to 1e-12.
@@ -339,6 +351,14 @@ def _not_finite() -> InvalidArgument:
         place="utilities",
         hints=("put private values through a Grid first: it gives every value a finite place",),
     )
+
+
+def _table(utilities: npt.NDArray[Any]) -> tuple[int, int]:
+    """Return how many rows and candidates a table of integer utilities has."""
+    if not isinstance(utilities, np.ndarray) or utilities.ndim != 2 or utilities.dtype.kind not in "iO":
+        raise InvalidArgument("utilities must be a table of integers, a row per choice", place="utilities")
+    rows, width = utilities.shape
+    return rows, count(width, "candidates")
 
 
 def _index(output: int, size: int) -> int:

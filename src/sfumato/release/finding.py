@@ -57,10 +57,11 @@ class Search:
         return -np.maximum(nothing, np.maximum(self.excess[:, :-1], -self.excess[:, 1:]))
 
     def find(self) -> npt.NDArray[np.int64]:
-        """Return a cell per group, by the exponential mechanism."""
-        from sfumato.core.selection import ExponentialMechanism  # few questions need it
+        """Return a cell per group, by the exponential mechanism, or by permute and flip."""
+        from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip  # few questions need them
 
-        choice = ExponentialMechanism(self.finding.epsilon, sensitivity=self.finding.sensitivity)
+        kind = PermuteAndFlip if self.finding.flips else ExponentialMechanism
+        choice = kind(self.finding.epsilon, sensitivity=self.finding.sensitivity)
         return choice.release_each(self.utilities())
 
     def anchors(self, places: npt.NDArray[np.int64]) -> _Integers:
