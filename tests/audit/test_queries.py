@@ -202,7 +202,7 @@ def any_unit(patch: Patch) -> None:
 
 
 def eager_choice(patch: Patch) -> None:
-    """A quantile is found with fourteen times the epsilon that is charged: seen to lose 2.9 at least, of 1 claimed."""
+    """A quantile is found with 14 times the epsilon that is charged: seen to lose 2.9 at least."""
 
     def find(self: finding_module.Search) -> Any:
         from sfumato.core.selection import ExponentialMechanism

@@ -31,6 +31,7 @@ from sfumato.cli.options import (
     SizeOption,
 )
 from sfumato.cli.screen import silence
+from sfumato.cli.survey import survey_app
 from sfumato.errors import SfumatoError
 
 __all__ = ["app", "main"]
@@ -46,6 +47,7 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(attack_app, name="attack")
 app.add_typer(anonymity_app, name="anonymity")
+app.add_typer(survey_app, name="survey")
 
 
 def _show_version(wanted: bool) -> None:
@@ -296,6 +298,49 @@ def _audit(
         code = run_question(question, project=project, epsilon=epsilon, as_json=as_json)
     if code:
         raise typer.Exit(code)
+
+
+@app.command("compare")
+def _compare(
+    file: Annotated[
+        str | None,
+        typer.Argument(help="Your own table: Parquet, CSV or DuckDB. Without it, people are invented."),
+    ] = None,
+    column: Annotated[str | None, typer.Option("--column", help="The column that is asked about.")] = None,
+    low: Annotated[float | None, typer.Option("--low", help="The least that its number can be.")] = None,
+    high: Annotated[float | None, typer.Option("--high", help="The most that its number can be.")] = None,
+    answers: Annotated[
+        str | None, typer.Option("--answers", help="Instead of bounds: its answers, divided by commas.")
+    ] = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What is promised to each person.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="What the shuffled model needs beside it.")] = 1e-6,
+    people: Annotated[
+        int | None, typer.Option("--people", help="How many to take at random, or to invent.")
+    ] = None,
+    repetitions: Annotated[int, typer.Option("--repetitions", help="How often each answer is given.")] = 100,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", help="Write a page with pictures, in one file that needs no other."),
+    ] = None,
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Compare what trust is worth: a trusted collector, a trusted shuffler, nobody. For the owner's eyes."""
+    from sfumato.cli.compare import run
+
+    run(
+        file,
+        column=column,
+        low=low,
+        high=high,
+        answers=answers,
+        epsilon=epsilon,
+        delta=delta,
+        people=people,
+        repetitions=repetitions,
+        html=html,
+        as_json=style is Plain.json,
+    )
 
 
 def main() -> None:

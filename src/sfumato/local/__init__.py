@@ -1,5 +1,128 @@
-"""No trusted collector: every person randomises their own answer before anyone sees it."""
+"""No trusted collector: every person randomises their own answer before anyone sees it.
+
+Reading order: `odds`, `protocol` (what a protocol is); `response`, `unary`, `subset`, `hashing`, `hadamard`,
+`geometry` (one of many answers); `sets`, `several` (several of them); `duchi`, `piecewise`, `hybrid`
+(numbers); `vectors`, `pairs`, `hitters` (texts); `chooser`, `survey`, `client`, `collector` (a whole survey);
+`longitudinal`, `shuffling`, `deniability`, `compare` (what it costs, and what it is worth).
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.local.chooser import choose
+    from sfumato.local.collector import Collector, collect
+    from sfumato.local.deniability import Deniability, told
+    from sfumato.local.duchi import Duchi
+    from sfumato.local.geometry import ProjectiveGeometry
+    from sfumato.local.hadamard import HadamardResponse
+    from sfumato.local.hashing import LocalHashing
+    from sfumato.local.hitters import PrefixTree
+    from sfumato.local.hybrid import Hybrid, best_for_number
+    from sfumato.local.longitudinal import Memoised, Renewed
+    from sfumato.local.pairs import PairResponse
+    from sfumato.local.piecewise import Piecewise
+    from sfumato.local.questions import NumberIn, OneOf, SeveralOf, Text, YesNo
+    from sfumato.local.response import KaryResponse
+    from sfumato.local.results import Result
+    from sfumato.local.sets import SetSelection, UnarySets
+    from sfumato.local.several import SeveralAnswers, best_for_several
+    from sfumato.local.shuffling import Amplification, amplification, central_epsilon, local_epsilon
+    from sfumato.local.stages import TwoStageResponse, TwoStageUnary
+    from sfumato.local.subset import SubsetSelection
+    from sfumato.local.survey import Survey
+    from sfumato.local.unary import UnaryEncoding
+    from sfumato.local.vectors import PrivUnit
+
+__all__ = [
+    "Amplification",
+    "Collector",
+    "Deniability",
+    "Duchi",
+    "HadamardResponse",
+    "Hybrid",
+    "KaryResponse",
+    "LocalHashing",
+    "Memoised",
+    "NumberIn",
+    "OneOf",
+    "PairResponse",
+    "Piecewise",
+    "PrefixTree",
+    "PrivUnit",
+    "ProjectiveGeometry",
+    "Renewed",
+    "Result",
+    "SetSelection",
+    "SeveralAnswers",
+    "SeveralOf",
+    "SubsetSelection",
+    "Survey",
+    "Text",
+    "TwoStageResponse",
+    "TwoStageUnary",
+    "UnaryEncoding",
+    "UnarySets",
+    "YesNo",
+    "amplification",
+    "best_for_number",
+    "best_for_several",
+    "central_epsilon",
+    "choose",
+    "collect",
+    "local_epsilon",
+    "told",
+]
+
+_HOMES = {
+    "Amplification": "shuffling",
+    "Collector": "collector",
+    "Deniability": "deniability",
+    "Duchi": "duchi",
+    "HadamardResponse": "hadamard",
+    "Hybrid": "hybrid",
+    "KaryResponse": "response",
+    "LocalHashing": "hashing",
+    "Memoised": "longitudinal",
+    "NumberIn": "questions",
+    "OneOf": "questions",
+    "PairResponse": "pairs",
+    "Piecewise": "piecewise",
+    "PrefixTree": "hitters",
+    "PrivUnit": "vectors",
+    "ProjectiveGeometry": "geometry",
+    "Renewed": "longitudinal",
+    "Result": "results",
+    "SetSelection": "sets",
+    "SeveralAnswers": "several",
+    "SeveralOf": "questions",
+    "SubsetSelection": "subset",
+    "Survey": "survey",
+    "Text": "questions",
+    "TwoStageResponse": "stages",
+    "TwoStageUnary": "stages",
+    "UnaryEncoding": "unary",
+    "UnarySets": "sets",
+    "YesNo": "questions",
+    "amplification": "shuffling",
+    "best_for_number": "hybrid",
+    "best_for_several": "several",
+    "central_epsilon": "shuffling",
+    "choose": "chooser",
+    "collect": "collector",
+    "local_epsilon": "shuffling",
+    "told": "deniability",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when it is first used: a phone, or an answer, needs little of it."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"sfumato.local.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'sfumato.local' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

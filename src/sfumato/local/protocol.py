@@ -59,8 +59,12 @@ class Protocol(ABC):
     def message_bits(self) -> int:
         """How many bits a report needs."""
 
+    def octets(self, field: str) -> int:
+        """Return how many bytes the bits of a field take."""
+        raise NotImplementedError(f"{self.name} has no bits")
+
     @abstractmethod
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> dict[str, Any]:
         """Return what a survey file says of it: integers, and ratios written as '3/4'."""
 
     @abstractmethod

@@ -1,0 +1,287 @@
+"""The commands about surveys: plan one, answer it, collect the reports. Nobody is trusted with an answer."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli.options import JsonErrorsOption, LevelOption, OutputOption, Plain, PlainOption
+from sfumato.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from sfumato.local.questions import Question
+    from sfumato.local.survey import Survey
+
+__all__ = ["survey_app"]
+
+survey_app = typer.Typer(
+    help="Ask people who randomise their own answers: no collector is trusted with the truth.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_Survey = Annotated[str, typer.Argument(help="The published survey file.")]
+_Delta = Annotated[
+    float, typer.Option("--delta", help="For shuffled reports: the chance that their epsilon is exceeded.")
+]
+
+
+@survey_app.command("plan")
+def _plan(
+    words: Annotated[str, typer.Argument(help="The question, as respondents read it.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What one report may give away.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The survey file to write.")] = "survey.toml",
+    name: Annotated[str, typer.Option("--name", help="A short name of the survey.")] = "survey",
+    version: Annotated[int, typer.Option("--version", help="Its version, counted from 1.")] = 1,
+    answers: Annotated[
+        str, typer.Option("--answers", help="The answers, divided by commas; without any, no and yes.")
+    ] = "",
+    size: Annotated[int, typer.Option("--size", help="Instead: how many numbered answers there are.")] = 0,
+    most: Annotated[int, typer.Option("--most", help="How many answers a person may give at once.")] = 1,
+    low: Annotated[str, typer.Option("--low", help="The answer is a number: the least, as 0 or 1/3.")] = "",
+    high: Annotated[str, typer.Option("--high", help="And the largest.")] = "",
+    text: Annotated[
+        int, typer.Option("--text", help="The answer is a text: how many bytes of it count.")
+    ] = 0,
+    people: Annotated[int, typer.Option("--people", help="How many are expected to answer.")] = 10_000,
+    honest: Annotated[
+        int | None,
+        typer.Option("--honest", help="How many are sure to answer by the rules, for shuffled reports."),
+    ] = None,
+    cap: Annotated[
+        int | None,
+        typer.Option("--cap", help="Asked again and again: how many fresh reports a person ever makes."),
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option("--every", help="With a cap: draw a fresh report every so many days.")
+    ] = None,
+    message_bits: Annotated[int, typer.Option("--message-bits", help="How long a report may be.")] = 65_536,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long counting all reports may take.")
+    ] = 60.0,
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Choose the protocol with the least error for a question, and write the file that binds both sides."""
+    from sfumato.cli.outputs import write
+    from sfumato.local.chooser import choose
+    from sfumato.local.survey import Survey
+
+    question = _question(words, answers, size, most, low, high, text)
+    choice = choose(question, epsilon=epsilon, people=people, message_bits=message_bits, seconds=seconds)
+    survey = Survey.plan(
+        name,
+        question,
+        epsilon=epsilon,
+        version=version,
+        protocol=choice.protocol,
+        honest=honest,
+        cap=cap,
+        every=every,
+    )
+    write(survey.text.encode(), output, paid=False)
+    _say(
+        {"file": output, "protocol": survey.protocol.name, "fingerprint": survey.fingerprint},
+        f"{choice.explain()}\n{_told(survey)}\n{output} was written; its fingerprint is {survey.fingerprint}",
+        style,
+    )
+
+
+@survey_app.command("show")
+def _show(
+    file: _Survey,
+    delta: _Delta = 1e-6,
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Say what a survey asks, what it costs a respondent, and what they should be told."""
+    survey = _read(file)
+    protocol = survey.protocol
+    known: dict[str, Any] = {
+        "name": survey.name,
+        "version": survey.version,
+        "question": survey.question.words,
+        "kind": survey.question.kind,
+        "protocol": protocol.name,
+        "epsilon": protocol.epsilon,
+        "message_bits": protocol.message_bits,
+        "fingerprint": survey.fingerprint,
+        "told": _told(survey),
+    }
+    lines = [f"{name}: {value}" for name, value in known.items() if name != "told"]
+    if survey.cap is not None:
+        known["lifetime_epsilon"] = survey.lifetime
+        kept = "kept by value" if survey.every is None else f"one every {survey.every} days"
+        lines.append(f"lifetime: epsilon {survey.lifetime:.6g}, {survey.cap} reports at most, {kept}")
+    if survey.honest is not None:
+        from sfumato.local.shuffling import amplification
+
+        shuffled = amplification(protocol, survey.honest, delta)
+        known["shuffled_epsilon"] = shuffled.central
+        lines.append(str(shuffled))
+    _say(known, "\n".join([*lines, known["told"]]), style)
+
+
+@survey_app.command("answer")
+def _answer(
+    file: _Survey,
+    answers: Annotated[
+        list[str],
+        typer.Argument(help="The true answer, or - for lines. It goes no further."),
+    ],
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", help="Of a repeated survey: where earlier reports of yours are kept."),
+    ] = None,
+    day: Annotated[int, typer.Option("--day", help="Of a repeated survey: the day's number.")] = 0,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Randomise one answer, and print the report as a line of JSON: what a phone does."""
+    import sys
+    from pathlib import Path
+
+    from sfumato.cli.outputs import write
+    from sfumato.local import client
+
+    _read(file)
+    try:
+        survey = client.load(Path(file).read_bytes())
+        kept: dict[str, Any] | None = None
+        if memory is not None:
+            kept = json.loads(Path(memory).read_text()) if Path(memory).exists() else {}
+        several = survey["survey"]["kind"] == "several_of"
+        given = sys.stdin.read().splitlines() if answers == ["-"] else answers
+        found = client.report(survey, given if several else " ".join(given), kept, day)
+    except client.Refused as refusal:
+        raise InvalidArgument(str(refusal), place="answer") from None
+    except (OSError, ValueError):
+        raise InvalidArgument("the memory cannot be read", place="--memory") from None
+    if memory is not None:
+        write(json.dumps(kept).encode(), memory, paid=False)
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+@survey_app.command("collect")
+def _collect(
+    file: _Survey,
+    reports: Annotated[
+        list[str], typer.Argument(help="Files or folders of reports: .jsonl, .parquet, .arrow; - for lines.")
+    ],
+    level: LevelOption = 0.95,
+    simplex: Annotated[
+        bool, typer.Option("--simplex", help="Move shares to where none is negative and all add up to one.")
+    ] = False,
+    output: OutputOption = None,
+    style: PlainOption = Plain.table,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Estimate what people answered from their reports, with limits, and say what was not counted."""
+    from sfumato.cli.outputs import write
+    from sfumato.cli.screen import working
+    from sfumato.local.collector import collect
+
+    survey = _read(file)
+    with working("collecting"):
+        result = collect(survey, reports, level=level, simplex=simplex)
+    if output is not None:
+        write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode(), output, paid=False)
+    _say(result.to_dict(), repr(result), style)
+
+
+@survey_app.command("simulate")
+def _simulate(
+    file: _Survey,
+    shares: Annotated[
+        list[str], typer.Argument(help="Who gives which answer: yes=0.2 no=0.8, or 34=0.5 40=0.5.")
+    ],
+    people: Annotated[int, typer.Option("--people", help="How many invented people answer.")] = 10_000,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Their reports, a .parquet file.")
+    ] = "reports.parquet",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Invent respondents whose true answers are known, and write their reports: to try a survey out."""
+    from pyarrow.parquet import write_table
+
+    from sfumato.cli.outputs import writing
+    from sfumato.cli.screen import screen
+    from sfumato.local.simulation import simulated
+
+    reports = simulated(_read(file), _shares(shares), people)
+    with writing(output, paid=False) as target:
+        write_table(reports, target)
+    screen().print(f"{people:,} reports of invented people were written to {output}")
+
+
+@survey_app.command("vectors")
+def _vectors(
+    file: _Survey,
+    answers: Annotated[list[str], typer.Argument(help="The answers to make reports of.")],
+    times: Annotated[int, typer.Option("--times", help="How many reports of each.")] = 4,
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Write draws and the reports they make, a line of JSON each: what a port of the client must do."""
+    import sys
+    from pathlib import Path
+
+    from sfumato.local import client
+    from sfumato.local.examples import examples
+    from sfumato.local.questions import SeveralOf
+
+    several = isinstance(_read(file).question, SeveralOf)
+    try:
+        for line in examples(Path(file).read_bytes(), [answers] if several else answers, times):
+            sys.stdout.write(json.dumps(line) + "\n")
+    except client.Refused as refusal:
+        raise InvalidArgument(str(refusal), place="answers") from None
+
+
+def _read(file: str) -> Survey:
+    from sfumato.local.survey import Survey
+
+    return Survey.read(file)
+
+
+def _told(survey: Survey) -> str:
+    from sfumato.local.deniability import told
+
+    return told(survey).sentence
+
+
+def _question(words: str, answers: str, size: int, most: int, low: str, high: str, text: int) -> Question:
+    from sfumato.local.questions import NumberIn, OneOf, SeveralOf, Text, YesNo
+
+    listed = tuple(name.strip() for name in answers.split(",") if name.strip())
+    if sum((bool(listed), bool(size), bool(low or high), bool(text))) > 1:
+        raise InvalidArgument(
+            "a question has one kind of answer",
+            place="--answers",
+            hints=("give --answers, or --size, or --low and --high, or --text",),
+        )
+    if low or high:
+        return NumberIn(words=words, low=low, high=high)  # type: ignore[arg-type]
+    if text:
+        return Text(words=words, length=text)
+    if not listed and not size:
+        return YesNo(words=words)
+    if most > 1:
+        return SeveralOf(words=words, answers=listed, size=size, most=most)
+    return OneOf(words=words, answers=listed, size=size)
+
+
+def _shares(texts: list[str]) -> dict[str, float]:
+    try:
+        pairs = [text.rsplit("=", 1) for text in texts]
+        return {answer: float(share) for answer, share in pairs}
+    except ValueError:
+        raise InvalidArgument(
+            "an answer and its share are written as answer=share", place="shares", hints=("yes=0.2 no=0.8",)
+        ) from None
+
+
+def _say(record: dict[str, Any], text: str, style: Plain) -> None:
+    from sfumato.cli.screen import screen
+
+    screen().print(json.dumps(record, ensure_ascii=False) if style is Plain.json else text)

@@ -1,0 +1,162 @@
+"""Hadamard response: one noisy bit about the answer, and which question the bit answers.
+
+Every answer has a column of a matrix of signs; a person is asked about one row, and tells with noise
+whether their column has a plus or a minus there. A report is a row and a bit; the collector keeps one
+number per row, and one fast transform at the end gives every answer's count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.arguments import Number, count
+from sfumato.core.coins import bernoulli
+from sfumato.core.uniform import uniform_below
+from sfumato.errors import InvalidArgument
+from sfumato.local.families import slices
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+
+__all__ = ["HadamardResponse", "walsh_hadamard"]
+
+_LARGEST_SIZE = 2**28
+_CACHE_NUMBERS = 1 << 16
+
+
+def walsh_hadamard(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the sums of values with the signs of every column: out[c] = sum over r of (-1)^|r & c| in[r].
+
+    Exact in integers; the number of values is a power of two.
+
+    >>> walsh_hadamard(np.array([5, 1, 0, 0])).tolist()
+    [6, 4, 6, 4]
+    """
+    bits = len(values).bit_length() - 1
+    # A square: its columns first, then its rows as columns of the transpose, so that steps stay long.
+    square = np.array(values, dtype=np.int64).reshape(1 << bits // 2, -1)
+    _transform_columns(square)
+    square = np.ascontiguousarray(square.T)
+    _transform_columns(square)
+    return np.ascontiguousarray(square.T).ravel()
+
+
+def _transform_columns(table: npt.NDArray[np.int64]) -> None:
+    """Transform every column in place, some columns at a time."""
+    height, width = table.shape
+    for columns in slices(width, max(64, _CACHE_NUMBERS // height)):
+        block = np.ascontiguousarray(table[:, columns])
+        half = 1
+        while half < height:
+            pairs = block.reshape(-1, 2, half, block.shape[1])
+            first, second = pairs[:, 0], pairs[:, 1]
+            first += second
+            second *= -2
+            second += first  # (a + b) - 2b
+            half *= 2
+        table[:, columns] = block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HadamardResponse(FrequencyProtocol):
+    """A uniform row of a Hadamard matrix, and a noisy bit: the sign of the answer's column in that row.
+
+    Answer x has column x + 1 of the matrix of signs (-1)^|row & column|, with `rows` rows: the smallest
+    power of two above `size`. Column 0 has no minus and would tell nothing.
+
+    A phone does:
+      1. draw a row uniform below `rows`;
+      2. bit = the parity of the ones that row and x + 1 have in common;
+      3. with chance odds / (odds + 1) send the row and the bit, else the row and 1 - bit.
+
+    Theorem: the row says nothing about the answer; the bit is odds to 1 for one value or the other: the
+    largest ratio is the odds. A report supports the answers whose column has its bit in its row: its
+    sender's with chance p = odds / (odds + 1), and any other with chance q = 1/2 exactly, for two
+    different columns agree in exactly half of the rows (Acharya, Sun and Zhang 2019; one bit as in
+    Bassily and Smith 2015).
+
+    >>> HadamardResponse.from_epsilon(1, size=1000).message_bits
+    11
+    """
+
+    size: int
+    odds: Fraction
+
+    name: ClassVar[str] = "hadamard"
+    fields: ClassVar[dict[str, FieldKind]] = {"row": "integer", "bit": "integer"}
+
+    def __post_init__(self) -> None:
+        if count(self.size, "size") >= _LARGEST_SIZE:
+            raise InvalidArgument(
+                "there must be fewer than 2^28 answers here",
+                place="size",
+                hints=("the collector keeps a number per answer; local hashing needs none",),
+            )
+        if self.odds <= 1:
+            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+
+    @classmethod
+    def from_epsilon(cls, epsilon: Number, *, size: int) -> HadamardResponse:
+        """Tell the true bit as often as epsilon allows."""
+        return cls(size=size, odds=odds_of(epsilon))
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, a power of two."""
+        return int(1 << self.size.bit_length())
+
+    @property
+    def max_ratio(self) -> Fraction:
+        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
+        return self.odds if self.size > 1 else Fraction(1)
+
+    @property
+    def p(self) -> Fraction:
+        """The chance of the true bit."""
+        return self.odds / (self.odds + 1)
+
+    @property
+    def q(self) -> Fraction:
+        """The chance that another answer's column has the bit that was sent."""
+        return Fraction(1, 2)
+
+    @property
+    def message_bits(self) -> int:
+        """The bits of a row, and one."""
+        return self.size.bit_length() + 1
+
+    def parameters(self) -> dict[str, int | str]:
+        """Return the number of answers and the odds."""
+        return {"size": self.size, "odds": str(self.odds)}
+
+    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return one report per answer."""
+        given = self._answers(answers)
+        row = uniform_below(self.rows, size=len(given))
+        bit = np.bitwise_count(row & (given + 1)).astype(np.int64) & 1
+        lie = bernoulli(1 - self.p, size=len(given))
+        return {"row": row, "bit": bit ^ lie}
+
+    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+        """Flag the reports that name a row and a bit."""
+        row, bit = reports["row"], reports["bit"]
+        flags: npt.NDArray[np.bool_] = (row >= 0) & (row < self.rows) & ((bit == 0) | (bit == 1))
+        return flags
+
+    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+        """Count, for every row, the zeros less the ones, and after the rows all reports."""
+        row, bit = reports["row"], reports["bit"]
+        totals = np.zeros(self.rows + 1, dtype=np.int64)
+        np.add.at(totals, row, 1 - 2 * bit)
+        totals[-1] = len(row)
+        return totals
+
+    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Add up signs: a report that agrees with a column counts 1, one that does not -1."""
+        agreeing_less_others = walsh_hadamard(totals[:-1])[1 : self.size + 1]
+        counts: npt.NDArray[np.int64] = (totals[-1] + agreeing_less_others) // 2
+        return counts

@@ -1,0 +1,177 @@
+"""Questions: what a survey asks, and which answers there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from sfumato.core.arguments import Number, count
+from sfumato.errors import InvalidArgument
+from sfumato.local.rounding import bounds_of
+
+__all__ = ["NumberIn", "OneOf", "Question", "SeveralOf", "Text", "YesNo", "read_question"]
+
+_LARGEST_LIST = 1_000_000  # answers with names; more of them are numbered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, in the words that a respondent reads."""
+
+    words: str
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.words, str) or not self.words.strip():
+            raise InvalidArgument(
+                "a question needs words", place="question", hints=("say what respondents are asked",)
+            )
+
+    def domain(self) -> dict[str, Any]:
+        """Return what a survey file says about the answers."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YesNo(Question):
+    """Answered by no or yes.
+
+    >>> YesNo(words="Have you ever cheated in an exam?").answers
+    ('no', 'yes')
+    """
+
+    kind: ClassVar[str] = "yes_no"
+    answers: ClassVar[tuple[str, ...]] = ("no", "yes")
+    size: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOf(Question):
+    """Answered by exactly one of the listed answers; or, without a list, by a number below `size`."""
+
+    answers: tuple[str, ...] = ()
+    size: int = 0
+
+    kind: ClassVar[str] = "one_of"
+
+    def __post_init__(self) -> None:
+        Question.__post_init__(self)
+        object.__setattr__(self, "answers", tuple(self.answers))
+        _check_list(self.answers)
+        object.__setattr__(self, "size", count(self.size or len(self.answers), "size"))
+        if self.answers and len(self.answers) != self.size:
+            raise InvalidArgument(
+                "size must be the number of answers", place="size", hints=("leave it out: the list says it",)
+            )
+
+    def domain(self) -> dict[str, Any]:
+        """Return the list, or the number of answers."""
+        return {"answers": list(self.answers)} if self.answers else {"size": self.size}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralOf(OneOf):
+    """Answered by any number of them, of which `most` are told."""
+
+    most: int
+
+    kind: ClassVar[str] = "several_of"
+
+    def __post_init__(self) -> None:
+        OneOf.__post_init__(self)
+        if count(self.most, "most") > self.size:
+            raise InvalidArgument(
+                "most must be at most the number of answers", place="most", hints=(f"give {self.size}",)
+            )
+
+    def domain(self) -> dict[str, Any]:
+        """Return the answers and how many of them are told."""
+        return {**OneOf.domain(self), "most": self.most}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberIn(Question):
+    """Answered by a number; one outside of `low` to `high` counts as the nearer bound."""
+
+    low: Number
+    high: Number
+
+    kind: ClassVar[str] = "number"
+
+    def __post_init__(self) -> None:
+        Question.__post_init__(self)
+        low, high = bounds_of(_ratio(self.low), _ratio(self.high))
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def domain(self) -> dict[str, Any]:
+        """Return the range, as ratios."""
+        return {"low": str(self.low), "high": str(self.high)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Question):
+    """Answered by a text, of which the first `length` bytes in UTF-8 count; common ones are found."""
+
+    length: int = 6
+
+    kind: ClassVar[str] = "text"
+
+    def __post_init__(self) -> None:
+        Question.__post_init__(self)
+        if count(self.length, "length") > 64:
+            raise InvalidArgument(
+                "length must be at most 64 bytes",
+                place="length",
+                hints=("a short prefix is found more surely",),
+            )
+
+    def domain(self) -> dict[str, Any]:
+        """Return how many bytes count."""
+        return {"length": self.length}
+
+
+_KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in (YesNo, OneOf, SeveralOf, NumberIn, Text)}
+
+
+def read_question(kind: Any, words: Any, domain: Mapping[str, Any]) -> Question:
+    """Return the question that a survey file describes."""
+    if kind not in _KINDS:
+        raise InvalidArgument(
+            "a survey asks a question of an unknown kind",
+            place="kind",
+            hints=(f"it is one of {', '.join(_KINDS)}",),
+        )
+    try:
+        return _KINDS[kind](words=words, **domain)
+    except TypeError:
+        known = [name for name in _KINDS[kind].__dataclass_fields__ if name != "words"]
+        raise InvalidArgument(
+            f"the answers of a {kind} question are not described as they should be",
+            place="survey",
+            hints=(f"they are described by {', '.join(known) or 'nothing else'}",),
+        ) from None
+
+
+def _check_list(answers: tuple[str, ...]) -> None:
+    if len(answers) > _LARGEST_LIST:
+        raise InvalidArgument(
+            f"a list has at most {_LARGEST_LIST:,} answers",
+            place="answers",
+            hints=("number them, and give size instead",),
+        )
+    if not all(isinstance(answer, str) and answer for answer in answers):
+        raise InvalidArgument("answers are texts that are not empty", place="answers")
+    if len(set(answers)) != len(answers):
+        raise InvalidArgument("an answer is listed twice", place="answers", hints=("name each of them once",))
+
+
+def _ratio(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidArgument("a bound is not a number", place="low", hints=("write 0 or '1/3'",)) from None

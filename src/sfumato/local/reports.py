@@ -1,0 +1,323 @@
+"""Reports as they arrive: lines of JSON, Parquet or Arrow, batch by batch, whoever wrote them.
+
+Nothing that a sender writes stops the collector. A report is a flat object: `survey` (the fingerprint of
+the file it answers), `id` (128 random bits, in 32 hexadecimal digits), and the fields of the protocol:
+integers, or bits as hexadecimal digits. In Parquet and Arrow the same columns, where `id` and bits may be
+binary. Other columns are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidArgument
+from sfumato.local.protocol import Protocol
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Batch", "Reader", "array_of", "arrow_of"]
+
+_BLOCK = 1 << 23  # bytes of text at once
+_ROWS = 1 << 16  # or rows, fewer if they are long
+_LONGEST = 1 << 24  # a line beyond this is no report
+_ID_OCTETS = 16
+_LINES = (".jsonl", ".ndjson", ".json")
+_ENDINGS = (*_LINES, ".parquet", ".arrow", ".feather", ".ipc")
+_HEX = np.full(256, 255, dtype=np.uint8)
+_HEX[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
+_HEX[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Reports that could be read: fields, numbers, whether they answer this survey; how many could not."""
+
+    fields: dict[str, npt.NDArray[Any]]
+    numbers: npt.NDArray[np.uint64]
+    ours: npt.NDArray[np.bool_]
+    malformed: int
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+class Reader:
+    """What one survey's reports look like."""
+
+    def __init__(self, protocol: Protocol, fingerprint: str) -> None:
+        import pyarrow
+
+        self._protocol = protocol
+        self._fingerprint = fingerprint
+        kinds = {"integer": pyarrow.int64(), "bits": pyarrow.string()}
+        names = {"survey": pyarrow.string(), "id": pyarrow.string()}
+        names |= {name: kinds[kind] for name, kind in protocol.fields.items()}
+        self._schema = pyarrow.schema(list(names.items()))
+        bits = sum(protocol.octets(name) for name, kind in protocol.fields.items() if kind == "bits")
+        self._rows = max(1, min(_ROWS, 4 * _BLOCK // (bits + _ID_OCTETS)))
+
+    def read(self, source: Any) -> Iterator[Batch]:
+        """Yield the reports of a file, by its ending; of a folder; of Arrow data; of '-', standard input."""
+        import pyarrow
+
+        if isinstance(source, (pyarrow.Table, pyarrow.RecordBatch)):
+            yield from self._tables([source])
+        elif isinstance(source, pyarrow.RecordBatchReader):
+            yield from self._tables(source)
+        elif source == "-":
+            yield from self._lines(sys.stdin.buffer)
+        elif Path(source).is_dir():
+            for path in sorted(Path(source).iterdir()):
+                if path.suffix.lower() in _ENDINGS:
+                    yield from self._file(path)
+        else:
+            yield from self._file(Path(source))
+
+    def _file(self, path: Path) -> Iterator[Batch]:
+        import pyarrow
+
+        ending = path.suffix.lower()
+        if ending not in _ENDINGS:
+            raise InvalidArgument(
+                "the ending of a file says what it holds",
+                place=str(path),
+                hints=("reports are in .jsonl, .parquet or .arrow files",),
+            )
+        try:
+            with path.open("rb") as file:
+                if ending in _LINES:
+                    yield from self._lines(file)
+                elif ending == ".parquet":
+                    from pyarrow.parquet import ParquetFile
+
+                    yield from self._tables(ParquetFile(file).iter_batches(batch_size=self._rows))
+                else:
+                    yield from self._tables(_arrow(file))
+        except (OSError, pyarrow.ArrowException) as error:
+            reason = getattr(error, "strerror", None) or "it is not what its ending says"
+            raise InvalidArgument(
+                f"reports cannot be read: {reason}",
+                place=str(path),
+                hints=("other files are read without it",),
+            ) from None
+
+    # -- lines --------------------------------------------------------------------------------
+
+    def _lines(self, file: IO[bytes]) -> Iterator[Batch]:
+        rest, too_long = b"", False
+        while block := file.read(_BLOCK):
+            whole, newline, tail = block.rpartition(b"\n")
+            if not newline:
+                rest = b"" if too_long or len(rest) > _LONGEST else rest + block
+                too_long = too_long or not rest
+                continue
+            if too_long:  # what is left of a line that no report is as long as
+                _, _, whole = whole.partition(b"\n")
+                yield self._nothing(1)
+            yield self._parsed((rest if not too_long else b"") + whole)
+            rest, too_long = tail, False
+        if too_long:
+            yield self._nothing(1)
+        elif rest.strip():
+            yield self._parsed(rest)
+
+    def _parsed(self, text: bytes) -> Batch:
+        """Read lines at once; where one of them is not as it should be, one by one."""
+        import pyarrow
+        from pyarrow import json as reading
+
+        lines = [line for line in text.split(b"\n") if line.strip()]
+        options = reading.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
+        try:
+            table = reading.read_json(
+                pyarrow.BufferReader(text),
+                read_options=reading.ReadOptions(block_size=max(len(text) + 1, 1 << 10)),
+                parse_options=options,
+            )
+            table.validate(full=True)
+            if table.num_rows == len(lines):
+                return self._batch(table)
+        except (pyarrow.ArrowException, UnicodeDecodeError):
+            pass
+        rows = [row for row in map(self._row, lines) if row is not None]
+        found = self._batch(pyarrow.Table.from_pylist(rows, schema=self._schema))
+        return Batch(
+            fields=found.fields,
+            numbers=found.numbers,
+            ours=found.ours,
+            malformed=found.malformed + len(lines) - len(rows),
+        )
+
+    def _row(self, line: bytes) -> dict[str, Any] | None:
+        import pyarrow
+
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(row, dict):
+            return None
+        found = {field.name: row.get(field.name) for field in self._schema}
+        for field in self._schema:
+            value = found[field.name]
+            if field.type == pyarrow.int64():
+                if type(value) is not int or not -(2**63) <= value < 2**63:
+                    return None
+            elif not isinstance(value, str) or not value.isascii():
+                return None
+        return found
+
+    # -- tables -------------------------------------------------------------------------------
+
+    def _tables(self, tables: Iterable[Any]) -> Iterator[Batch]:
+        import pyarrow
+
+        for table in tables:
+            whole = pyarrow.Table.from_batches([table]) if isinstance(table, pyarrow.RecordBatch) else table
+            for start in range(0, whole.num_rows, self._rows):
+                yield self._batch(whole.slice(start, self._rows))
+
+    def _batch(self, table: pyarrow.Table) -> Batch:
+        rows = table.num_rows
+        good = np.ones(rows, dtype=np.bool_)
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for name in ("survey", "id", *self._protocol.fields):
+            if table.column_names.count(name) != 1:
+                return self._nothing(rows)
+            column = table.column(name).combine_chunks()
+            if name == "survey":
+                read = _same(column, self._fingerprint)
+            elif self._protocol.fields.get(name) == "integer":
+                read = _integers(column)
+            else:
+                read = _octets(column, _ID_OCTETS if name == "id" else self._protocol.octets(name))
+            if read is None:
+                return self._nothing(rows)
+            arrays[name], known = read
+            good &= known
+        kept = {name: array[good] for name, array in arrays.items()}
+        numbers = np.ascontiguousarray(kept.pop("id")).view(np.uint64)
+        return Batch(
+            ours=kept.pop("survey"),
+            fields=kept,
+            numbers=numbers[:, 0] ^ numbers[:, 1],
+            malformed=rows - int(np.count_nonzero(good)),
+        )
+
+    def empty(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the fields of no reports."""
+        return {
+            name: np.zeros(0, dtype=np.int64)
+            if kind == "integer"
+            else np.zeros((0, self._protocol.octets(name)), dtype=np.uint8)
+            for name, kind in self._protocol.fields.items()
+        }
+
+    def _nothing(self, malformed: int) -> Batch:
+        return Batch(
+            fields=self.empty(),
+            numbers=np.zeros(0, dtype=np.uint64),
+            ours=np.zeros(0, dtype=np.bool_),
+            malformed=malformed,
+        )
+
+
+_Read = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
+
+
+def _arrow(file: IO[bytes]) -> Iterator[Any]:
+    from pyarrow import ArrowInvalid, ipc
+
+    try:
+        reader = ipc.open_file(file)
+    except ArrowInvalid:
+        file.seek(0)
+        yield from ipc.open_stream(file)
+        return
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)
+
+
+def _same(column: Any, wanted: str) -> _Read | None:
+    import pyarrow
+    from pyarrow import compute
+
+    if not (pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)):
+        return None
+    known = column.is_valid().to_numpy(zero_copy_only=False)
+    same = compute.fill_null(compute.equal(column, wanted), False).to_numpy(zero_copy_only=False)
+    return same, known
+
+
+def _integers(column: Any) -> _Read | None:
+    import pyarrow
+    from pyarrow import compute
+
+    if not pyarrow.types.is_integer(column.type) or column.type == pyarrow.uint64():
+        return None
+    known = column.is_valid().to_numpy(zero_copy_only=False)
+    values = compute.fill_null(column.cast(pyarrow.int64()), 0).to_numpy(zero_copy_only=False)
+    return values, known
+
+
+def _octets(column: Any, width: int) -> _Read | None:
+    """Read bytes of one width: binary, or text of hexadecimal digits; what has another width is not known."""
+    import pyarrow
+    from pyarrow import compute
+
+    kinds = pyarrow.types
+    text = kinds.is_string(column.type) or kinds.is_large_string(column.type)
+    if not text and not (
+        kinds.is_binary(column.type)
+        or kinds.is_large_binary(column.type)
+        or kinds.is_fixed_size_binary(column.type)
+    ):
+        return None
+    column = column.cast(pyarrow.large_binary())
+    letters = 2 * width if text else width
+    known = compute.fill_null(compute.equal(compute.binary_length(column), letters), False)
+    flags = np.array(known.to_numpy(zero_copy_only=False))
+    kept = column.filter(known)
+    ends = np.frombuffer(kept.buffers()[1], dtype=np.int64)[kept.offset : kept.offset + len(kept) + 1]
+    raw = np.zeros(0, dtype=np.uint8)
+    if len(kept):
+        raw = np.frombuffer(kept.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
+    found = raw.reshape(len(kept), letters)
+    if text:
+        digits = _HEX[found]
+        fine = (digits != 255).all(axis=1)
+        found = ((digits[:, ::2] << 4) | (digits[:, 1::2] & 15)).astype(np.uint8)
+        flags[np.flatnonzero(flags)[~fine]] = False
+    octets = np.zeros((len(flags), width), dtype=np.uint8)
+    octets[flags] = found[fine] if text else found
+    return octets, flags
+
+
+def arrow_of(values: npt.NDArray[Any]) -> Any:
+    """Return a column of a report table: integers, or rows of bytes."""
+    import pyarrow
+
+    if values.ndim == 1:
+        return pyarrow.array(values)
+    kind, buffer = pyarrow.binary(values.shape[1]), pyarrow.py_buffer(np.ascontiguousarray(values))
+    return pyarrow.FixedSizeBinaryArray.from_buffers(kind, len(values), [None, buffer])
+
+
+def array_of(column: Any) -> npt.NDArray[Any]:
+    """Return what `arrow_of` was given."""
+    import pyarrow
+
+    if not pyarrow.types.is_fixed_size_binary(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    width = column.type.byte_width
+    octets = np.frombuffer(column.buffers()[1], dtype=np.uint8)
+    return octets[column.offset * width : (column.offset + len(column)) * width].reshape(-1, width)

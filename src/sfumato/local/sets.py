@@ -1,0 +1,322 @@
+"""Whole sets of answers in one report: where each person may hold several of them.
+
+`SetSelection` draws a few answers that meet the person's set more often than they should; `UnarySets`
+randomises a bit for every answer. `several.best_for_several` says which is better where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.arguments import Number, budget_quantity, count, probability
+from sfumato.core.coins import bernoulli
+from sfumato.core.exponential import exp_below
+from sfumato.core.search import minimum
+from sfumato.errors import InvalidArgument
+from sfumato.local.answers import AnswerSets, Sets
+from sfumato.local.bits import (
+    bytes_for,
+    coin_bits,
+    count_bits,
+    ones,
+    put_bits,
+    uniform_subsets,
+    well_formed,
+)
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+from sfumato.local.unary import usual_ones
+
+__all__ = ["SetSelection", "UnarySets", "most_of"]
+
+
+def most_of(most: int, size: int) -> int:
+    """Read how many of `size` answers a person may hold."""
+    if count(most, "most") > count(size, "size"):
+        raise InvalidArgument(
+            "most must be at most the number of answers", place="most", hints=(f"give {size} or less",)
+        )
+    return most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSelection(FrequencyProtocol):
+    """A set of `chosen` places weighs `odds` if it meets the person's own set, else 1; it is drawn by weight.
+
+    There are size + most places: the answers, and dummies that fill up smaller sets. Of whoever holds more
+    than `most` answers, a uniformly random part of that number counts; what is cut is lost to the
+    estimates, which then say how many people *reported about* an answer.
+
+    A phone does:
+    1. lists its answers (of more than `most`, as many in random order), and then dummies from
+       size + (how many answers) on, `most` places in all;
+    2. for r = most, ..., 1, with the next place of the list: draws a coin of chance c(r); heads, the
+       report begins with that place, and step 2 ends; tails, the place is struck out;
+    3. draws integers below size + most, and adds each that was not met in step 2 and is not there
+       already, until there are `chosen` places;
+    4. sets their bits.
+
+    Theorem: all sets that meet the own one are equally likely, so are all others, and the ratio between the
+    two kinds is the odds (Wang et al. 2018, PrivSet). Given that places were struck out, r own ones and
+    `size` others are left, of which a uniform set misses the own ones with a chance of
+    miss(r) = (size + 1 - chosen) ... (size + r - chosen) / ((size + 1) ... (size + r)); it holds
+    the next one with a chance of chosen / (size + r), which the odds make
+    c(r) = odds chosen / ((size + r) (odds (1 - miss(r)) + miss(r))), the r-th of `chances()`.
+
+    With most = 1 this is subset selection with one dummy; with chosen = 1, k-ary response to a random one
+    of the own places. The variance grows as most, not as its square, where epsilon is small.
+
+    >>> protocol = SetSelection.from_epsilon(1, size=1000, most=5)
+    >>> protocol.chosen, round(protocol.variance(0, 1), 1)
+    (52, 20.5)
+    """
+
+    size: int
+    most: int
+    odds: Fraction
+    chosen: int
+
+    name: ClassVar[str] = "set"
+    fields: ClassVar[dict[str, FieldKind]] = {"bits": "bits"}
+
+    def __post_init__(self) -> None:
+        most_of(self.most, self.size)
+        count(self.chosen, "chosen")
+        if self.odds <= 1:
+            raise InvalidArgument("a set that is met must be likelier than one that is not", place="odds")
+        if 2 * self.chosen > self.size + 1:
+            raise InvalidArgument(
+                "chosen must be at most half of the answers",
+                place="chosen",
+                hints=("more of them say less about the own ones; let from_epsilon choose",),
+            )
+
+    @classmethod
+    def from_epsilon(cls, epsilon: Number, *, size: int, most: int) -> SetSelection:
+        """Return the protocol of least variance, on average over the answers, when everyone holds `most`."""
+        odds = odds_of(epsilon)
+        limit = (count(size, "size") + 1) // 2
+        steps = np.arange(1, most_of(most, size) + 1)
+
+        def spread(chosen: float) -> float:
+            # In floats: it decides how good the estimate is, and nothing else.
+            e, share, held = float(odds), chosen / (size + most), most / size
+            miss = float(np.exp(np.log1p(-chosen / (size + steps)).sum()))
+            other = float(np.exp(np.log1p(-(chosen - 1) / (size - 1 + steps)).sum()))
+            weight = e * (1 - miss) + miss
+            p, q = share * e / weight, share * (e * (1 - other) + other) / weight
+            gap = (e - 1) * share * other / weight
+            return (held * p * (1 - p) + (1 - held) * q * (1 - q)) / gap**2
+
+        near = int(minimum(spread, 1.0, float(limit), tolerance=0.25)) if limit > 1 else 1
+        chosen = min(range(max(1, near - 2), min(limit, near + 3) + 1), key=spread)
+        return cls(size=size, most=most, odds=odds, chosen=chosen)
+
+    def chances(self) -> list[Fraction]:
+        """Return the chances of step 2, with 1, ..., most own places that are not struck out."""
+        miss, found = Fraction(1), []
+        for r in range(1, self.most + 1):
+            miss *= Fraction(self.size + r - self.chosen, self.size + r)
+            found.append(self.odds * self.chosen / ((self.size + r) * (self.odds * (1 - miss) + miss)))
+        return found
+
+    @property
+    def max_ratio(self) -> Fraction:
+        """The exact e^epsilon: some report meets one set of answers, and misses another."""
+        return self.odds
+
+    @property
+    def p(self) -> Fraction:
+        """The chance that an answer of the own set is chosen."""
+        return self.chances()[-1]
+
+    @property
+    def q(self) -> Fraction:
+        """The chance that another one is: with it in the report, the own ones are met or missed."""
+        miss = Fraction(1)
+        for r in range(1, self.most + 1):
+            miss *= Fraction(self.size + r - self.chosen, self.size + r - 1)
+        return self.p * (self.odds * (1 - miss) + miss) / self.odds
+
+    @property
+    def message_bits(self) -> int:
+        """A bit per answer and dummy."""
+        return self.size + self.most
+
+    def octets(self, field: str) -> int:
+        """Return the bytes of a report."""
+        return bytes_for(self.message_bits)
+
+    def parameters(self) -> dict[str, int | str]:
+        """Return the number of answers, of one person's answers and of chosen ones, and the odds."""
+        return {"size": self.size, "most": self.most, "odds": str(self.odds), "chosen": self.chosen}
+
+    def randomise(self, answers: Sets) -> dict[str, npt.NDArray[Any]]:
+        """Return one report per person."""
+        own = AnswerSets.read(answers, size=self.size).at_most(self.most).padded(self.most, size=self.size)
+        rows = np.arange(len(own))
+        met = np.full(len(own), -1, dtype=np.int64)
+        struck = np.zeros((len(own), bytes_for(self.message_bits)), dtype=np.uint8)
+        for step, chance in enumerate(reversed(self.chances())):
+            put_bits(struck, rows, own[rows, step], np.ones(len(rows), dtype=np.bool_))
+            heads = bernoulli(chance, size=len(rows))
+            met[rows[heads]] = own[rows[heads], step]
+            rows = rows[~heads]
+        hit = np.flatnonzero(met >= 0)
+        packed = uniform_subsets(struck, self.message_bits, self.chosen - (met >= 0).astype(np.int64))
+        put_bits(packed, hit, met[hit], np.ones(len(hit), dtype=np.bool_))
+        return {"bits": packed}
+
+    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+        """Flag the reports with the right number of bytes, empty padding and exactly `chosen` ones."""
+        flags = well_formed(reports["bits"], self.message_bits)
+        return flags & (ones(reports["bits"]) == self.chosen) if flags.any() else flags
+
+    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+        """Count the reports in which each answer is chosen."""
+        return count_bits(reports["bits"], self.message_bits)[: self.size]
+
+    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """A report supports every answer it holds."""
+        return totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnarySets(FrequencyProtocol):
+    """A bit for every answer: set with chance `own` where the person holds it, else with chance `other`.
+
+    Of whoever holds more than `most` answers, a uniformly random part of that number counts.
+
+    A phone does, for each answer of the survey in turn:
+    1. take own = a/b where it holds the answer, and other = a/b where it does not;
+    2. draw an integer below b;
+    3. set the answer's bit if it is below a.
+
+    Theorem: an answer that only the first of two sets holds changes a report's probability by a factor of
+    at most own / other, one that only the second holds by (1 - other) / (1 - own). Either set holds at most
+    `most`, and together they hold at most `size`, answers that the other lacks: the largest ratio takes as
+    many as it can of the dearer kind, the rest of the other, and is reached.
+
+    The variance grows as the square of `most`. It wins with few answers and a large epsilon, and where
+    most people hold most answers.
+
+    >>> UnarySets(size=9, most=2, own=Fraction(2, 3), other=Fraction(1, 3)).max_ratio
+    Fraction(16, 1)
+    """
+
+    size: int
+    most: int
+    own: Fraction
+    other: Fraction
+
+    name: ClassVar[str] = "unary_set"
+    fields: ClassVar[dict[str, FieldKind]] = {"bits": "bits"}
+
+    def __post_init__(self) -> None:
+        most_of(self.most, self.size)
+        object.__setattr__(self, "own", probability(self.own, "own"))
+        object.__setattr__(self, "other", probability(self.other, "other"))
+        if not 0 < self.other < self.own < 1:
+            raise InvalidArgument(
+                "the bit of a held answer must be likelier to be set than others, and none certain",
+                place="own",
+                hints=("build it with from_epsilon",),
+            )
+
+    @classmethod
+    def from_epsilon(
+        cls, epsilon: Number, *, size: int, most: int, symmetric: bool | None = None
+    ) -> UnarySets:
+        """Return the symmetric or the optimised encoding; unless said, the one of less variance.
+
+        Theorem: sets differ in at most min(2 most, size) bits, each of which costs the symmetric encoding
+        the same; an exchange of one answer for another costs the optimised one, and there are `most`.
+        Rounds: down.
+        """
+        most_of(most, size)
+        if symmetric is None:
+            both = [cls.from_epsilon(epsilon, size=size, most=most, symmetric=kind) for kind in (True, False)]
+            return min(both, key=lambda kind: kind.variance(Fraction(most, size), 1))
+        if symmetric:
+            root = _odds_of_part(epsilon, min(2 * most, size))
+            return cls(size=size, most=most, own=root / (root + 1), other=1 / (root + 1))
+        part = _odds_of_part(epsilon, most)
+        return cls(size=size, most=most, own=Fraction(1, 2), other=1 / (part + 1))
+
+    @property
+    def max_ratio(self) -> Fraction:
+        """The exact e^epsilon of one report."""
+        gained, lost = self.own / self.other, (1 - self.other) / (1 - self.own)
+        rest = min(self.most, self.size - self.most)
+        return Fraction(max(gained, lost) ** self.most * min(gained, lost) ** rest)
+
+    @property
+    def p(self) -> Fraction:
+        """The chance that the bit of a held answer is set."""
+        return self.own
+
+    @property
+    def q(self) -> Fraction:
+        """The chance that the bit of any other answer is set."""
+        return self.other
+
+    @property
+    def message_bits(self) -> int:
+        """A bit per answer."""
+        return self.size
+
+    def octets(self, field: str) -> int:
+        """Return the bytes of a report."""
+        return bytes_for(self.message_bits)
+
+    def parameters(self) -> dict[str, int | str]:
+        """Return the number of answers, of one person's answers, and the two chances."""
+        return {"size": self.size, "most": self.most, "own": str(self.own), "other": str(self.other)}
+
+    def randomise(self, answers: Sets) -> dict[str, npt.NDArray[Any]]:
+        """Return one report per person."""
+        sets = AnswerSets.read(answers, size=self.size).at_most(self.most)
+        packed = coin_bits(self.other, len(sets.lengths), self.size)
+        heads = bernoulli(self.own, size=len(sets.values))
+        put_bits(packed, sets.owners, sets.values, heads)
+        return {"bits": packed}
+
+    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+        """Flag the reports with the right number of bytes, empty padding and a usual number of ones.
+
+        An honest report is lost with a chance of at most 1e-12, whatever its answers, which moves an
+        estimate by at most 1e-12 / (p - q).
+        """
+        flags = well_formed(reports["bits"], self.size)
+        if flags.any():
+            low, high = usual_ones(self.size, self.other, self.most)
+            found = ones(reports["bits"])
+            flags &= (low <= found) & (found <= high)
+        return flags
+
+    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+        """Count the reports in which each bit is set."""
+        return count_bits(reports["bits"], self.size)
+
+    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """A report supports every answer whose bit is set."""
+        return totals
+
+
+def _odds_of_part(epsilon: Number, parts: int) -> Fraction:
+    """Return a rational just below e^(epsilon / parts). Rounds: down, by less the more parts there are."""
+    odds_of(epsilon)  # refuses what makes no sense
+    digits = 34 + parts.bit_length()
+    odds = Fraction(int(exp_below(budget_quantity(epsilon, "epsilon") / parts) * 2**digits), 2**digits)
+    if odds <= 1:
+        raise InvalidArgument(
+            "epsilon is too small to be shared among so many answers",
+            place="epsilon",
+            hints=("let people hold fewer answers",),
+        )
+    return odds

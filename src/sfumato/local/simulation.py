@@ -1,0 +1,101 @@
+"""Simulated respondents, whose true answers are known: to try a survey out before anybody is asked.
+
+Reports are made many at a time by the protocols themselves; `tests/local` holds them against the client,
+which makes one at a time, draw by draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.arguments import count, probability
+from sfumato.core.entropy import random_words
+from sfumato.errors import InvalidArgument
+from sfumato.local.hitters import PrefixTree
+from sfumato.local.questions import NumberIn, OneOf, SeveralOf, Text, YesNo
+from sfumato.local.reports import arrow_of
+from sfumato.local.survey import Survey
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["report_table", "simulated"]
+
+_ID_WORDS = 2
+
+
+def simulated(survey: Survey, shares: Mapping[str, float], people: int) -> pyarrow.Table:
+    """Return the reports of invented people, among whom each answer has the given share.
+
+    Of a survey that takes several answers, each is held independently of the others; of any other the
+    shares add up to one.
+    """
+    n, question = count(people, "people"), survey.question
+    chances = {answer: float(probability(share, "shares")) for answer, share in shares.items()}
+    if isinstance(question, SeveralOf):
+        held = [_places(question, answer) for answer in chances]
+        flags = np.array([_chosen(share, n) for share in chances.values()])
+        return report_table(survey, [np.array(held)[flags[:, person]] for person in range(n)])
+    if abs(sum(chances.values()) - 1) > 1e-9:
+        raise InvalidArgument(
+            "the shares do not add up to one", place="shares", hints=("give every answer that is held",)
+        )
+    which = np.repeat(np.arange(len(chances)), _parts(list(chances.values()), n))
+    truths: list[Any]
+    match question:
+        case YesNo() | OneOf():
+            truths = [_places(question, answer) for answer in chances]
+        case NumberIn():
+            truths = [_number(answer) for answer in chances]
+        case Text():
+            assert isinstance(survey.protocol, PrefixTree)
+            return report_table(survey, survey.protocol.encode(chances)[which])
+        case _:
+            raise InvalidArgument("respondents of this survey cannot be invented", place="survey")
+    return report_table(survey, np.array(truths)[which])
+
+
+def report_table(survey: Survey, answers: Any) -> pyarrow.Table:
+    """Return one report for each of many answers, as the survey's collector reads them."""
+    import pyarrow
+
+    fields = survey.protocol.randomise(answers)
+    n = len(next(iter(fields.values())))
+    numbers = random_words(_ID_WORDS * n).view(np.uint8).reshape(n, 8 * _ID_WORDS)
+    columns: dict[str, Any] = {
+        "survey": pyarrow.array([survey.fingerprint] * n, pyarrow.string()),
+        "id": arrow_of(numbers),
+    }
+    return pyarrow.table(columns | {name: arrow_of(values) for name, values in fields.items()})
+
+
+def _places(question: Any, answer: str) -> int:
+    names = question.answers or tuple(map(str, range(question.size)))
+    if answer not in names:
+        raise InvalidArgument(
+            "a share is given for something that is no answer", place="shares", hints=("see the survey file",)
+        )
+    return int(names.index(answer))
+
+
+def _number(answer: str) -> float:
+    try:
+        return float(answer)
+    except ValueError:
+        raise InvalidArgument("a share is given for something that is no number", place="shares") from None
+
+
+def _parts(shares: list[float], people: int) -> list[int]:
+    """Split people by shares: as nearly as whole people can be."""
+    steps = np.rint(np.cumsum(shares) * people).astype(np.int64)
+    return [int(part) for part in np.diff(steps, prepend=0)]
+
+
+def _chosen(share: float, people: int) -> npt.NDArray[np.bool_]:
+    """Choose a share of the people, at random: invented ones, so that floats will do."""
+    order = np.argsort(random_words(people))
+    return np.asarray(order < round(share * people))

@@ -1,0 +1,244 @@
+"""A survey: one question, one protocol, one promise, in a published file that binds both sides.
+
+The file is `survey.toml`. Its fingerprint, a hash of its very bytes, is in every report: what was
+answered under another version is not counted. All that decides about a respondent's privacy is in
+it, as integers and exact ratios, and both halves refuse a file that promises less than it costs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.arguments import Number, budget_quantity, count
+from sfumato.core.exponential import exp_below
+from sfumato.errors import InvalidArgument
+from sfumato.local.odds import epsilon_of
+from sfumato.local.protocol import Protocol
+from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, Text, YesNo, read_question
+from sfumato.local.registry import read_protocol
+from sfumato.local.stages import TwoStage
+
+__all__ = ["Survey"]
+
+_REPORTS = 10_000_000
+_LIMITS = ("reports", "honest", "cap", "every")
+_ONE_ANSWER = ("response", "unary", "subset", "hashing", "two-stage-response", "two-stage-unary")
+_FIRST_LINES = (
+    "# A survey in which every answer is randomised before it leaves the respondent's hands.\n"
+    "# Published as it is: a single changed byte makes it another survey, whose reports are counted apart.\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What is asked and how it is answered.
+
+    `reports` is how many are counted at most, `honest` how many are sure to be sent by people who keep to
+    the protocol (for shuffling), `text` the file. `cap` is how many reports of one person are ever drawn
+    from their answers, None where everyone is asked once; they are kept by value or, with `every`, drawn
+    anew every so many days (`longitudinal`).
+
+    >>> survey = Survey.plan("cheating", YesNo(words="Have you ever cheated in an exam?"), epsilon=1)
+    >>> survey.protocol.name, round(survey.protocol.epsilon, 6)
+    ('response', 1.0)
+    >>> Survey.parse(survey.text) == survey
+    True
+    """
+
+    name: str
+    version: int
+    question: Question
+    epsilon: Fraction
+    protocol: Protocol
+    reports: int = _REPORTS
+    honest: int | None = None
+    cap: int | None = None
+    every: int | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > 200:
+            raise InvalidArgument("a survey needs a short name", place="survey.name")
+        count(self.version, "survey.version")
+        count(self.reports, "limits.reports")
+        for limit in ("honest", "cap", "every"):
+            if getattr(self, limit) is not None:
+                count(getattr(self, limit), f"limits.{limit}")
+        if self.cap is None and (self.every is not None or self.protocol.name.startswith("two-stage")):
+            raise InvalidArgument(
+                "a survey that is repeated needs a cap on the reports that a person ever draws",
+                place="limits.cap",
+                hints=("without one there is no bound on what all days together give away",),
+            )
+        if self.protocol.max_ratio > exp_below(self.epsilon):
+            raise InvalidArgument(
+                "the protocol costs more than the survey promises",
+                place="survey.epsilon",
+                hints=(f"one report costs {self.protocol.epsilon:.6g}", "plan the survey anew"),
+            )
+        _check_domain(self.question, self.protocol)
+        if not self.text:
+            object.__setattr__(self, "text", _written(self))
+
+    @classmethod
+    def plan(
+        cls,
+        name: str,
+        question: Question,
+        *,
+        epsilon: Number,
+        people: int = 10_000,
+        version: int = 1,
+        protocol: Protocol | None = None,
+        **limits: Any,
+    ) -> Survey:
+        """Return a survey with the protocol of least error, unless one is given; see `chooser.choose`."""
+        promised = budget_quantity(epsilon, "epsilon")
+        if protocol is None:
+            from sfumato.local.chooser import choose  # knows every protocol there is
+
+            protocol = choose(question, epsilon=promised, people=people).protocol
+        return cls(
+            name=name, version=version, question=question, epsilon=promised, protocol=protocol, **limits
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> Survey:
+        """Read a file."""
+        try:
+            text = Path(path).read_bytes().decode()
+        except OSError as error:
+            raise InvalidArgument(
+                f"the survey cannot be read: {error.strerror or type(error).__name__}", place=str(path)
+            ) from None
+        except UnicodeDecodeError:
+            raise InvalidArgument("the survey is not UTF-8 text", place=str(path)) from None
+        return cls.parse(text)
+
+    @classmethod
+    def parse(cls, text: str) -> Survey:
+        """Read the text of a file; unknown words are refused, for they might have been meant."""
+        try:
+            found = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise InvalidArgument(f"the survey is not TOML: {error}", place="survey") from None
+        _known(found, ("survey", "protocol", "limits"), "the file")
+        head, protocol, limits = (_section(found, name) for name in ("survey", "protocol", "limits"))
+        head, protocol = dict(head), dict(protocol)
+        _known(limits, _LIMITS, "[limits]")
+        try:
+            name, version, words, kind, epsilon = (
+                head.pop(key) for key in ("name", "version", "question", "kind", "epsilon")
+            )
+        except KeyError as missing:
+            raise InvalidArgument("[survey] is incomplete", place=f"survey.{missing.args[0]}") from None
+        if isinstance(epsilon, str):
+            try:
+                epsilon = Fraction(epsilon)
+            except (ValueError, ZeroDivisionError):
+                raise InvalidArgument("epsilon is not a number", place="survey.epsilon") from None
+        return cls(
+            name=name,
+            version=version,
+            question=read_question(kind, words, head),
+            epsilon=budget_quantity(epsilon, "survey.epsilon"),
+            protocol=read_protocol(protocol.pop("name", None), protocol),
+            text=text,
+            **limits,
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the file, byte for byte."""
+        Path(path).write_bytes(self.text.encode())
+
+    @property
+    def fingerprint(self) -> str:
+        """What reports carry: the first 32 hexadecimal digits of the SHA-256 of the file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+
+    @property
+    def lifetime(self) -> float | None:
+        """The epsilon of all reports that a person ever sends; None where everyone is asked once.
+
+        Kept by value, it holds between histories that change on the same days: see `longitudinal.Memoised`.
+        """
+        if self.cap is None:
+            return None
+        ratio = (
+            self.protocol.lifetime_ratio if isinstance(self.protocol, TwoStage) else self.protocol.max_ratio
+        )
+        return epsilon_of(ratio**self.cap)
+
+    def next_version(self, **changes: Any) -> Survey:
+        """Return this survey, changed and under the next number."""
+        return replace(self, version=self.version + 1, text="", **changes)
+
+
+def _written(survey: Survey) -> str:
+    limits = {name: getattr(survey, name) for name in _LIMITS}
+    sections: dict[str, Mapping[str, Any]] = {
+        "survey": {
+            "name": survey.name,
+            "version": survey.version,
+            "question": survey.question.words,
+            "kind": survey.question.kind,
+            **survey.question.domain(),
+            "epsilon": str(survey.epsilon),
+        },
+        "protocol": {"name": survey.protocol.name, **survey.protocol.parameters()},
+        "limits": {name: value for name, value in limits.items() if value is not None},
+    }
+    parts = [
+        "\n".join([f"[{title}]", *(f"{name} = {_value(value)}" for name, value in section.items()), ""])
+        for title, section in sections.items()
+    ]
+    return _FIRST_LINES + "\n" + "\n".join(parts)
+
+
+def _value(value: Any) -> str:
+    """Write a value: strings, integers and lists are those of JSON, but for one letter that JSON leaves."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _section(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = found.get(name, {})
+    if not isinstance(section, dict):
+        raise InvalidArgument(f"[{name}] is not a section", place=name)
+    return section
+
+
+def _known(found: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
+    if unknown := sorted(found.keys() - set(names)):
+        raise InvalidArgument(
+            f"{where} has no entry of this name",
+            place=unknown[0],
+            hints=(f"it has {', '.join(names)}",),
+        )
+
+
+def _check_domain(question: Question, protocol: Protocol) -> None:
+    """Refuse a protocol that is about other answers than the question."""
+    names = {
+        YesNo: _ONE_ANSWER,
+        OneOf: (*_ONE_ANSWER, "hadamard", "geometry"),
+        SeveralOf: ("set", "several", "unary_set"),
+        NumberIn: ("duchi", "piecewise", "hybrid"),
+        Text: ("prefixes",),
+    }[type(question)]
+    fits = protocol.name in names
+    for name in ("size", "most", "low", "high", "length"):
+        if hasattr(question, name) and hasattr(protocol, name):
+            fits = fits and getattr(question, name) == getattr(protocol, name)
+    if not fits:
+        raise InvalidArgument(
+            f"protocol {protocol.name} is not about the answers of this question",
+            place="protocol",
+            hints=(f"for a {question.kind} question it is one of {', '.join(names)}, over the same answers",),
+        )

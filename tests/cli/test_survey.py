@@ -1,0 +1,127 @@
+"""`sfumato survey`: what each command prints and writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.local import client
+from sfumato.local.examples import replayed
+from sfumato.local.survey import Survey
+from tests.cli.programs import sfumato
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return sfumato(Path(), *arguments)
+
+
+def plan(*arguments: str) -> Survey:
+    assert run("survey", "plan", "Which?", *arguments).returncode == 0
+    return Survey.read("survey.toml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "answer"),
+    [
+        ((), "yes_no", "yes"),
+        (("--answers", "a, b,c"), "one_of", "b"),
+        (("--size", "5000"), "one_of", "4711"),
+        (("--answers", "a,b,c", "--most", "2"), "several_of", "c"),
+        (("--low", "0", "--high", "110"), "number", "34.5"),
+        (("--text", "4"), "text", "word"),
+        (("--cap", "3"), "yes_no", "no"),
+    ],
+)
+def test_every_kind_is_planned_shown_answered_and_collected(
+    arguments: tuple[str, ...], kind: str, answer: str
+) -> None:
+    survey = plan("--epsilon", "2", *arguments)
+    assert survey.question.kind == kind
+    assert "%" in run("survey", "show", "survey.toml").stdout
+    memory = ("--memory", "memory.json") if survey.cap else ()
+    lines = [run("survey", "answer", "survey.toml", answer, *memory).stdout for _ in range(3)]
+    assert len({json.loads(line)["id"] for line in lines}) == 3
+    Path("reports.jsonl").write_text("".join(lines))
+    found = run("survey", "collect", "survey.toml", "reports.jsonl", "--format", "json")
+    assert found.returncode == 0 and json.loads(found.stdout)["counted"] == 3
+
+
+def test_a_memory_is_kept_between_answers() -> None:
+    plan("--epsilon", "1", "--answers", "a,b,c,d,e,f,g,h", "--cap", "2")
+    command = ("survey", "answer", "survey.toml", "--memory", "memory.json")
+    reports = [json.loads(run(*command, answer).stdout) for answer in ("a", "a", "b", "a", "c")]
+    fields = [{name: one[name] for name in one if name != "id"} for one in reports]
+    assert fields[0] == fields[1] == fields[3] == fields[4]
+    assert run("survey", "answer", "survey.toml", "a").returncode == 2
+    Path("memory.json").write_text("not json")
+    refused = run(*command, "a")
+    assert refused.returncode == 2 and "memory" in refused.stderr
+
+
+def test_simulated_respondents_come_back() -> None:
+    plan("--epsilon", "3", "--answers", "a,b")
+    assert run("survey", "simulate", "survey.toml", "a=0.25", "b=0.75", "--people", "20000").returncode == 0
+    rows = json.loads(run("survey", "collect", "survey.toml", "reports.parquet", "--format", "json").stdout)[
+        "rows"
+    ]
+    assert rows[0]["share"] == pytest.approx(0.25, abs=0.05)
+    moved = run("survey", "collect", "survey.toml", "reports.parquet", "--simplex")
+    assert "add up to one" in moved.stdout
+    for wrong in (("a=0.5",), ("a=1.5", "b=0"), ("c=1",), ("a",), ("a=x",)):
+        assert run("survey", "simulate", "survey.toml", *wrong).returncode == 2
+
+
+def test_vectors_are_those_of_the_client() -> None:
+    plan("--epsilon", "1", "--size", "300")
+    lines = run("survey", "vectors", "survey.toml", "7", "299", "--times", "3").stdout.splitlines()
+    data = Path("survey.toml").read_bytes()
+    assert len(lines) == 6
+    for line in lines:
+        assert replayed(data, json.loads(line)) == json.loads(line)["fields"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "Which?", "--epsilon", "0"),
+        ("plan", "Which?", "--epsilon", "1", "--answers", "a,a"),
+        ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--size", "2"),
+        ("plan", "Which?", "--epsilon", "1", "--low", "3", "--high", "2"),
+        ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--most", "3"),
+        ("plan", "", "--epsilon", "1"),
+        ("plan", "Which?", "--epsilon", "1", "--every", "3"),
+        ("show", "absent.toml"),
+        ("collect", "survey.toml", "absent.jsonl"),
+        ("collect", "survey.toml", "survey.toml"),
+        ("collect", "survey.toml", "reports.jsonl", "--level", "1.5"),
+        ("answer", "survey.toml", "perhaps"),
+        ("vectors", "survey.toml", "perhaps"),
+    ],
+)
+def test_refusals_have_a_code_and_do_not_repeat_the_answer(arguments: tuple[str, ...]) -> None:
+    plan("--epsilon", "1")
+    Path("reports.jsonl").write_text("")
+    before = Path("survey.toml").read_bytes()
+    refused = run("survey", *arguments)
+    assert refused.returncode == 2 and "perhaps" not in refused.stderr and not refused.stdout
+    assert Path("survey.toml").read_bytes() == before
+    as_json: Any = json.loads(run("survey", *arguments, "--json-errors").stderr)
+    assert as_json["error"]["code"].startswith("SF")
+
+
+def test_what_breaks_its_promise_is_neither_shown_nor_answered() -> None:
+    survey = plan("--epsilon", "2")
+    Path("survey.toml").write_text(survey.text.replace('epsilon = "2"', 'epsilon = "1"'))
+    for command in ("show", "answer", "collect"):
+        assert run("survey", command, "survey.toml", "yes").returncode == 2
+    with pytest.raises(client.Refused):
+        client.load(Path("survey.toml").read_bytes())

@@ -1,0 +1,320 @@
+"""The client: exactly the law that each protocol claims, by enumerating every draw; what it refuses."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.local import client
+from sfumato.local.duchi import Duchi
+from sfumato.local.examples import examples, replayed
+from sfumato.local.geometry import ProjectiveGeometry
+from sfumato.local.hadamard import HadamardResponse
+from sfumato.local.hashing import LocalHashing
+from sfumato.local.hybrid import Hybrid
+from sfumato.local.piecewise import Piecewise
+from sfumato.local.protocol import FrequencyProtocol, Protocol
+from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, YesNo
+from sfumato.local.response import KaryResponse
+from sfumato.local.sets import SetSelection, UnarySets
+from sfumato.local.several import SeveralAnswers
+from sfumato.local.stages import TwoStageResponse, TwoStageUnary
+from sfumato.local.subset import SubsetSelection
+from sfumato.local.survey import Survey
+from sfumato.local.unary import UnaryEncoding
+from tests.local.laws import exact_law
+
+FILE = Path(client.__file__)
+THREE, HALF = Fraction(3), Fraction(1, 2)
+
+
+def asked(question: Question, protocol: Protocol, epsilon: Any = 5, **limits: Any) -> dict[str, Any]:
+    """Return the survey as the client reads it."""
+    survey = Survey.plan("test", question, epsilon=epsilon, protocol=protocol, **limits)
+    return client.load(survey.text.encode())
+
+
+def fields(report: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(value for name, value in report.items() if name not in ("survey", "id"))
+
+
+def law(survey: dict[str, Any], answer: Any, longest: int = 40) -> dict[Any, Fraction]:
+    """Return the exact probabilities of an answer's reports."""
+    found = exact_law(lambda below: fields(client.report(survey, answer, below=below)), longest)
+    assert longest < 40 or sum(found.values()) == 1
+    return found
+
+
+def largest(laws: list[dict[Any, Fraction]]) -> Fraction:
+    """Return the largest ratio of a report's probabilities under two answers; they have the same reports."""
+    assert len({frozenset(one) for one in laws}) == 1
+    return max(one[report] / other[report] for one in laws for other in laws for report in one)
+
+
+def supporters(protocol: FrequencyProtocol, report: tuple[Any, ...]) -> set[int]:
+    """Return what a report supports, asking the collector's half."""
+    import numpy as np
+
+    columns = {}
+    for (name, kind), value in zip(protocol.fields.items(), report, strict=True):
+        octets = np.frombuffer(bytes.fromhex(value), dtype=np.uint8)[None] if kind == "bits" else None
+        columns[name] = np.array([value]) if octets is None else octets
+    assert protocol.valid(columns).tolist() == [True]
+    return set(np.flatnonzero(protocol.supports(protocol.collect(columns))).tolist())
+
+
+SINGLES = [
+    KaryResponse(size=4, odds=THREE),
+    KaryResponse(size=2, odds=Fraction(5, 2)),
+    UnaryEncoding(size=3, own=HALF, other=Fraction(1, 4)),
+    UnaryEncoding(size=3, own=Fraction(2, 3), other=Fraction(1, 3)),
+    SubsetSelection(size=5, odds=THREE, chosen=2),
+    SubsetSelection(size=6, odds=Fraction(3, 2), chosen=3),
+    LocalHashing(size=5, hashes=3, odds=THREE),
+    LocalHashing(size=5, hashes=4, odds=THREE),
+    LocalHashing(size=6, hashes=6, odds=Fraction(5)),
+    HadamardResponse(size=5, odds=THREE),
+]
+
+
+@pytest.mark.parametrize("protocol", SINGLES, ids=lambda one: f"{one.name}-{one.size}")
+def test_a_report_has_exactly_the_law_of_its_protocol(protocol: FrequencyProtocol) -> None:
+    """Every draw there is: the largest ratio, and the chances p and q by which reports support answers."""
+    survey = asked(OneOf(words="Which?", size=protocol.size), protocol)
+    laws = [law(survey, answer) for answer in range(protocol.size)]
+    assert largest(laws) == protocol.max_ratio
+    support = {report: supporters(protocol, report) for report in laws[0]}
+    for answer, one in enumerate(laws):
+        for other in range(protocol.size):
+            chance = sum(chance for report, chance in one.items() if other in support[report])
+            assert chance == (protocol.p if other == answer else protocol.q)
+
+
+def test_a_point_has_exactly_the_law_of_its_geometry() -> None:
+    """Where all coordinates are drawn as 0 they are drawn again: after one try, what is left is the law."""
+    protocol = ProjectiveGeometry(size=7, prime=2, dimension=3, odds=THREE)
+    survey = asked(OneOf(words="Which?", size=7), protocol)
+    support = {(point,): supporters(protocol, (point,)) for point in range(7)}
+    for answer in range(7):
+        found = law(survey, answer, longest=4)
+        inside = {report: chance for report, chance in found.items() if answer in support[report]}
+        assert set(inside.values()) == {protocol.p * Fraction(3, 4) / 3}  # a quarter is drawn again
+        assert {found[one] for one in found if one not in inside} == {(1 - protocol.p) / 4}
+    assert protocol.p / 3 / ((1 - protocol.p) / 4) == protocol.max_ratio == 3
+
+
+SEVERAL = [
+    SetSelection(size=4, most=2, odds=THREE, chosen=2),
+    SetSelection(size=3, most=1, odds=Fraction(2), chosen=1),
+    UnarySets(size=4, most=2, own=Fraction(2, 3), other=Fraction(1, 3)),
+    SeveralAnswers(size=3, most=2, inner=KaryResponse(size=5, odds=THREE)),
+    SeveralAnswers(size=3, most=2, inner=SubsetSelection(size=5, odds=THREE, chosen=2)),
+]
+
+
+@pytest.mark.parametrize("protocol", SEVERAL, ids=lambda one: f"{one.name}-{one.size}")
+def test_sets_have_exactly_the_law_of_their_protocol(protocol: Any) -> None:
+    survey = asked(SeveralOf(words="Which?", size=protocol.size, most=protocol.most), protocol)
+    sets = [each for n in range(protocol.most + 1) for each in combinations(range(protocol.size), n)]
+    laws = [law(survey, each) for each in sets]
+    assert largest(laws) == protocol.max_ratio
+    support = {report: supporters(protocol, report) for report in laws[0]}
+    for held, one in zip(sets, laws, strict=True):
+        for other in range(protocol.size):
+            chance = sum(chance for report, chance in one.items() if other in support[report])
+            assert chance == (protocol.p if other in held else protocol.q)
+    everything = law(
+        survey, range(protocol.size)
+    )  # more than are heard: no report is likelier than it may be
+    assert largest([*laws, everything]) == protocol.max_ratio
+
+
+NUMBERS = [
+    Duchi(low=Fraction(0), high=Fraction(10), odds=THREE),
+    Piecewise(low=Fraction(0), high=Fraction(10), odds=THREE, outputs=11, window=3),
+    Hybrid(low=Fraction(0), high=Fraction(10), odds=THREE, outputs=7, window=3, chance=Fraction(1, 3)),
+]
+
+
+@pytest.mark.parametrize("protocol", NUMBERS, ids=lambda one: one.name)
+def test_numbers_have_exactly_the_law_of_their_protocol(protocol: Any) -> None:
+    """No bias and the stated variance, as exact fractions, also between the points of the grid."""
+    import numpy as np
+
+    survey = asked(NumberIn(words="How many?", low=0, high=10), protocol)
+    numbers = [Fraction(0), Fraction(10), Fraction(5), Fraction(17, 3), Fraction("0.1")]
+    laws = [law(survey, number) for number in numbers]
+    assert largest(laws) == protocol.max_ratio
+    for number, one in zip(numbers, laws, strict=True):
+        worth = {}
+        for report in one:
+            sums = protocol.sums(protocol.collect({"value": np.array(report)}))
+            worth[report] = sums.total
+        mean = sum(chance * worth[report] for report, chance in one.items())
+        assert mean == number / 5 - 1
+        square = sum(chance * worth[report] ** 2 for report, chance in one.items())
+        exact = float((square - mean**2) * 25)
+        assert protocol.variance(float(number), 1) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        TwoStageResponse(size=3, permanent=THREE, instant=THREE),
+        TwoStageUnary(size=2, own=HALF, other=Fraction(1, 4), if_set=Fraction(3, 4), if_unset=Fraction(1, 4)),
+    ],
+    ids=lambda one: one.name,
+)
+def test_two_days_cost_what_two_stages_say(protocol: Any) -> None:
+    """The exact law of both days' reports together, of an answer that stays."""
+    survey = asked(OneOf(words="Which?", size=protocol.size), protocol, cap=1)
+
+    def days(answer: int, many: int) -> Callable[[Callable[[int], int]], Any]:
+        def procedure(below: Callable[[int], int]) -> Any:
+            memory: dict[str, Any] = {}
+            return tuple(fields(client.report(survey, answer, memory, below=below)) for _ in range(many))
+
+        return procedure
+
+    for many in (1, 2):
+        laws = [exact_law(days(answer, many)) for answer in range(protocol.size)]
+        assert largest(laws) == protocol.ratio_after(many)
+    assert protocol.ratio_after(1) == protocol.max_ratio
+
+
+def test_what_is_kept_is_sent_again_and_no_more_is_drawn_than_the_cap() -> None:
+    """By value: three values, two draws. By the calendar: a draw every ten days, twice."""
+    drawn: list[int] = []
+
+    def below(bound: int) -> int:
+        drawn.append(bound)
+        return len(drawn) % bound
+
+    question, protocol = OneOf(words="Which?", size=40), KaryResponse(size=40, odds=THREE)
+    by_value = asked(question, protocol, cap=2)
+    memory: dict[str, Any] = {}
+    reports = [client.report(by_value, answer, memory, below=below) for answer in (3, 3, 9, 3, 20, 9, 20)]
+    values = [report["value"] for report in reports]
+    assert len(drawn) == 2 and values == [values[0]] * 2 + [values[2], values[0], values[0]] + [values[2]] * 2
+    assert len({report["id"] for report in reports}) == 7
+    drawn.clear()
+    memory = json.loads(json.dumps(memory))  # what a phone stores
+    assert client.report(by_value, 9, memory, below=below)["value"] == values[2] and not drawn
+    calendar, memory = asked(question, protocol, cap=2, every=10), {}
+    for day in range(50):
+        client.report(calendar, day % 40, memory, day, below=below)
+    assert len(drawn) == 2
+    with pytest.raises(client.Refused, match="memory"):
+        client.report(calendar, 3)
+
+
+# -- what a port needs ------------------------------------------------------------------------
+
+
+def test_it_is_one_file_of_the_standard_library(tmp_path: Path) -> None:
+    """Copied away, without site packages and without this package, it makes a report."""
+    tree = ast.parse(FILE.read_text())
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {module.split(".")[0] for module in modules} <= sys.stdlib_module_names
+    alone = tmp_path / "client.py"
+    alone.write_bytes(FILE.read_bytes())
+    survey = Survey.plan(
+        "s", YesNo(words="Really?"), epsilon=1, protocol=KaryResponse.from_epsilon(1, size=2)
+    )
+    survey.write(tmp_path / "survey.toml")
+    command = [sys.executable, "-I", "-S", str(alone), str(tmp_path / "survey.toml")]
+    told = subprocess.run([*command, "yes"], capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout)["survey"] == survey.fingerprint
+    wrong = subprocess.run([*command, "perhaps"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 1 and wrong.stdout == "" and "perhaps" not in wrong.stderr
+
+
+def every_protocol() -> Iterator[tuple[Question, Protocol, Any]]:
+    for single in SINGLES:
+        yield OneOf(words="Which?", size=single.size), single, 1
+    for several in SEVERAL:
+        yield SeveralOf(words="Which?", size=several.size, most=several.most), several, [0, 2]  # type: ignore[attr-defined]
+    for number in NUMBERS:
+        yield NumberIn(words="How many?", low=0, high=10), number, "3.7"
+
+
+def test_examples_are_reproduced_draw_by_draw() -> None:
+    """And only so: a port that makes other draws, or other reports of them, is told."""
+    for question, protocol, answer in every_protocol():
+        data = Survey.plan("s", question, epsilon=5, protocol=protocol).text.encode()
+        for example in json.loads(json.dumps(list(examples(data, [answer], 3)))):
+            assert replayed(data, example) == example["fields"]
+            if example["draws"]:
+                with pytest.raises(Exception, match="another draw"):
+                    replayed(data, {**example, "draws": [[n + 1, x] for n, x in example["draws"]]})
+
+
+# -- what it refuses --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('epsilon = "2"', 'epsilon = "1"'),  # promises less than it costs
+        ("size = 5\nodds", "size = 2\nodds"),  # an answer beyond the protocol's would be told as it is
+        ('name = "response"', 'name = "nothing"'),
+        ('odds = "', 'odds = "-'),
+        ('name = "response"', 'name = "duchi"'),
+        ("[protocol]", "[protocols]"),
+        ('kind = "one_of"', 'kind = "one_from"'),
+    ],
+)
+def test_a_survey_that_breaks_its_promise_is_refused(old: str, new: str) -> None:
+    protocol = KaryResponse.from_epsilon(2, size=5)
+    text = Survey.plan("s", OneOf(words="Which?", size=5), epsilon=2, protocol=protocol).text
+    client.load(text.encode())
+    assert old in text
+    with pytest.raises(client.Refused):
+        client.load(text.replace(old, new).encode())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "old", "new"),
+    [
+        (ProjectiveGeometry(size=5, prime=5, dimension=2, odds=THREE), "prime = 5", "prime = 6"),
+        (ProjectiveGeometry(size=5, prime=5, dimension=2, odds=THREE), "prime = 5", "prime = 2"),
+        (SubsetSelection(size=5, odds=THREE, chosen=2), "chosen = 2", "chosen = 5"),
+        (UnaryEncoding(size=5, own=HALF, other=Fraction(1, 4)), 'other = "1/4"', 'other = "0"'),
+        (UnaryEncoding(size=5, own=HALF, other=Fraction(1, 4)), 'own = "1/2"', 'own = "1"'),
+        (LocalHashing(size=5, hashes=3, odds=THREE), "hashes = 3", "hashes = 1"),
+    ],
+)
+def test_parameters_that_break_a_proof_are_refused(protocol: Protocol, old: str, new: str) -> None:
+    text = Survey.plan("s", OneOf(words="Which?", size=5), epsilon=5, protocol=protocol).text
+    client.load(text.encode())
+    assert old in text
+    with pytest.raises(client.Refused):
+        client.load(text.replace(old, new).encode())
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[survey", b"survey = 1", b"[survey]\n[protocol]\n"])
+def test_what_is_no_survey_is_refused(data: bytes) -> None:
+    with pytest.raises(client.Refused):
+        client.load(data)
+
+
+@pytest.mark.parametrize("answer", ["", "5", 5, -1, None, 2.5, ["a"], True, "a ", {}])
+def test_an_answer_that_is_none_is_refused_and_not_repeated(answer: Any) -> None:
+    survey = asked(OneOf(words="Which?", answers=("a", "b")), KaryResponse.from_epsilon(1, size=2))
+    with pytest.raises(client.Refused) as refusal:
+        client.report(survey, answer)
+    assert "answers" in str(refusal.value) or "kind" in str(refusal.value)
+    number = asked(NumberIn(words="How many?", low=0, high=1), Duchi.from_epsilon(1, low=0, high=1))
+    for wrong in ("x", None, float("nan"), float("inf"), [1]):
+        with pytest.raises(client.Refused):
+            client.report(number, wrong)

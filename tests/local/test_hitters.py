@@ -1,0 +1,309 @@
+"""Heavy hitters: exact privacy, exact counts, what is held is found, what nobody holds is not."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from sfumato.errors import InvalidArgument
+from sfumato.local import growing
+from sfumato.local.growing import Growth, Levels
+from sfumato.local.hitters import PrefixTree
+from sfumato.local.strings import digits_of_octets, octets_of, octets_of_digits, text_of
+
+from .laws import exact_law
+from .matrices import check_draws, largest_ratio, rebuilt
+
+F = Fraction
+
+
+def spelled(string, base, digits):
+    number = int.from_bytes(string, "big")
+    return [number // base**place % base for place in range(digits - 1, -1, -1)]
+
+
+def phone(tree, string):
+    """The procedure of the docstring, written again."""
+    g, m, odds = tree.hashes, tree.family.digits, tree.odds
+    x = spelled(string, g, m)
+
+    def procedure(below):
+        level = below(len(tree.lengths))
+        r = tree.lengths[level]
+        seed = tuple(below(g) for _ in range(r)) + (0,) * (m - r)
+        h = sum(a * d for a, d in zip(seed, x, strict=True)) % g
+        honest = below(odds.numerator + (g - 1) * odds.denominator) < odds.numerator
+        return level, seed, h if honest else (h + 1 + below(g - 1)) % g
+
+    return procedure
+
+
+@pytest.fixture
+def short_steps(monkeypatch):
+    """Several levels even of strings of one byte."""
+    monkeypatch.setattr(growing, "_CELLS", 8)
+    tree = PrefixTree(length=1, hashes=2, odds=F(3))
+    assert tree.levels.lengths == (4, 5, 8)
+    return tree
+
+
+def test_the_exact_law_of_reports(short_steps):
+    """Every report of some strings; then draws. False alarm 1e-9; power: chances off by a third."""
+    tree = short_steps
+    strings = [bytes([octet]) for octet in range(0, 256, 29)]
+    laws = {string: exact_law(phone(tree, string)) for string in strings}
+    assert largest_ratio(laws) == tree.max_ratio == 3
+    assert tree.epsilon == pytest.approx(math.log(3), rel=1e-14)
+    for string in strings[:3]:
+        for other in strings[:5]:
+            for r in tree.lengths:
+                near, far = (spelled(each, 2, 8)[:r] for each in (string, other))
+                of_length = {report: p for report, p in laws[string].items() if tree.lengths[report[0]] == r}
+                hit = sum(
+                    p
+                    for (_, seed, value), p in of_length.items()
+                    if sum(a * d for a, d in zip(seed, far, strict=False)) % 2 == value
+                )
+                assert hit / sum(of_length.values()) == (tree.p if near == far else tree.q)
+    reports = tree.randomise(tree.encode([strings[7]] * 100_000))
+    assert tree.valid(reports).all()
+    numbers = {report: i for i, report in enumerate(laws[strings[7]])}
+    rows = np.unpackbits(reports["seed"], axis=1, count=8).tolist()
+    codes = [
+        numbers[level, tuple(row), value]
+        for level, row, value in zip(reports["level"].tolist(), rows, reports["value"].tolist(), strict=True)
+    ]
+    check_draws(np.array(codes), {numbers[report]: p for report, p in laws[strings[7]].items()})
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1, 2, 5, 20])
+@pytest.mark.parametrize("length", [1, 6, 64])
+def test_any_length_and_epsilon(epsilon, length):
+    tree = PrefixTree.from_epsilon(epsilon, octets=length)
+    assert epsilon - 1e-9 < tree.epsilon <= epsilon
+    strings = np.array([[255] * length, [0] * length], dtype=np.uint8)
+    reports = tree.randomise(strings)
+    assert tree.valid(reports).all() and reports["seed"].shape[1] == tree.octets("seed")
+    assert rebuilt(tree) == tree
+    nothing = tree.randomise(strings[:0])
+    assert not tree.valid(nothing).size and tree.collect(nothing).sum() == 0
+    assert tree.collect(reports).sum() == 2
+    assert tree.hashes**tree.family.digits >= 256**length > tree.hashes ** (tree.family.digits - 1)
+    assert tree.lengths[-1] == tree.family.digits and list(tree.lengths) == sorted(tree.lengths)
+
+
+def test_variance_is_within_three_percent_of_the_best_hash():
+    """A prime number of hashes costs little, up to the largest prime, which epsilon 5 asks for."""
+    for epsilon in (0.5, 1, 2, 3, 4, 4.8):
+        tree = PrefixTree.from_epsilon(epsilon, octets=6)
+        nearest = round(tree.odds) + 1
+
+        def variance(g, odds=tree.odds):
+            return (odds + g - 1) ** 2 / (g - 1)
+
+        assert variance(tree.hashes) <= F(103, 100) * variance(nearest)
+
+
+@given(st.integers(2, 127), st.integers(1, 20), st.data())
+def test_digits_are_those_of_the_number(base, length, data):
+    strings = [data.draw(st.binary(min_size=length, max_size=length)) for _ in range(3)]
+    m = next(m for m in range(1, 200) if base**m >= 256**length)
+    rows = digits_of_octets(octets_of(strings, length), base, m).T.tolist()
+    assert rows == [spelled(string, base, m) for string in strings]
+    assert [octets_of_digits(row, base, length) for row in rows] == strings
+    assert octets_of_digits([base - 1] * (m + 1), base, length) is None
+
+
+def test_texts_are_cut_and_filled_up():
+    tree = PrefixTree.from_epsilon(1, octets=3)
+    rows = tree.encode(["ab", "abcdef", "ä€", b"\xff", ""])
+    assert [bytes(row) for row in rows] == [b"ab\0", b"abc", b"\xc3\xa4\xe2", b"\xff\0\0", b"\0\0\0"]
+    assert [text_of(bytes(row)) for row in rows] == ["ab", "abc", "ä\\xe2", "\\xff", ""]
+    assert tree.encode([]).shape == (0, 3)
+    with pytest.raises(InvalidArgument, match="text or bytes"):
+        tree.encode([3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(("hashes", "length"), [(2, 1), (3, 2), (7, 1), (7, 3)])
+def test_every_continuation_is_counted_exactly(hashes, length, monkeypatch):
+    """Against a walk over all reports, at every level, for some beginnings and all their continuations."""
+    monkeypatch.setattr(growing, "_CELLS", 4 * hashes**2)
+    monkeypatch.setattr(growing, "_PIECE", 100)
+    monkeypatch.setattr(growing, "_BUFFER", 150)
+    tree = PrefixTree(length=length, hashes=hashes, odds=F(5))
+    reports = tree.randomise(np.arange(400 * length, dtype=np.int64).astype(np.uint8).reshape(400, length))
+    seeds = tree.family.unpack(reports["seed"]).astype(np.int64)
+    grown = Growth.start(tree.family, tree.levels, p=tree.p, q=tree.q, candidates=16)
+    while not grown.complete:
+        supports, size = grown._continued([reports])
+        length_now = tree.levels.lengths[grown.done]
+        mine = np.array(tree.lengths)[reports["level"]] == length_now
+        assert size == mine.sum()
+        step = length_now - grown.beginnings.shape[1]
+        for row, beginning in enumerate(grown.beginnings.tolist()):
+            for ending in range(hashes**step):
+                x = [*beginning, *[ending // hashes**i % hashes for i in range(step - 1, -1, -1)]]
+                h = np.array(x) @ seeds[:length_now] % hashes
+                assert supports[row, ending] == ((h == reports["value"]) & mine).sum()
+        grown = grown.longer([reports])
+        assert len(grown.beginnings) <= 16 or grown.complete
+        assert grown.beginnings.tolist() == sorted(grown.beginnings.tolist())
+
+
+def population(n, shares, length, tree):
+    """The strings named in `shares`, and for the others random ones, which hardly any two share."""
+    rows = np.random.default_rng(5).integers(0, 256, (n, length), dtype=np.uint8)
+    start = 0
+    for text, share in shares.items():
+        stop = start + round(share * n)
+        rows[start:stop] = tree.encode([text])
+        start = stop
+    return rows
+
+
+def test_what_many_hold_is_found():
+    """Shares of 5% and more of a hundred thousand, of 32 bits. False alarm below 1e-9: the least is
+    12 deviations from zero where the fewest are asked, and no test takes more than 6. Power: a level,
+    digit or seed that is read wrongly loses everything.
+    """
+    tree = PrefixTree.from_epsilon(3, octets=4)
+    shares = {"anna": 0.2, "bern": 0.1, "annb": 0.05, "ä": 0.05}
+    reports = tree.randomise(population(100_000, shares, 4, tree))
+    calls = []
+
+    def read(step):
+        calls.append(step)
+        return ({k: v[i : i + step] for k, v in reports.items()} for i in range(0, 100_000, step))
+
+    found = tree.find(lambda: read(100_000), candidates=256)
+    assert len(calls) == len(tree.levels.lengths)
+    assert found.texts[:2] == ("anna", "bern") and set(shares) <= set(found.texts)
+    assert found.reports == 100_000 and found.shares.reports < 60_000
+    # Random strings of 32 bits are held by one person each at most: none can pass but by a false alarm,
+    # whose chance, 1e-9, is asked for here.
+    strict = tree.find(lambda: read(7_777), candidates=256, level=1 - 2e-9)
+    assert set(strict.texts) == set(shares)
+    for text, value, low, high in zip(
+        strict.texts, strict.shares.values, strict.shares.low, strict.shares.high, strict=True
+    ):
+        assert low <= shares[text] <= high and low <= value <= high  # all hold but with chance 2e-9
+    again = tree.find(lambda: read(1_001), candidates=256)
+    assert again.strings == found.strings and (again.shares.values == found.shares.values).all()
+
+
+def test_estimates_and_deviations_are_those_of_local_hashing():
+    """The last length alone; the deviation is the formula's. False alarm 1e-9, by normal quantiles of 7.
+    Power: an estimate off by half of a share of one tenth."""
+    tree = PrefixTree.from_epsilon(2, octets=3)
+    reports = tree.randomise(population(60_000, {"abc": 0.3}, 3, tree))
+    found = tree.find(lambda: [reports], candidates=64)
+    assert found.texts[0] == "abc"
+    n = int(tree.collect(reports)[-tree.levels.weights[-1] :].sum())
+    p, q = float(tree.p), float(tree.q)
+    assert found.shares.reports == n
+    f = float(found.shares.values[0])
+    assert abs(f - 0.3) < 7 * found.shares.deviations[0] + 7 * math.sqrt(0.21 / n)
+    wanted = math.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / n) / (p - q)
+    assert found.shares.deviations[0] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_what_nobody_holds_is_hardly_ever_reported():
+    """At level 0.8 a string that nobody holds is reported in at most a tenth of 60 surveys.
+
+    False alarm 1e-9; power: a test that forgets how many strings were tested, which reports some always.
+    """
+    tree = PrefixTree.from_epsilon(2, octets=3)
+    people = population(3_000, {"abc": 0.5}, 3, tree)
+    held = {bytes(row) for row in people}
+    wrong = 0
+    for _ in range(60):
+        reports = tree.randomise(people)
+        wrong += not set(tree.find(lambda r=reports: [r], candidates=32, level=0.8).strings) <= held
+    assert wrong <= stats.binom.isf(1e-9, 60, 0.1)
+
+
+def test_forged_reports_lift_a_share_by_no_more_than_is_said():
+    """The worst that forgers can do: reports of whole strings, all of which support one."""
+    tree = PrefixTree.from_epsilon(2, octets=3)
+    reports = tree.randomise(population(40_000, {"abc": 0.3}, 3, tree))
+    honest = tree.find(lambda: [reports], candidates=64)
+    forged = 2_000
+    # The seed of zeros hashes every string to 0.
+    lies = {
+        "level": np.full(forged, len(tree.lengths) - 1),
+        "seed": np.zeros((forged, tree.octets("seed")), dtype=np.uint8),
+        "value": np.zeros(forged, dtype=np.int64),
+    }
+    assert tree.valid(lies).all()
+    lied = tree.find(lambda: [reports, lies], candidates=64)
+    lift = lied.shares.values[0] - honest.shares.values[0]
+    assert lied.texts[0] == honest.texts[0] == "abc"
+    assert lied.shares.reports == honest.shares.reports + forged
+    assert 0 < lift <= lied.forged(forged)
+    p, q, n = tree.p, tree.q, honest.shares.reports
+    assert lied.one_report == pytest.approx(1 / float((n + forged) * (p - q)))
+    share = honest.shares.values[0]
+    count = (share * float(p - q) + float(q)) * n
+    exact = ((count + forged) / (n + forged) - count / n) / float(p - q)
+    assert lift == pytest.approx(exact, rel=1e-6)
+    assert 0.5 < exact / lied.forged(forged) <= 1  # the bound is not idle
+
+
+def test_without_reports_nothing_is_found():
+    tree = PrefixTree.from_epsilon(2, octets=4)
+    nothing = tree.find(list, candidates=64)
+    assert nothing.strings == () and nothing.reports == 0 and nothing.one_report == math.inf
+    one = tree.randomise(tree.encode(["abcd"]))
+    assert tree.find(lambda: [one], candidates=64).strings == ()
+    assert tree.find(lambda: [one, tree.randomise(tree.encode([]))], candidates=64).reports == 1
+
+
+def test_what_no_phone_can_have_sent(short_steps):
+    tree = short_steps
+    good = tree.randomise(tree.encode(["a"] * 6))
+    level = np.array([-1, len(tree.lengths), 2**62, 0, 0, 0])
+    value = np.array([0, 0, 0, -1, 2, 2**62])
+    assert not tree.valid({**good, "level": level, "value": value}).any()
+    seed = np.array([[0b00001000], [0b00010000], [0b11111111], [0b11110000]], dtype=np.uint8)
+    levels = np.array([0, 0, len(tree.lengths) - 1, 0])  # the first asks for four digits, the last for all
+    flags = tree.valid({"level": levels, "seed": seed, "value": np.zeros(4, dtype=np.int64)})
+    assert flags.tolist() == [False, True, True, True]
+    # Such reports are left out, whatever they claim.
+    mixed = {
+        "level": np.append(good["level"], 99),
+        "seed": np.vstack([good["seed"], np.uint8([[255]])]),
+        "value": np.append(good["value"], 0),
+    }
+    assert tree.find(lambda: [mixed], candidates=64).reports == 6
+    with pytest.raises(InvalidArgument, match="encode"):
+        tree.randomise(np.array([1, 2, 3]))
+
+
+def test_levels():
+    assert Levels.of(7, digits=18).lengths == (6, 9, 12, 15, 17, 18)
+    assert Levels.of(7, digits=6).slots == (6,)
+    for prime in (2, 3, 5, 7, 31, 127):
+        for digits in range(1, 60):
+            levels = Levels.of(prime, digits=digits)
+            assert levels.lengths[-1] == digits and sorted(set(levels.lengths)) == list(levels.lengths)
+            assert min(levels.weights) >= 1 and len(levels.weights) == len(levels.lengths)
+            assert len(levels.slots) == sum(levels.weights)
+
+
+def test_parameters_that_make_no_sense():
+    for wrong in (
+        {"length": 0},
+        {"length": 65},
+        {"hashes": 8},
+        {"hashes": 131},
+        {"hashes": 1},
+        {"odds": F(1)},
+    ):
+        with pytest.raises(InvalidArgument):
+            PrefixTree(**{"length": 3, "hashes": 7, "odds": F(3), **wrong})
