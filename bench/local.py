@@ -38,7 +38,7 @@ def local_rows(rivals: str | None, *, times: int = 5) -> tuple[list[Row], dict[s
         command = [rivals, str(HERE / "rival_local.py")]
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         rival = json.loads(answer.stdout)
-    return [*_decoding(rival, times), *_candidates(), *_many(), *_hitters()], rival
+    return [*_decoding(rival, times), *_candidates(), *_many(), *_hitters(), *_beside(rival)], rival
 
 
 def _decoding(rival: dict[str, Any], times: int) -> Iterator[Row]:
@@ -104,6 +104,27 @@ def _hitters() -> Iterator[Row]:
         # At exactly one percent each is missed once in thirty: a string more or less is then no failure.
         least = 1.0 if kind != "1% each" else 0.7
         yield Row(name=f"{title}: found of ten", ours=hits, rival=10, unit="", ratio=hits / 10, least=least)
+
+
+def _beside(rival: dict[str, Any]) -> Iterator[Row]:
+    """Find what pure-ldp is asked for: 20,000 people, shares of 1/2, 1/4 .. 1/32; 16 bits, it has 12."""
+    if not rival:
+        return
+    tree, generator = PrefixTree.from_epsilon(STRING_EPSILON, octets=2), np.random.default_rng()
+    strings = generator.integers(0, 256, (20_000, 2), dtype=np.uint8)
+    top = generator.integers(0, 256, (5, 2), dtype=np.uint8)
+    holders = np.repeat(np.arange(5), [len(strings) // 2**rank for rank in range(1, 6)])
+    strings[: len(holders)] = top[holders]
+    reports = tree.randomise(strings)
+    found: list[bytes] = []
+    seconds = _timed(lambda: found.extend(tree.find(lambda: [reports]).strings))
+    hits, theirs = len({row.tobytes() for row in top} & set(found)), rival["hitters"]
+    title = "heavy hitters, 20,000 people, epsilon 2"
+    yield Row(
+        name=f"{title}: pure-ldp", ours=seconds, rival=theirs["seconds"], unit="s",
+        ratio=theirs["seconds"] / seconds, least=10,
+    )  # fmt: skip
+    yield Row(name=f"{title}: found of five", ours=hits, rival=theirs["found"], unit="", ratio=hits / 5)
 
 
 def _batches(reports: dict[str, Any]) -> Iterator[dict[str, Any]]:

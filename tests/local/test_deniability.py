@@ -17,6 +17,7 @@ from sfumato.local.odds import odds_of
 from sfumato.local.piecewise import Piecewise
 from sfumato.local.questions import OneOf, YesNo
 from sfumato.local.response import KaryResponse
+from sfumato.local.stages import TwoStageResponse
 from sfumato.local.subset import SubsetSelection
 from sfumato.local.survey import Survey
 
@@ -144,11 +145,18 @@ def test_epsilon_one_is_the_textbooks_73_percent() -> None:
 
 def test_the_sentence_of_a_coin_toss() -> None:
     assert told(KaryResponse.coin_toss()).sentence == (
-        "Your true answer is reported with a chance of 75%, another one with 25%. "
-        'If "yes" is reported, the chance that it is not your own answer is 25% where 50% of all people '
-        "would give it. Whatever is reported, the odds that anybody gives your answer can change by no "
+        'If "yes" is reported, the chance that it is not your own is 25% where 50% of all people '
+        "would give it, and whatever is reported, the odds that anybody gives your answer can change by no "
         "more than a factor of 3: from 50% to at most 75%, or down to at least 25%."
     )
+
+
+def test_two_stages_are_told_by_what_all_days_give_away() -> None:
+    """Not by one day's report, of which a patient observer sees many."""
+    kept = TwoStageResponse(size=2, permanent=Fraction(3), instant=Fraction(3))
+    survey = Survey.plan("s", YesNo(words="Yes?"), epsilon=1, protocol=kept, cap=2)
+    assert told(kept).odds == 3 > kept.max_ratio
+    assert "factor of 9 over all of your 2 reports" in told(survey).sentence
 
 
 @pytest.mark.parametrize("protocol", [Piecewise.tuned(1), SubsetSelection.from_epsilon(1, size=9)])

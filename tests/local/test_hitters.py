@@ -117,7 +117,8 @@ def test_digits_are_those_of_the_number(base, length, data):
     rows = digits_of_octets(octets_of(strings, length), base, m).T.tolist()
     assert rows == [spelled(string, base, m) for string in strings]
     assert [octets_of_digits(row, base, length) for row in rows] == strings
-    assert octets_of_digits([base - 1] * (m + 1), base, length) is None
+    with pytest.raises(OverflowError):
+        octets_of_digits([base - 1] * (m + 1), base, length)
 
 
 def test_texts_are_cut_and_filled_up():
@@ -139,7 +140,10 @@ def test_every_continuation_is_counted_exactly(hashes, length, monkeypatch):
     tree = PrefixTree(length=length, hashes=hashes, odds=F(5))
     reports = tree.randomise(np.arange(400 * length, dtype=np.int64).astype(np.uint8).reshape(400, length))
     seeds = tree.family.unpack(reports["seed"]).astype(np.int64)
-    grown = Growth.start(tree.family, tree.levels, p=tree.p, q=tree.q, candidates=16)
+    largest = spelled(b"\xff" * length, hashes, tree.family.digits)
+    grown = Growth.start(
+        tree.family, tree.levels, largest=np.array(largest), p=tree.p, q=tree.q, candidates=16
+    )
     while not grown.complete:
         supports, size = grown._continued([reports])
         length_now = tree.levels.lengths[grown.done]
@@ -154,6 +158,7 @@ def test_every_continuation_is_counted_exactly(hashes, length, monkeypatch):
         grown = grown.longer([reports])
         assert len(grown.beginnings) <= 16 or grown.complete
         assert grown.beginnings.tolist() == sorted(grown.beginnings.tolist())
+        assert grown.beginnings.tolist()[-1] <= largest[:length_now]
 
 
 def population(n, shares, length, tree):

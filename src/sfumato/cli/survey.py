@@ -110,7 +110,8 @@ def _show(
         "fingerprint": survey.fingerprint,
         "told": _told(survey),
     }
-    lines = [f"{name}: {value}" for name, value in known.items() if name != "told"]
+    shown = {**known, "epsilon": f"{protocol.epsilon:.6g}"}
+    lines = [f"{name}: {value}" for name, value in shown.items() if name != "told"]
     if survey.cap is not None:
         known["lifetime_epsilon"] = survey.lifetime
         kept = "kept by value" if survey.every is None else f"one every {survey.every} days"

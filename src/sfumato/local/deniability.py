@@ -17,6 +17,7 @@ from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.questions import YesNo
 from sfumato.local.response import KaryResponse
+from sfumato.local.stages import TwoStage
 from sfumato.local.survey import Survey
 
 __all__ = ["Deniability", "told"]
@@ -55,8 +56,9 @@ class Deniability:
 
     @property
     def odds(self) -> Fraction:
-        """The exact e^epsilon of one report."""
-        return self.protocol.max_ratio
+        """The exact e^epsilon of one report; of two stages, of one that is kept, however often it is used."""
+        protocol = self.protocol
+        return protocol.lifetime_ratio if isinstance(protocol, TwoStage) else protocol.max_ratio
 
     @property
     def epsilon(self) -> float:
@@ -115,17 +117,17 @@ class Deniability:
 
     @property
     def sentence(self) -> str:
-        """What to tell, in words. Rounds: against the collector, to a tenth of a percent."""
+        """What to tell, in one sentence. Rounds: against the collector, to a tenth of a percent."""
         before = _percent(self.prior, up=None)
         beliefs = f"from {before} to at most {_percent(self.most(), up=True)}"
         beliefs += f", or down to at least {_percent(self.least(), up=False)}"
         times = "" if self.times == 1 else f" over all of your {self.times:,} reports together"
         whatever = (
-            f"Whatever is reported, the odds that anybody gives your answer can change by no more than a "
+            f"whatever is reported, the odds that anybody gives your answer can change by no more than a "
             f"factor of {self._factor}{times}: {beliefs}."
         )
         own = self._own
-        return f"{own} {whatever}" if own else whatever
+        return f"{own}, and {whatever}" if own else f"{whatever[0].upper()}{whatever[1:]}"
 
     def __str__(self) -> str:
         return self.sentence
@@ -137,11 +139,9 @@ class Deniability:
         if not isinstance(self.protocol, KaryResponse) or doubt is None or self.protocol.size < 2:
             return ""
         before = _percent(self.prior, up=None)
-        chance, lie = _percent(self.protocol.p, up=None), _percent(1 - self.protocol.p, up=None)
-        tells = f"Your true answer is reported with a chance of {chance}, another one with {lie}."
         return (
-            f"{tells} If {self.answer} is reported, the chance that it is not your own answer is "
-            f"{_percent(doubt, up=False)} where {before} of all people would give it."
+            f"If {self.answer} is reported, the chance that it is not your own is "
+            f"{_percent(doubt, up=False)} where {before} of all people would give it"
         )
 
     @property
@@ -165,7 +165,7 @@ def told(source: Protocol | Survey, prior: Number = _HALF, *, times: int | None 
     """Return what to tell those who are asked: of a protocol, or of a survey with its cap on reports.
 
     >>> print(told(KaryResponse.coin_toss()))
-    Your true answer is reported with a chance of 75%, another one with 25%. If "yes" is reported, ...
+    If "yes" is reported, the chance that it is not your own is 25% where 50% of all people would give it, ...
     """
     if isinstance(source, Survey):
         protocol, cap, yes = source.protocol, source.cap, isinstance(source.question, YesNo)

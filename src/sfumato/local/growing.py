@@ -109,6 +109,8 @@ class Growth:
     p: Fraction
     q: Fraction
     candidates: int
+    largest: _Digits
+    """The digits of the largest string: what would be larger is none."""
     done: int
     beginnings: _Digits
     """The digits, a row per beginning, in order."""
@@ -119,11 +121,18 @@ class Growth:
 
     @classmethod
     def start(
-        cls, family: LinearFamily, levels: Levels, *, p: Fraction, q: Fraction, candidates: int
+        cls,
+        family: LinearFamily,
+        levels: Levels,
+        *,
+        largest: _Digits,
+        p: Fraction,
+        q: Fraction,
+        candidates: int,
     ) -> Growth:
         """Start from nothing."""
         return cls(
-            family=family, levels=levels, p=p, q=q, candidates=candidates, done=0, sizes=(),
+            family=family, levels=levels, p=p, q=q, candidates=candidates, largest=largest, done=0, sizes=(),
             beginnings=np.zeros((1, 0), dtype=np.uint8), counts=np.zeros((1, 0), dtype=np.int64),
         )  # fmt: skip
 
@@ -142,7 +151,7 @@ class Growth:
         digits = [ending // prime**place % prime for place in range(step - 1, -1, -1)]
         return Growth(
             family=self.family, levels=self.levels, p=self.p, q=self.q, candidates=self.candidates,
-            done=self.done + 1, sizes=(*self.sizes, size),
+            largest=self.largest, done=self.done + 1, sizes=(*self.sizes, size),
             beginnings=np.column_stack([self.beginnings[parent], *digits]).astype(np.uint8),
             counts=np.column_stack([self.counts[parent], supports[parent, ending]]),
         )  # fmt: skip
@@ -234,9 +243,9 @@ class Growth:
         """
         from scipy.special import log_ndtr
 
-        last = self.done == len(self.levels.lengths) - 1
-        if last:
-            return np.arange(supports.size)
+        possible = self._possible(supports.shape[1])
+        if self.done == len(self.levels.lengths) - 1:
+            return np.arange(possible)
         prime, q = self.family.modulus, float(self.q)
         length = self.levels.lengths[self.done]
         worst = np.full(supports.shape, np.inf)
@@ -246,10 +255,16 @@ class Growth:
             deviations = (since - n * q) / math.sqrt(max(n, 1) * q * (1 - q))
             shared = self.levels.lengths[left - 1] if left else 0
             np.minimum(worst, -log_ndtr(-deviations) - (length - shared) * math.log(prime), out=worst)
-        most = self._room()
-        if worst.size <= most:
-            return np.arange(worst.size)
-        return np.sort(np.argpartition(worst.ravel(), worst.size - most)[worst.size - most :])
+        most = min(self._room(), possible)
+        return np.sort(np.argpartition(worst.ravel()[:possible], possible - most)[possible - most :])
+
+    def _possible(self, continuations: int) -> int:
+        """Return how many continuations, of all beginnings in order, begin a string."""
+        known = self.beginnings.shape[1]
+        if (self.beginnings[-1] < self.largest[:known]).any():
+            return self.beginnings.shape[0] * continuations
+        rest = self.largest[None, known : self.levels.lengths[self.done]]
+        return (len(self.beginnings) - 1) * continuations + int(_number(rest, self.family.modulus)[0]) + 1
 
     def _room(self) -> int:
         """Return how many beginnings of the next length may be kept."""
@@ -267,14 +282,8 @@ class Growth:
         miss = float(1 - confidence(level)) / (2 * tested)
         likely = np.flatnonzero(counts > n * q)
         low, high = clopper_pearson(counts[likely], n, miss) if n else (np.zeros(0), np.zeros(0))
-        held = low > q
-        spelled = [
-            octets_of_digits(row, self.family.modulus, octets)
-            for row in self.beginnings[likely[held]].tolist()
-        ]
-        order = np.argsort(-counts[likely[held]], kind="stable")
-        order = order[[spelled[i] is not None for i in order]]
-        chosen = np.flatnonzero(held)[order]
+        held = np.flatnonzero(low > q)
+        chosen = held[np.argsort(-counts[likely[held]], kind="stable")]
         values = (counts[likely[chosen]] / max(n, 1) - q) / gap
         f = np.clip(values, 0.0, 1.0)
         shares = Shares(
@@ -284,7 +293,10 @@ class Growth:
             reports=n, level=level,
         )  # fmt: skip
         return Hitters(
-            strings=tuple(string for i in order if (string := spelled[i]) is not None),
+            strings=tuple(
+                octets_of_digits(row, self.family.modulus, octets)
+                for row in self.beginnings[likely[chosen]].tolist()
+            ),
             shares=shares, tested=tested, reports=sum(self.sizes),
             one_report=1 / (n * gap) if n else math.inf,
         )  # fmt: skip

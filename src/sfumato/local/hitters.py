@@ -189,9 +189,13 @@ class PrefixTree(Protocol):
         does not grow with their number. Reports that no phone could have sent are left out. At most
         `candidates` beginnings of a length are kept; more find rarer strings and take longer.
         """
-        grown = Growth.start(
-            self.family, self.levels, p=self.p, q=self.q, candidates=count(candidates, "candidates", least=16)
+        largest = digits_of_octets(
+            np.full((1, self.length), 255, dtype=np.uint8), self.hashes, self.family.digits
         )
+        grown = Growth.start(
+            self.family, self.levels, largest=largest[:, 0], p=self.p, q=self.q,
+            candidates=count(candidates, "candidates", least=16),
+        )  # fmt: skip
         while not grown.complete:
             grown = grown.longer(self._kept(batch) for batch in read())
         return grown.hitters(self.length, level=level)

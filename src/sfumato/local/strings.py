@@ -60,9 +60,13 @@ def digits_of_octets(octets: npt.NDArray[np.uint8], base: int, digits: int) -> n
     return out
 
 
-def octets_of_digits(digits: Sequence[int], base: int, length: int) -> bytes | None:
-    """Return the string of `length` bytes that digits spell; None if they spell none."""
+def octets_of_digits(digits: Sequence[int], base: int, length: int) -> bytes:
+    """Return the string of `length` bytes that digits spell.
+
+    >>> octets_of_digits([1, 0, 1], 16, 2)
+    b'\\x01\\x01'
+    """
     number = 0
     for digit in digits:
-        number = number * base + int(digit)
-    return number.to_bytes(length, "big") if number < 256**length else None
+        number = number * base + digit
+    return number.to_bytes(length, "big")
