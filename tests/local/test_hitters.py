@@ -15,10 +15,11 @@ from sfumato.errors import InvalidArgument
 from sfumato.local import growing
 from sfumato.local.growing import Growth, Levels
 from sfumato.local.hitters import PrefixTree
+from sfumato.local.registry import read_protocol
 from sfumato.local.strings import digits_of_octets, octets_of, octets_of_digits, text_of
 
 from .laws import exact_law
-from .matrices import check_draws, largest_ratio, rebuilt
+from .matrices import check_draws, largest_ratio
 
 F = Fraction
 
@@ -90,7 +91,7 @@ def test_any_length_and_epsilon(epsilon, length):
     strings = np.array([[255] * length, [0] * length], dtype=np.uint8)
     reports = tree.randomise(strings)
     assert tree.valid(reports).all() and reports["seed"].shape[1] == tree.octets("seed")
-    assert rebuilt(tree) == tree
+    assert read_protocol(tree.name, tree.parameters()) == tree
     nothing = tree.randomise(strings[:0])
     assert not tree.valid(nothing).size and tree.collect(nothing).sum() == 0
     assert tree.collect(reports).sum() == 2

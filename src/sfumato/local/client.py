@@ -22,15 +22,15 @@ from typing import Any
 
 __all__ = ["Refused", "load", "report"]
 
-Below = Callable[[int], int]
-Table = dict[str, Any]  # a section of the survey file, or the fields of a report
+_Below = Callable[[int], int]
+_Table = dict[str, Any]  # a section of the survey file, or the fields of a report
 
 
 class Refused(ValueError):
     """The survey breaks its promise, or the answer is not one of its answers. Nothing was sent."""
 
 
-def load(data: bytes) -> Table:
+def load(data: bytes) -> _Table:
     """Read a survey file (its bytes), and check that its protocol costs no more than it promises."""
     try:
         survey = tomllib.loads(data.decode())
@@ -48,8 +48,8 @@ def load(data: bytes) -> Table:
 
 
 def report(
-    survey: Table, answer: Any, memory: Table | None = None, day: int = 0, below: Below = secrets.randbelow
-) -> Table:
+    survey: _Table, answer: Any, memory: _Table | None = None, day: int = 0, below: _Below = secrets.randbelow
+) -> _Table:
     """Return the report for a true answer: a dict, to be sent as one line of JSON.
 
     Where a survey is repeated, pass the same `memory` (a dict that never leaves the respondent) and the
@@ -80,7 +80,7 @@ def report(
 # -- answers ------------------------------------------------------------------------------------
 
 
-def _place(question: Table, answer: Any) -> Any:
+def _place(question: _Table, answer: Any) -> Any:
     """Return what the protocol is about: the answer's place, a set of places, a number, or bytes."""
     kind = question["kind"]
     names = ["no", "yes"] if kind == "yes_no" else question.get("answers")
@@ -117,11 +117,11 @@ def _one(names: list[str] | None, size: int, answer: Any) -> int:
 # -- protocols: each takes its parameters, what it is about, and `below` ------------------------------
 
 
-def _response(protocol: Table, place: int, below: Below) -> Table:
+def _response(protocol: _Table, place: int, below: _Below) -> _Table:
     return {"value": _tell(place, protocol["size"], Fraction(protocol["odds"]), below)}
 
 
-def _tell(place: int, size: int, odds: Fraction, below: Below) -> int:
+def _tell(place: int, size: int, odds: Fraction, below: _Below) -> int:
     """The truth weighs odds, every other of `size` values 1."""
     a, b = odds.numerator, odds.denominator
     if size == 1:
@@ -130,29 +130,29 @@ def _tell(place: int, size: int, odds: Fraction, below: Below) -> int:
     return place if drawn < a else (place + 1 + (drawn - a) // b) % size
 
 
-def _unary(protocol: Table, place: int, below: Below) -> Table:
+def _unary(protocol: _Table, place: int, below: _Below) -> _Table:
     return _coins(protocol, [place], below)
 
 
-def _unary_set(protocol: Table, places: list[int], below: Below) -> Table:
+def _unary_set(protocol: _Table, places: list[int], below: _Below) -> _Table:
     return _coins(protocol, _at_most(list(places), protocol["most"], below), below)
 
 
-def _coins(protocol: Table, held: Collection[int], below: Below) -> Table:
+def _coins(protocol: _Table, held: Collection[int], below: _Below) -> _Table:
     own, other = Fraction(protocol["own"]), Fraction(protocol["other"])
     chances = (own if place in held else other for place in range(protocol["size"]))
     chosen = [place for place, one in enumerate(chances) if below(one.denominator) < one.numerator]
     return {"bits": _bits(chosen, protocol["size"])}
 
 
-def _subset(protocol: Table, place: int, below: Below) -> Table:
+def _subset(protocol: _Table, place: int, below: _Below) -> _Table:
     size, chosen, odds = protocol["size"], protocol["chosen"], Fraction(protocol["odds"])
     a, b = odds.numerator, odds.denominator
     inside = below(chosen * a + (size - chosen) * b) < chosen * a
     return {"bits": _bits(_filled({place} if inside else set(), {place}, chosen, size, below), size)}
 
 
-def _set(protocol: Table, places: list[int], below: Below) -> Table:
+def _set(protocol: _Table, places: list[int], below: _Below) -> _Table:
     size, most, chosen, odds = (protocol[name] for name in ("size", "most", "chosen", "odds"))
     own = _at_most(list(places), most, below)
     own += range(size + len(own), size + most)
@@ -171,7 +171,7 @@ def _set(protocol: Table, places: list[int], below: Below) -> Table:
     return {"bits": _bits(_filled(start, struck, chosen, size + most, below), size + most)}
 
 
-def _filled(start: set[int], not_these: set[int], chosen: int, size: int, below: Below) -> set[int]:
+def _filled(start: set[int], not_these: set[int], chosen: int, size: int, below: _Below) -> set[int]:
     """Add uniform places to a set, none of `not_these`, until it has `chosen`, by Floyd's algorithm."""
     others: int = size - len(not_these)
     drawn: set[int] = set()
@@ -183,34 +183,34 @@ def _filled(start: set[int], not_these: set[int], chosen: int, size: int, below:
     return start | drawn
 
 
-def _at_most(places: list[int], most: int, below: Below) -> list[int]:
+def _at_most(places: list[int], most: int, below: _Below) -> list[int]:
     """Keep `most` of some places, a uniformly random part."""
     while len(places) > most:
         places.pop(below(len(places)))
     return places
 
 
-def _several(protocol: Table, places: list[int], below: Below) -> Table:
+def _several(protocol: _Table, places: list[int], below: _Below) -> _Table:
     inner = {name[6:]: value for name, value in protocol.items() if name.startswith("inner_")}
     drawn = below(max(protocol["most"], len(places)))
     place = places[drawn] if drawn < len(places) else protocol["size"] + drawn
     return _PROTOCOLS[protocol["inner"]]({"name": protocol["inner"], **inner}, place, below)
 
 
-def _hashing(protocol: Table, place: int, below: Below) -> Table:
+def _hashing(protocol: _Table, place: int, below: _Below) -> _Table:
     """A hash function of one's own, and a noisy hash of the answer under it."""
     digits = _digits(place, _base(protocol["hashes"]), protocol["size"])
     return _hashed(protocol, digits, len(digits), below)
 
 
-def _prefixes(protocol: Table, octets: bytes, below: Below) -> Table:
+def _prefixes(protocol: _Table, octets: bytes, below: _Below) -> _Table:
     """The same about a beginning of a text; chance decides how long a one."""
     digits = _digits(int.from_bytes(octets, "big"), protocol["hashes"], 256 ** len(octets))
     level = below(len(protocol["lengths"]))
     return {"level": level, **_hashed(protocol, digits, protocol["lengths"][level], below)}
 
 
-def _hashed(protocol: Table, digits: list[int], length: int, below: Below) -> Table:
+def _hashed(protocol: _Table, digits: list[int], length: int, below: _Below) -> _Table:
     g = protocol["hashes"]
     seed = [below(g) if place < length else 0 for place in range(len(digits))]
     value = sum(a * x for a, x in zip(seed, digits, strict=True)) % g
@@ -236,28 +236,28 @@ def _base(g: int) -> int:
     return min(32, next(d for d in range(2, g + 1) if g % d == 0))
 
 
-def _hadamard(protocol: Table, place: int, below: Below) -> Table:
+def _hadamard(protocol: _Table, place: int, below: _Below) -> _Table:
     odds, rows = Fraction(protocol["odds"]), 1 << protocol["size"].bit_length()
     row = below(rows)
     bit = (row & place + 1).bit_count() % 2
     return {"row": row, "bit": _tell(bit, 2, odds, below)}
 
 
-def _kept_response(protocol: Table, place: int, below: Below) -> Table:
+def _kept_response(protocol: _Table, place: int, below: _Below) -> _Table:
     return {"value": _tell(place, protocol["size"], Fraction(protocol["permanent"]), below)}
 
 
-def _fresh_response(protocol: Table, kept: Table, below: Below) -> Table:
+def _fresh_response(protocol: _Table, kept: _Table, below: _Below) -> _Table:
     return {"value": _tell(kept["value"], protocol["size"], Fraction(protocol["instant"]), below)}
 
 
-def _fresh_bits(protocol: Table, kept: Table, below: Below) -> Table:
+def _fresh_bits(protocol: _Table, kept: _Table, below: _Below) -> _Table:
     octets = bytes.fromhex(kept["bits"])
     held = [place for place in range(protocol["size"]) if octets[place // 8] & 128 >> place % 8]
     return _coins({**protocol, "own": protocol["if_set"], "other": protocol["if_unset"]}, held, below)
 
 
-def _geometry(protocol: Table, place: int, below: Below) -> Table:
+def _geometry(protocol: _Table, place: int, below: _Below) -> _Table:
     """A point of a finite geometry that is orthogonal to the answer's point more often than others."""
     q, t, odds = protocol["prime"], protocol["dimension"], Fraction(protocol["odds"])
     points, orthogonal = (q**t - 1) // (q - 1), (q ** (t - 1) - 1) // (q - 1)
@@ -278,26 +278,26 @@ def _geometry(protocol: Table, place: int, below: Below) -> Table:
     return {"point": (q ** (t - 1 - first) - 1) // (q - 1) + number}
 
 
-def _duchi(protocol: Table, number: Fraction, below: Below) -> Table:
+def _duchi(protocol: _Table, number: Fraction, below: _Below) -> _Table:
     return {"value": _end(protocol, number, below)}
 
 
-def _piecewise(protocol: Table, number: Fraction, below: Below) -> Table:
+def _piecewise(protocol: _Table, number: Fraction, below: _Below) -> _Table:
     return {"value": _near(protocol, number, below)}
 
 
-def _hybrid(protocol: Table, number: Fraction, below: Below) -> Table:
+def _hybrid(protocol: _Table, number: Fraction, below: _Below) -> _Table:
     chance = Fraction(protocol["chance"])
     if below(chance.denominator) < chance.numerator:
         return {"value": _near(protocol, number, below)}
     return {"value": protocol["outputs"] + _end(protocol, number, below)}
 
 
-def _end(protocol: Table, number: Fraction, below: Below) -> int:
+def _end(protocol: _Table, number: Fraction, below: _Below) -> int:
     return _tell(_rounded(protocol, number, 1, below), 2, Fraction(protocol["odds"]), below)
 
 
-def _near(protocol: Table, number: Fraction, below: Below) -> int:
+def _near(protocol: _Table, number: Fraction, below: _Below) -> int:
     odds, outputs, window = Fraction(protocol["odds"]), protocol["outputs"], protocol["window"]
     start = _rounded(protocol, number, outputs - window, below)
     a, b = odds.numerator, odds.denominator
@@ -306,7 +306,7 @@ def _near(protocol: Table, number: Fraction, below: Below) -> int:
     return below(outputs)
 
 
-def _rounded(protocol: Table, number: Fraction, cells: int, below: Below) -> int:
+def _rounded(protocol: _Table, number: Fraction, cells: int, below: _Below) -> int:
     """Round to one of the two nearest points of a grid, at random and without bias."""
     low, high = Fraction(protocol["low"]), Fraction(protocol["high"])
     place = (number - low) * cells / (high - low)
@@ -314,7 +314,7 @@ def _rounded(protocol: Table, number: Fraction, cells: int, below: Below) -> int
     return point + (below(place.denominator) < place.numerator % place.denominator)
 
 
-_PROTOCOLS: dict[str, Callable[[Table, Any, Below], Table]] = {
+_PROTOCOLS: dict[str, Callable[[_Table, Any, _Below], _Table]] = {
     "duchi": _duchi,
     "geometry": _geometry,
     "hadamard": _hadamard,
@@ -345,7 +345,7 @@ _FRESH = {
 # -- what it costs ------------------------------------------------------------------------------
 
 
-def _check(question: Table, protocol: Table) -> None:
+def _check(question: _Table, protocol: _Table) -> None:
     """Refuse a protocol about other answers than the question's, or with parameters that break its proof."""
     kind, size, name = question["kind"], question.get("size", 2), protocol["name"]
     answers = question.get("answers", [])
@@ -377,7 +377,7 @@ def _check(question: Table, protocol: Table) -> None:
         raise Refused("the protocol of this survey does not suit its question")
 
 
-def _max_ratio(protocol: Table) -> Fraction:
+def _max_ratio(protocol: _Table) -> Fraction:
     """Return the largest ratio of one report's probabilities under two answers: e^epsilon."""
     if protocol["name"] == "several":
         inner = {name[6:]: value for name, value in protocol.items() if name.startswith("inner_")}

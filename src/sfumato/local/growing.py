@@ -262,7 +262,7 @@ class Growth:
         """Return how many continuations, of all beginnings in order, begin a string."""
         known = self.beginnings.shape[1]
         if (self.beginnings[-1] < self.largest[:known]).any():
-            return self.beginnings.shape[0] * continuations
+            return len(self.beginnings) * continuations
         rest = self.largest[None, known : self.levels.lengths[self.done]]
         return (len(self.beginnings) - 1) * continuations + int(_number(rest, self.family.modulus)[0]) + 1
 

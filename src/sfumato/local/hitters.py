@@ -130,7 +130,7 @@ class PrefixTree(Protocol):
         return self.family.seed_bytes
 
     def parameters(self) -> dict[str, Any]:
-        """Return the length of strings, the number of hashes and the odds."""
+        """Return the length of strings, the number of hashes and the odds; and what follows, for a phone."""
         told = {"length": self.length, "hashes": self.hashes, "odds": str(self.odds)}
         return {**told, "lengths": list(self.lengths)}
 

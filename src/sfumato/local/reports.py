@@ -32,9 +32,6 @@ _LONGEST = 1 << 24  # a line beyond this is no report
 _ID_OCTETS = 16
 _LINES = (".jsonl", ".ndjson", ".json")
 _ENDINGS = (*_LINES, ".parquet", ".arrow", ".feather", ".ipc")
-_HEX = np.full(256, 255, dtype=np.uint8)
-_HEX[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
-_HEX[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -234,6 +231,14 @@ class Reader:
 _Read = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
 
 
+def _hex_values() -> npt.NDArray[np.uint8]:
+    """Return what each byte is worth as a hexadecimal digit, 255 if it is none."""
+    worth = np.full(256, 255, dtype=np.uint8)
+    for digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
+        worth[np.frombuffer(digits, dtype=np.uint8)] = np.arange(16)
+    return worth
+
+
 def _arrow(file: IO[bytes]) -> Iterator[Any]:
     from pyarrow import ArrowInvalid, ipc
 
@@ -293,7 +298,7 @@ def _octets(column: Any, width: int) -> _Read | None:
         raw = np.frombuffer(kept.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
     found = raw.reshape(len(kept), letters)
     if text:
-        digits = _HEX[found]
+        digits = _hex_values()[found]
         fine = (digits != 255).all(axis=1)
         found = ((digits[:, ::2] << 4) | (digits[:, 1::2] & 15)).astype(np.uint8)
         flags[np.flatnonzero(flags)[~fine]] = False
