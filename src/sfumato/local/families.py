@@ -150,6 +150,12 @@ class LinearFamily:
             rest = higher
         return rows
 
+    def spell(self, values: npt.NDArray[np.int64], block: slice) -> npt.NDArray[np.int64]:
+        """Return, for each value, what a run of its digits spells: its row in the table of these digits."""
+        after, own = self.base ** (self.digits - block.stop), self.base ** (block.stop - block.start)
+        spelled: npt.NDArray[np.int64] = values // after % own
+        return spelled
+
     def hash(self, seeds: _Residues, digits: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         """Return each person's hash of their own value, given by its digits."""
         total = np.zeros(seeds.shape[1], dtype=np.int64)

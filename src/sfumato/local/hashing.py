@@ -147,8 +147,7 @@ class LocalHashing(FrequencyProtocol):
         family = self.family
         blocks = family.blocks()
         # An answer is spelled by one row of each block's table; answers with the same head stand together.
-        digits = family.digits_of(wanted)
-        spelled = np.array([_number(digits[block], family.base) for block in blocks])
+        spelled = np.array([family.spell(wanted, block) for block in blocks])
         changes = np.flatnonzero((np.diff(spelled[:-1], axis=1) != 0).any(axis=0)) + 1
         groups = [slice(*ends) for ends in pairwise([0, *changes.tolist(), len(wanted)])]
 
@@ -178,11 +177,3 @@ class LocalHashing(FrequencyProtocol):
                     np.count_nonzero(np.equal(ending[row], rest, out=same)) for row in spelled[-1, group]
                 ]
         return counts
-
-
-def _number(digits: npt.NDArray[np.uint8], base: int) -> npt.NDArray[np.int64]:
-    """Read digits as a number."""
-    total = np.zeros(digits.shape[1], dtype=np.int64)
-    for digit in digits:
-        total = total * base + digit
-    return total
