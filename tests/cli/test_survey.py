@@ -51,8 +51,61 @@ def test_every_kind_is_planned_shown_answered_and_collected(
     lines = [run("survey", "answer", "survey.toml", answer, *memory).stdout for _ in range(3)]
     assert len({json.loads(line)["id"] for line in lines}) == 3
     Path("reports.jsonl").write_text("".join(lines))
-    found = run("survey", "collect", "survey.toml", "reports.jsonl", "--format", "json")
+    day = ("--day", "0") if survey.cap else ()
+    found = run("survey", "collect", "survey.toml", "reports.jsonl", "--format", "json", *day)
     assert found.returncode == 0 and json.loads(found.stdout)["counted"] == 3
+
+
+def test_nothing_is_overwritten_by_accident() -> None:
+    plan("--epsilon", "1")
+    before = Path("survey.toml").read_bytes()
+    assert run("survey", "simulate", "survey.toml", "yes=0.5", "no=0.5", "--people", "10").returncode == 0
+    reports = Path("reports.parquet").read_bytes()
+    for arguments in (
+        ("plan", "Another?", "--epsilon", "2"),
+        ("collect", "survey.toml", "reports.parquet", "-o", "survey.toml"),
+        ("collect", "survey.toml", "reports.parquet", "-o", "reports.parquet"),
+        ("simulate", "survey.toml", "yes=0.5", "no=0.5", "-o", "survey.toml"),
+        ("simulate", "survey.toml", "yes=0.5", "no=0.5", "-o", "reports.txt"),
+    ):
+        assert run("survey", *arguments).returncode == 2
+    assert Path("survey.toml").read_bytes() == before and Path("reports.parquet").read_bytes() == reports
+    assert run("survey", "plan", "Another?", "--epsilon", "2", "--force").returncode == 0
+
+
+def test_a_memory_is_for_nobody_else_and_for_one_survey() -> None:
+    plan("--epsilon", "1", "--cap", "2", "--name", "smoking")
+    assert run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json").returncode == 0
+    assert Path("memory.json").stat().st_mode & 0o077 == 0
+    text = Path("survey.toml").read_text()
+    Path("survey.toml").write_text(text + "# another edition\n")  # the same terms: nothing is drawn anew
+    kept = Path("memory.json").read_text()
+    assert run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json").returncode == 0
+    assert Path("memory.json").read_text() == kept
+    plan("--epsilon", "2", "--cap", "2", "--name", "smoking", "--force")
+    assert run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json").returncode == 2
+    for wrong in ("[]", '{"smoking": 3}', '{"a": {"kept": {}}}', "null"):
+        Path("memory.json").write_text(wrong)
+        refused = run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json")
+        assert refused.returncode == 2 and "memory" in refused.stderr
+    assert run("survey", "answer", "survey.toml", "yes", "--memory", "absent/memory.json").returncode == 2
+
+
+def test_a_hostile_question_does_not_steer_the_screen() -> None:
+    plan("--epsilon", "1")
+    text = Path("survey.toml").read_text().replace('question = "Which?"', 'question = "Which?\\u001b[8m"')
+    Path("survey.toml").write_text(text)
+    assert "\x1b" not in run("survey", "show", "survey.toml").stdout
+    Path("reports.jsonl").write_text("")
+    assert "\x1b" not in run("survey", "collect", "survey.toml", "reports.jsonl").stdout
+
+
+def test_negative_numbers_and_commas_are_answers_too() -> None:
+    plan("--epsilon", "1", "--low", "-10", "--high", "10")
+    assert run("survey", "answer", "survey.toml", "-5").returncode == 0
+    survey = plan("--epsilon", "1", "--answers", '"yes, often",no', "--force")
+    assert survey.question.answers == ("yes, often", "no")  # type: ignore[attr-defined]
+    assert run("survey", "answer", "survey.toml", "1e999999999").returncode == 2
 
 
 def test_a_memory_is_kept_between_answers() -> None:
@@ -86,19 +139,21 @@ def test_vectors_are_those_of_the_client() -> None:
     data = Path("survey.toml").read_bytes()
     assert len(lines) == 6
     for line in lines:
-        assert replayed(data, json.loads(line)) == json.loads(line)["fields"]
+        assert replayed(data, json.loads(line)) == json.loads(line)["reports"]
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("plan", "Which?", "--epsilon", "0"),
-        ("plan", "Which?", "--epsilon", "1", "--answers", "a,a"),
-        ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--size", "2"),
-        ("plan", "Which?", "--epsilon", "1", "--low", "3", "--high", "2"),
-        ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--most", "3"),
-        ("plan", "", "--epsilon", "1"),
-        ("plan", "Which?", "--epsilon", "1", "--every", "3"),
+        ("plan", "Which?", "--epsilon", "0", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--answers", "a,a", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--size", "2", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--low", "3", "--high", "2", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--most", "3", "--force"),
+        ("plan", "", "--epsilon", "1", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--every", "3", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--low", "3", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--most", "3", "--force"),
         ("show", "absent.toml"),
         ("collect", "survey.toml", "absent.jsonl"),
         ("collect", "survey.toml", "survey.toml"),

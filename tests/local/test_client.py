@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from sfumato.errors import InvalidArgument
 from sfumato.local import client
 from sfumato.local.duchi import Duchi
 from sfumato.local.examples import examples, replayed
@@ -239,6 +241,20 @@ def test_it_is_one_file_of_the_standard_library(tmp_path: Path) -> None:
     assert wrong.returncode == 1 and wrong.stdout == "" and "perhaps" not in wrong.stderr
 
 
+def test_a_port_that_draws_anew_every_day_is_told() -> None:
+    """Examples of a repeated survey are of two days: what is kept must come again."""
+    kept = TwoStageResponse(size=4, permanent=Fraction(9), instant=THREE)
+    for protocol in (KaryResponse(size=4, odds=THREE), kept):
+        survey = Survey.plan("s", OneOf(words="Which?", size=4), epsilon=5, protocol=protocol, cap=2)
+        data = survey.text.encode()
+        (example,) = examples(data, [1], 1)
+        assert [one["day"] for one in example["reports"]] == [0, 1]
+        assert len(example["draws"]) == (1 if protocol is not kept else 3)
+        assert replayed(data, example) == example["reports"]
+        with pytest.raises(Exception, match="draw"):
+            replayed(data, {**example, "draws": [*example["draws"], *example["draws"]]})
+
+
 def every_protocol() -> Iterator[tuple[Question, Protocol, Any]]:
     for single in SINGLES:
         yield OneOf(words="Which?", size=single.size), single, 1
@@ -253,7 +269,7 @@ def test_examples_are_reproduced_draw_by_draw() -> None:
     for question, protocol, answer in every_protocol():
         data = Survey.plan("s", question, epsilon=5, protocol=protocol).text.encode()
         for example in json.loads(json.dumps(list(examples(data, [answer], 3)))):
-            assert replayed(data, example) == example["fields"]
+            assert replayed(data, example) == example["reports"]
             if example["draws"]:
                 with pytest.raises(Exception, match="another draw"):
                     replayed(data, {**example, "draws": [[n + 1, x] for n, x in example["draws"]]})
@@ -300,6 +316,177 @@ def test_parameters_that_break_a_proof_are_refused(protocol: Protocol, old: str,
     assert old in text
     with pytest.raises(client.Refused):
         client.load(text.replace(old, new).encode())
+
+
+HEAD = 'name = "x"\nversion = 1\nquestion = "q?"\n'
+ANSWERS = HEAD + 'answers = ["a", "b", "c"]\n'
+HOSTILE = {
+    "the kept report of two stages would be sent as it is": (
+        HEAD + 'kind = "yes_no"\nepsilon = "0.1"',
+        'name = "two-stage-response"\nsize = 2\npermanent = "1000000000"\ninstant = "11/10"',
+    ),
+    "the same with bits": (
+        HEAD + 'kind = "yes_no"\nepsilon = "0.5"',
+        (
+            'name = "two-stage-unary"\nsize = 2\nown = "999999/1000000"\nother = "1/1000000"\n'
+            'if_set = "11/20"\nif_unset = "9/20"'
+        ),
+    ),
+    "two stages inside, whose fresh coins nobody would toss": (
+        ANSWERS + 'kind = "several_of"\nmost = 1\nepsilon = "0.1"',
+        (
+            'name = "several"\nsize = 3\nmost = 1\ninner = "two-stage-response"\ninner_size = 4\n'
+            'inner_permanent = "1000000000"\ninner_instant = "11/10"'
+        ),
+    ),
+    "one answer is told as it is, and there are two": (
+        HEAD + 'kind = "yes_no"\nsize = 1\nepsilon = "0.1"',
+        'name = "response"\nsize = 1\nodds = "11/10"',
+    ),
+    "a power of nothing": (
+        HEAD + 'kind = "yes_no"\nmost = 0\nepsilon = "0.1"',
+        'name = "unary"\nsize = 2\nmost = 0\nown = "999999/1000000"\nother = "1/1000000"',
+    ),
+    "fewer than none": (
+        HEAD + 'kind = "several_of"\nsize = 2\nmost = -1\nepsilon = "0.1"',
+        'name = "several"\nsize = 2\nmost = -1\ninner = "response"\ninner_size = 1\ninner_odds = "11/10"',
+    ),
+    "priced by one name and drawn by another": (
+        ANSWERS + 'kind = "several_of"\nmost = 1\nepsilon = "0.1"',
+        (
+            'name = "several"\nsize = 3\nmost = 1\ninner = "unary"\ninner_name = "response"\ninner_size = 4\n'
+            'inner_odds = "11/10"\ninner_own = "999999/1000000"\ninner_other = "1/1000000"'
+        ),
+    ),
+    "a seed as long as the text": (
+        HEAD + 'kind = "text"\nlength = -1\nepsilon = "1"',
+        'name = "prefixes"\nlength = -1\nhashes = 3\nodds = "2"\nlengths = [1]',
+    ),
+    "a beginning longer than the text": (
+        HEAD + 'kind = "text"\nlength = 1\nepsilon = "1"',
+        'name = "prefixes"\nlength = 1\nhashes = 3\nodds = "2"\nlengths = [99]',
+    ),
+    "negative weights": (
+        HEAD + 'kind = "yes_no"\nepsilon = "9"',
+        'name = "two-stage-response"\nsize = 2\npermanent = "-1"\ninstant = "2"\n[limits]\ncap = 1',
+    ),
+    "a lifetime that costs more than it promises": (
+        HEAD + 'kind = "yes_no"\nepsilon = "0.1"',
+        (
+            'name = "two-stage-response"\nsize = 2\npermanent = "1000000000"\ninstant = "11/10"\n'
+            '[limits]\ncap = 1\nlifetime = "1"'
+        ),
+    ),
+    "a lifetime without a promise": (
+        HEAD + 'kind = "yes_no"\nepsilon = "2"',
+        'name = "response"\nsize = 2\nodds = "3"\n[limits]\ncap = 2',
+    ),
+    "no day at all": (
+        HEAD + 'kind = "yes_no"\nepsilon = "2"',
+        'name = "response"\nsize = 2\nodds = "3"\n[limits]\ncap = 2\nevery = 0\nlifetime = "9"',
+    ),
+    "endless draws": (
+        HEAD + 'kind = "yes_no"\nepsilon = "2"',
+        'name = "response"\nsize = 2\nodds = "3"\n[limits]\ncap = inf\nlifetime = "9"',
+    ),
+    "a misspelt cap": (
+        HEAD + 'kind = "yes_no"\nepsilon = "2"',
+        'name = "response"\nsize = 2\nodds = "3"\n[limitz]\ncap = 2',
+    ),
+    "endless digits": (
+        HEAD + 'kind = "yes_no"\nepsilon = "1e99999999"',
+        'name = "response"\nsize = 2\nodds = "3"',
+    ),
+    "endless odds": (
+        HEAD + 'kind = "yes_no"\nepsilon = "2"',
+        'name = "response"\nsize = 2\nodds = "1e99999999"',
+    ),
+    "odds beyond floats": (
+        HEAD + 'kind = "yes_no"\nepsilon = "2"',
+        'name = "response"\nsize = 2\nodds = inf',
+    ),
+    "an endless geometry": (
+        HEAD + 'kind = "one_of"\nsize = 5\nepsilon = "2"',
+        'name = "geometry"\nsize = 5\nprime = 3\ndimension = 1000000000\nodds = "3"',
+    ),
+    "endless powers": (
+        HEAD + 'kind = "several_of"\nsize = 1000000000\nmost = 1000000000\nepsilon = "2"',
+        'name = "unary_set"\nsize = 1000000000\nmost = 1000000000\nown = "2/3"\nother = "1/3"',
+    ),
+    "endless bits": (
+        HEAD + 'kind = "one_of"\nsize = 1000000000000\nepsilon = "2"',
+        'name = "unary"\nsize = 1000000000000\nown = "1/2"\nother = "1/4"',
+    ),
+    "an endless text": (
+        HEAD + 'kind = "text"\nlength = 100000000\nepsilon = "2"',
+        'name = "prefixes"\nlength = 100000000\nhashes = 3\nodds = "2"\nlengths = [1]',
+    ),
+    "numbers whose range is nowhere": (
+        HEAD + 'kind = "number"\nlow = "1"\nhigh = "0"\nepsilon = "2"',
+        'name = "duchi"\nlow = "1"\nhigh = "0"\nodds = "2"',
+    ),
+    "answers that are alike": (
+        HEAD + 'answers = ["a", "a"]\nkind = "one_of"\nepsilon = "2"',
+        'name = "response"\nsize = 2\nodds = "3"',
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_file_is_refused_by_both_halves(what: str) -> None:
+    """Each of these would tell the truth, or more than it promises, or never end."""
+    head, protocol = HOSTILE[what]
+    text = f"[survey]\n{head}\n[protocol]\n{protocol}\n"
+    with pytest.raises(client.Refused):
+        client.load(text.encode())
+    if what not in (
+        "a lifetime without a promise",
+        "endless bits",
+    ):  # the collector's half completes, or waits
+        with pytest.raises(InvalidArgument):
+            Survey.parse(text)
+
+
+def test_what_the_client_takes_the_collector_takes_at_no_higher_price() -> None:
+    """4,000 files with entries changed at random: what passes has a ratio that both halves agree on."""
+    texts = [Survey.plan("s", question, epsilon=5, protocol=one).text for question, one in _files()]
+    source, passed = random.Random(7), 0
+    for _ in range(4000):
+        lines = source.choice(texts).splitlines()
+        for _ in range(source.choice((1, 1, 2))):
+            at = source.randrange(len(lines))
+            key, equals, value = lines[at].partition(" = ")
+            other = source.choice(lines).partition(" = ")[2] or "1"
+            lines[at] = (
+                source.choice(
+                    [
+                        f"{key} = {other}",
+                        f"{key} = {source.choice((0, 1, 2, 3, -1, 7))}",
+                        "",
+                        f'{key} = "{source.choice((1, 2, 3))}/2"',
+                        f"{value} = {key}",
+                        lines[at],
+                    ]
+                )
+                if equals
+                else lines[at]
+            )
+        text = "\n".join(lines)
+        try:
+            survey = client.load(text.encode())
+        except client.Refused:
+            continue
+        passed += 1
+        found = Survey.parse(text)
+        bound = client._max_ratio(survey["protocol"])
+        assert found.protocol.max_ratio <= bound or found.protocol.size == 1  # type: ignore[attr-defined]
+        assert bound <= Fraction(149)  # e^5
+    assert passed > 200
+
+
+def _files() -> Iterator[tuple[Question, Protocol]]:
+    for question, protocol, _ in every_protocol():
+        yield question, protocol
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[survey", b"survey = 1", b"[survey]\n[protocol]\n"])

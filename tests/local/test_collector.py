@@ -118,6 +118,7 @@ def test_every_report_is_counted_or_accounted_for(tmp_path: Path) -> None:
     assert collector.dropped == {
         "malformed": len(malformed) - 1,  # an empty line is no report at all
         "another survey": 5,
+        "another day": 0,
         "impossible": 4,
         "duplicates": 4,
         "too many": 0,
@@ -190,6 +191,71 @@ def test_tables_of_other_shapes_are_malformed_and_files_of_none_are_refused(tmp_
     for name in ("bad.parquet", "bad.arrow", "reports.txt", "absent.jsonl"):
         with pytest.raises(InvalidArgument):
             Collector(RESPONSE).add(tmp_path / name)
+
+
+def test_days_of_a_repeated_survey_are_collected_apart() -> None:
+    """Reports that are sent again are no further evidence: without a day nothing is said."""
+    survey = Survey.plan("s", QUESTION, epsilon=1, protocol=RESPONSE.protocol, cap=1)
+    asked = client.load(survey.text.encode())
+    memories: list[dict[str, Any]] = [{} for _ in range(50)]
+    sent = [client.report(asked, "bus", memory, day) for day in range(3) for memory in memories]
+    with pytest.raises(InvalidArgument, match="day by day"):
+        Collector(survey)
+    with pytest.raises(InvalidArgument, match="not repeated"):
+        Collector(RESPONSE, day=1)
+    results = [collect(survey, [sent], day=day) for day in range(3)]
+    assert {one.counted for one in results} == {50}
+    assert {one.dropped["another day"] for one in results} == {100}
+    assert len({tuple(one.values) for one in results}) == 1  # the same reports, every day
+
+
+def test_broken_offsets_are_malformed_and_not_followed(tmp_path: Path) -> None:
+    """An Arrow file whose text points outside of its buffer would take the process with it."""
+    n = 1000
+    good = report_table(RESPONSE, np.zeros(n, dtype=np.int64))
+    ids = pyarrow.array([f"{i:032x}" for i in range(n)])
+    table = good.set_column(1, "id", ids)
+    with ipc.new_file(tmp_path / "w.arrow", table.schema) as file:
+        file.write_table(table)
+    raw = bytearray((tmp_path / "w.arrow").read_bytes())
+    offsets = np.arange(n + 1, dtype=np.int32) * 32
+    at = raw.find(offsets.tobytes())
+    assert at > 0
+    offsets[100:900] += 1 << 30
+    raw[at : at + offsets.nbytes] = offsets.tobytes()
+    (tmp_path / "w.arrow").write_bytes(bytes(raw))
+    collector = Collector(RESPONSE)
+    collector.add(tmp_path / "w.arrow")
+    assert (collector.counted, collector.dropped["malformed"]) == (0, n)
+
+
+def test_a_broken_file_in_a_folder_does_not_stop_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(lines(RESPONSE, ["bus"])[0])
+    (tmp_path / "b.parquet").write_bytes(b"")
+    (tmp_path / "c.jsonl.gz").write_bytes(b"")
+    named = pyarrow.table({"x": [1]}).schema
+    with ipc.new_file(tmp_path / "d.arrow", named) as file:
+        file.write_table(pyarrow.table({"x": [1]}))
+    result = collect(RESPONSE, tmp_path)
+    assert result.counted == 1 and result.dropped["malformed"] == 1
+    assert any("2 files" in note for note in result.notes)
+
+
+def test_frames_dicts_and_dictionaries_are_reports_too() -> None:
+    asked = client.load(RESPONSE.text.encode())
+    rows = [client.report(asked, "bus") for _ in range(20)]
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    table = pyarrow.Table.from_pylist(rows)
+    encoded = table.set_column(0, "survey", table.column("survey").dictionary_encode())
+    for source in (rows, pandas.DataFrame(rows), polars.DataFrame(rows), encoded):
+        collector = Collector(RESPONSE)
+        collector.add(source)
+        assert collector.counted == 20 and "20 reports" in repr(collector)
+    collector.add(rows[0])
+    assert collector.dropped["duplicates"] == 1
+    for wrong in (5, None):
+        with pytest.raises(InvalidArgument):
+            Collector(RESPONSE).add(wrong)
 
 
 def test_a_survey_counts_no_more_than_it_says_and_remembers_no_more() -> None:

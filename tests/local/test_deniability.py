@@ -154,9 +154,18 @@ def test_the_sentence_of_a_coin_toss() -> None:
 def test_two_stages_are_told_by_what_all_days_give_away() -> None:
     """Not by one day's report, of which a patient observer sees many."""
     kept = TwoStageResponse(size=2, permanent=Fraction(3), instant=Fraction(3))
-    survey = Survey.plan("s", YesNo(words="Yes?"), epsilon=1, protocol=kept, cap=2)
+    survey = Survey.plan("s", YesNo(words="Yes?"), epsilon=1, protocol=kept, cap=2, every=7)
     assert told(kept).odds == 3 > kept.max_ratio
     assert "factor of 9 over all of your 2 reports" in told(survey).sentence
+
+
+def test_what_is_kept_by_value_is_not_said_to_hide_changes() -> None:
+    """Of lives that change at other times there is no bound: nothing is said of all reports together."""
+    coin = KaryResponse.coin_toss()
+    survey = Survey.plan("s", YesNo(words="Yes?"), epsilon=1.1, protocol=coin, cap=3)
+    sentence = told(survey).sentence
+    assert "factor of 3:" in sentence and "reports together" not in sentence
+    assert sentence.endswith("for as long as it stays the same; that it changed, and when, can be seen.")
 
 
 @pytest.mark.parametrize("protocol", [Piecewise.tuned(1), SubsetSelection.from_epsilon(1, size=9)])
@@ -179,7 +188,7 @@ def test_only_a_question_of_yes_or_no_speaks_of_yes() -> None:
 def test_a_survey_with_a_cap_adds_up() -> None:
     coin = KaryResponse.coin_toss()
     once = Survey.plan("s", YesNo(words="Yes?"), epsilon=1.1, protocol=coin)
-    often = Survey.plan("s", YesNo(words="Yes?"), epsilon=1.1, protocol=coin, cap=3)
+    often = Survey.plan("s", YesNo(words="Yes?"), epsilon=1.1, protocol=coin, cap=3, every=1)
     assert told(once).times == 1
     assert told(often).most() == Fraction(27, 28)
     assert told(often).epsilon == pytest.approx(3 * math.log(3))

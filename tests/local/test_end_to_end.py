@@ -73,11 +73,14 @@ def test_ten_thousand_phones(tmp_path: Path) -> None:
     (reports / "forged.jsonl").write_text(
         "\n".join([json.dumps(row), "{not json", json.dumps({**row, "survey": "0" * 32})]) + "\n"
     )
-    table = sfumato("survey", "collect", "survey.toml", "reports", "--output", "result.json", cwd=tmp_path)
+    table = sfumato("survey", "collect", "survey.toml", "reports", cwd=tmp_path)
     assert "10,000 reports counted, 3 not" in table and "walk" in table
+    kept = ("--format", "json", "--output", "result.json")
+    assert sfumato("survey", "collect", "survey.toml", "reports", *kept, cwd=tmp_path) == ""
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["dropped"] == {
-        "malformed": 1, "another survey": 1, "impossible": 0, "duplicates": 1, "too many": 0,
+        "malformed": 1, "another survey": 1, "another day": 0, "impossible": 0, "duplicates": 1,
+        "too many": 0,
     }  # fmt: skip
     for estimate in result["rows"]:
         assert abs(estimate["share"] - SHARES[estimate["answer"]]) < 6.5 * estimate["deviation"]

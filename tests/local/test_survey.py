@@ -100,13 +100,17 @@ def test_a_changed_byte_is_another_survey() -> None:
 
 def test_a_repeated_survey_says_what_a_lifetime_costs() -> None:
     once = KaryResponse(size=2, odds=Fraction(3))
-    survey = Survey.plan("s", YesNo(words="Really?"), epsilon=1.1, protocol=once, cap=4)
-    assert survey.lifetime == pytest.approx(4 * 1.0986122886681098) and SURVEY.lifetime is None
+    survey = Survey.plan("s", YesNo(words="Really?"), epsilon=1.1, protocol=once, cap=4, every=30)
+    assert float(survey.lifetime or 0) == pytest.approx(4 * 1.0986122886681098) and SURVEY.lifetime is None
+    by_value = Survey.plan("s", YesNo(words="Really?"), epsilon=1.1, protocol=once, cap=4)
+    assert float(by_value.lifetime or 0) == pytest.approx(2 * 1.0986122886681098)  # there are two values
+    with pytest.raises(InvalidArgument, match="promises"):
+        Survey.plan("s", YesNo(words="Really?"), epsilon=1.1, protocol=once, cap=2, lifetime=2)
     kept = TwoStageResponse(size=2, permanent=Fraction(3), instant=Fraction(3))
     with pytest.raises(InvalidArgument, match="cap"):
         Survey.plan("s", YesNo(words="Really?"), epsilon=1, protocol=kept)
     staged = Survey.plan("s", YesNo(words="Really?"), epsilon=1, protocol=kept, cap=1)
-    assert staged.lifetime == pytest.approx(1.0986122886681098) and staged.protocol.epsilon < 0.6
+    assert float(staged.lifetime or 0) == pytest.approx(1.0986122886681098) and staged.protocol.epsilon < 0.6
 
 
 @pytest.mark.parametrize(

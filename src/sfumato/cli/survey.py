@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,8 @@ def _plan(
     name: Annotated[str, typer.Option("--name", help="A short name of the survey.")] = "survey",
     version: Annotated[int, typer.Option("--version", help="Its version, counted from 1.")] = 1,
     answers: Annotated[
-        str, typer.Option("--answers", help="The answers, divided by commas; without any, no and yes.")
+        str,
+        typer.Option("--answers", help="The answers, divided by commas; quoted if they hold one."),
     ] = "",
     size: Annotated[int, typer.Option("--size", help="Instead: how many numbered answers there are.")] = 0,
     most: Annotated[int, typer.Option("--most", help="How many answers a person may give at once.")] = 1,
@@ -61,14 +63,27 @@ def _plan(
     seconds: Annotated[
         float, typer.Option("--seconds", help="How long counting all reports may take.")
     ] = 60.0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a survey file that is there already.")
+    ] = False,
     style: PlainOption = Plain.table,
     json_errors: JsonErrorsOption = False,
 ) -> None:
     """Choose the protocol with the least error for a question, and write the file that binds both sides."""
+    from pathlib import Path
+
     from sfumato.cli.outputs import write
     from sfumato.local.chooser import choose
     from sfumato.local.survey import Survey
 
+    if Path(output).exists() and not force:
+        raise InvalidArgument(
+            f"{output} is there already, and may be published",
+            place="--output",
+            hints=(
+                "give --output another name, or --force to replace it; its reports would not count any more",
+            ),
+        )
     question = _question(words, answers, size, most, low, high, text)
     choice = choose(question, epsilon=epsilon, people=people, message_bits=message_bits, seconds=seconds)
     survey = Survey.plan(
@@ -97,6 +112,9 @@ def _show(
     json_errors: JsonErrorsOption = False,
 ) -> None:
     """Say what a survey asks, what it costs a respondent, and what they should be told."""
+    from sfumato.local.results import printable
+    from sfumato.local.shuffling import shown_above
+
     survey = _read(file)
     protocol = survey.protocol
     known: dict[str, Any] = {
@@ -104,33 +122,41 @@ def _show(
         "version": survey.version,
         "question": survey.question.words,
         "kind": survey.question.kind,
+        **survey.question.domain(),
         "protocol": protocol.name,
         "epsilon": protocol.epsilon,
         "message_bits": protocol.message_bits,
         "fingerprint": survey.fingerprint,
         "told": _told(survey),
     }
-    shown = {**known, "epsilon": f"{protocol.epsilon:.6g}"}
-    lines = [f"{name}: {value}" for name, value in shown.items() if name != "told"]
+    shown = {**known, "epsilon": shown_above(protocol.epsilon)}
+    if isinstance(known.get("answers"), list):
+        shown["answers"] = ", ".join(known["answers"][:40]) + (", .." if len(known["answers"]) > 40 else "")
+    lines = [printable(f"{name}: {value}") for name, value in shown.items() if name != "told"]
     if survey.cap is not None:
-        known["lifetime_epsilon"] = survey.lifetime
-        kept = "kept by value" if survey.every is None else f"one every {survey.every} days"
-        lines.append(f"lifetime: epsilon {survey.lifetime:.6g}, {survey.cap} reports at most, {kept}")
+        known["lifetime_epsilon"] = float(survey.lifetime or 0)
+        kept = (
+            "kept by value, and so only between lives that differ in nothing but which value is which"
+            if survey.every is None
+            else f"one every {survey.every} days, between any two lives"
+        )
+        lifetime = shown_above(known["lifetime_epsilon"])
+        lines.append(f"lifetime: epsilon {lifetime}, {survey.cap} reports at most, {kept}")
     if survey.honest is not None:
         from sfumato.local.shuffling import amplification
 
         shuffled = amplification(protocol, survey.honest, delta)
         known["shuffled_epsilon"] = shuffled.central
-        lines.append(str(shuffled))
+        lines.append(str(shuffled) if survey.cap is None else f"{shuffled} Of one day's batch.")
     _say(known, "\n".join([*lines, known["told"]]), style)
 
 
-@survey_app.command("answer")
+@survey_app.command("answer", context_settings={"ignore_unknown_options": True})
 def _answer(
     file: _Survey,
     answers: Annotated[
         list[str],
-        typer.Argument(help="The true answer, or - for lines. It goes no further."),
+        typer.Argument(help="The true answer, or - to read it from standard input."),
     ],
     memory: Annotated[
         str | None,
@@ -143,24 +169,23 @@ def _answer(
     import sys
     from pathlib import Path
 
-    from sfumato.cli.outputs import write
     from sfumato.local import client
 
     _read(file)
     try:
         survey = client.load(Path(file).read_bytes())
-        kept: dict[str, Any] | None = None
-        if memory is not None:
-            kept = json.loads(Path(memory).read_text()) if Path(memory).exists() else {}
+        kept = None if memory is None else client.read_memory(memory)
         several = survey["survey"]["kind"] == "several_of"
         given = sys.stdin.read().splitlines() if answers == ["-"] else answers
         found = client.report(survey, given if several else " ".join(given), kept, day)
+        if memory is not None and kept is not None:
+            client.write_memory(memory, kept)
     except client.Refused as refusal:
         raise InvalidArgument(str(refusal), place="answer") from None
-    except (OSError, ValueError):
-        raise InvalidArgument("the memory cannot be read", place="--memory") from None
-    if memory is not None:
-        write(json.dumps(kept).encode(), memory, paid=False)
+    except OSError as error:
+        raise InvalidArgument(
+            f"the memory cannot be kept: {error.strerror or type(error).__name__}", place="--memory"
+        ) from None
     sys.stdout.write(json.dumps(found) + "\n")
 
 
@@ -174,21 +199,30 @@ def _collect(
     simplex: Annotated[
         bool, typer.Option("--simplex", help="Move shares to where none is negative and all add up to one.")
     ] = False,
+    day: Annotated[
+        int | None, typer.Option("--day", help="Of a repeated survey: the day to collect.")
+    ] = None,
     output: OutputOption = None,
     style: PlainOption = Plain.table,
     json_errors: JsonErrorsOption = False,
 ) -> None:
     """Estimate what people answered from their reports, with limits, and say what was not counted."""
-    from sfumato.cli.outputs import write
-    from sfumato.cli.screen import working
+    from sfumato.cli.outputs import check_apart, write
+    from sfumato.cli.screen import screen, working
     from sfumato.local.collector import collect
 
     survey = _read(file)
-    with working("collecting"):
-        result = collect(survey, reports, level=level, simplex=simplex)
     if output is not None:
-        write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode(), output, paid=False)
-    _say(result.to_dict(), repr(result), style)
+        check_apart(
+            output, {file: "the survey file", **dict.fromkeys(reports, "a file of reports")}, "--output"
+        )
+    with working("collecting"):
+        result = collect(survey, reports, level=level, simplex=simplex, day=day)
+    text = json.dumps(result.to_dict(), ensure_ascii=False) if style is Plain.json else repr(result)
+    if output is None:
+        screen().print(text)
+    else:
+        write(f"{text}\n".encode(), output, paid=False)
 
 
 @survey_app.command("simulate")
@@ -199,20 +233,22 @@ def _simulate(
     ],
     people: Annotated[int, typer.Option("--people", help="How many invented people answer.")] = 10_000,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Their reports, a .parquet file.")
+        str, typer.Option("--output", "-o", help="Their reports, a .parquet or .jsonl file.")
     ] = "reports.parquet",
     json_errors: JsonErrorsOption = False,
 ) -> None:
     """Invent respondents whose true answers are known, and write their reports: to try a survey out."""
-    from pyarrow.parquet import write_table
-
-    from sfumato.cli.outputs import writing
+    from sfumato.cli.outputs import check_apart, write
     from sfumato.cli.screen import screen
     from sfumato.local.simulation import simulated
 
+    check_apart(output, {file: "the survey file"}, "--output")
+    if not output.lower().endswith((".parquet", ".jsonl")):
+        raise InvalidArgument(
+            "reports are written to a .parquet or .jsonl file", place="--output", hints=("-o reports.jsonl",)
+        )
     reports = simulated(_read(file), _shares(shares), people)
-    with writing(output, paid=False) as target:
-        write_table(reports, target)
+    write(_written(reports, lines=output.lower().endswith(".jsonl")), output, paid=False)
     screen().print(f"{people:,} reports of invented people were written to {output}")
 
 
@@ -245,6 +281,23 @@ def _read(file: str) -> Survey:
     return Survey.read(file)
 
 
+def _written(reports: Any, *, lines: bool) -> bytes:
+    """Return a table of reports as the bytes of a Parquet file, or as lines of JSON."""
+    import io
+
+    from pyarrow.parquet import write_table
+
+    if lines:
+        rows = (
+            {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
+            for row in reports.to_pylist()
+        )
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    target = io.BytesIO()
+    write_table(reports, target)
+    return target.getvalue()
+
+
 def _told(survey: Survey) -> str:
     from sfumato.local.deniability import told
 
@@ -254,14 +307,21 @@ def _told(survey: Survey) -> str:
 def _question(words: str, answers: str, size: int, most: int, low: str, high: str, text: int) -> Question:
     from sfumato.local.questions import NumberIn, OneOf, SeveralOf, Text, YesNo
 
-    listed = tuple(name.strip() for name in answers.split(",") if name.strip())
+    (cells,) = csv.reader([answers], skipinitialspace=True) if answers else ([],)
+    listed = tuple(name.strip() for name in cells if name.strip())
     if sum((bool(listed), bool(size), bool(low or high), bool(text))) > 1:
         raise InvalidArgument(
             "a question has one kind of answer",
             place="--answers",
             hints=("give --answers, or --size, or --low and --high, or --text",),
         )
-    if low or high:
+    if bool(low) != bool(high):
+        raise InvalidArgument("a range has two ends", place="--low", hints=("give --low and --high",))
+    if most > 1 and not (listed or size):
+        raise InvalidArgument(
+            "there are no answers to choose several of", place="--most", hints=("--answers",)
+        )
+    if low:
         return NumberIn(words=words, low=low, high=high)  # type: ignore[arg-type]
     if text:
         return Text(words=words, length=text)

@@ -77,8 +77,18 @@ class Choice:
             if chosen.variance == best
             else "the shortest report within 1% of the least variance"
         )
-        lines.append(f"-- {_title(chosen.protocol)} has {why}; errors are for {self.people:,} people")
+        lines.append(f"-- {_title(chosen.protocol)} has {why}")
+        lines.append(f"-- errors are for {self.people:,} people{self._of_what(chosen)}")
         return "\n".join(lines)
+
+    def _of_what(self, chosen: Candidate) -> str:
+        if isinstance(chosen.protocol, FrequencyProtocol):
+            half = 1.96 * math.sqrt(chosen.protocol.variance(Fraction(1, 2), self.people))
+            sampled = 1.96 * math.sqrt(0.25 / self.people)
+            return f", of a rare answer; of one that half give ±{math.hypot(half, sampled):.3g}"
+        if isinstance(chosen.protocol, MeanProtocol):
+            return ", in the number's own units, before what sampling people adds"
+        return ", of a rare text"
 
 
 def choose(
@@ -162,8 +172,8 @@ def _protocols(question: Question, epsilon: Fraction) -> Iterator[Protocol]:
 
 
 def _variance(protocol: Protocol) -> float:
-    if isinstance(protocol, MeanProtocol):
-        return protocol.worst_variance
+    if isinstance(protocol, MeanProtocol):  # in the number's own units
+        return protocol.worst_variance * float((protocol.high - protocol.low) / 2) ** 2
     if isinstance(protocol, PrefixTree):  # of a whole text, which some of the reports are about
         told = protocol.lengths.count(protocol.lengths[-1]) / len(protocol.lengths)
         return float(protocol.q * (1 - protocol.q) / (protocol.p - protocol.q) ** 2) / told
@@ -186,7 +196,7 @@ def _seconds(protocol: Protocol, people: int) -> float:
         case SeveralAnswers(inner=inner):
             return _seconds(inner, people)
         case HadamardResponse() | ProjectiveGeometry():
-            return people * 2e-8 + protocol.size * 1e-6
+            return people * 2e-8 + protocol.size * 2e-6
         case _:
             return people * 2e-8
 

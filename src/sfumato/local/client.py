@@ -10,17 +10,22 @@ compared with integers from the survey file; no float is involved, so every prob
 is right if, given the same draws, it makes the same reports: `sfumato survey vectors` writes pairs to check.
 """
 
+import argparse
 import hashlib
 import json
+import math
+import os
+import re
 import secrets
 import sys
 import tomllib
+import unicodedata
 from collections.abc import Callable, Collection
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Refused", "load", "report"]
+__all__ = ["BOUNDS", "RATIO", "Refused", "load", "read_memory", "report", "write_memory"]
 
 _Below = Callable[[int], int]
 _Table = dict[str, Any]  # a section of the survey file, or the fields of a report
@@ -31,18 +36,26 @@ class Refused(ValueError):
 
 
 def load(data: bytes) -> _Table:
-    """Read a survey file (its bytes), and check that its protocol costs no more than it promises."""
+    """Read a survey file (its bytes); refuse one that costs more than it promises, or is not as it must be.
+
+    Whoever wrote the file need not be trusted: nothing is done with it that was not checked here.
+    """
     try:
-        survey = tomllib.loads(data.decode())
-        protocol, epsilon = survey["protocol"], Fraction(str(survey["survey"]["epsilon"]))
-        _check(survey["survey"], protocol)
-        ratio = _max_ratio(protocol)
+        found = tomllib.loads(data.decode())
+        survey = _checked(found)
     except Refused:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Refused(f"not a survey file: {type(error).__name__}") from None
-    if ratio < 1 or _log(ratio) > Decimal(epsilon.numerator) / Decimal(epsilon.denominator):
+    ratio, limits = _max_ratio(survey["protocol"]), survey["limits"]
+    if ratio < 1 or _log(ratio) > _decimal(survey["epsilon"]):
         raise Refused("the protocol of this survey costs more than the survey promises")
+    if "cap" in limits:
+        kind, drawn = survey["survey"]["kind"], limits["cap"]
+        if "every" not in limits and kind in ("yes_no", "one_of"):  # kept by value: one for each
+            drawn = min(drawn, survey["protocol"]["size"])
+        if _log(_kept_ratio(survey["protocol"])) * drawn > _decimal(survey["lifetime"]):
+            raise Refused("all reports together cost more than the survey promises")
     survey["fingerprint"] = hashlib.sha256(data).hexdigest()[:32]
     return survey
 
@@ -56,25 +69,53 @@ def report(
     number of the day each time. What was drawn once is kept, by answer or by period, and sent again; once
     the survey's cap on drawn reports is reached, the last one is.
     """
-    protocol, limits = survey["protocol"], survey.get("limits", {})
+    protocol, limits = survey["protocol"], survey["limits"]
     place = _place(survey["survey"], answer)
     draw = _PROTOCOLS[protocol["name"]]
+    head = {"survey": survey["fingerprint"], "id": secrets.token_hex(16)}
     if "cap" not in limits:
-        fields = draw(protocol, place, below)
-    else:
-        if memory is None:
-            raise Refused("this survey is repeated: keep a memory, or every day costs anew")
-        mine = memory.setdefault(survey["fingerprint"], {"kept": {}, "last": None})
-        key = str(day // limits["every"]) if "every" in limits else json.dumps(place, default=str)
-        if key not in mine["kept"]:
-            if len(mine["kept"]) < limits["cap"]:
-                mine["kept"][key] = draw(protocol, place, below)
-            else:
-                key = mine["last"]
-        mine["last"], fields = key, mine["kept"][key]
-        if protocol["name"] in _FRESH:
-            fields = _FRESH[protocol["name"]](protocol, fields, below)
-    return {"survey": survey["fingerprint"], "id": secrets.token_hex(16), **fields}
+        return {**head, **draw(protocol, place, below)}
+    if memory is None or type(day) is not int or not 0 <= day < 10**9:
+        raise Refused("this survey is repeated: keep a memory, or every day costs anew; count days from 0")
+    mine = memory.setdefault(survey["survey"]["name"], {"terms": survey["terms"], "kept": {}, "last": None})
+    if mine["terms"] != survey["terms"]:
+        raise Refused("this survey has changed since you answered it: another memory costs anew")
+    key = str(day // limits["every"]) if "every" in limits else json.dumps(place, default=str)
+    if key not in mine["kept"]:
+        if len(mine["kept"]) < limits["cap"]:
+            mine["kept"][key] = draw(protocol, place, below)
+        else:
+            key = mine["last"]
+    mine["last"], fields = key, mine["kept"][key]
+    if protocol["name"] in _FRESH:
+        fields = _FRESH[protocol["name"]](protocol, fields, below)
+    return {**head, "day": day, **fields}
+
+
+def read_memory(path: str) -> _Table:
+    """Read the file that keeps what was drawn; without one, nothing was."""
+    if not os.path.lexists(path):
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            memory = json.load(file)
+        for mine in memory.values():
+            if set(mine) != {"terms", "kept", "last"} or not isinstance(mine["kept"], dict):
+                raise ValueError("another file")
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        raise Refused("this is not a memory that was kept here; starting afresh costs anew") from None
+    return dict(memory)
+
+
+def write_memory(path: str, memory: _Table) -> None:
+    """Keep what was drawn, whole or not at all, where nobody else can read it: it holds true answers."""
+    draft = f"{path}.{secrets.token_hex(8)}"
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as text:
+        json.dump(memory, text)
+        text.flush()
+        os.fsync(text.fileno())
+    os.replace(draft, path)
 
 
 # -- answers ------------------------------------------------------------------------------------
@@ -91,11 +132,11 @@ def _place(question: _Table, answer: Any) -> Any:
             raise Refused("give a list of answers")
         return sorted({_one(names, question.get("size", 0), each) for each in answer})
     if kind == "number":
-        try:
-            number = Fraction(answer)
-        except (ValueError, TypeError, OverflowError, ZeroDivisionError):
-            raise Refused("the answer is not a number") from None
-        return min(max(number, Fraction(question["low"])), Fraction(question["high"]))
+        text = answer.strip() if isinstance(answer, str) else ""
+        known = isinstance(answer, (int, float, Fraction)) and math.isfinite(answer)
+        if not known and not RATIO.fullmatch(text):
+            raise Refused("the answer is not a number, such as 12, -3.5 or 1/3")
+        return min(max(Fraction(text or answer), question["low"]), question["high"])
     if kind == "text" and isinstance(answer, str):
         octets, length = answer.encode(errors="surrogatepass"), question["length"]
         while len(octets) > length and octets[length] & 0xC0 == 0x80:  # not inside a character
@@ -107,18 +148,21 @@ def _place(question: _Table, answer: Any) -> Any:
 def _one(names: list[str] | None, size: int, answer: Any) -> int:
     if isinstance(answer, bool) and names == ["no", "yes"]:
         return int(answer)
-    if names is None and isinstance(answer, (int, str)) and str(answer).isdecimal() and int(answer) < size:
-        return int(answer)
-    if names is None or answer not in names:
+    if names is None and type(answer) in (int, str):
+        digits = str(answer) if type(answer) is str or 0 <= answer < size else ""
+        if digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(digits) < size:
+            return int(digits)
+    plain = [unicodedata.normalize("NFC", name) for name in names or ()]  # one way to write é, of two
+    if not isinstance(answer, str) or unicodedata.normalize("NFC", answer) not in plain:
         raise Refused("that is not one of the answers")
-    return names.index(answer)
+    return plain.index(unicodedata.normalize("NFC", answer))
 
 
 # -- protocols: each takes its parameters, what it is about, and `below` ------------------------------
 
 
 def _response(protocol: _Table, place: int, below: _Below) -> _Table:
-    return {"value": _tell(place, protocol["size"], Fraction(protocol["odds"]), below)}
+    return {"value": _tell(place, protocol["size"], protocol["odds"], below)}
 
 
 def _tell(place: int, size: int, odds: Fraction, below: _Below) -> int:
@@ -139,14 +183,14 @@ def _unary_set(protocol: _Table, places: list[int], below: _Below) -> _Table:
 
 
 def _coins(protocol: _Table, held: Collection[int], below: _Below) -> _Table:
-    own, other = Fraction(protocol["own"]), Fraction(protocol["other"])
+    own, other = protocol["own"], protocol["other"]
     chances = (own if place in held else other for place in range(protocol["size"]))
     chosen = [place for place, one in enumerate(chances) if below(one.denominator) < one.numerator]
     return {"bits": _bits(chosen, protocol["size"])}
 
 
 def _subset(protocol: _Table, place: int, below: _Below) -> _Table:
-    size, chosen, odds = protocol["size"], protocol["chosen"], Fraction(protocol["odds"])
+    size, chosen, odds = protocol["size"], protocol["chosen"], protocol["odds"]
     a, b = odds.numerator, odds.denominator
     inside = below(chosen * a + (size - chosen) * b) < chosen * a
     return {"bits": _bits(_filled({place} if inside else set(), {place}, chosen, size, below), size)}
@@ -156,7 +200,6 @@ def _set(protocol: _Table, places: list[int], below: _Below) -> _Table:
     size, most, chosen, odds = (protocol[name] for name in ("size", "most", "chosen", "odds"))
     own = _at_most(list(places), most, below)
     own += range(size + len(own), size + most)
-    odds = Fraction(odds)
     struck: set[int] = set()
     start: set[int] = set()
     for place in own:
@@ -191,10 +234,9 @@ def _at_most(places: list[int], most: int, below: _Below) -> list[int]:
 
 
 def _several(protocol: _Table, places: list[int], below: _Below) -> _Table:
-    inner = {name[6:]: value for name, value in protocol.items() if name.startswith("inner_")}
     drawn = below(max(protocol["most"], len(places)))
     place = places[drawn] if drawn < len(places) else protocol["size"] + drawn
-    return _PROTOCOLS[protocol["inner"]]({"name": protocol["inner"], **inner}, place, below)
+    return _PROTOCOLS[protocol["inner"]["name"]](protocol["inner"], place, below)
 
 
 def _hashing(protocol: _Table, place: int, below: _Below) -> _Table:
@@ -219,7 +261,7 @@ def _hashed(protocol: _Table, digits: list[int], length: int, below: _Below) -> 
         packed = packed << width | residue
     octets = (width * len(seed) + 7) // 8
     packed <<= 8 * octets - width * len(seed)
-    told = _tell(value, g, Fraction(protocol["odds"]), below)
+    told = _tell(value, g, protocol["odds"], below)
     return {"seed": packed.to_bytes(octets, "big").hex(), "value": told}
 
 
@@ -233,22 +275,23 @@ def _digits(number: int, base: int, size: int) -> list[int]:
 
 
 def _base(g: int) -> int:
-    return min(32, next(d for d in range(2, g + 1) if g % d == 0))
+    """The smallest prime factor, or 32 if that is less: digits below it have inverses modulo g."""
+    return next((d for d in range(2, 32) if g % d == 0), 32)
 
 
 def _hadamard(protocol: _Table, place: int, below: _Below) -> _Table:
-    odds, rows = Fraction(protocol["odds"]), 1 << protocol["size"].bit_length()
+    odds, rows = protocol["odds"], 1 << protocol["size"].bit_length()
     row = below(rows)
     bit = (row & place + 1).bit_count() % 2
     return {"row": row, "bit": _tell(bit, 2, odds, below)}
 
 
 def _kept_response(protocol: _Table, place: int, below: _Below) -> _Table:
-    return {"value": _tell(place, protocol["size"], Fraction(protocol["permanent"]), below)}
+    return {"value": _tell(place, protocol["size"], protocol["permanent"], below)}
 
 
 def _fresh_response(protocol: _Table, kept: _Table, below: _Below) -> _Table:
-    return {"value": _tell(kept["value"], protocol["size"], Fraction(protocol["instant"]), below)}
+    return {"value": _tell(kept["value"], protocol["size"], protocol["instant"], below)}
 
 
 def _fresh_bits(protocol: _Table, kept: _Table, below: _Below) -> _Table:
@@ -259,7 +302,7 @@ def _fresh_bits(protocol: _Table, kept: _Table, below: _Below) -> _Table:
 
 def _geometry(protocol: _Table, place: int, below: _Below) -> _Table:
     """A point of a finite geometry that is orthogonal to the answer's point more often than others."""
-    q, t, odds = protocol["prime"], protocol["dimension"], Fraction(protocol["odds"])
+    q, t, odds = protocol["prime"], protocol["dimension"], protocol["odds"]
     points, orthogonal = (q**t - 1) // (q - 1), (q ** (t - 1) - 1) // (q - 1)
     after = next(r for r in range(t) if place < (q ** (r + 1) - 1) // (q - 1))
     rest = place - (q**after - 1) // (q - 1)
@@ -287,18 +330,18 @@ def _piecewise(protocol: _Table, number: Fraction, below: _Below) -> _Table:
 
 
 def _hybrid(protocol: _Table, number: Fraction, below: _Below) -> _Table:
-    chance = Fraction(protocol["chance"])
+    chance = protocol["chance"]
     if below(chance.denominator) < chance.numerator:
         return {"value": _near(protocol, number, below)}
     return {"value": protocol["outputs"] + _end(protocol, number, below)}
 
 
 def _end(protocol: _Table, number: Fraction, below: _Below) -> int:
-    return _tell(_rounded(protocol, number, 1, below), 2, Fraction(protocol["odds"]), below)
+    return _tell(_rounded(protocol, number, 1, below), 2, protocol["odds"], below)
 
 
 def _near(protocol: _Table, number: Fraction, below: _Below) -> int:
-    odds, outputs, window = Fraction(protocol["odds"]), protocol["outputs"], protocol["window"]
+    odds, outputs, window = protocol["odds"], protocol["outputs"], protocol["window"]
     start = _rounded(protocol, number, outputs - window, below)
     a, b = odds.numerator, odds.denominator
     if below((a - b) * window + b * outputs) < (a - b) * window:
@@ -308,8 +351,8 @@ def _near(protocol: _Table, number: Fraction, below: _Below) -> int:
 
 def _rounded(protocol: _Table, number: Fraction, cells: int, below: _Below) -> int:
     """Round to one of the two nearest points of a grid, at random and without bias."""
-    low, high = Fraction(protocol["low"]), Fraction(protocol["high"])
-    place = (number - low) * cells / (high - low)
+    low, high = protocol["low"], protocol["high"]
+    place = Fraction((number - low) * cells / (high - low))
     point = place.numerator // place.denominator
     return point + (below(place.denominator) < place.numerator % place.denominator)
 
@@ -332,70 +375,182 @@ _PROTOCOLS: dict[str, Callable[[_Table, Any, _Below], _Table]] = {
     "unary_set": _unary_set,
 }
 
-_SETS = ("set", "several", "unary_set")
-_NUMBERS = ("duchi", "hybrid", "piecewise")
-_TEXTS = ("prefixes",)
-_SINGLES = tuple(name for name in _PROTOCOLS if name not in (*_SETS, *_NUMBERS, *_TEXTS))
-_FRESH = {
+_FRESH = {  # over what is kept, each day
     "two-stage-response": _fresh_response,
     "two-stage-unary": _fresh_bits,
-}  # over what is kept, each day
+}
+
+# -- reading a survey file ----------------------------------------------------------------------
+
+RATIO = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60}|/[0-9]{0,59}[1-9][0-9]{0,59})?")
+BOUNDS = {  # the least and the largest that a phone will work with
+    "chosen": (1, 10**7), "dimension": (2, 64), "hashes": (2, 2**31), "length": (1, 64), "most": (1, 10**4),
+    "outputs": (2, 2**31), "prime": (2, 10**5), "size": (1, 2**62), "window": (1, 2**31),
+}  # fmt: skip
+_BY_BIT = ("set", "subset", "two-stage-unary", "unary", "unary_set")  # whose reports have a bit per answer
+_SHAPES = {
+    "duchi": ("low", "high", "odds"),
+    "geometry": ("size", "prime", "dimension", "odds"),
+    "hadamard": ("size", "odds"),
+    "hashing": ("size", "hashes", "odds"),
+    "hybrid": ("low", "high", "odds", "outputs", "window", "chance"),
+    "piecewise": ("low", "high", "odds", "outputs", "window"),
+    "prefixes": ("length", "hashes", "odds", "lengths"),
+    "response": ("size", "odds"),
+    "set": ("size", "most", "odds", "chosen"),
+    "subset": ("size", "odds", "chosen"),
+    "two-stage-response": ("size", "permanent", "instant"),
+    "two-stage-unary": ("size", "own", "other", "if_set", "if_unset"),
+    "unary": ("size", "own", "other"),
+    "unary_set": ("size", "most", "own", "other"),
+}
+_INSIDE = ("geometry", "hadamard", "hashing", "response", "subset", "unary")  # what "several" may go around
+_SINGLES = (*_INSIDE, "two-stage-response", "two-stage-unary")
+_KINDS = {
+    "yes_no": ((), _SINGLES),
+    "one_of": (("answers", "size"), _SINGLES),
+    "several_of": (("answers", "size", "most"), ("set", "several", "unary_set")),
+    "number": (("low", "high"), ("duchi", "hybrid", "piecewise")),
+    "text": (("length",), ("prefixes",)),
+}
+
+
+def _checked(found: _Table) -> _Table:
+    """Return the sections, every value of which is known, of its kind and within its bounds."""
+    _need(set(found) <= {"survey", "protocol", "limits"}, "the sections")
+    head, limits = dict(found["survey"]), dict(found.get("limits", {}))
+    domain, protocols = _KINDS[head["kind"]]
+    _need(set(head) <= {"name", "version", "question", "kind", "epsilon", *domain}, "[survey]")
+    _need(isinstance(head["name"], str) and 0 < len(head["name"].strip()) <= len(head["name"]) <= 200, "name")
+    _need(isinstance(head["question"], str) and bool(head["question"].strip()), "question")
+    _need(type(head["version"]) is int and head["version"] > 0, "version")
+    protocol = _read(dict(found["protocol"]), protocols)
+    for shared in ("most", "low", "high", "length"):
+        if shared in domain:
+            head[shared] = _value(shared, head[shared])
+            _need(head[shared] == protocol[shared], shared)
+    if "answers" in head:
+        names = head["answers"]
+        _need(isinstance(names, list) and all(isinstance(name, str) and name for name in names), "answers")
+        _need(0 < len(set(names)) == len(names) <= 10**6 and "size" not in head, "answers")
+    if "size" in protocol:
+        size = 2 if head["kind"] == "yes_no" else len(head.get("answers", ())) or _value("size", head["size"])
+        _need(protocol["size"] == size, "size")
+    _need(set(limits) <= {"reports", "honest", "cap", "every", "lifetime"}, "[limits]")
+    lifetime = limits.pop("lifetime", None)
+    _need(all(type(value) is int and 0 < value < 10**18 for value in limits.values()), "[limits]")
+    kept = "every" in limits or protocol["name"].startswith("two-stage")
+    _need("cap" in limits or not kept, "cap: what is repeated needs one")
+    _need(("cap" in limits) == (lifetime is not None), "lifetime")
+    _need(0 < _ratio(head["epsilon"]) <= 100, "epsilon: beyond 100 nothing is promised")
+    terms = json.dumps(
+        [head["kind"], head.get("answers"), found["protocol"], found.get("limits")], sort_keys=True
+    )
+    return {
+        "survey": head,
+        "protocol": protocol,
+        "limits": limits,
+        "epsilon": _ratio(head["epsilon"]),
+        "lifetime": None if lifetime is None else _ratio(lifetime),
+        "terms": hashlib.sha256(terms.encode()).hexdigest(),
+    }
+
+
+def _read(protocol: _Table, allowed: Collection[str]) -> _Table:
+    """Return a protocol with its ratios as fractions, if its parameters are those of its proof."""
+    name = protocol.pop("name")
+    _need(name in allowed, "the protocol")
+    if name == "several":
+        inside = {key[6:]: protocol.pop(key) for key in list(protocol) if key.startswith("inner_")}
+        inner = _read({**inside, "name": protocol.pop("inner")}, _INSIDE)
+        _need("name" not in inside and set(protocol) == {"size", "most"}, "the inner protocol")
+        size, most = _value("size", protocol["size"]), _value("most", protocol["most"])
+        _need(most <= size and inner["size"] == size + most, "the inner protocol")
+        return {"name": name, "size": size, "most": most, "inner": inner}
+    _need(set(protocol) == set(_SHAPES[name]), "the parameters")
+    told = {"name": name, **{key: _value(key, value) for key, value in protocol.items()}}
+    size, most = told.get("size", 1), told.get("most", 1)
+    _need(name not in _BY_BIT or size <= 10**7, "size")
+    _need(most <= size and 2 * told.get("chosen", 0) <= size + 1, "chosen, or most")
+    _need(all(told[odds] > 1 for odds in ("odds", "permanent", "instant") if odds in told), "odds")
+    for likely, rare in (("own", "other"), ("if_set", "if_unset")):
+        _need(likely not in told or 0 < told[rare] < told[likely] < 1, likely)
+    _need("low" not in told or told["low"] < told["high"], "low")
+    _need("window" not in told or told["window"] < told["outputs"], "window")
+    _need(0 <= told.get("chance", 0) <= 1, "chance")
+    if name == "geometry":  # without a prime, points are not equally likely
+        q, t = told["prime"], told["dimension"]
+        _need(all(q % d for d in range(2, int(q**0.5) + 1)) and size <= (q**t - 1) // (q - 1), "prime")
+    if name == "prefixes":
+        digits = len(_digits(0, told["hashes"], 256 ** told["length"]))
+        _need(all(1 <= length <= digits for length in told["lengths"]), "lengths")
+    return told
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "lengths":
+        _need(isinstance(value, list) and 0 < len(value) <= 1000, name)
+        _need(all(type(length) is int for length in value), name)
+        return value
+    if name in BOUNDS:
+        _need(type(value) is int and BOUNDS[name][0] <= value <= BOUNDS[name][1], name)
+        return value
+    return _ratio(value)
+
+
+def _ratio(value: Any) -> Fraction:
+    """Read a ratio that is written out: '3/4', '0.75', 3."""
+    text = str(value) if type(value) in (int, float, str) else ""
+    _need(RATIO.fullmatch(text) is not None, "a ratio")
+    return Fraction(text)
+
+
+def _need(fine: bool, what: str) -> None:
+    if not fine:
+        raise Refused(f"the survey file is not as it must be: {what}")
 
 
 # -- what it costs ------------------------------------------------------------------------------
 
 
-def _check(question: _Table, protocol: _Table) -> None:
-    """Refuse a protocol about other answers than the question's, or with parameters that break its proof."""
-    kind, size, name = question["kind"], question.get("size", 2), protocol["name"]
-    answers = question.get("answers", [])
-    kinds = {"several_of": _SETS, "number": _NUMBERS, "text": _TEXTS}
-    fits = name in kinds.get(kind, _SINGLES) and kind in ("yes_no", "one_of", *kinds)
-    if kind in ("yes_no", "one_of", "several_of"):
-        fits = fits and protocol["size"] == (len(answers) or size) == len(set(answers) or range(size))
-    for shared in ("most", "low", "high", "length"):
-        fits = fits and (shared not in protocol or protocol[shared] == question[shared])
-    inner = {key[6:]: value for key, value in protocol.items() if key.startswith("inner_")}
-    if name == "several":
-        inside = {"kind": "one_of", "size": protocol["size"] + protocol["most"]}
-        _check(inside, {"name": protocol["inner"], **inner})
-    if name in ("unary", "unary_set", "two-stage-unary"):
-        fits = fits and 0 < Fraction(protocol["other"]) < Fraction(protocol["own"]) < 1
-    if name == "two-stage-unary":
-        fits = fits and 0 < Fraction(protocol["if_unset"]) < Fraction(protocol["if_set"]) < 1
-    if name in ("subset", "set"):
-        fits = fits and 0 < 2 * protocol["chosen"] <= protocol["size"] + 1
-    if name == "geometry":  # without a prime, points are not equally likely
-        q, t = protocol["prime"], protocol["dimension"]
-        fits = fits and 1 < q < 10**9 and all(q % d for d in range(2, int(q**0.5) + 1))
-        fits = fits and t > 1 and protocol["size"] <= (q**t - 1) // (q - 1)
-    if name in ("piecewise", "hybrid"):
-        fits = fits and 0 < protocol["window"] < protocol["outputs"]
-    if name in ("hashing", "prefixes"):
-        fits = fits and protocol["hashes"] > 1
-    if not fits:
-        raise Refused("the protocol of this survey does not suit its question")
-
-
 def _max_ratio(protocol: _Table) -> Fraction:
-    """Return the largest ratio of one report's probabilities under two answers: e^epsilon."""
-    if protocol["name"] == "several":
-        inner = {name[6:]: value for name, value in protocol.items() if name.startswith("inner_")}
-        return _max_ratio({"name": protocol["inner"], **inner})
-    if protocol["name"] not in _PROTOCOLS:
-        raise KeyError("protocol")
-    if protocol["name"] == "two-stage-response":
-        r, s, others = Fraction(protocol["permanent"]), Fraction(protocol["instant"]), protocol["size"] - 1
-        return Fraction((r * s + others) / (r + s + others - 1))
-    if protocol["name"] not in ("unary", "unary_set", "two-stage-unary"):
-        return Fraction(protocol["odds"])
-    own, other = Fraction(protocol["own"]), Fraction(protocol["other"])
-    if protocol["name"] == "two-stage-unary":
-        one, none = Fraction(protocol["if_set"]), Fraction(protocol["if_unset"])
-        own, other = own * one + (1 - own) * none, other * one + (1 - other) * none
+    """Return the largest ratio of one report's probabilities under two answers: e^epsilon, or a bound."""
+    match protocol["name"]:
+        case "several":
+            return _max_ratio(protocol["inner"])
+        case "two-stage-response":
+            r, s, others = protocol["permanent"], protocol["instant"], protocol["size"] - 1
+            return Fraction((r * s + others) / (r + s + others - 1))
+        case "two-stage-unary":
+            one, none = protocol["if_set"], protocol["if_unset"]
+            own, other = (first * one + (1 - first) * none for first in (protocol["own"], protocol["other"]))
+            return _bits_ratio(own, other, 1, protocol["size"])
+        case "unary":
+            return _bits_ratio(protocol["own"], protocol["other"], 1, protocol["size"])
+        case "unary_set":
+            return _bits_ratio(protocol["own"], protocol["other"], protocol["most"], protocol["size"])
+        case _:
+            return Fraction(protocol["odds"])
+
+
+def _kept_ratio(protocol: _Table) -> Fraction:
+    """Return the same of a report that is kept: what all days together say of one answer."""
+    match protocol["name"]:
+        case "two-stage-response":
+            return Fraction(protocol["permanent"])
+        case "two-stage-unary":
+            return _bits_ratio(protocol["own"], protocol["other"], 1, protocol["size"])
+        case _:
+            return _max_ratio(protocol)
+
+
+def _bits_ratio(own: Fraction, other: Fraction, most: int, size: int) -> Fraction:
     gained, lost = own / other, (1 - other) / (1 - own)
-    most = protocol.get("most", 1)
-    return Fraction(max(gained, lost) ** most * min(gained, lost) ** min(most, protocol["size"] - most))
+    return Fraction(max(gained, lost) ** most * min(gained, lost) ** min(most, size - most))
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def _log(ratio: Fraction) -> Decimal:
@@ -411,13 +566,26 @@ def _bits(places: Collection[int], size: int) -> str:
     return octets.hex()
 
 
-if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit("usage: client.py survey.toml ANSWER [ANSWER ..]")
+def _main() -> None:
+    """One answer from the command line, one report to standard output."""
+    parser = argparse.ArgumentParser(description="Randomise one true answer; it goes no further.")
+    parser.add_argument("survey", help="the published survey file")
+    parser.add_argument("answer", nargs="+", help="the true answer, or several where several may be given")
+    parser.add_argument("--memory", help="of a repeated survey: a file that keeps what was drawn")
+    parser.add_argument("--day", type=int, default=0, help="of a repeated survey: the day's number")
+    given = parser.parse_args()
     try:
-        with open(sys.argv[1], "rb") as file:
+        with open(given.survey, "rb") as file:
             asked = load(file.read())
         several = asked["survey"]["kind"] == "several_of"
-        print(json.dumps(report(asked, sys.argv[2:] if several else sys.argv[2])))  # noqa: T201
+        memory = None if given.memory is None else read_memory(given.memory)
+        told = report(asked, given.answer if several else " ".join(given.answer), memory, given.day)
+        if memory is not None:
+            write_memory(given.memory, memory)  # first kept, then sent
+        print(json.dumps(told))  # noqa: T201
     except (Refused, OSError) as refusal:
         sys.exit(f"refused: {refusal}")
+
+
+if __name__ == "__main__":
+    _main()

@@ -5,6 +5,7 @@ for each report that was counted, to know it again. Every report that came in is
 
     malformed       not a report at all
     another survey  made for another survey, or another version of this one
+    another day     of a repeated survey: made on another day than the one that is collected
     impossible      no phone that keeps to the protocol sends it
     duplicates      a report with this number was counted already
     too many        the survey counts no more
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.arguments import count
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
 from sfumato.local.hitters import PrefixTree
@@ -35,11 +37,15 @@ from sfumato.local.survey import Survey
 __all__ = ["Collector", "Sieve", "collect", "influence"]
 
 _MOVED = "shares were moved to where none is negative and all add up to one"
-_REASONS = ("malformed", "another survey", "impossible", "duplicates", "too many")
+_OUTSIDE = "noise pushed some shares below 0 or above 1, so that none is biased; --simplex moves them back"
+_REASONS = ("malformed", "another survey", "another day", "impossible", "duplicates", "too many")
 
 
 class Collector:
-    """The totals of one survey.
+    """The totals of one survey; of a repeated one, those of one `day`.
+
+    Days are collected apart: reports that are kept and sent again are no further evidence, and limits that
+    took them for it would be wrong.
 
     >>> import pyarrow
     >>> from sfumato.local.questions import YesNo
@@ -51,7 +57,9 @@ class Collector:
     (1, 1)
     """
 
-    def __init__(self, survey: Survey) -> None:
+    def __init__(self, survey: Survey, *, day: int | None = None) -> None:
+        if not isinstance(survey, Survey):
+            raise InvalidArgument("a survey is wanted here", place="survey", hints=("Survey.read(path)",))
         if not isinstance(survey.protocol, (FrequencyProtocol, MeanProtocol)):
             raise InvalidArgument(
                 "the answers of this survey cannot be listed, so that reports are read more than once",
@@ -62,7 +70,7 @@ class Collector:
         self.counted = 0
         self.dropped = dict.fromkeys(_REASONS, 0)
         self._protocol = survey.protocol
-        self._reader = Reader(survey.protocol, survey.fingerprint)
+        self._reader = Reader(survey.protocol, survey.fingerprint, _day(survey, day))
         self._sieve = Sieve(survey)
         self._totals: npt.NDArray[Any] | None = None
 
@@ -77,6 +85,10 @@ class Collector:
         totals = self._protocol.collect(reports)
         self._totals = totals if self._totals is None else self._totals + totals
         self.counted += number
+
+    def __repr__(self) -> str:
+        dropped = sum(self.dropped.values())
+        return f"<collector of {self.survey.name!r}: {self.counted:,} reports counted, {dropped:,} not>"
 
     @property
     def influence(self) -> float:
@@ -111,6 +123,8 @@ class Collector:
                 )
             if self.counted:
                 values, more = on_simplex(values), (_MOVED,)
+        elif ((values < 0) | (values > 1)).any():
+            more = (_OUTSIDE,)
         return self._result(
             "share", _names(self.survey), values, shares.low, shares.high, shares.deviations, level, more
         )
@@ -146,6 +160,12 @@ class Collector:
             f"each report is {float(survey.epsilon):g}-private by itself ({survey.protocol.name})",
             "limits hold for the population of which respondents are a random sample, and so for themselves",
         ]
+        if not self.counted:
+            notes.append("no report was counted, so nothing is known")
+        if self._reader.unread:
+            notes.append(
+                f"{self._reader.unread:,} files in the folders were not read: broken, or of another ending"
+            )
         if self.counted:
             notes.append(f"one report moves a number by {self.influence:.3g} at most, whatever it says")
         if isinstance(survey.question, NumberIn):
@@ -155,28 +175,49 @@ class Collector:
         return tuple(notes)
 
 
-def collect(survey: Survey, sources: Iterable[Any], *, level: float = 0.95, simplex: bool = False) -> Result:
-    """Return what all reports in some files, folders or tables say.
+def collect(
+    survey: Survey, sources: Any, *, level: float = 0.95, simplex: bool = False, day: int | None = None
+) -> Result:
+    """Return what all reports in some files, folders or tables say; of a repeated survey, those of a day.
 
     Of texts, those that reports prove to be held; as reports are read once for each length of a
     beginning, they are kept in a temporary file meanwhile, and not in memory.
     """
-    if isinstance(survey.protocol, PrefixTree):
+    sources = sources if isinstance(sources, (list, tuple)) else [sources]
+    if isinstance(survey, Survey) and isinstance(survey.protocol, PrefixTree):
         if simplex:
             raise InvalidArgument("shares of what was found do not add up to one", place="simplex")
-        return _common(survey, survey.protocol, sources, float(confidence(level)))
-    collector = Collector(survey)
+        return _common(survey, survey.protocol, sources, float(confidence(level)), _day(survey, day))
+    collector = Collector(survey, day=day)
     collector.add(*sources)
     return collector.result(level, simplex=simplex)
 
 
-def _common(survey: Survey, tree: PrefixTree, sources: Iterable[Any], level: float) -> Result:
+def _day(survey: Survey, day: int | None) -> int | None:
+    """Return the day to collect, None if everyone is asked once."""
+    if survey.cap is None:
+        if day is not None:
+            raise InvalidArgument("this survey is not repeated", place="day", hints=("leave the day out",))
+        return None
+    if day is None:
+        raise InvalidArgument(
+            "a repeated survey is collected day by day",
+            place="day",
+            hints=("give a day: reports that are sent again on another are no further evidence",),
+        )
+    return count(day, "day", least=0)
+
+
+def _common(
+    survey: Survey, tree: PrefixTree, sources: Iterable[Any], level: float, day: int | None
+) -> Result:
     import tempfile
 
     import pyarrow
     from pyarrow import ipc
 
-    reader, sieve, dropped = Reader(tree, survey.fingerprint), Sieve(survey), dict.fromkeys(_REASONS, 0)
+    reader, sieve = Reader(tree, survey.fingerprint, day), Sieve(survey)
+    dropped = dict.fromkeys(_REASONS, 0)
     counted = 0
     with tempfile.TemporaryFile() as kept:
         schema = pyarrow.schema({name: _kind(tree, name) for name in tree.fields})
@@ -197,7 +238,7 @@ def _common(survey: Survey, tree: PrefixTree, sources: Iterable[Any], level: flo
         found = tree.find(read, level=level) if counted else None
     notes = [
         f"each report is {float(survey.epsilon):g}-private by itself ({tree.name})",
-        f"texts count up to {tree.length} bytes; those that fewer people hold are not found",
+        f"texts count up to {tree.length} bytes",
     ]
     if found is not None:
         notes.append(
@@ -242,6 +283,8 @@ class Sieve:
             match reason:
                 case "another survey":
                     keep = batch.ours
+                case "another day":
+                    keep = batch.today[batch.ours]
                 case "impossible":
                     keep = self._protocol.valid(reports)
                 case "duplicates":

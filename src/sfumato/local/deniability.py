@@ -34,14 +34,15 @@ class Deniability:
     `times` is how many reports are made afresh of one person, each with the protocol's odds. `answer` is what
     the sentence calls the answer that was reported.
 
-    Assumes: of several reports, that an observer compares histories which changed at the same times; *when* a
-    kept report gave way to a new one may show (`longitudinal`).
+    With `kept`, reports are kept by value and sent again: the sentence is then about one value, and says that
+    a change can be seen, for of lives that change at other times there is no bound (`longitudinal.Memoised`).
     """
 
     protocol: Protocol
     prior: Fraction
     times: int = 1
     answer: str = "an answer"
+    kept: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.prior < 1:
@@ -124,7 +125,12 @@ class Deniability:
         times = "" if self.times == 1 else f" over all of your {self.times:,} reports together"
         whatever = (
             f"whatever is reported, the odds that anybody gives your answer can change by no more than a "
-            f"factor of {self._factor}{times}: {beliefs}."
+            f"factor of {self._factor}{times}: {beliefs}"
+        )
+        whatever += (
+            ", for as long as it stays the same; that it changed, and when, can be seen."
+            if self.kept
+            else "."
         )
         own = self._own
         return f"{own}, and {whatever}" if own else f"{whatever[0].upper()}{whatever[1:]}"
@@ -173,10 +179,12 @@ def told(source: Protocol | Survey, prior: Number = _HALF, *, times: int | None 
         protocol, cap, yes = source, None, isinstance(source, KaryResponse) and source.size == 2
     else:
         raise InvalidArgument("a protocol or a survey is wanted here", place="source")
+    kept = isinstance(source, Survey) and cap is not None and cap > 1 and source.every is None
     return Deniability(
         protocol=protocol,
         prior=_chance(prior),
-        times=(cap or 1) if times is None else times,
+        times=(1 if kept else cap or 1) if times is None else times,
+        kept=kept,
         answer='"yes"' if yes else "an answer",
     )
 

@@ -1,13 +1,14 @@
-"""Worked examples for ports: an answer, the draws that were made, and the report they lead to.
+"""Worked examples for ports: an answer, the draws that were made, and the reports they lead to.
 
 Whoever rewrites the client elsewhere feeds the draws to their own version, in this order and with these
-bounds, and must get the same fields: then every chance is the same, too.
+bounds, and must get the same fields: then every chance is the same, too. A survey that is repeated is
+answered on two days, with one memory: what was drawn on the first must come again on the second.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sfumato.core.arguments import count
@@ -18,9 +19,8 @@ __all__ = ["examples", "replayed"]
 
 
 def examples(data: bytes, answers: Sequence[Any], times: int = 4) -> Iterator[dict[str, Any]]:
-    """Yield examples for each answer of a survey file: fresh draws, as `[bound, drawn]`, and the fields."""
+    """Yield examples for each answer of a survey file: fresh draws, as `[bound, drawn]`, and the reports."""
     survey = client.load(data)
-    survey.get("limits", {}).pop("cap", None)  # what is memorised is made once, in the same way
     for answer in answers:
         for _ in range(count(times, "times")):
             draws: list[list[int]] = []
@@ -29,15 +29,12 @@ def examples(data: bytes, answers: Sequence[Any], times: int = 4) -> Iterator[di
                 draws.append([bound, secrets.randbelow(bound)])
                 return draws[-1][1]
 
-            found = client.report(survey, answer, below=below)
-            fields = {name: value for name, value in found.items() if name not in ("survey", "id")}
-            yield {"survey": survey["fingerprint"], "answer": answer, "draws": draws, "fields": fields}
+            reports = _reports(survey, answer, below)
+            yield {"survey": survey["fingerprint"], "answer": answer, "draws": draws, "reports": reports}
 
 
-def replayed(data: bytes, example: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that the client makes of an example's draws."""
-    survey = client.load(data)
-    survey.get("limits", {}).pop("cap", None)
+def replayed(data: bytes, example: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the reports that the client makes of an example's draws."""
     draws = iter(example["draws"])
 
     def below(bound: int) -> int:
@@ -46,5 +43,15 @@ def replayed(data: bytes, example: dict[str, Any]) -> dict[str, Any]:
             raise InvalidArgument("another draw was made than in the example", place="draws")
         return int(drawn)
 
-    found = client.report(survey, example["answer"], below=below)
-    return {name: value for name, value in found.items() if name not in ("survey", "id")}
+    reports = _reports(client.load(data), example["answer"], below)
+    if next(draws, None) is not None:
+        raise InvalidArgument("fewer draws were made than in the example", place="draws")
+    return reports
+
+
+def _reports(survey: dict[str, Any], answer: Any, below: Callable[[int], int]) -> list[dict[str, Any]]:
+    """Return what is sent on one day, or two, without what is random and no draw of the protocol."""
+    memory: dict[str, Any] = {}
+    days = range(2 if "cap" in survey["limits"] else 1)
+    found = [client.report(survey, answer, memory, day, below) for day in days]
+    return [{name: value for name, value in one.items() if name not in ("survey", "id")} for one in found]

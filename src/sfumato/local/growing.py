@@ -23,13 +23,16 @@ __all__ = ["Growth", "Hitters", "Levels"]
 
 _Digits = npt.NDArray[np.uint8]
 _Counts = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
 _CELLS = 1 << 12  # of one beginning's table: its continuations share these
 _ENDINGS = 8  # continuations by the last step, if the prime is not larger
 _NUMBERS = 1 << 25  # of all tables together: 128 MiB
 _BUFFER = 1 << 17  # reports that are counted together
 _PIECE = 1 << 14
 _TOGETHER = 1 << 8  # beginnings whose tables are summed together
-_FINALISTS = 32  # one in so many candidates is continued to its last digits
+_FINALISTS, _FEWEST = 64, 64  # one in so many candidates is continued to its last digits, but no fewer
+_BELOW = 0.9  # of the chance that limits may fail: the lower ones decide what is found
+_TOLD = 5.0  # deviations by which a string must stand out among whole strings, to be told from noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +45,9 @@ class Levels:
 
     Steps are as long as small tables allow. The ending is short: the fewer the continuations, the fewer
     of them look good by chance, and nothing comes after it that could tell. For the same reason the most
-    levels ask for whole strings: five for every thirteen others, rounded, where others are four for the
-    first length, two for each between and three for the last but one. Of some hundred plans that were
-    simulated, for 48 bits at epsilon 2, this one found the most strings of one percent.
+    levels ask for whole strings: six for every fourteen others, rounded, where others are four for the
+    first length, two for each between and four for the last but one. Of three dozen plans that were
+    simulated, for a million people, 48 bits and epsilon 2, this one found the most strings of one percent.
     """
 
     lengths: tuple[int, ...]
@@ -58,8 +61,8 @@ class Levels:
             return cls(lengths=(digits,), weights=(1,))
         before_last = digits - ending
         lengths = [*range(min(2 * step, before_last), before_last, step), before_last]
-        weights = [4, *[2] * (len(lengths) - 2), *[3] * (len(lengths) > 1)]
-        return cls(lengths=(*lengths, digits), weights=(*weights, round(sum(weights) * 5 / 13)))
+        weights = [4, *[2] * (len(lengths) - 2), *[4] * (len(lengths) > 1)]
+        return cls(lengths=(*lengths, digits), weights=(*weights, round(sum(weights) * 6 / 14)))
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -73,7 +76,7 @@ class Hitters:
 
     Theorem: with probability at least `shares.level` the limits of all `tested` whole strings hold at once,
     hence those of the ones found, however they were chosen among them. Only strings whose lower limit is
-    above 0 are reported: one that nobody holds is with probability at most (1 - level) / 2. For the
+    above 0 are reported: one that nobody holds is with probability at most 0.9 (1 - level). For the
     strings to be tested were chosen by reports of shorter beginnings, other people's; those of
     whole strings are independent coins (Clopper and Pearson 1934, and Bonferroni over the tested).
     """
@@ -85,6 +88,8 @@ class Hitters:
     """How many reports there were of all lengths; `shares.reports` were of whole strings."""
     one_report: float
     """How far one more report, whatever it says, can lift the share of a string."""
+    least: float
+    """About the share above which a tested string is found with a chance of 95%."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -116,6 +121,8 @@ class Growth:
     """The digits, a row per beginning, in order."""
     counts: _Counts
     """The supports, a row per beginning, a column per length."""
+    scores: _Floats
+    """How likely each is to be held, up to a factor, as a logarithm."""
     sizes: tuple[int, ...]
     """How many reports there were of each length."""
 
@@ -134,6 +141,7 @@ class Growth:
         return cls(
             family=family, levels=levels, p=p, q=q, candidates=candidates, largest=largest, done=0, sizes=(),
             beginnings=np.zeros((1, 0), dtype=np.uint8), counts=np.zeros((1, 0), dtype=np.int64),
+            scores=np.zeros(1),
         )  # fmt: skip
 
     @property
@@ -145,7 +153,8 @@ class Growth:
         """Count all continuations of the next length, and keep the best."""
         supports, size = self._continued(batches)
         continuations = supports.shape[1]
-        parent, ending = np.divmod(self._best(supports, size), continuations)
+        scores = self._scored(supports, size)
+        parent, ending = np.divmod(self._best(scores), continuations)
         step = self.levels.lengths[self.done] - self.beginnings.shape[1]
         prime = self.family.modulus
         digits = [ending // prime**place % prime for place in range(step - 1, -1, -1)]
@@ -154,6 +163,7 @@ class Growth:
             largest=self.largest, done=self.done + 1, sizes=(*self.sizes, size),
             beginnings=np.column_stack([self.beginnings[parent], *digits]).astype(np.uint8),
             counts=np.column_stack([self.counts[parent], supports[parent, ending]]),
+            scores=scores[parent, ending],
         )  # fmt: skip
 
     # -- counting -----------------------------------------------------------------------
@@ -233,30 +243,33 @@ class Growth:
 
     # -- choosing -----------------------------------------------------------------------
 
-    def _best(self, supports: _Counts, size: int) -> _Counts:
-        """Return which continuations to keep, in order.
+    def _scored(self, supports: _Counts, size: int) -> _Floats:
+        """Return how likely each continuation is to be held, as a logarithm.
 
-        A beginning that nobody holds may still continue one that many hold: what was said of its shorter
-        beginnings then is no evidence for it. So each is judged by the worst case, over where it may have
-        left the path: the chance that noise alone gives the supports after that place, times the number
-        of continuations from there. These are ranked; what is reported is decided by an exact test.
+        If a string of the least share that can be told is held, its supports are `shift` deviations above
+        noise: a count z deviations above is evidence of shift z - shift^2 / 2 for it, or z^2 / 2 where z is
+        larger still. A beginning is held if one of its continuations is: their evidence, on average, is its
+        own. A continuation is held if its beginning is, and by its own evidence against odds of one in as
+        many as there are. So those that merely continue a held one do not inherit what speaks for it.
+        A guide for the search alone: what is reported is decided by an exact test.
         """
-        from scipy.special import log_ndtr
+        from scipy.special import log_expit, logsumexp
 
-        possible = self._possible(supports.shape[1])
+        q, continuations = float(self.q), math.log(supports.shape[1])
+        z = (supports - size * q) / math.sqrt(max(size, 1) * q * (1 - q))
+        shift = _TOLD * math.sqrt(self.levels.weights[self.done] / self.levels.weights[-1])
+        evidence = np.where(z > shift, z**2 / 2, shift * z - shift**2 / 2)
+        odds = self.scores - np.log(-np.expm1(np.minimum(self.scores, -1e-12)))
+        held = log_expit(odds + logsumexp(evidence, axis=1) - continuations)
+        return np.asarray(held[:, None] + log_expit(evidence - continuations))
+
+    def _best(self, scores: _Floats) -> _Counts:
+        """Return which continuations to keep, in order."""
+        possible = self._possible(scores.shape[1])
         if self.done == len(self.levels.lengths) - 1:
             return np.arange(possible)
-        prime, q = self.family.modulus, float(self.q)
-        length = self.levels.lengths[self.done]
-        worst = np.full(supports.shape, np.inf)
-        for left in range(self.done + 1):
-            n = sum(self.sizes[left:]) + size
-            since = self.counts[:, left:].sum(axis=1)[:, None] + supports
-            deviations = (since - n * q) / math.sqrt(max(n, 1) * q * (1 - q))
-            shared = self.levels.lengths[left - 1] if left else 0
-            np.minimum(worst, -log_ndtr(-deviations) - (length - shared) * math.log(prime), out=worst)
         most = min(self._room(), possible)
-        return np.sort(np.argpartition(worst.ravel()[:possible], possible - most)[possible - most :])
+        return np.sort(np.argpartition(scores.ravel()[:possible], possible - most)[possible - most :])
 
     def _possible(self, continuations: int) -> int:
         """Return how many continuations, of all beginnings in order, begin a string."""
@@ -270,18 +283,26 @@ class Growth:
         """Return how many beginnings of the next length may be kept."""
         lengths = self.levels.lengths
         step = lengths[self.done + 1] - lengths[self.done]
-        most = self.candidates // _FINALISTS if self.done == len(lengths) - 2 else self.candidates
+        finalists = min(self.candidates, max(_FEWEST, self.candidates // _FINALISTS))
+        most = finalists if self.done == len(lengths) - 2 else self.candidates
         return max(1, min(most, _NUMBERS // int(self.family.modulus ** (step + 1))))
 
     # -- deciding -----------------------------------------------------------------------
 
     def hitters(self, octets: int, *, level: float) -> Hitters:
         """Test whole strings, and return those that are held."""
+        from scipy.special import ndtri
+
         counts, n, tested = self.counts[:, -1], self.sizes[-1], len(self.counts)
         p, q, gap = float(self.p), float(self.q), float(self.p - self.q)
-        miss = float(1 - confidence(level)) / (2 * tested)
-        likely = np.flatnonzero(counts > n * q)
-        low, high = clopper_pearson(counts[likely], n, miss) if n else (np.zeros(0), np.zeros(0))
+        chance = float(1 - confidence(level)) / max(1, tested)
+        miss, likely = _BELOW * chance, np.flatnonzero(counts > n * q)
+        low, high = np.zeros(0), np.zeros(0)
+        if n:
+            low, high = (
+                clopper_pearson(counts[likely], n, miss)[0],
+                clopper_pearson(counts[likely], n, chance - miss)[1],
+            )
         held = np.flatnonzero(low > q)
         chosen = held[np.argsort(-counts[likely[held]], kind="stable")]
         values = (counts[likely[chosen]] / max(n, 1) - q) / gap
@@ -299,6 +320,7 @@ class Growth:
             ),
             shares=shares, tested=tested, reports=sum(self.sizes),
             one_report=1 / (n * gap) if n else math.inf,
+            least=(float(-ndtri(miss)) + 1.645) * math.sqrt(q * (1 - q) / n) / gap if n else math.inf,
         )  # fmt: skip
 
 

@@ -8,10 +8,10 @@ often a phone ever draws a report from an answer:
 
 Over both, a protocol of two stages (`stages`) may hide that a kept report was used again.
 
-What leaks is said here rather than later: under `Memoised` *when* a person's value changed can be seen,
-with certainty if kept reports are sent as they are. Its guarantee compares histories that change on the
-same days, and no others. Under `Renewed` any two histories are protected, and reports are as old as the
-calendar makes them.
+What leaks is said here rather than later: under `Memoised` *when* a person's value changed can be seen, with
+certainty if kept reports are sent as they are, and whether it changed back. Its guarantee compares histories
+in which the same days have the same value as each other, and no others. Under `Renewed` any two histories
+are protected, and reports are as old as the calendar makes them.
 """
 
 from __future__ import annotations
@@ -305,12 +305,12 @@ class Plan:
 
     @property
     def ratio(self) -> Fraction:
-        """The e^epsilon between histories that change on the same days (by the calendar: any histories)."""
+        """The e^epsilon between histories of one pattern (`Memoised`); by the calendar, any histories."""
         return self.permanent**self.draws
 
     @property
     def epsilon(self) -> float:
-        """The epsilon between histories that change on the same days. Rounds: up."""
+        """The epsilon between histories of one pattern. Rounds: up."""
         return epsilon_of(self.ratio)
 
     @property
@@ -342,5 +342,5 @@ class Plan:
         )
         return (
             f"{self.days} days with {changes} cost epsilon {shown_above(self.epsilon)}: {drawn}. "
-            f"It holds for histories that change on the same days; for any two histories: {any_}."
+            f"It holds for histories that differ in nothing but which value is which; for any two: {any_}."
         )

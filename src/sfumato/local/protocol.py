@@ -143,7 +143,9 @@ class FrequencyProtocol(Protocol):
         p, q = float(self.p), float(self.q)
         gap = float(self.p - self.q)
         values = (counts / n - q) / gap
-        low, high = (np.clip((limit - q) / gap, 0.0, 1.0) for limit in clopper_pearson(counts, n, miss / 2))
+        distinct, places = np.unique(counts, return_inverse=True)  # of many answers most counts are alike
+        limits = (limit[places] for limit in clopper_pearson(distinct, n, miss / 2))
+        low, high = (np.clip((limit - q) / gap, 0.0, 1.0) for limit in limits)
         f = np.clip(values, 0.0, 1.0)
         deviations = np.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / n) / gap
         return Shares(values=values, low=low, high=high, deviations=deviations, reports=n, level=level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,6 +59,9 @@ class OneOf(Question):
 
     def __post_init__(self) -> None:
         Question.__post_init__(self)
+        given: Any = self.answers
+        if isinstance(given, str):
+            raise InvalidArgument("answers are a list of texts", place="answers", hints=("('yes', 'no')",))
         object.__setattr__(self, "answers", tuple(self.answers))
         _check_list(self.answers)
         object.__setattr__(self, "size", count(self.size or len(self.answers), "size"))
@@ -164,7 +168,7 @@ def _check_list(answers: tuple[str, ...]) -> None:
         )
     if not all(isinstance(answer, str) and answer for answer in answers):
         raise InvalidArgument("answers are texts that are not empty", place="answers")
-    if len(set(answers)) != len(answers):
+    if len({unicodedata.normalize("NFC", answer) for answer in answers}) != len(answers):
         raise InvalidArgument("an answer is listed twice", place="answers", hints=("name each of them once",))
 
 
@@ -172,6 +176,8 @@ def _ratio(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
+        if len(value) > 100 or "e" in value.lower():
+            raise ValueError("too long to be meant")
         return Fraction(value)
     except (ValueError, ZeroDivisionError):
         raise InvalidArgument("a bound is not a number", place="low", hints=("write 0 or '1/3'",)) from None

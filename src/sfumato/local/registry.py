@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import InvalidArgument
+from sfumato.local.client import BOUNDS, RATIO
 from sfumato.local.protocol import Protocol
 
 __all__ = ["protocol_of", "read_protocol"]
@@ -69,15 +70,13 @@ def read_protocol(name: Any, parameters: Mapping[str, Any]) -> Protocol:
 
 
 def _read(name: str, value: Any, kind: str) -> int | Fraction:
-    if kind == "int" and isinstance(value, int) and not isinstance(value, bool):
+    least, most = BOUNDS.get(name, (1, 2**62))
+    if kind == "int" and type(value) is int and least <= value <= most:
         return value
-    if kind == "Fraction" and isinstance(value, str) and len(value) <= 1000:
-        try:
-            return Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            pass
+    if kind == "Fraction" and type(value) in (int, str) and RATIO.fullmatch(str(value)):
+        return Fraction(value)
     raise InvalidArgument(
-        f"{name} is not {'a whole number' if kind == 'int' else 'a ratio'}",
+        f"{name} is not {'a whole number that can be meant' if kind == 'int' else 'a ratio'}",
         place=f"protocol.{name}",
         hints=("write 4" if kind == "int" else "write '3/4'",),
     )

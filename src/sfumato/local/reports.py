@@ -1,14 +1,16 @@
 """Reports as they arrive: lines of JSON, Parquet or Arrow, batch by batch, whoever wrote them.
 
 Nothing that a sender writes stops the collector. A report is a flat object: `survey` (the fingerprint of
-the file it answers), `id` (128 random bits, in 32 hexadecimal digits), and the fields of the protocol:
-integers, or bits as hexadecimal digits. In Parquet and Arrow the same columns, where `id` and bits may be
-binary. Other columns are ignored.
+the file it answers), `id` (128 random bits, in 32 hexadecimal digits), `day` where a survey is repeated, and
+the fields of the protocol: integers, or bits as hexadecimal digits. In Parquet and Arrow the same columns,
+where `id` and bits may be binary. Other columns are ignored.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -41,6 +43,7 @@ class Batch:
     fields: dict[str, npt.NDArray[Any]]
     numbers: npt.NDArray[np.uint64]
     ours: npt.NDArray[np.bool_]
+    today: npt.NDArray[np.bool_]
     malformed: int
 
     def __len__(self) -> int:
@@ -48,17 +51,24 @@ class Batch:
 
 
 class Reader:
-    """What one survey's reports look like."""
+    """What one survey's reports look like; of a repeated one, those of one `day`.
 
-    def __init__(self, protocol: Protocol, fingerprint: str) -> None:
+    `unread` counts files in folders that hold no reports, or that are broken.
+    """
+
+    def __init__(self, protocol: Protocol, fingerprint: str, day: int | None = None) -> None:
         import pyarrow
 
+        self.unread = 0
         self._protocol = protocol
         self._fingerprint = fingerprint
+        self._day = day
         kinds = {"integer": pyarrow.int64(), "bits": pyarrow.string()}
         names = {"survey": pyarrow.string(), "id": pyarrow.string()}
+        names |= {} if day is None else {"day": pyarrow.int64()}
         names |= {name: kinds[kind] for name, kind in protocol.fields.items()}
         self._schema = pyarrow.schema(list(names.items()))
+        self._wanted = tuple(names)
         bits = sum(protocol.octets(name) for name, kind in protocol.fields.items() if kind == "bits")
         self._rows = max(1, min(_ROWS, 4 * _BLOCK // (bits + _ID_OCTETS)))
 
@@ -66,24 +76,43 @@ class Reader:
         """Yield the reports of a file, by its ending; of a folder; of Arrow data; of '-', standard input."""
         import pyarrow
 
-        if isinstance(source, (pyarrow.Table, pyarrow.RecordBatch)):
+        if isinstance(source, dict):
+            source = [source]
+        if isinstance(source, (list, tuple)):
+            yield from self._lines(io.BytesIO("\n".join(map(json.dumps, source)).encode()))
+        elif isinstance(source, (pyarrow.Table, pyarrow.RecordBatch)):
             yield from self._tables([source])
         elif isinstance(source, pyarrow.RecordBatchReader):
             yield from self._tables(source)
-        elif source == "-":
+        elif hasattr(source, "__arrow_c_stream__"):  # a frame
+            yield from self._tables([pyarrow.table(source)])
+        elif isinstance(source, str) and source == "-":
             yield from self._lines(sys.stdin.buffer)
+        elif not isinstance(source, (str, os.PathLike)):
+            raise InvalidArgument(
+                "reports are in files, folders, Arrow data, frames, or dicts", place="reports"
+            )
         elif Path(source).is_dir():
-            for path in sorted(Path(source).iterdir()):
-                if path.suffix.lower() in _ENDINGS:
-                    yield from self._file(path)
+            yield from self._folder(Path(source))
         else:
             yield from self._file(Path(source))
+
+    def _folder(self, folder: Path) -> Iterator[Batch]:
+        """Yield the reports of all files; one that cannot be read does not stop the others."""
+        for path in sorted(folder.iterdir()):
+            if path.suffix.lower() not in _ENDINGS:
+                self.unread += 1
+                continue
+            try:
+                yield from self._file(path)
+            except InvalidArgument:
+                self.unread += 1
 
     def _file(self, path: Path) -> Iterator[Batch]:
         import pyarrow
 
         ending = path.suffix.lower()
-        if ending not in _ENDINGS:
+        if ending not in _ENDINGS and path.exists():
             raise InvalidArgument(
                 "the ending of a file says what it holds",
                 place=str(path),
@@ -96,10 +125,14 @@ class Reader:
                 elif ending == ".parquet":
                     from pyarrow.parquet import ParquetFile
 
-                    yield from self._tables(ParquetFile(file).iter_batches(batch_size=self._rows))
+                    parquet = ParquetFile(file)
+                    names = [name for name in parquet.schema_arrow.names if name in self._wanted]
+                    yield from self._tables(parquet.iter_batches(batch_size=self._rows, columns=names))
                 else:
                     yield from self._tables(_arrow(file))
-        except (OSError, pyarrow.ArrowException) as error:
+        except (OSError, ValueError, pyarrow.ArrowException) as error:
+            if isinstance(error, InvalidArgument):
+                raise
             reason = getattr(error, "strerror", None) or "it is not what its ending says"
             raise InvalidArgument(
                 f"reports cannot be read: {reason}",
@@ -151,6 +184,7 @@ class Reader:
             fields=found.fields,
             numbers=found.numbers,
             ours=found.ours,
+            today=found.today,
             malformed=found.malformed + len(lines) - len(rows),
         )
 
@@ -180,6 +214,11 @@ class Reader:
 
         for table in tables:
             whole = pyarrow.Table.from_batches([table]) if isinstance(table, pyarrow.RecordBatch) else table
+            try:
+                whole.validate(full=True)  # offsets that point anywhere would be followed there
+            except (pyarrow.ArrowException, ValueError):
+                yield self._nothing(whole.num_rows)
+                continue
             for start in range(0, whole.num_rows, self._rows):
                 yield self._batch(whole.slice(start, self._rows))
 
@@ -187,13 +226,13 @@ class Reader:
         rows = table.num_rows
         good = np.ones(rows, dtype=np.bool_)
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for name in ("survey", "id", *self._protocol.fields):
+        for name in self._wanted:
             if table.column_names.count(name) != 1:
                 return self._nothing(rows)
-            column = table.column(name).combine_chunks()
+            column = _decoded(table.column(name).combine_chunks())
             if name == "survey":
                 read = _same(column, self._fingerprint)
-            elif self._protocol.fields.get(name) == "integer":
+            elif name == "day" or self._protocol.fields.get(name) == "integer":
                 read = _integers(column)
             else:
                 read = _octets(column, _ID_OCTETS if name == "id" else self._protocol.octets(name))
@@ -203,8 +242,12 @@ class Reader:
             good &= known
         kept = {name: array[good] for name, array in arrays.items()}
         numbers = np.ascontiguousarray(kept.pop("id")).view(np.uint64)
+        ours = kept.pop("survey")
         return Batch(
-            ours=kept.pop("survey"),
+            ours=ours,
+            today=kept.pop("day") == self._day
+            if self._day is not None
+            else np.ones(len(ours), dtype=np.bool_),
             fields=kept,
             numbers=numbers[:, 0] ^ numbers[:, 1],
             malformed=rows - int(np.count_nonzero(good)),
@@ -224,6 +267,7 @@ class Reader:
             fields=self.empty(),
             numbers=np.zeros(0, dtype=np.uint64),
             ours=np.zeros(0, dtype=np.bool_),
+            today=np.zeros(0, dtype=np.bool_),
             malformed=malformed,
         )
 
@@ -250,6 +294,17 @@ def _arrow(file: IO[bytes]) -> Iterator[Any]:
         return
     for number in range(reader.num_record_batches):
         yield reader.get_batch(number)
+
+
+def _decoded(column: Any) -> Any:
+    """Return a column that is written as a dictionary, or as views, as what it stands for."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.type == pyarrow.string_view():
+        return column.cast(pyarrow.large_string())
+    return column.cast(pyarrow.large_binary()) if column.type == pyarrow.binary_view() else column
 
 
 def _same(column: Any, wanted: str) -> _Read | None:

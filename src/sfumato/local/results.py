@@ -13,7 +13,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Result", "on_simplex"]
+__all__ = ["Result", "on_simplex", "printable"]
 
 _Floats = npt.NDArray[np.float64]
 
@@ -98,7 +98,8 @@ class Result:
         shown = [int(place) for place in order][:_SHOWN]
         names = [_short(self.answers[place]) for place in shown]
         width = max((len(name) for name in (*names, "answer")), default=6)
-        lines = [self.title, f"{'answer':<{width}}  {self.what:>10}  {f'{self.level:.0%} limits':>22}"]
+        heading = f"{100 * self.level:.8g}% limits"
+        lines = [printable(self.title), f"{'answer':<{width}}  {self.what:>10}  {heading:>22}"]
         for name, place in zip(names, shown, strict=True):
             limits = f"{_number(self.low[place])} .. {_number(self.high[place])}"
             lines.append(f"{name:<{width}}  {_number(self.values[place]):>10}  {limits:>22}")
@@ -124,6 +125,11 @@ def _number(value: float) -> str:
     return "unknown" if math.isnan(value) else f"{value:.4g}"
 
 
+def printable(text: str) -> str:
+    """Return a text in which nothing steers a screen."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
 def _short(name: str) -> str:
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
+    shown = printable(name)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 2]}.."

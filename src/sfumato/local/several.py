@@ -16,6 +16,7 @@ from sfumato.local.answers import AnswerSets, Sets, uniform_each
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets, most_of
+from sfumato.local.stages import TwoStage
 from sfumato.local.subset import SubsetSelection
 from sfumato.local.unary import UnaryEncoding
 
@@ -51,6 +52,12 @@ class SeveralAnswers(FrequencyProtocol):
     name: ClassVar[str] = "several"
 
     def __post_init__(self) -> None:
+        if isinstance(self.inner, (SeveralAnswers, SetSelection, UnarySets, TwoStage)):
+            raise InvalidArgument(
+                "the inner protocol must be one for a single answer that is sent as it is drawn",
+                place="inner",
+                hints=("such as subset, or hashing",),
+            )
         if self.inner.size != self.size + most_of(self.most, self.size):
             raise InvalidArgument(
                 "the inner protocol must be over size + most answers",

@@ -29,7 +29,7 @@ _ID_WORDS = 2
 
 
 def simulated(survey: Survey, shares: Mapping[str, float], people: int) -> pyarrow.Table:
-    """Return the reports of invented people, among whom each answer has the given share.
+    """Return the reports of invented people, on day 0, among whom each answer has the given share.
 
     Of a survey that takes several answers, each is held independently of the others; of any other the
     shares add up to one.
@@ -70,6 +70,8 @@ def report_table(survey: Survey, answers: Any) -> pyarrow.Table:
         "survey": pyarrow.array([survey.fingerprint] * n, pyarrow.string()),
         "id": arrow_of(numbers),
     }
+    if survey.cap is not None:
+        columns["day"] = np.zeros(n, dtype=np.int64)
     return pyarrow.table(columns | {name: arrow_of(values) for name, values in fields.items()})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from typing import Any
 from sfumato.core.arguments import Number, budget_quantity, count
 from sfumato.core.exponential import exp_below
 from sfumato.errors import InvalidArgument
+from sfumato.local import client
 from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import Protocol
 from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, Text, YesNo, read_question
@@ -28,7 +30,9 @@ from sfumato.local.stages import TwoStage
 __all__ = ["Survey"]
 
 _REPORTS = 10_000_000
-_LIMITS = ("reports", "honest", "cap", "every")
+_LIMITS = ("reports", "honest", "cap", "every", "lifetime")
+_SIXTH = 10**6
+_MOST = 100
 _ONE_ANSWER = ("response", "unary", "subset", "hashing", "two-stage-response", "two-stage-unary")
 _FIRST_LINES = (
     "# A survey in which every answer is randomised before it leaves the respondent's hands.\n"
@@ -43,7 +47,9 @@ class Survey:
     `reports` is how many are counted at most, `honest` how many are sure to be sent by people who keep to
     the protocol (for shuffling), `text` the file. `cap` is how many reports of one person are ever drawn
     from their answers, None where everyone is asked once; they are kept by value or, with `every`, drawn
-    anew every so many days (`longitudinal`).
+    anew every so many days (`longitudinal`). `lifetime` is the epsilon promised of all of them together:
+    between any two lives with `every`; kept by value, between lives in which the same days have the same
+    value as each other, whichever it is. Unless given, it is what the cap makes it.
 
     >>> survey = Survey.plan("cheating", YesNo(words="Have you ever cheated in an exam?"), epsilon=1)
     >>> survey.protocol.name, round(survey.protocol.epsilon, 6)
@@ -61,6 +67,7 @@ class Survey:
     honest: int | None = None
     cap: int | None = None
     every: int | None = None
+    lifetime: Fraction | None = None
     text: str = ""
 
     def __post_init__(self) -> None:
@@ -77,6 +84,9 @@ class Survey:
                 place="limits.cap",
                 hints=("without one there is no bound on what all days together give away",),
             )
+        if not 0 < self.epsilon <= _MOST:
+            raise InvalidArgument(f"epsilon must be above 0, and at most {_MOST}", place="survey.epsilon")
+        self._promise_a_lifetime()
         if self.protocol.max_ratio > exp_below(self.epsilon):
             raise InvalidArgument(
                 "the protocol costs more than the survey promises",
@@ -86,6 +96,10 @@ class Survey:
         _check_domain(self.question, self.protocol)
         if not self.text:
             object.__setattr__(self, "text", _written(self))
+        try:
+            client.load(self.text.encode())  # what phones refuse is no survey
+        except client.Refused as refusal:
+            raise InvalidArgument(str(refusal), place="survey") from None
 
     @classmethod
     def plan(
@@ -139,16 +153,14 @@ class Survey:
             )
         except KeyError as missing:
             raise InvalidArgument("[survey] is incomplete", place=f"survey.{missing.args[0]}") from None
-        if isinstance(epsilon, str):
-            try:
-                epsilon = Fraction(epsilon)
-            except (ValueError, ZeroDivisionError):
-                raise InvalidArgument("epsilon is not a number", place="survey.epsilon") from None
+        limits = dict(limits)
+        if "lifetime" in limits:
+            limits["lifetime"] = _written_ratio(limits["lifetime"], "limits.lifetime")
         return cls(
             name=name,
             version=version,
             question=read_question(kind, words, head),
-            epsilon=budget_quantity(epsilon, "survey.epsilon"),
+            epsilon=budget_quantity(_written_ratio(epsilon, "survey.epsilon"), "survey.epsilon"),
             protocol=read_protocol(protocol.pop("name", None), protocol),
             text=text,
             **limits,
@@ -163,26 +175,36 @@ class Survey:
         """What reports carry: the first 32 hexadecimal digits of the SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
-    @property
-    def lifetime(self) -> float | None:
-        """The epsilon of all reports that a person ever sends; None where everyone is asked once.
-
-        Kept by value, it holds between histories that change on the same days: see `longitudinal.Memoised`.
-        """
-        if self.cap is None:
-            return None
-        ratio = (
-            self.protocol.lifetime_ratio if isinstance(self.protocol, TwoStage) else self.protocol.max_ratio
-        )
-        return epsilon_of(ratio**self.cap)
-
     def next_version(self, **changes: Any) -> Survey:
         """Return this survey, changed and under the next number."""
         return replace(self, version=self.version + 1, text="", **changes)
 
+    def _promise_a_lifetime(self) -> None:
+        if self.cap is None:
+            if self.lifetime is not None:
+                raise InvalidArgument("a lifetime is promised, and no cap keeps it", place="limits.lifetime")
+            return
+        protocol = self.protocol
+        ratio = protocol.lifetime_ratio if isinstance(protocol, TwoStage) else protocol.max_ratio
+        single = isinstance(self.question, (YesNo, OneOf)) and not isinstance(self.question, SeveralOf)
+        values = self.question.size if single else self.cap  # type: ignore[attr-defined]
+        drawn = self.cap if self.every is not None else min(self.cap, values)  # kept by value: one for each
+        cost = Fraction(epsilon_of(ratio)) * drawn  # from above
+        if self.lifetime is None:
+            object.__setattr__(self, "lifetime", Fraction(math.ceil(cost * _SIXTH), _SIXTH))
+            return
+        object.__setattr__(self, "lifetime", budget_quantity(self.lifetime, "limits.lifetime"))
+        if cost > self.lifetime:
+            raise InvalidArgument(
+                "all reports together cost more than the survey promises",
+                place="limits.lifetime",
+                hints=(f"{drawn} reports cost {float(cost):.6g}", "lower the cap"),
+            )
+
 
 def _written(survey: Survey) -> str:
     limits = {name: getattr(survey, name) for name in _LIMITS}
+    limits["lifetime"] = None if survey.lifetime is None else _decimal(survey.lifetime)
     sections: dict[str, Mapping[str, Any]] = {
         "survey": {
             "name": survey.name,
@@ -205,6 +227,25 @@ def _written(survey: Survey) -> str:
 def _value(value: Any) -> str:
     """Write a value: strings, integers and lists are those of JSON, but for one letter that JSON leaves."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _decimal(value: Fraction) -> str:
+    """Write 2.5 as it is, and 1/3 as a ratio."""
+    whole, rest = divmod(value * _SIXTH, _SIXTH)
+    text = f"{whole}.{int(rest):06}".rstrip("0").rstrip(".") if rest.denominator == 1 else str(value)
+    return text if Fraction(text) == value else str(value)
+
+
+def _written_ratio(value: Any, place: str) -> Any:
+    """Read '3/4' or '0.75'; numbers are left as they are, and anything long is no number."""
+    if not isinstance(value, str):
+        return value
+    if len(value) > 100 or "e" in value.lower():
+        raise InvalidArgument("this is not a number", place=place, hints=("write it out: 0.5",))
+    try:
+        return Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidArgument("this is not a number", place=place, hints=("write '3/4' or 0.5",)) from None
 
 
 def _section(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
