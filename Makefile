@@ -48,7 +48,8 @@ $(VENV)/installed: pyproject.toml constraints.txt
 $(RIVALS)/installed: bench/rivals-constraints.txt
 	@echo "building $(RIVALS)"
 	@$(PYTHON) -m venv --clear $(RIVALS)
-	@$(RIVALS)/bin/python $(PIP_INSTALL) -c bench/rivals-constraints.txt dp-accounting 'opendp[polars]'
+	@$(RIVALS)/bin/python $(PIP_INSTALL) -c bench/rivals-constraints.txt dp-accounting 'opendp[polars]' \
+		multi-freq-ldpy pure-ldp scikit-learn statsmodels xxhash
 	@touch $@
 
 clean:

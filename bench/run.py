@@ -17,6 +17,7 @@ import numpy as np
 from anonymity import anonymity_rows
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
 from ledger import ledger_rows
+from local import local_rows
 from queries import large_rows, query_rows
 from report import Row, show, write
 
@@ -57,6 +58,8 @@ def main() -> int:
     ]
     rows += ledger_rows(records=options.records)
     rows += anonymity_rows()
+    surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
+    rows += surveys
     show(rows, rivals["versions"])
     if options.rows:
         asked, rivals["queries"] = query_rows(options.rivals, rows=options.rows, times=options.times)
