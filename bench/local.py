@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 from report import Row, show
 
+from sfumato.local.collector import collect
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
 from sfumato.local.hitters import PrefixTree
+from sfumato.local.questions import OneOf
+from sfumato.local.simulation import report_table
+from sfumato.local.subset import SubsetSelection
+from sfumato.local.survey import Survey
+from sfumato.local.unary import UnaryEncoding
 
 __all__ = ["local_rows"]
 
@@ -38,7 +46,14 @@ def local_rows(rivals: str | None, *, times: int = 5) -> tuple[list[Row], dict[s
         command = [rivals, str(HERE / "rival_local.py")]
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         rival = json.loads(answer.stdout)
-    return [*_decoding(rival, times), *_candidates(), *_many(), *_hitters(), *_beside(rival)], rival
+    return [
+        *_decoding(rival, times),
+        *_bits(times),
+        *_candidates(),
+        *_many(),
+        *_hitters(),
+        *_beside(rival),
+    ], rival
 
 
 def _decoding(rival: dict[str, Any], times: int) -> Iterator[Row]:
@@ -59,6 +74,29 @@ def _decoding(rival: dict[str, Any], times: int) -> Iterator[Row]:
                 ratio=theirs / seconds,
                 least=100,
             )
+
+
+def _bits(times: int) -> Iterator[Row]:
+    """Time reports of a bit per answer; and a whole collector, from a file to a table."""
+    answers = np.arange(PEOPLE) % ANSWERS
+    for protocol in (
+        UnaryEncoding.from_epsilon(1, size=ANSWERS),
+        SubsetSelection.from_epsilon(1, size=ANSWERS),
+    ):
+        reports = protocol.randomise(answers)
+        seconds = min(_timed(lambda p=protocol, r=reports: p.collect(r)) for _ in range(times))
+        title = f"{protocol.name}, {PEOPLE:,} reports, {ANSWERS:,} answers, epsilon 1"
+        yield _within(f"{title}, share of {DECODE_SECONDS:g} s", seconds, DECODE_SECONDS)
+    question = OneOf(words="Which?", size=ANSWERS)
+    survey = Survey.plan("race", question, epsilon=1, protocol=LocalHashing.from_epsilon(1, size=ANSWERS))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "reports.parquet"
+        pyarrow.parquet.write_table(report_table(survey, answers), file)
+        seconds = _timed(lambda: collect(survey, file))
+        yield Row(
+            name=f"collector, {PEOPLE:,} hashed reports from Parquet to limits, duplicates and all",
+            ours=seconds, rival=None, unit="s", ratio=seconds,
+        )  # fmt: skip
 
 
 def _candidates() -> Iterator[Row]:

@@ -127,7 +127,7 @@ LAWS = (
 )
 
 
-@pytest.mark.parametrize(("protocol", "law"), LAWS, ids=str)
+@pytest.mark.parametrize(("protocol", "law"), LAWS, ids=lambda it: getattr(it, "__name__", str(it)))
 def test_the_exact_matrix(protocol, law):
     laws = {own: law(protocol, own) for own in sets_of(protocol)}
     check_matrix(protocol, laws, lambda report, answer: bool(report >> answer & 1))
@@ -139,7 +139,7 @@ def test_the_phones_steps_draw_by_weight(protocol):
         assert phone_law(protocol, own) == selected_law(protocol, own)
 
 
-@pytest.mark.parametrize(("protocol", "law"), LAWS, ids=str)
+@pytest.mark.parametrize(("protocol", "law"), LAWS, ids=lambda it: getattr(it, "__name__", str(it)))
 def test_reports_follow_the_matrix(protocol, law):
     """False alarm 1e-9 in all; power: chances of reports off by 7% of themselves."""
     every = sets_of(protocol)
