@@ -55,7 +55,7 @@ class PrefixTree(Protocol):
 
     >>> tree = PrefixTree.from_epsilon(2, octets=6)
     >>> tree.hashes, tree.lengths
-    (7, (6, 6, 6, 6, 9, 9, 12, 12, 15, 15, 17, 17, 17, 18, 18, 18, 18, 18))
+    (7, (6, 6, 6, 6, 9, 9, 12, 12, 15, 15, 17, 17, 17, 17, 18, 18, 18, 18, 18, 18))
     """
 
     length: int
