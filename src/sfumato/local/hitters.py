@@ -180,7 +180,7 @@ class PrefixTree(Protocol):
         self,
         read: Callable[[], Iterable[Columns]],
         *,
-        candidates: int = 8192,
+        candidates: int = 12288,
         level: float = 0.95,
     ) -> Hitters:
         """Return the strings that reports prove to be held, the most frequent first.
