@@ -32,6 +32,7 @@ _PIECE = 1 << 14
 _TOGETHER = 1 << 8  # beginnings whose tables are summed together
 _FINALISTS, _FEWEST = 96, 64  # one in so many candidates is continued to its last digits, but no fewer
 _BELOW = 0.9  # of the chance that limits may fail: the lower ones decide what is found
+_CERTAIN = 20.0  # more evidence than this is no more: two that are held may begin alike
 _TOLD = 5.0  # deviations by which a string must stand out among whole strings, to be told from noise
 
 
@@ -248,10 +249,10 @@ class Growth:
 
         If a string of the least share that can be told is held, its supports are `shift` deviations above
         noise: a count z deviations above is evidence of shift z - shift^2 / 2 for it, or z^2 / 2 where z is
-        larger still. Of the shortest beginnings any number may be held, each by its own evidence against odds
-        of one in as many as there are. A longer one is held if one of its continuations is: their evidence, on
-        average, is its own, and they share it by theirs. So the many that merely continue a held one do
-        not inherit what speaks for it.
+        larger still, up to certainty. Of the shortest beginnings any number may be held, each by its own
+        evidence against odds of one in as many as there are. A longer one is held if one of its
+        continuations is: their evidence, on average, is its own, and they share it by theirs. So the many
+        that merely continue a held one do not inherit what speaks for it.
         A guide for the search alone: what is reported is decided by an exact test.
         """
         from scipy.special import log_expit, logsumexp
@@ -259,7 +260,7 @@ class Growth:
         q, continuations = float(self.q), math.log(supports.shape[1])
         z = (supports - size * q) / math.sqrt(max(size, 1) * q * (1 - q))
         shift = _TOLD * math.sqrt(self.levels.weights[self.done] / self.levels.weights[-1])
-        evidence = np.where(z > shift, z**2 / 2, shift * z - shift**2 / 2)
+        evidence = np.minimum(np.where(z > shift, z**2 / 2, shift * z - shift**2 / 2), _CERTAIN)
         if not self.done:  # any number of these may be held
             return np.asarray(log_expit(evidence - continuations))
         odds = self.scores - np.log(-np.expm1(np.minimum(self.scores, -1e-12)))
