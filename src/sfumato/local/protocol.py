@@ -61,7 +61,7 @@ class Protocol(ABC):
 
     def octets(self, field: str) -> int:
         """Return how many bytes the bits of a field take."""
-        raise NotImplementedError(f"{self.name} has no bits")
+        raise InvalidArgument(f"the reports of {self.name} have no bits", place=field)
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
