@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.analysis.grids import cells_of, centred_grid, clamped_grid, ones
+from sfumato.analysis.grids import Cells, cells_of, centred_grid, clamped_grid, ones, ranked_cells
 from sfumato.analysis.intervals import Interval
 
 ENDS = (
@@ -75,10 +75,15 @@ def test_sums_of_groups_are_clamped_inside_their_bounds(
     assert near.lower >= -1 and near.upper <= 8
 
 
-@given(BOUNDS, st.booleans(), st.sampled_from([20, 4096]))
-def test_cells_cover_the_bounds(bounds: tuple[Fraction, Fraction], whole: bool, most: int) -> None:
+@given(BOUNDS, st.booleans())
+def test_cells_cover_the_bounds(bounds: tuple[Fraction, Fraction], whole: bool) -> None:
     low, high = bounds
-    cells = cells_of(low, high, whole=whole, most=most)
+    check_cells(cells_of(low, high, whole=whole, most=20), 20)
+    check_cells(ranked_cells(low, high, whole=whole, grouped=False), 4096)
+    check_cells(ranked_cells(low, high, whole=whole, grouped=True), 4096 if whole else 1024)
+
+
+def check_cells(cells: Cells, most: int) -> None:
     number = len(cells.edges) - 1
     assert 1 <= number <= most
     assert (cells.grid.low, cells.grid.high) == (0, number - 1)

@@ -19,6 +19,7 @@ from sfumato.core.calibration import discrete_sigma_squared_of_mu
 from sfumato.core.events import DiscreteGaussian, Gaussian, Pure
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
+from tests.processes import said
 
 from .senseless import NOT_DELTAS, NOT_POSITIVE, name
 
@@ -260,18 +261,24 @@ def test_a_filter_cannot_be_copied():
             duplicate(purse)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+FORKED_SPEND = """
+import os
+from fractions import Fraction
+from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.events import Pure
+from sfumato.errors import Unsupported
+purse = Filter(PrivacyBudget(epsilon=1))
+child = os.fork()
+if child == 0:
+    try:
+        purse.spend(Pure(loss=Fraction(1, 2)))
+    except Unsupported:
+        os._exit(7)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), purse.spend(Pure(loss=Fraction(1, 2))) > 0)
+"""
+
+
 def test_a_forked_child_cannot_spend() -> None:
     """Parent and child would each spend the whole budget."""
-    import os
-
-    purse = Filter(PrivacyBudget(epsilon=1))
-    child = os.fork()
-    if child == 0:  # pragma: no cover - runs in the child
-        try:
-            purse.spend(Pure(loss=Fraction(1, 2)))
-        except Unsupported:
-            os._exit(7)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert purse.spend(Pure(loss=Fraction(1, 2))) > 0
+    assert said(FORKED_SPEND) == ["7 True"]

@@ -13,6 +13,7 @@ from scipy import stats
 from sfumato.core import coins, entropy, noise, uniform
 from sfumato.core.entropy import random_bits, random_words
 from sfumato.core.noise import discrete_gaussian
+from tests.processes import said
 
 
 def draws() -> list[bytes]:
@@ -25,27 +26,27 @@ def draws() -> list[bytes]:
     ]
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+FORKED_DRAWS = """
+import os
+from tests.core.test_entropy import draws
+
+def tell():
+    print(*(draw.hex() for draw in draws()), sep="\\n", flush=True)
+
+tell()
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        tell()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+tell()
+"""
+
+
 def test_parent_children_and_threads_never_share_a_draw():
     """P(two equal draws by chance) is below 2^-190 for each pair. Catches buffered or inherited state."""
-    before = draws()
-    seen: list[bytes] = list(before)
-    pipes = []
-    for _ in range(3):
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:  # pragma: no cover - runs in the child
-            os.close(read)
-            os.write(write, b"".join(len(d).to_bytes(4, "little") + d for d in draws()))
-            os._exit(0)
-        os.close(write)
-        pipes.append((child, read))
-    for child, read in pipes:
-        with os.fdopen(read, "rb") as stream:
-            while length := stream.read(4):
-                seen.append(stream.read(int.from_bytes(length, "little")))
-        assert os.waitpid(child, 0)[1] == 0
-    seen.extend(draws())
+    seen = [bytes.fromhex(line) for line in said(FORKED_DRAWS)]
     lock = threading.Lock()
 
     def work() -> None:

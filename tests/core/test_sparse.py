@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -18,6 +17,7 @@ from sfumato.core.events import Pure
 from sfumato.core.grid import Grid
 from sfumato.core.sparse import SparseVector
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
+from tests.processes import said
 
 F = Fraction
 
@@ -187,24 +187,24 @@ def test_a_run_cannot_be_copied():
     assert "noise" not in repr(run) and "1 of 1 crossings left" in repr(run)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+FORKED_RUN = """
+import os
+from sfumato.core.sparse import SparseVector
+from sfumato.errors import Unsupported
+run = SparseVector(0, epsilon=1)
+child = os.fork()
+if child == 0:
+    try:
+        run.ask(10**9)
+    except Unsupported:
+        os._exit(7)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), run.ask(10**9))
+"""
+
+
 def test_a_forked_child_cannot_continue_the_run():
-    run = SparseVector(0, epsilon=1)
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            run.ask(10**9)
-            os.write(write, b"answered")
-        except Unsupported:
-            os.write(write, b"refused")
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read, 100) == b"refused"
-    os.close(read)
-    os.close(write)
-    assert run.ask(10**9)
+    assert said(FORKED_RUN) == ["7 True"]
 
 
 def test_noise_is_split_by_the_two_thirds_rule():

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +10,6 @@ from sfumato.core import PrivacyBudget
 from sfumato.core.events import Pure
 from sfumato.ledger import Ledger, Reservation
 
-SOURCE = Path(__file__).parent.parent.parent / "src"
 HASHES = {"request_hash": "request", "data_version": "1", "policy_hash": "policy"}
 HUNDREDTH = Pure(loss=Fraction(1, 100))
 
@@ -41,15 +37,3 @@ def answer(ledger: Ledger, release: bytes = b"noisy", **changes: object) -> byte
 def raw(ledger: Ledger) -> sqlite3.Connection:
     """Return the connection below a ledger, as someone who owns the file has it."""
     return ledger._journal._connection
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a fresh Python on a script that can import the package and this module."""
-    paths = [str(SOURCE), str(SOURCE.parent)]
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )

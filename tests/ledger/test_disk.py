@@ -13,7 +13,8 @@ import pytest
 from sfumato.errors import LedgerError
 from sfumato.ledger import Ledger
 from sfumato.ledger.records import FORMAT
-from tests.ledger.accounts import answer, opened, raw, reserve, start
+from tests.ledger.accounts import answer, opened, raw, reserve
+from tests.processes import start
 
 
 def refused(path: Path) -> str:

@@ -8,7 +8,8 @@ from fractions import Fraction as F
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError
-from tests.ledger.accounts import answer, opened, reserve, start
+from tests.ledger.accounts import answer, opened, reserve
+from tests.processes import start
 
 SPEND = """
 import sys

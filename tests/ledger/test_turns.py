@@ -17,6 +17,7 @@ from sfumato.ledger import log
 from sfumato.ledger.records import Signer
 from sfumato.ledger.turns import Errand, Turns
 from tests.ledger.accounts import opened, reserve
+from tests.processes import said
 
 
 def together(number: int, work: Callable[[int], object]) -> list[object]:
@@ -156,19 +157,26 @@ def test_a_sync_that_fails_answers_nobody(tmp_path: Path, monkeypatch) -> None:
     assert all(isinstance(one, LedgerError) and one.code == "SF601" for one in done)
 
 
+FORKED_TURN = """
+import os, sys
+from tests.ledger.accounts import opened, reserve
+with opened(sys.argv[1], 1000) as ledger:
+    reserve(ledger).commit(b"first")
+    ledger._journal._turns._busy = True  # as if another thread were at work at the fork
+    child = os.fork()
+    if not child:
+        try:
+            with reserve(ledger) as reservation:
+                reservation.commit(b"child")
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    ledger._journal._turns._busy = False
+    print(*(entry.committed for entry in ledger.history()))
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
-    with opened(tmp_path / "a", 1000) as ledger:
-        reserve(ledger).commit(b"first")
-        ledger._journal._turns._busy = True  # as if another thread were at work at the fork
-        child = os.fork()
-        if not child:
-            try:
-                with reserve(ledger) as reservation:
-                    reservation.commit(b"child")
-                os._exit(0)
-            except BaseException:
-                os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        ledger._journal._turns._busy = False
-        assert [entry.committed for entry in ledger.history()] == [True, True]
+    assert said(FORKED_TURN, tmp_path / "a") == ["0", "True True"]

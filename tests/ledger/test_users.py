@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger.accounts import answer, opened, start
+from tests.ledger.accounts import answer, opened
+from tests.processes import start
 
 ANOTHER = """
 import codecs, os, sys

@@ -74,6 +74,7 @@ class _Bounder:
         measures = Measures(
             one_row=one_row,
             rows=lambda span: 1 if one_row else self._cap("max_rows", span),
+            grouped=bool(query.keys),
             units_are_rows=lambda: not one_row and not summed and self._found("max_rows") == 1,
         )
         answers = tuple(self._answer(name, one, columns, measures) for name, one in query.aggregates)

@@ -26,7 +26,7 @@ from fractions import Fraction
 
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.bounded import Factor, Measure, MeasureKind
-from sfumato.analysis.grids import PARTS, Cells, cells_of, centred_grid, clamped_grid, ones
+from sfumato.analysis.grids import PARTS, Cells, cells_of, centred_grid, clamped_grid, ones, ranked_cells
 from sfumato.analysis.intervals import Interval
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.plan.tree import Aggregate, Call, Case, Expression, Function, Literal, Span
@@ -85,6 +85,7 @@ class Measures:
 
     one_row: bool  # each unit has one row at most, so that its weight is one
     rows: Callable[[Span | None], int]
+    grouped: bool
     units_are_rows: Callable[[], bool]  # one unit counts as one row, and nothing is added up over groups
     found: dict[Measure, str] = field(default_factory=dict)
 
@@ -286,7 +287,7 @@ class Measures:
 
     def ranked(self, name: str, aggregate: Aggregate, argument: Argument) -> Answer:
         """Answer quantiles, MIN and MAX from one histogram, however many are asked for."""
-        cells = cells_of(argument.low, argument.high, whole=argument.whole)
+        cells = ranked_cells(argument.low, argument.high, whole=argument.whole, grouped=self.grouped)
         fixed = {Function.MIN: (MIN_QUANTILE,), Function.MAX: (MAX_QUANTILE,)}
         return Answer(
             name=name,
