@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger.accounts import SOURCE
+from tests.processes import ROOT
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
@@ -66,7 +66,7 @@ print(answered, *codes)
 
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join([str(SOURCE), str(SOURCE.parent)])
+    paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     return subprocess.run(
         command, env={**os.environ, "PYTHONPATH": paths, **environment}, capture_output=True, text=True
     )

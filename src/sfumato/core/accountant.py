@@ -105,19 +105,19 @@ class PrivacyBudget:
 
     def shortage(self, units: int, keys_units: int, *, left: int, keys_left: int) -> BudgetExceeded | None:
         """Return the refusal of a charge that does not fit in what is left, None if it fits."""
-        for what, asked, available in (
-            (f"budget under the {self.rule.name} rule", units, left),
-            ("delta for keys", keys_units, keys_left),
-        ):
-            if asked > available:
-                requested, remaining = Fraction(asked, UNITS), Fraction(max(0, available), UNITS)
-                return BudgetExceeded(
-                    f"the {what} has {float(remaining):.6g} left, {float(requested):.6g} is needed",
-                    requested=requested,
-                    remaining=remaining,
-                    hints=("ask for more noise, or for fewer answers",),
-                )
-        return None
+        if units > left:
+            what, asked, available = f"budget under the {self.rule.name} rule", units, left
+        elif keys_units > keys_left:
+            what, asked, available = "delta for keys", keys_units, keys_left
+        else:
+            return None
+        requested, remaining = Fraction(asked, UNITS), Fraction(max(0, available), UNITS)
+        return BudgetExceeded(
+            f"the {what} has {float(remaining):.6g} left, {float(requested):.6g} is needed",
+            requested=requested,
+            remaining=remaining,
+            hints=("ask for more noise, or for fewer answers",),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record; `PrivacyBudget.from_dict` reads it back."""

@@ -67,7 +67,7 @@ class Rule(ABC):
             if math.isinf(price):
                 raise self._refusal(part)
             total += Fraction(price) * times
-        return math.ceil(total * UNITS)
+        return -(-total.numerator * UNITS // total.denominator)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record; `Rule.from_dict` reads it back."""

@@ -38,13 +38,11 @@ class Reserved(Record):
 
     def charge(self, epoch: int | None) -> Charge:
         """Return what this charge adds, when the clock says `epoch`."""
-        version = hashlib.sha256(f"{self.data_version}\n{self.policy_hash}".encode()).hexdigest()
+        version = ""
+        if self.parts is not None:
+            version = hashlib.sha256(f"{self.data_version}\n{self.policy_hash}".encode()).hexdigest()
         return Charge(
-            units=self.units,
-            keys_units=self.keys_units,
-            parts=self.parts,
-            version="" if self.parts is None else version,
-            epoch=epoch,
+            units=self.units, keys_units=self.keys_units, parts=self.parts, version=version, epoch=epoch
         )
 
     def charged(self, totals: Totals, epoch: int | None, analyst: tuple[int, int] = (0, 0)) -> Reserved:

@@ -8,12 +8,25 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
 
-__all__ = ["begin", "connect", "create_file", "in_memory", "translated", "unreliable"]
+__all__ = [
+    "FAILURES",
+    "begin",
+    "connect",
+    "create_file",
+    "in_memory",
+    "raise_refusal",
+    "translated",
+    "unreliable",
+]
+
+FAILURES = (sqlite3.Error, OSError, LedgerError)
+"""What can go wrong with a ledger's file."""
 
 
 def in_memory() -> sqlite3.Connection:
@@ -53,7 +66,7 @@ def begin(connection: sqlite3.Connection, kind: str, deadline: float) -> None:
 
     SQLite's own way of waiting sleeps longer the longer one has waited, up to a tenth of a second, so
     newcomers overtake those who wait. Here the pauses get shorter: who has waited longest asks most
-    often.
+    often. They begin long: whoever is at work goes on with warm caches, and all get more done.
     """
     pause = _LONG_PAUSE
     while True:
@@ -96,22 +109,28 @@ def create_file(path: Path, begin: str, *values: object) -> None:
 @contextmanager
 def translated(path: Path | None) -> Iterator[None]:
     """Turn what SQLite and the operating system report into refusals."""
-    place = "memory" if path is None else str(path)
     try:
         yield
-    except sqlite3.Error as error:
-        raise _refusal(error, place) from error
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        at = error.filename if isinstance(error.filename, str) else place  # it may be a file beside it
-        raise LedgerError(
-            f"the ledger cannot be opened: {reason}", code="SF601", place=at, hints=(_NOTHING,)
-        ) from error
-    except LedgerError as error:
-        if error.place is None:
+    except FAILURES as error:
+        raise_refusal(error, path)
+
+
+def raise_refusal(error: BaseException, path: Path | None) -> NoReturn:
+    """Raise the refusal that one of `FAILURES` means, with the place where it happened."""
+    place = "memory" if path is None else str(path)
+    match error:
+        case sqlite3.Error():
+            raise _refusal(error, place) from error
+        case OSError():
+            reason = error.strerror or type(error).__name__
+            at = error.filename if isinstance(error.filename, str) else place  # it may be a file beside it
+            raise LedgerError(
+                f"the ledger cannot be opened: {reason}", code="SF601", place=at, hints=(_NOTHING,)
+            ) from error
+        case LedgerError(place=None):
             error.place = place
             error.args = (str(error),)
-        raise
+    raise error
 
 
 def unreliable(error: sqlite3.Error) -> bool:
@@ -119,7 +138,7 @@ def unreliable(error: sqlite3.Error) -> bool:
     return _primary(error) in _UNRELIABLE
 
 
-_LONG_PAUSE, _SHORT_PAUSE, _HASTE = 0.001, 0.0003, 0.9
+_LONG_PAUSE, _SHORT_PAUSE, _HASTE = 0.02, 0.005, 0.9
 _NOTHING = "nothing was answered; no answer is given while a cost cannot be written down"
 _UNRELIABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
 

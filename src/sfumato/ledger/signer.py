@@ -38,7 +38,7 @@ class Key:
 
     def blind(self, text: str) -> str:
         """Return a keyed hash of a text: equal for equal texts, and nothing else to those without the key."""
-        return hmac.new(self._blinding, text.encode(), hashlib.sha256).hexdigest()
+        return hmac.digest(self._blinding, text.encode(), "sha256").hex()
 
     def __repr__(self) -> str:
         return f"<key of the signer {self.public}>"

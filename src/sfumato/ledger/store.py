@@ -10,13 +10,23 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.connection import begin, connect, create_file, in_memory, translated, unreliable
+from sfumato.ledger.connection import (
+    FAILURES,
+    begin,
+    connect,
+    create_file,
+    in_memory,
+    raise_refusal,
+    translated,
+    unreliable,
+)
 from sfumato.ledger.liveness import Liveness
 from sfumato.ledger.log import Log
 from sfumato.ledger.turns import Errand, Turns
@@ -24,6 +34,36 @@ from sfumato.ledger.turns import Errand, Turns
 __all__ = ["Store"]
 
 _T = TypeVar("_T")
+
+
+class _Transaction:
+    """A transaction of a store. A class, not a generator: others wait while it is entered and left."""
+
+    __slots__ = ("_kind", "_store")
+
+    def __init__(self, store: Store, kind: str) -> None:
+        self._store = store
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        try:
+            self._store.begin(self._kind)
+        except FAILURES as error:
+            raise_refusal(error, self._store.path)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._store.commit()
+            else:
+                self._store.abandon(error)
+        except FAILURES as failure:
+            raise_refusal(failure, self._store.path)
+        if isinstance(error, FAILURES):
+            raise_refusal(error, self._store.path)
+
 
 _INHERITED: list[object] = []
 """Connections of a parent process. A child may neither use nor close them; here they are kept from both."""
@@ -64,7 +104,7 @@ class Store:
 
     def writing(self) -> AbstractContextManager[None]:
         """Hold the only right to append; on leaving, what was appended is on the disk or nothing is."""
-        return self._transaction("BEGIN IMMEDIATE")
+        return _Transaction(self, "BEGIN IMMEDIATE")
 
     def write(self, section: Callable[[], _T]) -> _T:
         """Run a section that appends, with those of other threads in one transaction; return what it returns.
@@ -96,33 +136,52 @@ class Store:
 
     def reading(self) -> AbstractContextManager[None]:
         """See one state of the store, whatever others append meanwhile; on leaving, it is on the disk."""
-        return self._transaction("BEGIN DEFERRED")
+        return _Transaction(self, "BEGIN DEFERRED")
 
-    @contextmanager
-    def _transaction(self, kind: str) -> Iterator[None]:
-        with translated(self.path):
-            deadline = time.monotonic() + self.wait
-            self._take_turn()
+    def begin(self, kind: str) -> None:
+        """Take the turn and begin a transaction; where that fails, the turn is given back."""
+        deadline = time.monotonic() + self.wait
+        self._take_turn()
+        try:
+            connection = self._own_connection()
             try:
-                connection = self._own_connection()
-                try:
-                    begin(connection, kind, deadline)
-                    self._look(connection)
-                    yield
-                    connection.execute("COMMIT")
-                except BaseException as error:
-                    self._forget()
-                    if isinstance(error, sqlite3.Error) and unreliable(error):
-                        self.close()  # a disk that failed once to write may claim success next time
-                    elif connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
-                state = self._state = (self._state[0], connection.total_changes)
-                log = self._log
-            finally:
-                self._lock.release()
-            if log is not None and state != self._confirmed:  # others are at work already
-                self._confirm(log, state)
+                begin(connection, kind, deadline)
+                self._look(connection)
+            except BaseException as error:
+                self._undo(error)
+                raise
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def commit(self) -> None:
+        """Commit, give the turn back, and return when the disk holds what was read and written."""
+        try:
+            try:
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                self._undo(error)
+                raise
+            state = self._state = (self._state[0], self._connection.total_changes)
+            log = self._log
+        finally:
+            self._lock.release()
+        if log is not None and state != self._confirmed:  # others are at work already
+            self._confirm(log, state)
+
+    def abandon(self, error: BaseException) -> None:
+        """Take back what was written since `begin`, and give the turn back."""
+        try:
+            self._undo(error)
+        finally:
+            self._lock.release()
+
+    def _undo(self, error: BaseException) -> None:
+        self._forget()
+        if isinstance(error, sqlite3.Error) and unreliable(error):
+            self.close()  # a disk that failed once to write may claim success next time
+        elif self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _take_turn(self) -> None:
         if not self._lock.acquire(timeout=self.wait):

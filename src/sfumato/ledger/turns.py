@@ -29,7 +29,7 @@ class Errand:
         self.result: Any = None
         self.error: BaseException | None = None
         self.leads = False
-        self.ready = threading.Event()
+        self.ready: threading.Lock | None = None  # for who has to wait: held until it may go on
 
 
 class Turns:
@@ -55,8 +55,11 @@ class Turns:
         with self._lock:
             self._waiting.append(errand)
             errand.leads, self._busy = not self._busy, True
-        if not errand.leads:
-            self._wait(errand, wait)
+            if not errand.leads:
+                errand.ready = threading.Lock()
+                errand.ready.acquire()
+        if errand.ready is not None:
+            self._wait(errand, errand.ready, wait)
         if errand.leads:
             self._lead(errand, write)
         if errand.error is not None:
@@ -64,9 +67,9 @@ class Turns:
         result: _T = errand.result
         return result
 
-    def _wait(self, errand: Errand, wait: float) -> None:
+    def _wait(self, errand: Errand, ready: threading.Lock, wait: float) -> None:
         try:
-            if errand.ready.wait(wait):
+            if ready.acquire(timeout=wait):
                 return
             error: BaseException = LedgerError(
                 "other threads used the ledger for longer than the stated wait",
@@ -80,7 +83,7 @@ class Turns:
                 self._waiting.remove(errand)
                 raise error
         if not errand.leads:
-            errand.ready.wait()  # it is being written: what comes of it has to be known
+            ready.acquire()  # it is being written: what comes of it has to be known
 
     def _lead(self, errand: Errand, write: Callable[[list[Errand]], None]) -> None:
         with self._lock:
@@ -98,8 +101,8 @@ class Turns:
                     self._waiting[0].leads = True
                     batch.append(self._waiting[0])
             for each in batch:
-                if each is not errand:
-                    each.ready.set()
+                if each is not errand and each.ready is not None:
+                    each.ready.release()
 
 
 def _interrupted() -> LedgerError:
