@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import InvalidArgument
-from sfumato.local.unary import UnaryEncoding, usual_ones
+from sfumato.local.ballots import usual_ones
+from sfumato.local.unary import UnaryEncoding
 
 from .matrices import check_draws, check_matrix, check_surveys, code, codes_of, exact_coverage, rebuilt
 

@@ -13,24 +13,20 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import Number, budget_quantity, count, probability
+from sfumato.core.arguments import Number, budget_quantity, count
 from sfumato.core.coins import bernoulli
 from sfumato.core.exponential import exp_below
 from sfumato.core.search import minimum
 from sfumato.errors import InvalidArgument
 from sfumato.local.answers import AnswerSets, Sets
+from sfumato.local.ballots import ChosenBallot, CoinBallot
 from sfumato.local.bits import (
     bytes_for,
     coin_bits,
-    count_bits,
-    ones,
     put_bits,
     uniform_subsets,
-    well_formed,
 )
 from sfumato.local.odds import odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
-from sfumato.local.unary import usual_ones
 
 __all__ = ["SetSelection", "UnarySets", "most_of"]
 
@@ -45,7 +41,7 @@ def most_of(most: int, size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetSelection(FrequencyProtocol):
+class SetSelection(ChosenBallot):
     """A set of `chosen` places weighs `odds` if it meets the person's own set, else 1; it is drawn by weight.
 
     There are size + most places: the answers, and dummies that fill up smaller sets. Of whoever holds more
@@ -82,7 +78,6 @@ class SetSelection(FrequencyProtocol):
     chosen: int
 
     name: ClassVar[str] = "set"
-    fields: ClassVar[dict[str, FieldKind]] = {"bits": "bits"}
 
     def __post_init__(self) -> None:
         most_of(self.most, self.size)
@@ -148,10 +143,6 @@ class SetSelection(FrequencyProtocol):
         """A bit per answer and dummy."""
         return self.size + self.most
 
-    def octets(self, field: str) -> int:
-        """Return the bytes of a report."""
-        return bytes_for(self.message_bits)
-
     def parameters(self) -> dict[str, int | str]:
         """Return the number of answers, of one person's answers and of chosen ones, and the odds."""
         return {"size": self.size, "most": self.most, "odds": str(self.odds), "chosen": self.chosen}
@@ -172,22 +163,9 @@ class SetSelection(FrequencyProtocol):
         put_bits(packed, hit, met[hit], np.ones(len(hit), dtype=np.bool_))
         return {"bits": packed}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
-        """Flag the reports with the right number of bytes, empty padding and exactly `chosen` ones."""
-        flags = well_formed(reports["bits"], self.message_bits)
-        return flags & (ones(reports["bits"]) == self.chosen) if flags.any() else flags
-
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
-        """Count the reports in which each answer is chosen."""
-        return count_bits(reports["bits"], self.message_bits)[: self.size]
-
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """A report supports every answer it holds."""
-        return totals
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnarySets(FrequencyProtocol):
+class UnarySets(CoinBallot):
     """A bit for every answer: set with chance `own` where the person holds it, else with chance `other`.
 
     Of whoever holds more than `most` answers, a uniformly random part of that number counts.
@@ -215,18 +193,13 @@ class UnarySets(FrequencyProtocol):
     other: Fraction
 
     name: ClassVar[str] = "unary_set"
-    fields: ClassVar[dict[str, FieldKind]] = {"bits": "bits"}
 
     def __post_init__(self) -> None:
         most_of(self.most, self.size)
-        object.__setattr__(self, "own", probability(self.own, "own"))
-        object.__setattr__(self, "other", probability(self.other, "other"))
-        if not 0 < self.other < self.own < 1:
-            raise InvalidArgument(
-                "the bit of a held answer must be likelier to be set than others, and none certain",
-                place="own",
-                hints=("build it with from_epsilon",),
-            )
+        self._check_chances()
+
+    def _held(self) -> int:
+        return self.most
 
     @classmethod
     def from_epsilon(
@@ -255,25 +228,6 @@ class UnarySets(FrequencyProtocol):
         rest = min(self.most, self.size - self.most)
         return Fraction(max(gained, lost) ** self.most * min(gained, lost) ** rest)
 
-    @property
-    def p(self) -> Fraction:
-        """The chance that the bit of a held answer is set."""
-        return self.own
-
-    @property
-    def q(self) -> Fraction:
-        """The chance that the bit of any other answer is set."""
-        return self.other
-
-    @property
-    def message_bits(self) -> int:
-        """A bit per answer."""
-        return self.size
-
-    def octets(self, field: str) -> int:
-        """Return the bytes of a report."""
-        return bytes_for(self.message_bits)
-
     def parameters(self) -> dict[str, int | str]:
         """Return the number of answers, of one person's answers, and the two chances."""
         return {"size": self.size, "most": self.most, "own": str(self.own), "other": str(self.other)}
@@ -285,27 +239,6 @@ class UnarySets(FrequencyProtocol):
         heads = bernoulli(self.own, size=len(sets.values))
         put_bits(packed, sets.owners, sets.values, heads)
         return {"bits": packed}
-
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
-        """Flag the reports with the right number of bytes, empty padding and a usual number of ones.
-
-        An honest report is lost with a chance of at most 1e-12, whatever its answers, which moves an
-        estimate by at most 1e-12 / (p - q).
-        """
-        flags = well_formed(reports["bits"], self.size)
-        if flags.any():
-            low, high = usual_ones(self.size, self.other, self.most)
-            found = ones(reports["bits"])
-            flags &= (low <= found) & (found <= high)
-        return flags
-
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
-        """Count the reports in which each bit is set."""
-        return count_bits(reports["bits"], self.size)
-
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """A report supports every answer whose bit is set."""
-        return totals
 
 
 def _odds_of_part(epsilon: Number, parts: int) -> Fraction:

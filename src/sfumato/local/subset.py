@@ -12,15 +12,15 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count
 from sfumato.core.coins import bernoulli
 from sfumato.errors import InvalidArgument
-from sfumato.local.bits import bytes_for, count_bits, ones, put_bits, uniform_subsets, well_formed
+from sfumato.local.ballots import ChosenBallot
+from sfumato.local.bits import bytes_for, put_bits, uniform_subsets
 from sfumato.local.odds import odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 
 __all__ = ["SubsetSelection"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetSelection(FrequencyProtocol):
+class SubsetSelection(ChosenBallot):
     """A set of `chosen` answers weighs `odds` if the true one is among them, else 1; it is drawn by weight.
 
     A phone does, with odds = a/b:
@@ -43,7 +43,6 @@ class SubsetSelection(FrequencyProtocol):
     chosen: int
 
     name: ClassVar[str] = "subset"
-    fields: ClassVar[dict[str, FieldKind]] = {"bits": "bits"}
 
     def __post_init__(self) -> None:
         count(self.size, "size")
@@ -88,15 +87,6 @@ class SubsetSelection(FrequencyProtocol):
         """The chance that any other answer is: `chosen` less p are shared among the others."""
         return (self.chosen - self.p) / (self.size - 1) if self.size > 1 else Fraction(0)
 
-    @property
-    def message_bits(self) -> int:
-        """A bit per answer."""
-        return self.size
-
-    def octets(self, field: str) -> int:
-        """Return the bytes of a report."""
-        return bytes_for(self.message_bits)
-
     def parameters(self) -> dict[str, int | str]:
         """Return the number of answers, the odds and how many are chosen."""
         return {"size": self.size, "odds": str(self.odds), "chosen": self.chosen}
@@ -111,16 +101,3 @@ class SubsetSelection(FrequencyProtocol):
         packed = uniform_subsets(own, self.size, self.chosen - inside.astype(np.int64))
         put_bits(packed, rows, given, inside)
         return {"bits": packed}
-
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
-        """Flag the reports with the right number of bytes, empty padding and exactly `chosen` ones."""
-        flags = well_formed(reports["bits"], self.size)
-        return flags & (ones(reports["bits"]) == self.chosen) if flags.any() else flags
-
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
-        """Count the reports in which each answer is chosen."""
-        return count_bits(reports["bits"], self.size)
-
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """A report supports every answer it holds."""
-        return totals
