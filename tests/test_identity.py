@@ -296,3 +296,15 @@ def test_threads_that_ask_first_fix_the_terms_once(folder):
     kinds = [row.kind for row in db.ledger._journal.rows()]
     assert (kinds.count("registered"), kinds.count("bound"), kinds.count("reserved")) == (1, 2, 8)
     db.ledger.verify()
+
+
+def test_a_budget_for_replaced_units_answers_no_questions(folder) -> None:
+    """They are priced for a unit that is added or removed: a replaced one can move answers twice as far."""
+    with Ledger.open(folder / "a.ledger") as ledger:
+        ledger.register("id", BUDGET, replace_one=True)
+    question = connect(folder, budget=None).sql(COUNT, epsilon=0.5)
+    with pytest.raises(LedgerError) as refusal:
+        question.release()
+    assert refusal.value.code == "SF605"
+    with Ledger.open(folder / "a.ledger") as ledger:
+        assert ledger.replace_one("id") and ledger.spent("id") == 0

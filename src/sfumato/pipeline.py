@@ -23,7 +23,7 @@ from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Policy, Value
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
-from sfumato.errors import InvalidArgument, QueryRefused
+from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import Ledger
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
@@ -155,6 +155,14 @@ def answer(
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
     admit(priced, catalog.policy)
+    if ledger.replace_one(priced.unit):
+        raise LedgerError(
+            f"the budget of unit `{priced.unit}` protects against a unit that is replaced, and questions are "
+            "priced for one that is added or removed",
+            code="SF605",
+            place="unit",
+            hints=("keep a budget for questions in a ledger of its own, registered without replace_one",),
+        )
     request = priced.request
     public = {name: backend.public_table(name) for name in request.public}
     _try_outer(priced, public)

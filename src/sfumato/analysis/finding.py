@@ -58,7 +58,8 @@ that is too poor leaves a long way to correct, over which values are as uneven a
 _WITHOUT_INTERVALS = (Fraction(1), Fraction(0), Fraction(0))
 
 _RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
-_FINEST = 10**6  # a quantile is a fraction with at most this below
+_FINEST = 10**6  # a quantile is a fraction with at most this below, if one is
+_CLOSE = Fraction(1, 10**9)  # so close, in parts of the way to the nearer end
 _PER_MU = 1.6  # about the range of losses that a Gaussian mu of 1 pays for
 
 
@@ -157,12 +158,15 @@ def single_quantile(users: list[Answer]) -> Fraction | None:
 
 
 def exact_quantile(q: float) -> Fraction:
-    """Return the decimal that a quantile was written as.
+    """Return the decimal that a quantile was written as, or a shorter fraction that is as good as equal.
 
-    >>> exact_quantile(0.9)
-    Fraction(9, 10)
+    >>> exact_quantile(0.9), exact_quantile(1 / 3), exact_quantile(0.0000004)
+    (Fraction(9, 10), Fraction(1, 3), Fraction(1, 2500000))
     """
-    return Fraction(repr(float(q))).limit_denominator(_FINEST)
+    written = Fraction(repr(float(q)))
+    short = written.limit_denominator(_FINEST)
+    near = _CLOSE * min(written, 1 - written)
+    return short if abs(short - written) <= near else written
 
 
 def finds(quantile: Fraction, cells: int, kind: NoiseKind, levels: int, branching: int) -> bool:

@@ -102,7 +102,8 @@ class Ledger:
 
         With a `renewal`, the budget is that of a lifetime and the renewal says how much of it each epoch
         may use. `partition` names the attribute by which units are divided into parts, one for each
-        unit; with `replace_one` a neighbouring dataset has one unit replaced, which touches two.
+        unit; with `replace_one` a neighbouring dataset has one unit replaced, which touches two. Events must
+        then be priced for that: questions are priced for a unit that is added or removed, and are refused.
 
         Again with the same terms: nothing happens, what is spent stays spent. With others: refused. So is
         a second unit: it would be a fresh budget for the same people under another name. `distinct`
@@ -163,6 +164,10 @@ class Ledger:
     def partition(self, unit: str) -> str | None:
         """Return the attribute by which a unit is divided into parts, None if it is not."""
         return self._accounts.known(unit).registered.partition
+
+    def replace_one(self, unit: str) -> bool:
+        """Return whether neighbours of a unit's data have one unit replaced; else one is added or removed."""
+        return self._accounts.known(unit).registered.replace_one
 
     def units(self) -> tuple[str, ...]:
         """Return the units that have a budget here, in the order in which they were registered."""

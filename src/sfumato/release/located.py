@@ -16,6 +16,9 @@ noise. Without A, the choice itself misses by at most t rows (but for a small ch
 most t and that of c + 1 at least -t, so that it is at most t - L_k to the left, and at least R_k - R_0 - t to
 the right, where the found cell does not count. These counts have the noise of k annuli; the last one
 alone has less noise and, where rows are spread evenly, three quarters of the rows: whichever shows more.
+And since the annuli hold all rows, any edge has an excess of 1 - q times those below it less q times those
+above, with the noise of all: that tells where many rows share one value.
+Noise is whole: of each, half a step is added to what its continuous law says (`analysis.laws`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from sfumato.analysis.answer import Answer
 from sfumato.analysis.laws import Law, widest_quantile
 from sfumato.analysis.moments import Estimate
 from sfumato.release.finding import half_widths
+from sfumato.release.quantiles import between
 
 __all__ = ["CLEAR", "located"]
 
@@ -62,7 +66,7 @@ def located(
     stopping at the first that is not surely too low errs only if the first edge that is not too low is
     passed: with a chance of at most half of `chance`; likewise from above. Edges beyond all cells need no
     test. Without an anchor a tenth of `chance` is left for a choice that misses by more than t
-    (`analysis.finding` proves how rare that is), and each of the two tests of an edge has half of the rest.
+    (`analysis.finding` proves how rare that is); each of the three tests of an edge has a third of the rest.
     """
     edges = np.asarray(answer.edges, dtype=np.float64)
     cells, place = len(edges) - 1, layers[0].astype(np.int64)
@@ -76,9 +80,11 @@ def located(
             moved = _moved(place, below, left, right, widths, cells, deviation, annuli.deviation**2)
         if chance:
             excess = (
-                _by_choice(left, right, math.log(10 * cells / chance) / float(rate), annuli, chance)
+                _by_choice(
+                    left, right, float(quantile), math.log(10 * cells / chance) / float(rate), annuli, chance
+                )
                 if anchor is None
-                else _by_anchor(left, right, below, deviation, [anchor, annuli], chance)
+                else _by_anchor(left, right, below, quantile.denominator, [anchor, annuli], chance)
             )
             low, high = _ends(place, widths, cells, *excess)
     if answer.points:
@@ -86,38 +92,51 @@ def located(
         high = np.maximum(high - 1, 0)  # what is below an edge is at most the point of the cell before it
     else:
         values = np.interp((place + moved)[:, 0], np.arange(cells + 1), edges)
-    each = (values, edges[low], edges[np.maximum(low, high)])
-    values, first, last = (np.clip(one, answer.lower, answer.upper) for one in each)
-    return Estimate(values=values, low=np.fmin(first, values), high=np.fmax(last, values))
+    return between(answer, values, edges[low], edges[np.maximum(low, high)])
 
 
 def _by_choice(
-    left: _Floats, right: _Floats, missed: float, annuli: Law, chance: float
+    left: _Floats, right: _Floats, q: float, missed: float, annuli: Law, chance: float
 ) -> tuple[_Floats, _Floats]:
     """Return at most, and at least, how much excess each edge has if the choice misses by so many rows."""
-    margin = widest_quantile(0.45 * chance, [annuli]) * annuli.deviation
+    wide = widest_quantile(0.3 * chance, [annuli]) * annuli.deviation
+    number = left.shape[1]
+    steps = np.arange(1, number + 1)
 
     def surely(counts: _Floats) -> _Floats:
         """Return how many rows there are at least up to each edge."""
-        steps = np.arange(1, counts.shape[1] + 1)
-        return np.maximum(np.cumsum(counts, axis=1) - margin * np.sqrt(steps), counts - margin)
+        nearest = steps[: counts.shape[1]]
+        together = np.cumsum(counts, axis=1) - wide * np.sqrt(nearest) - nearest / 2
+        return np.maximum(together, counts - wide - 0.5)
 
     at, unknown = np.full((len(left), 1), missed), np.full(left.shape, math.inf)
-    most = [(at - surely(left))[:, ::-1], at, unknown]
-    least = [-unknown, -at, -at, surely(right[:, 1:]) - at]
-    return np.concatenate(most, axis=1), np.concatenate(least, axis=1)
+    most = np.concatenate([(at - surely(left))[:, ::-1], at, unknown], axis=1)
+    least = np.concatenate([-unknown, -at, -at, surely(right[:, 1:]) - at], axis=1)
+
+    below = np.arange(2 * number + 1)  # annuli, of all that there are; the others are above
+    above = 2 * number - below
+    margin = wide * np.sqrt(below * (1 - q) ** 2 + above * q**2) + (below * (1 - q) + above * q) / 2
+    own = (1 - q) * left.sum(axis=1, keepdims=True) - q * right.sum(axis=1, keepdims=True)
+    excess = _around(own, left, right)
+    return np.minimum(most, excess + margin), np.maximum(least, excess - margin)
 
 
 def _by_anchor(
-    left: _Floats, right: _Floats, below: _Floats, deviation: float, laws: list[Law], chance: float
+    left: _Floats, right: _Floats, below: _Floats, parts: int, laws: list[Law], chance: float
 ) -> tuple[_Floats, _Floats]:
-    """Return the same around an edge whose noisy excess is `below`."""
+    """Return the same around an edge whose noisy excess is `below`, to whole `parts` of a row."""
     steps = np.arange(1, left.shape[1] + 1)
-    variance = deviation**2 + laws[1].deviation ** 2 * np.concatenate([steps[::-1], [0], steps])
-    down, up = (np.cumsum(side, axis=1) for side in (left, right))
-    excess = np.concatenate([(below - down)[:, ::-1], below, below + up], axis=1)
-    margin = widest_quantile(chance, laws) * np.sqrt(variance)
+    noises = np.concatenate([steps[::-1], [0], steps])
+    variance = (laws[0].deviation / parts) ** 2 + laws[1].deviation ** 2 * noises
+    excess = _around(below, left, right)
+    margin = widest_quantile(chance, laws) * np.sqrt(variance) + (noises + 1 / parts) / 2
     return excess + margin, excess - margin
+
+
+def _around(own: _Floats, left: _Floats, right: _Floats) -> _Floats:
+    """Return the noisy excess of every edge, from that of the found one."""
+    down, up = (np.cumsum(side, axis=1) for side in (left, right))
+    return np.concatenate([(own - down)[:, ::-1], own, own + up], axis=1)
 
 
 def _ends(

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.laws import Law, widest_quantile
 from sfumato.analysis.moments import Estimate
+from sfumato.catalog.kind import Kind
 from sfumato.release.trees import Tree
 
-__all__ = ["quantiles"]
+__all__ = ["between", "quantiles"]
 
 _Floats = npt.NDArray[np.float64]
 
@@ -34,7 +35,8 @@ def quantiles(
     above edge i exactly if D_i <= 0, which holds up to one edge and not beyond. Going up from the
     first edge and stopping at the first i whose noisy D_i is not below -w_i, with w_i its
     one-sided quantile, errs only if the first edge that is too high is passed, which has a chance
-    of at most half; likewise from above (a fixed sequence of tests needs no correction).
+    of at most half; likewise from above (a fixed sequence of tests needs no correction). Noise is whole, and
+    half a step wider than its continuous law.
     """
     most = max(1, _AT_ONCE // tree.cells)
     if len(layers[0]) > most:  # in parts, for the sake of memory
@@ -53,16 +55,28 @@ def quantiles(
     for q in answer.quantiles:
         values = np.where(ranks[:, -1] > 0, _read(rising, edges, q, points=answer.points), np.nan)
         excess = ranks - q * ranks[:, -1:]
-        margin = wide * np.sqrt(np.maximum(0.0, variances - 2 * q * covariances + q * q * total))
+        margin = wide * np.sqrt(np.maximum(0.0, variances - 2 * q * covariances + q * q * total)) + 0.5
         below = np.cumprod(excess < -margin, axis=1).sum(axis=1)  # edges that are surely not above
         above = np.cumprod((excess > margin)[:, ::-1], axis=1).sum(axis=1)
         first, last = np.maximum(0, below - 1), np.minimum(len(edges) - 1, len(edges) - above)
         if answer.points:  # what is below edge i is at most the point of the cell before it
             last = np.maximum(last - 1, 0)
-        low, high = edges[first], edges[np.maximum(first, last)]
-        values, low, high = (np.clip(each, answer.lower, answer.upper) for each in (values, low, high))
-        estimates.append(Estimate(values=values, low=np.fmin(low, values), high=np.fmax(high, values)))
+        estimates.append(between(answer, values, edges[first], edges[np.maximum(first, last)]))
     return estimates
+
+
+def between(answer: Answer, values: _Floats, low: _Floats, high: _Floats) -> Estimate:
+    """Return an estimate with an interval of cells, within the bounds and around the value.
+
+    Edges of real values are floats, and so is the difference by which a value is put into its cell: either
+    may be off by a unit in the last place of the bounds' distance, so that two are added at each end.
+    """
+    if answer.kind is Kind.REAL and not answer.points:
+        first, last = answer.edges[0], answer.edges[-1]
+        slack = 2 * np.spacing(max(abs(first), abs(last), last - first))
+        low, high = np.maximum(low - slack, first), np.minimum(high + slack, last)
+    values, low, high = (np.clip(each, answer.lower, answer.upper) for each in (values, low, high))
+    return Estimate(values=values, low=np.fmin(low, values), high=np.fmax(high, values))
 
 
 def _joined(parts: tuple[Estimate, ...]) -> Estimate:
