@@ -360,11 +360,19 @@ HOSTILE = {
     ),
     "a seed as long as the text": (
         HEAD + 'kind = "text"\nlength = -1\nepsilon = "1"',
-        'name = "prefixes"\nlength = -1\nhashes = 3\nodds = "2"\nlengths = [1]',
+        'name = "prefixes"\nlength = -1\nhashes = 3\nodds = "2"\nlengths = [1]\nwords = [1]',
     ),
     "a beginning longer than the text": (
         HEAD + 'kind = "text"\nlength = 1\nepsilon = "1"',
-        'name = "prefixes"\nlength = 1\nhashes = 3\nodds = "2"\nlengths = [99]',
+        'name = "prefixes"\nlength = 1\nhashes = 3\nodds = "2"\nlengths = [99]\nwords = [99]',
+    ),
+    "a word longer than its beginning": (
+        HEAD + 'kind = "text"\nlength = 2\nepsilon = "1"',
+        'name = "prefixes"\nlength = 2\nhashes = 3\nodds = "2"\nlengths = [2]\nwords = [3]',
+    ),
+    "a word of nothing new": (
+        HEAD + 'kind = "text"\nlength = 2\nepsilon = "1"',
+        'name = "prefixes"\nlength = 2\nhashes = 3\nodds = "2"\nlengths = [2, 8]\nwords = [2, 6]',
     ),
     "negative weights": (
         HEAD + 'kind = "yes_no"\nepsilon = "9"',
@@ -419,7 +427,7 @@ HOSTILE = {
     ),
     "an endless text": (
         HEAD + 'kind = "text"\nlength = 100000000\nepsilon = "2"',
-        'name = "prefixes"\nlength = 100000000\nhashes = 3\nodds = "2"\nlengths = [1]',
+        'name = "prefixes"\nlength = 100000000\nhashes = 3\nodds = "2"\nlengths = [1]\nwords = [1]',
     ),
     "numbers whose range is nowhere": (
         HEAD + 'kind = "number"\nlow = "1"\nhigh = "0"\nepsilon = "2"',

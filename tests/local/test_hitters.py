@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from fractions import Fraction
 
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.errors import InvalidArgument
-from sfumato.local import growing
-from sfumato.local.growing import Growth, Levels
+from sfumato.local import client, growing, supports, words
+from sfumato.local.growing import Growth
 from sfumato.local.hitters import PrefixTree
 from sfumato.local.registry import read_protocol
 from sfumato.local.strings import digits_of_octets, octets_of, octets_of_digits, text_of
+from sfumato.local.words import Levels, Spectrum
 
 from .laws import exact_law
 from .matrices import check_draws, largest_ratio
@@ -29,6 +31,20 @@ def spelled(string, base, digits):
     return [number // base**place % base for place in range(digits - 1, -1, -1)]
 
 
+def word(tree, level, x):
+    """What a level is about, by the docstrings, written again."""
+    g, r, w = tree.hashes, tree.lengths[level], tree.words[level]
+    if w == r:
+        return x[:r]
+    b = sorted(set(tree.lengths))[sorted(set(tree.lengths)).index(r) - 1]
+    stream = hashlib.shake_256(b"%d %d" % (g, r)).digest(10_000)
+    checks = w - (r - b)
+    return [
+        sum((256 * stream[2 * (i * b + j)] + stream[2 * (i * b + j) + 1]) * x[j] for j in range(b)) % g
+        for i in range(checks)
+    ] + x[b:r]
+
+
 def phone(tree, string):
     """The procedure of the docstring, written again."""
     g, m, odds = tree.hashes, tree.family.digits, tree.odds
@@ -36,9 +52,9 @@ def phone(tree, string):
 
     def procedure(below):
         level = below(len(tree.lengths))
-        r = tree.lengths[level]
-        seed = tuple(below(g) for _ in range(r)) + (0,) * (m - r)
-        h = sum(a * d for a, d in zip(seed, x, strict=True)) % g
+        y = word(tree, level, x)
+        seed = tuple(below(g) for _ in y) + (0,) * (m - len(y))
+        h = sum(a * d for a, d in zip(seed, y, strict=False)) % g
         honest = below(odds.numerator + (g - 1) * odds.denominator) < odds.numerator
         return level, seed, h if honest else (h + 1 + below(g - 1)) % g
 
@@ -48,39 +64,59 @@ def phone(tree, string):
 @pytest.fixture
 def short_steps(monkeypatch):
     """Several levels even of strings of one byte."""
-    monkeypatch.setattr(growing, "_CELLS", 8)
+    monkeypatch.setattr(words, "_WORDS", 32)
+    monkeypatch.setattr(words, "_STEPS", 4)
+    monkeypatch.setattr(words, "_WHOLE", 1)
+    monkeypatch.setattr(words, "_TEST", 1)
     tree = PrefixTree(length=1, hashes=2, odds=F(3))
-    assert tree.levels.lengths == (4, 5, 8)
+    assert tree.lengths == (3, 3, 5, 5, 7, 7, 8, 8, 8)
+    assert tree.words == (3, 3, 5, 5, 5, 5, 5, 8, 8)
     return tree
 
 
 def test_the_exact_law_of_reports(short_steps):
     """Every report of some strings; then draws. False alarm 1e-9; power: chances off by a third."""
     tree = short_steps
-    strings = [bytes([octet]) for octet in range(0, 256, 29)]
+    strings = [bytes([octet]) for octet in (0, 29, 87, 203, 255)]
     laws = {string: exact_law(phone(tree, string)) for string in strings}
     assert largest_ratio(laws) == tree.max_ratio == 3
     assert tree.epsilon == pytest.approx(math.log(3), rel=1e-14)
-    for string in strings[:3]:
-        for other in strings[:5]:
-            for r in tree.lengths:
-                near, far = (spelled(each, 2, 8)[:r] for each in (string, other))
-                of_length = {report: p for report, p in laws[string].items() if tree.lengths[report[0]] == r}
+    for string in strings[:2]:
+        for other in strings:
+            for level in range(len(tree.lengths)):
+                near, far = (word(tree, level, spelled(each, 2, 8)) for each in (string, other))
+                of_level = {report: p for report, p in laws[string].items() if report[0] == level}
                 hit = sum(
                     p
-                    for (_, seed, value), p in of_length.items()
+                    for (_, seed, value), p in of_level.items()
                     if sum(a * d for a, d in zip(seed, far, strict=False)) % 2 == value
                 )
-                assert hit / sum(of_length.values()) == (tree.p if near == far else tree.q)
-    reports = tree.randomise(tree.encode([strings[7]] * 100_000))
+                assert hit / sum(of_level.values()) == (tree.p if near == far else tree.q)
+                assert string == other or tree.words[level] < 8 or near != far
+    reports = tree.randomise(tree.encode([strings[3]] * 100_000))
     assert tree.valid(reports).all()
-    numbers = {report: i for i, report in enumerate(laws[strings[7]])}
+    numbers = {report: i for i, report in enumerate(laws[strings[3]])}
     rows = np.unpackbits(reports["seed"], axis=1, count=8).tolist()
     codes = [
         numbers[level, tuple(row), value]
         for level, row, value in zip(reports["level"].tolist(), rows, reports["value"].tolist(), strict=True)
     ]
-    check_draws(np.array(codes), {numbers[report]: p for report, p in laws[strings[7]].items()})
+    check_draws(np.array(codes), {numbers[report]: p for report, p in laws[strings[3]].items()})
+
+
+@pytest.mark.parametrize(("epsilon", "length"), [(0.1, 8), (2, 6), (5, 64)])
+def test_both_halves_take_the_same_words(epsilon, length):
+    tree = PrefixTree.from_epsilon(epsilon, octets=length)
+    told = {"name": "prefixes", **tree.parameters()}
+    strings = np.random.default_rng(1).integers(0, 256, (3, length), dtype=np.uint8)
+    m = tree.family.digits
+    rows = digits_of_octets(strings, tree.hashes, m)
+    for place, about in enumerate(tree.levels.words):
+        level, made = tree.levels.slots.index(place), about.of(rows).T.tolist()
+        for string, row in zip(strings, made, strict=True):
+            x = spelled(bytes(string), tree.hashes, m)
+            assert row == client._word(told, x, level) == word(tree, level, x)
+            assert len(row) == tree.words[level]
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1, 2, 5, 20])
@@ -133,11 +169,18 @@ def test_texts_are_cut_and_filled_up():
 
 
 @pytest.mark.parametrize(("hashes", "length"), [(2, 1), (3, 2), (7, 1), (7, 3)])
-def test_every_continuation_is_counted_exactly(hashes, length, monkeypatch):
-    """Against a walk over all reports, at every level, for some beginnings and all their continuations."""
-    monkeypatch.setattr(growing, "_CELLS", 4 * hashes**2)
-    monkeypatch.setattr(growing, "_PIECE", 100)
+@pytest.mark.parametrize("pairs", [0, 1 << 27])
+def test_every_continuation_is_counted_exactly(hashes, length, pairs, monkeypatch):
+    """Against a walk over all reports, at every level, for some beginnings and all their continuations.
+
+    One by one, and by the transform; the most deviations that rounding may be off by are 1e-4.
+    """
+    monkeypatch.setattr(words, "_WORDS", hashes**4)
+    monkeypatch.setattr(words, "_STEPS", hashes**2)
+    monkeypatch.setattr(words, "_PIECE", 70)
+    monkeypatch.setattr(supports, "_PIECE", 100)
     monkeypatch.setattr(growing, "_BUFFER", 150)
+    monkeypatch.setattr(growing, "_PAIRS", pairs)
     tree = PrefixTree(length=length, hashes=hashes, odds=F(5))
     reports = tree.randomise(np.arange(400 * length, dtype=np.int64).astype(np.uint8).reshape(400, length))
     seeds = tree.family.unpack(reports["seed"]).astype(np.int64)
@@ -145,21 +188,93 @@ def test_every_continuation_is_counted_exactly(hashes, length, monkeypatch):
     grown = Growth.start(
         tree.family, tree.levels, largest=np.array(largest), p=tree.p, q=tree.q, candidates=16
     )
+    slots = np.array(tree.levels.slots)
     while not grown.complete:
-        supports, size = grown._continued([reports])
-        length_now = tree.levels.lengths[grown.done]
-        mine = np.array(tree.lengths)[reports["level"]] == length_now
-        assert size == mine.sum()
-        step = length_now - grown.beginnings.shape[1]
-        for row, beginning in enumerate(grown.beginnings.tolist()):
-            for ending in range(hashes**step):
-                x = [*beginning, *[ending // hashes**i % hashes for i in range(step - 1, -1, -1)]]
-                h = np.array(x) @ seeds[:length_now] % hashes
-                assert supports[row, ending] == ((h == reports["value"]) & mine).sum()
+        place, about = grown.done, grown.word
+        mine = slots[reports["level"]] == place
+
+        def walk(x, place=place, about=about, mine=mine):
+            y = word(tree, tree.levels.slots.index(place), x)
+            return int(((np.array(y) @ seeds[: about.digits] % hashes == reports["value"]) & mine).sum())
+
+        before = grown
+        if about.kept:
+            z, rows, size = grown._deviations([reports])
+            assert size == mine.sum()
+            for row, beginning in zip(rows, grown.beginnings.tolist(), strict=True):
+                for ending in range(hashes**about.kept):
+                    digits = [ending // hashes**i % hashes for i in range(about.kept - 1, -1, -1)]
+                    wanted = (walk([*beginning, *digits]) - size / hashes) / math.sqrt(
+                        size * (hashes - 1) / hashes**2
+                    )
+                    assert z[row, ending] == pytest.approx(wanted, abs=1e-4)
         grown = grown.longer([reports])
-        assert len(grown.beginnings) <= 16 or grown.complete
+        assert len(grown.beginnings) <= 16 or len(tree.levels.lengths) == 1
         assert grown.beginnings.tolist() == sorted(grown.beginnings.tolist())
-        assert grown.beginnings.tolist()[-1] <= largest[:length_now]
+        assert grown.beginnings.tolist()[-1] <= largest[: about.length]
+        kept = {tuple(row[: before.beginnings.shape[1]]) for row in grown.beginnings.tolist()}
+        assert kept <= {tuple(row) for row in before.beginnings.tolist()}
+    tests = slots[reports["level"]] >= len(tree.levels.lengths) - tree.levels.tests
+    assert grown.counts.tolist() == [walk(x, mine=tests) for x in grown.beginnings.tolist()]
+
+
+@pytest.mark.parametrize("prime", [2, 3, 7, 127])
+def test_supports_of_long_strings(prime):
+    """Sums of many digits, beyond a byte, are still counted modulo the prime."""
+    generator = np.random.default_rng(3)
+    strings = generator.integers(0, prime, (5, 90)).astype(np.uint8)
+    seeds, value = generator.integers(0, prime, (90, 500)), generator.integers(0, prime, 500)
+    counted = supports.supports_of_strings(prime, strings, seeds.astype(np.uint8), value.astype(np.uint8))
+    assert counted.tolist() == ((strings.astype(np.int64) @ seeds - value) % prime == 0).sum(axis=1).tolist()
+
+
+def test_the_transform_of_nothing():
+    spectrum = Spectrum(5, 3)
+    assert not spectrum.deviations().any() and spectrum.reports == 0
+
+
+def test_the_best_are_kept(monkeypatch):
+    """Against a full sort; if there are very many, by a sample, no more and not many fewer."""
+    generator = np.random.default_rng(2)
+    held = -generator.exponential(3, 3_000).astype(np.float32)
+    shares = -generator.exponential(3, (70, 20)).astype(np.float32)
+    rows = generator.integers(0, 70, 3_000)
+    sums = (held[:, None] + shares[rows]).ravel()[:59_990]
+    for at_once in (4096, 128):
+        monkeypatch.setattr(growing, "_ROWS", at_once)
+        parent, ending, total = growing._best(held, rows, shares, 500, 59_990)
+        place = parent * 20 + ending
+        assert (np.diff(place) > 0).all() and place[-1] < 59_990 and (sums[place] == total).all()
+        assert len(place) == 500 and total.min() == np.sort(sums)[-500]
+    assert len(growing._best(held, rows, shares, 70_000, 59_990)[0]) == 59_990
+
+
+def grown_to(scores, levels):
+    tree = PrefixTree.from_epsilon(2, octets=6)
+    return Growth(
+        family=tree.family, levels=levels, p=tree.p, q=tree.q, candidates=16, largest=np.zeros(18, np.uint8),
+        done=len(levels.lengths), beginnings=np.zeros((len(scores), 18), np.uint8), counts=None,
+        scores=np.array(scores), sizes=(),
+    )  # fmt: skip
+
+
+def test_chances_of_an_error_add_up_and_are_shared_well():
+    """No other way to share them out finds more of what is looked for, among those by a power of the chance
+    that something is held; and what is likelier takes more."""
+    grown = grown_to([-0.01] * 10 + [-3.0] * 10 + [-15.0] * 10_000, Levels.of(7, digits=18))
+    shift, held = grown._shift(5), np.exp(grown.scores)  # five levels test
+
+    def expected(chances):
+        return (held * stats.norm.sf(stats.norm.isf(chances) - shift)).sum()
+
+    for total in (0.2, 0.05, 1e-9):
+        chances = grown._chances(total)
+        assert total * (1 - 1e-9) < chances.sum() <= total and (np.diff(chances) <= 0).all()
+        for power in np.linspace(0, 1.5, 16):
+            other = held**power
+            assert expected(chances) >= expected(total * other / other.sum())
+    even = grown_to([0.0] * 50, Levels.of(7, digits=18))._chances(0.05)
+    assert even == pytest.approx(np.full(50, 0.001), rel=1e-9)
 
 
 def population(n, shares, length, tree):
@@ -173,9 +288,9 @@ def population(n, shares, length, tree):
     return rows
 
 
-def test_what_many_hold_is_found():
+def test_what_many_hold_is_found(monkeypatch):
     """Shares of 5% and more of a hundred thousand, of 32 bits. False alarm below 1e-9: the least is
-    12 deviations from zero where the fewest are asked, and no test takes more than 6. Power: a level,
+    13 deviations from zero where the fewest are asked, and no test takes more than 6. Power: a level,
     digit or seed that is read wrongly loses everything.
     """
     tree = PrefixTree.from_epsilon(3, octets=4)
@@ -201,6 +316,11 @@ def test_what_many_hold_is_found():
         assert low <= shares[text] <= high and low <= value <= high  # all hold but with chance 2e-9
     again = tree.find(lambda: read(1_001), candidates=256)
     assert again.strings == found.strings and (again.shares.values == found.shares.values).all()
+    monkeypatch.setattr(growing, "_PAIRS", 0)  # by the transform
+    monkeypatch.setattr(growing, "_FEWEST", 8)  # and giving up on most after a fifth of the test
+    by_transform = tree.find(lambda: read(33_333), candidates=256, level=1 - 2e-9)
+    assert by_transform.strings == strict.strings
+    assert (by_transform.shares.values == strict.shares.values).all()
 
 
 def test_estimates_and_deviations_are_those_of_local_hashing():
@@ -210,7 +330,7 @@ def test_estimates_and_deviations_are_those_of_local_hashing():
     reports = tree.randomise(population(60_000, {"abc": 0.3}, 3, tree))
     found = tree.find(lambda: [reports], candidates=64)
     assert found.texts[0] == "abc"
-    n = int(tree.collect(reports)[-tree.levels.weights[-1] :].sum())
+    n = int(tree.collect(reports)[-sum(tree.levels.weights[-2:]) :].sum())
     p, q = float(tree.p), float(tree.q)
     assert found.shares.reports == n
     f = float(found.shares.values[0])
@@ -276,8 +396,8 @@ def test_what_no_phone_can_have_sent(short_steps):
     level = np.array([-1, len(tree.lengths), 2**62, 0, 0, 0])
     value = np.array([0, 0, 0, -1, 2, 2**62])
     assert not tree.valid({**good, "level": level, "value": value}).any()
-    seed = np.array([[0b00001000], [0b00010000], [0b11111111], [0b11110000]], dtype=np.uint8)
-    levels = np.array([0, 0, len(tree.lengths) - 1, 0])  # the first asks for four digits, the last for all
+    seed = np.array([[0b00010000], [0b00100000], [0b11111111], [0b11100000]], dtype=np.uint8)
+    levels = np.array([0, 0, len(tree.lengths) - 1, 0])  # the first asks for three digits, the last for all
     flags = tree.valid({"level": levels, "seed": seed, "value": np.zeros(4, dtype=np.int64)})
     assert flags.tolist() == [False, True, True, True]
     # Such reports are left out, whatever they claim.
@@ -292,14 +412,19 @@ def test_what_no_phone_can_have_sent(short_steps):
 
 
 def test_levels():
-    assert Levels.of(7, digits=18).lengths == (6, 9, 12, 15, 17, 18)
-    assert Levels.of(7, digits=6).slots == (6,)
-    for prime in (2, 3, 5, 7, 31, 127):
+    assert Levels.of(7, digits=18).lengths == (6, 9, 12, 15, 18, 18, 18)
+    assert [word.digits for word in Levels.of(7, digits=17).words] == [6, 9, 9, 9, 9, 17, 17]
+    assert [word.kept for word in Levels.of(7, digits=17).words] == [6, 3, 3, 3, 2, 0, 0]
+    assert Levels.of(7, digits=6).slots == (0,)
+    for prime in (2, 3, 5, 7, 23, 31, 127):
         for digits in range(1, 60):
             levels = Levels.of(prime, digits=digits)
-            assert levels.lengths[-1] == digits and sorted(set(levels.lengths)) == list(levels.lengths)
+            assert levels.lengths[-1] == digits and sorted(levels.lengths) == list(levels.lengths)
+            assert len(set(levels.lengths)) >= len(levels.lengths) - 2
             assert min(levels.weights) >= 1 and len(levels.weights) == len(levels.lengths)
-            assert len(levels.slots) == sum(levels.weights)
+            assert len(levels.slots) == sum(levels.weights) <= 1000
+            assert all(word.kept + word.checks <= word.length for word in levels.words)
+            assert levels.words[-1].digits == digits and prime ** levels.words[0].digits <= 2**26
 
 
 def test_parameters_that_make_no_sense():

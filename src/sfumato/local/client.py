@@ -249,7 +249,22 @@ def _prefixes(protocol: _Table, octets: bytes, below: _Below) -> _Table:
     """The same about a beginning of a text; chance decides how long a one."""
     digits = _digits(int.from_bytes(octets, "big"), protocol["hashes"], 256 ** len(octets))
     level = below(len(protocol["lengths"]))
-    return {"level": level, **_hashed(protocol, digits, protocol["lengths"][level], below)}
+    word = _word(protocol, digits, level)
+    return {"level": level, **_hashed(protocol, word + [0] * (len(digits) - len(word)), len(word), below)}
+
+
+def _word(protocol: _Table, digits: list[int], level: int) -> list[int]:
+    """What a report of a level is about: a beginning, or its last digits and checks of those before."""
+    g, length, size = protocol["hashes"], protocol["lengths"][level], protocol["words"][level]
+    if size == length:
+        return digits[:length]
+    shorter = max(other for other in protocol["lengths"] if other < length)
+    checks = size - (length - shorter)
+    drawn = hashlib.shake_256(f"{g} {length}".encode()).digest(2 * checks * shorter)
+    numbers = [int.from_bytes(drawn[i : i + 2], "big") for i in range(0, len(drawn), 2)]
+    rows = [numbers[row * shorter : (row + 1) * shorter] for row in range(checks)]
+    made = [sum(c * x for c, x in zip(row, digits, strict=False)) % g for row in rows]
+    return made + digits[shorter:length]
 
 
 def _hashed(protocol: _Table, digits: list[int], length: int, below: _Below) -> _Table:
@@ -395,7 +410,7 @@ _SHAPES = {
     "hashing": ("size", "hashes", "odds"),
     "hybrid": ("low", "high", "odds", "outputs", "window", "chance"),
     "piecewise": ("low", "high", "odds", "outputs", "window"),
-    "prefixes": ("length", "hashes", "odds", "lengths"),
+    "prefixes": ("length", "hashes", "odds", "lengths", "words"),
     "response": ("size", "odds"),
     "set": ("size", "most", "odds", "chosen"),
     "subset": ("size", "odds", "chosen"),
@@ -483,12 +498,17 @@ def _read(protocol: _Table, allowed: Collection[str]) -> _Table:
         _need(all(q % d for d in range(2, int(q**0.5) + 1)) and size <= (q**t - 1) // (q - 1), "prime")
     if name == "prefixes":
         digits = len(_digits(0, told["hashes"], 256 ** told["length"]))
-        _need(all(1 <= length <= digits for length in told["lengths"]), "lengths")
+        lengths, words = told["lengths"], told["words"]
+        _need(all(1 <= length <= digits for length in lengths), "lengths")
+        _need(len(words) == len(lengths), "words")
+        for length, word in zip(lengths, words, strict=True):
+            shorter = max((other for other in lengths if other < length), default=0)
+            _need(word == length or 0 < length - shorter < word < length, "words")
     return told
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "lengths":
+    if name in ("lengths", "words"):
         _need(isinstance(value, list) and 0 < len(value) <= 1000, name)
         _need(all(type(length) is int for length in value), name)
         return value

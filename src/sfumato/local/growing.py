@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,59 +16,28 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.local.families import LinearFamily, slices
 from sfumato.local.protocol import Columns, Shares
-from sfumato.local.residues import absorb, absorb_last
 from sfumato.local.strings import octets_of_digits, text_of
+from sfumato.local.supports import number_of, supports_of_continuations, supports_of_strings
+from sfumato.local.words import Levels, Spectrum, Word
 
-__all__ = ["Growth", "Hitters", "Levels"]
+__all__ = ["Growth", "Hitters"]
 
 _Digits = npt.NDArray[np.uint8]
 _Counts = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
-_CELLS = 1 << 12  # of one beginning's table: its continuations share these
-_ENDINGS = 8  # continuations by the last step, if the prime is not larger
-_NUMBERS = 1 << 25  # of all tables together: 128 MiB
+_Singles = npt.NDArray[np.float32]
 _BUFFER = 1 << 17  # reports that are counted together
-_PIECE = 1 << 14
-_TOGETHER = 1 << 8  # beginnings whose tables are summed together
-_FINALISTS, _FEWEST = 96, 64  # one in so many candidates is continued to its last digits, but no fewer
+_ROWS = 1 << 12  # beginnings whose continuations are looked at together
+_SURELY = 1 << 8  # more of a sample than are wanted, for fear of too few
+_PAIRS = 1 << 27  # pairs of a beginning and a report that are looked at one by one: fewer than a second's
+_CELLS = 1 << 26  # of their tables
+_PER_REPORT, _FEWEST = 16, 4096  # beginnings that are kept per report, and in any case
+_FINALISTS, _FEWEST_FINALISTS = 16, 64  # one in so many candidates is tested, but no fewer
+_STILL, _GIVEN_UP = 8, -1  # after the first test one in so many is still tested; the count of others
 _BELOW = 0.9  # of the chance that limits may fail: the lower ones decide what is found
-_CERTAIN = 20.0  # more evidence than this is no more: two that are held may begin alike
-_TOLD = 5.0  # deviations by which a string must stand out among whole strings, to be told from noise
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
-    """How long beginnings are, in rising order, and how many of the equally likely levels have each length.
-
-    With g the prime and m the digits of a whole string: the step s is the largest with g^(s+1) <= 4096,
-    the ending e the largest with g^e <= 8, and neither is below 1. If m <= 2s there is one level, of m
-    digits. Else lengths are 2s, 3s, .. while below m - e, then m - e, then m.
-
-    Steps are as long as small tables allow. The ending is short: the fewer the continuations, the fewer
-    of them look good by chance, and nothing comes after it that could tell. For the same reason the most
-    levels ask for whole strings: six for every fourteen others, rounded, where others are four for the
-    first length, two for each between and four for the last but one. Of three dozen plans that were
-    simulated, for a million people, 48 bits and epsilon 2, this one found the most strings of one percent.
-    """
-
-    lengths: tuple[int, ...]
-    weights: tuple[int, ...]
-
-    @classmethod
-    def of(cls, prime: int, *, digits: int) -> Levels:
-        """Return the levels for strings of so many digits."""
-        step, ending = max(1, _power(prime, _CELLS) - 1), max(1, _power(prime, _ENDINGS))
-        if digits <= 2 * step:
-            return cls(lengths=(digits,), weights=(1,))
-        before_last = digits - ending
-        lengths = [*range(min(2 * step, before_last), before_last, step), before_last]
-        weights = [4, *[2] * (len(lengths) - 2), *[4] * (len(lengths) > 1)]
-        return cls(lengths=(*lengths, digits), weights=(*weights, round(sum(weights) * 6 / 14)))
-
-    @property
-    def slots(self) -> tuple[int, ...]:
-        """The length that each level asks for."""
-        return tuple(n for n, weight in zip(self.lengths, self.weights, strict=True) for _ in range(weight))
+_CERTAIN = 30.0  # more evidence than this is no more
+_TOLD = 2.0  # deviations above the largest noise among all strings, of what is looked for
+_ANOTHER = 0.02  # how many more continuations of a held beginning are thought to be held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,20 +46,21 @@ class Hitters:
 
     Theorem: with probability at least `shares.level` the limits of all `tested` whole strings hold at once,
     hence those of the ones found, however they were chosen among them. Only strings whose lower limit is
-    above 0 are reported: one that nobody holds is with probability at most 0.9 (1 - level). For the
-    strings to be tested were chosen by reports of shorter beginnings, other people's; those of
-    whole strings are independent coins (Clopper and Pearson 1934, and Bonferroni over the tested).
+    above 0 are reported: one that nobody holds is with probability at most 0.9 (1 - level). For which strings
+    are tested, and the chance of an error that each of them takes, was decided by other people's reports;
+    those that test them are independent coins (Clopper and Pearson 1934), and the chances add up to
+    1 - level at most (Bonferroni). To give up a string before all reports are counted reports fewer.
     """
 
     strings: tuple[bytes, ...]
     shares: Shares
     tested: int
     reports: int
-    """How many reports there were of all lengths; `shares.reports` were of whole strings."""
+    """How many reports there were of all lengths; `shares.reports` were those that test whole strings."""
     one_report: float
     """How far one more report, whatever it says, can lift the share of a string."""
     least: float
-    """About the share above which a tested string is found with a chance of 95%."""
+    """About the share above which a tested string is found with a chance of 95%, even the least promising."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -100,7 +70,7 @@ class Hitters:
     def forged(self, reports: int) -> float:
         """Return how far so many forged reports among those that were sent can have lifted a share.
 
-        Theorem: one that supports a string adds 1 to its count, all of whole strings; without it the
+        Theorem: one that supports a string, among those that test, adds 1 to its count; without it the
         estimate would be (c - 1 - q (n - 1)) / ((n - 1)(p - q)), less by at most 1 / (n (p - q)).
         """
         return count(reports, "reports", least=0) * self.one_report
@@ -120,10 +90,10 @@ class Growth:
     done: int
     beginnings: _Digits
     """The digits, a row per beginning, in order."""
-    counts: _Counts
-    """The supports, a row per beginning, a column per length."""
+    counts: _Counts | None
+    """The supports of whole strings, negative of those that were given up."""
     scores: _Floats
-    """How likely each is to be held, up to a factor, as a logarithm."""
+    """How likely each is to be held, as the search sees it: a logarithm."""
     sizes: tuple[int, ...]
     """How many reports there were of each length."""
 
@@ -141,8 +111,7 @@ class Growth:
         """Start from nothing."""
         return cls(
             family=family, levels=levels, p=p, q=q, candidates=candidates, largest=largest, done=0, sizes=(),
-            beginnings=np.zeros((1, 0), dtype=np.uint8), counts=np.zeros((1, 0), dtype=np.int64),
-            scores=np.zeros(1),
+            beginnings=np.zeros((1, 0), dtype=np.uint8), counts=None, scores=np.zeros(1),
         )  # fmt: skip
 
     @property
@@ -150,47 +119,81 @@ class Growth:
         """Whether beginnings are whole strings."""
         return self.done == len(self.levels.lengths)
 
+    @property
+    def word(self) -> Word:
+        """What reports of the next length are about."""
+        return self.levels.words[self.done]
+
     def longer(self, batches: Iterable[Columns]) -> Growth:
-        """Count all continuations of the next length, and keep the best."""
-        supports, size = self._continued(batches)
-        continuations = supports.shape[1]
-        scores = self._scored(supports, size)
-        parent, ending = np.divmod(self._best(scores), continuations)
-        step = self.levels.lengths[self.done] - self.beginnings.shape[1]
+        """Count continuations of the next length, and keep the best; or test whole strings."""
+        if not self.word.kept:
+            return self._tested(batches)
+        if len(self.levels.lengths) == 1:  # all strings there are
+            supports, size = supports_of_continuations(
+                self.family.modulus, self.beginnings, self.word.kept, self._reports(batches)
+            )
+            ending = np.arange(self._possible())
+            return self._of(np.zeros_like(ending), ending, np.zeros(len(ending)), size, supports[0, ending])
+        deviations, rows, size = self._deviations(batches)
+        held, shares = self._scored(deviations, rows)
+        parent, ending, scores = _best(held, rows, shares, self._room(size), self._possible())
+        return self._of(parent, ending, scores, size, None)
+
+    def _of(
+        self, parent: _Counts, ending: _Counts, scores: npt.NDArray[Any], size: int, counts: _Counts | None
+    ) -> Growth:
         prime = self.family.modulus
-        digits = [ending // prime**place % prime for place in range(step - 1, -1, -1)]
+        digits = [ending // prime**place % prime for place in range(self.word.kept - 1, -1, -1)]
         return Growth(
             family=self.family, levels=self.levels, p=self.p, q=self.q, candidates=self.candidates,
             largest=self.largest, done=self.done + 1, sizes=(*self.sizes, size),
-            beginnings=np.column_stack([self.beginnings[parent], *digits]).astype(np.uint8),
-            counts=np.column_stack([self.counts[parent], supports[parent, ending]]),
-            scores=scores[parent, ending],
+            beginnings=np.column_stack([self.beginnings[parent], *(row.astype(np.uint8) for row in digits)]),
+            counts=counts, scores=scores.astype(np.float64),
         )  # fmt: skip
 
     # -- counting -----------------------------------------------------------------------
 
-    def _continued(self, batches: Iterable[Columns]) -> tuple[_Counts, int]:
-        """Return the supports of every continuation of every beginning, and the number of reports."""
-        prime, known = self.family.modulus, self.beginnings.shape[1]
-        step = self.levels.lengths[self.done] - known
-        tables = np.zeros((len(self.beginnings), prime ** (step + 1)), dtype=np.int32)
-        size = 0
-        for seeds, value in self._buffered(batches):
-            size += len(value)
-            for piece in slices(len(value), _PIECE):
-                self._tally(tables, seeds[:, piece], value[piece])
-        supports = np.empty((len(tables), prime**step), dtype=np.int64)
-        for group in slices(len(tables), _TOGETHER):
-            table = tables[group].T.astype(np.int64, order="C")
-            for _ in range(step - 1):
-                table = absorb(table.reshape(prime, prime, -1))
-            supports[group] = absorb_last(table.reshape(prime, prime, -1)).reshape(-1, prime**step)
-        return supports, size
+    def _deviations(self, batches: Iterable[Columns]) -> tuple[_Singles, _Counts, int]:
+        """Return by how many deviations the supports of words are above noise: rows of continuations.
 
-    def _buffered(self, batches: Iterable[Columns]) -> Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        And which row is that of each beginning, and the number of reports. Where reports and beginnings
+        are few, only the beginnings' own rows are counted.
+        """
+        word, prime = self.word, self.family.modulus
+        heads, reports = word.heads(self.beginnings.T).T, self._reports(batches)
+        pairs, cells = len(heads) * self._expected(), len(heads) * prime ** (word.kept + 1)
+        if pairs <= _PAIRS and cells <= _CELLS:
+            supports, size = supports_of_continuations(prime, heads, word.kept, reports)
+            return self._above(supports, size).astype(np.float32), np.arange(len(heads)), size
+        spectrum = Spectrum(prime, word.digits)
+        for seeds, value in reports:
+            spectrum.add(seeds, value)
+        z = spectrum.deviations().reshape(-1, prime**word.kept)
+        return z, number_of(heads, prime), spectrum.reports
+
+    def _tested(self, batches: Iterable[Columns]) -> Growth:
+        """Count the supports of whole strings; after the first of two parts, give up on most."""
+        supports, size = np.zeros(len(self.beginnings), dtype=np.int64), 0
+        alive = np.arange(len(supports)) if self.counts is None else np.flatnonzero(self.counts >= 0)
+        for seeds, value in self._reports(batches):
+            size += len(value)
+            supports[alive] += supports_of_strings(self.family.modulus, self.beginnings[alive], seeds, value)
+        if self.counts is None:
+            supports[self._hopeless(supports, size)] = _GIVEN_UP
+        else:
+            supports += self.counts
+        parent = np.arange(len(supports))
+        return self._of(parent, np.zeros_like(parent), self.scores, size, supports)
+
+    def _hopeless(self, supports: _Counts, size: int) -> _Counts:
+        """Return which strings to give up on, after the first part of the reports that test."""
+        evidence = _evidence(self._above(supports, size), self._shift(self.levels.weights[self.done]))
+        fewer = len(supports) - max(_FEWEST, len(supports) // _STILL)
+        return np.argpartition(self.scores + evidence, fewer)[:fewer] if fewer > 0 else np.arange(0)
+
+    def _reports(self, batches: Iterable[Columns]) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
         """Yield seeds and values of the reports of the next length, many at a time."""
-        length = self.levels.lengths[self.done]
-        asked = np.array(self.levels.slots) == length
+        asked = np.array(self.levels.slots) == self.done
         waiting: list[tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]] = []
         for batch in batches:
             for piece in slices(len(batch["level"]), _BUFFER):
@@ -209,137 +212,172 @@ class Growth:
         value = np.concatenate([value for _, value in waiting])
         return seeds.astype(self.family.dtype), value.astype(self.family.dtype)
 
-    def _tally(self, tables: npt.NDArray[np.int32], seeds: npt.NDArray[Any], value: npt.NDArray[Any]) -> None:
-        """Count reports by the hash of a beginning less their value, and by their seed after it."""
-        family, prime, known = self.family, self.family.modulus, self.beginnings.shape[1]
-        step = self.levels.lengths[self.done] - known
-        after = np.zeros(len(value), dtype=np.int64)
-        for residues in seeds[known : known + step]:
-            after = after * prime + residues
-        cells = tables.shape[1]
-        start = (prime - value) % value.dtype.type(prime)
-        if not known:
-            tables[0] += np.bincount(start.astype(np.int64) * prime**step + after, minlength=cells).astype(
-                np.int32
-            )
-            return
-        head = LinearFamily(modulus=prime, base=prime, digits=known)
-        blocks = head.blocks()
-        rows = [head.table(seeds[block]) for block in blocks]
-        spelled = np.column_stack([_number(self.beginnings[:, block], prime) for block in blocks])
-        # Beginnings stand in order: what one shares with the one before it has been added up already.
-        partial = [start, *(np.empty_like(start) for _ in blocks)]
-        spare, keys, last = np.empty_like(start), np.empty_like(after), [-1] * len(blocks)
-        for number, spelling in enumerate(spelled.tolist()):
-            same = next(
-                (i for i, (x, y) in enumerate(zip(spelling, last, strict=True)) if x != y), len(blocks)
-            )
-            for i in range(same, len(blocks)):
-                partial[i + 1][:] = partial[i]
-                family.add(partial[i + 1], rows[i][spelling[i]], spare)
-            last = spelling
-            np.multiply(partial[-1], prime**step, out=keys, casting="unsafe", dtype=np.int64)
-            keys += after
-            tables[number] += np.bincount(keys, minlength=cells).astype(np.int32)
+    def _expected(self) -> float:
+        """Return about how many reports of the next length there are, judging by those of all before."""
+        weights = self.levels.weights
+        return sum(self.sizes) * weights[self.done] / max(1, sum(weights[: self.done]))
+
+    def _above(self, supports: _Counts, size: int) -> _Floats:
+        """Return by how many deviations supports are above noise."""
+        q = float(self.q)
+        return np.asarray((supports - size * q) / math.sqrt(max(size, 1) * q * (1 - q)))
 
     # -- choosing -----------------------------------------------------------------------
 
-    def _scored(self, supports: _Counts, size: int) -> _Floats:
-        """Return how likely each continuation is to be held, as a logarithm.
+    def _scored(self, deviations: _Singles, rows: _Counts) -> tuple[_Singles, _Singles]:
+        """Return how likely each beginning is to be held, and continuations of it if so, as logarithms.
 
-        If a string of the least share that can be told is held, its supports are `shift` deviations above
-        noise: a count z deviations above is evidence of shift z - shift^2 / 2 for it, or z^2 / 2 where z is
-        larger still, up to certainty. Of the shortest beginnings any number may be held, each by its own
-        evidence against odds of one in as many as there are. A longer one is held if one of its
-        continuations is: their evidence, on average, is its own, and they share it by theirs. So the many
-        that merely continue a held one do not inherit what speaks for it.
+        If a string is held, by so many that it stands out among all strings, its supports are `shift`
+        deviations above noise: a count z deviations above is evidence of shift z - shift^2 / 2 for it, or
+        z^2 / 2 where z is larger still, up to certainty. Of the shortest beginnings any number may be held,
+        each by its own evidence against odds of one in as many as there are. A longer one is held if one of
+        its continuations is: their evidence, on average, is its own, and they share it by theirs. So the
+        many that merely continue a held one do not inherit what speaks for it. Besides, a further
+        continuation may be held, by its own evidence against longer odds.
         A guide for the search alone: what is reported is decided by an exact test.
         """
-        from scipy.special import log_expit, logsumexp
+        from scipy.special import expit, log_expit
 
-        q, continuations = float(self.q), math.log(supports.shape[1])
-        z = (supports - size * q) / math.sqrt(max(size, 1) * q * (1 - q))
-        shift = _TOLD * math.sqrt(self.levels.weights[self.done] / self.levels.weights[-1])
-        evidence = np.minimum(np.where(z > shift, z**2 / 2, shift * z - shift**2 / 2), _CERTAIN)
+        shift = self._shift(self.levels.weights[self.done])
+        average = np.empty(len(deviations), dtype=np.float32)
+        log_many = np.float32(math.log(deviations.shape[1] if self.done else self._possible()))
+        for piece in slices(len(deviations), _ROWS):
+            z = deviations[piece]
+            evidence = _evidence(z, shift)
+            if not self.done:
+                deviations[piece] = log_expit(evidence - log_many)
+                continue
+            weight = np.exp(evidence)
+            together = weight.sum(axis=1, keepdims=True)
+            weight /= together
+            weight += (1 - weight) * expit(evidence - log_many + np.float32(math.log(_ANOTHER)))
+            deviations[piece] = np.log(weight, out=weight)
+            average[piece] = np.log(together[:, 0]) - log_many
         if not self.done:  # any number of these may be held
-            return np.asarray(log_expit(evidence - continuations))
+            return np.zeros(1, dtype=np.float32), deviations
+        if self.word.digits < self.word.length:  # it may be another that is held, and has the same checks
+            others = max(1.0, float(np.exp(self.scores).sum())) / self.family.modulus**self.word.checks
+            average -= np.log1p(np.float32(others) * np.exp(average))
         odds = self.scores - np.log(-np.expm1(np.minimum(self.scores, -1e-12)))
-        together = logsumexp(evidence, axis=1)
-        held = log_expit(odds + together - continuations)
-        return np.asarray((held - together)[:, None] + evidence)
+        return log_expit(odds + average[rows]).astype(np.float32), deviations
 
-    def _best(self, scores: _Floats) -> _Counts:
-        """Return which continuations to keep, in order."""
-        possible = self._possible(scores.shape[1])
-        if self.done == len(self.levels.lengths) - 1:
-            return np.arange(possible)
-        most = min(self._room(), possible)
-        return np.sort(np.argpartition(scores.ravel()[:possible], possible - most)[possible - most :])
+    def _shift(self, weight: int) -> float:
+        """Return by how many deviations what is looked for stands out from noise, asked at so many levels."""
+        from scipy.special import ndtri
 
-    def _possible(self, continuations: int) -> int:
+        told = _TOLD - float(ndtri(0.05 / float(self.family.modulus) ** self.family.digits))
+        return told * math.sqrt(weight / sum(self.levels.weights))
+
+    def _possible(self) -> int:
         """Return how many continuations, of all beginnings in order, begin a string."""
-        known = self.beginnings.shape[1]
+        word, prime, known = self.word, self.family.modulus, self.beginnings.shape[1]
+        continuations: int = prime**word.kept
         if (self.beginnings[-1] < self.largest[:known]).any():
             return len(self.beginnings) * continuations
-        rest = self.largest[None, known : self.levels.lengths[self.done]]
-        return (len(self.beginnings) - 1) * continuations + int(_number(rest, self.family.modulus)[0]) + 1
+        rest = self.largest[None, known : word.length]
+        return (len(self.beginnings) - 1) * continuations + int(number_of(rest, prime)[0]) + 1
 
-    def _room(self) -> int:
+    def _room(self, size: int) -> int:
         """Return how many beginnings of the next length may be kept."""
-        lengths = self.levels.lengths
-        step = lengths[self.done + 1] - lengths[self.done]
-        finalists = min(self.candidates, max(_FEWEST, self.candidates // _FINALISTS))
-        most = finalists if self.done == len(lengths) - 2 else self.candidates
-        return max(1, min(most, _NUMBERS // int(self.family.modulus ** (step + 1))))
+        most = min(self.candidates, max(_FEWEST, _PER_REPORT * size))
+        if self.done == len(self.levels.lengths) - self.levels.tests - 1:
+            return min(self.candidates, max(_FEWEST_FINALISTS, most // _FINALISTS))
+        return most
 
     # -- deciding -----------------------------------------------------------------------
 
     def hitters(self, octets: int, *, level: float) -> Hitters:
         """Test whole strings, and return those that are held."""
-        from scipy.special import ndtri
+        from scipy.special import betainc, ndtri
 
-        counts, n, tested = self.counts[:, -1], self.sizes[-1], len(self.counts)
+        assert self.counts is not None  # of whole strings
+        counts, n, tested = self.counts, sum(self.sizes[-self.levels.tests :]), len(self.counts)
         p, q, gap = float(self.p), float(self.q), float(self.p - self.q)
-        chance = float(1 - confidence(level)) / max(1, tested)
-        miss, likely = _BELOW * chance, np.flatnonzero(counts > n * q)
-        low, high = np.zeros(0), np.zeros(0)
-        if n:
-            low, high = (
-                clopper_pearson(counts[likely], n, miss)[0],
-                clopper_pearson(counts[likely], n, chance - miss)[1],
-            )
-        held = np.flatnonzero(low > q)
-        chosen = held[np.argsort(-counts[likely[held]], kind="stable")]
-        values = (counts[likely[chosen]] / max(n, 1) - q) / gap
+        chance = self._chances(float(1 - confidence(level)))
+        likely = np.flatnonzero(counts > n * q)
+        tail = betainc(counts[likely], n - counts[likely] + 1, q)  # of as many supports, if nobody holds it
+        some = likely[tail <= _BELOW * chance[likely]]
+        chosen = some[np.argsort(-counts[some], kind="stable")]
+        limits = [
+            (clopper_pearson(c, n, _BELOW * miss)[0][0], clopper_pearson(c, n, (1 - _BELOW) * miss)[1][0])
+            for c, miss in zip(counts[chosen], chance[chosen], strict=True)
+        ]
+        low, high = np.array(limits).reshape(-1, 2).T
+        values = (counts[chosen] / max(n, 1) - q) / gap
         f = np.clip(values, 0.0, 1.0)
         shares = Shares(
-            values=values, low=np.clip((low[chosen] - q) / gap, 0.0, 1.0),
-            high=np.clip((high[chosen] - q) / gap, 0.0, 1.0),
+            values=values, low=np.clip((low - q) / gap, 0.0, 1.0), high=np.clip((high - q) / gap, 0.0, 1.0),
             deviations=np.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / max(n, 1)) / gap,
             reports=n, level=level,
         )  # fmt: skip
         return Hitters(
             strings=tuple(
                 octets_of_digits(row, self.family.modulus, octets)
-                for row in self.beginnings[likely[chosen]].tolist()
+                for row in self.beginnings[chosen].tolist()
             ),
             shares=shares, tested=tested, reports=sum(self.sizes),
             one_report=1 / (n * gap) if n else math.inf,
-            least=(float(-ndtri(miss)) + 1.645) * math.sqrt(q * (1 - q) / n) / gap if n else math.inf,
+            least=(1.645 - float(ndtri(_BELOW * chance.min()))) * math.sqrt(q * (1 - q) / n) / gap
+            if n else math.inf,
         )  # fmt: skip
 
+    def _chances(self, total: float) -> _Floats:
+        """Return the chance of an error that each string may take, all together at most the total.
 
-def _power(base: int, bound: int) -> int:
-    """Return the largest power of the base, as an exponent, that is at most the bound."""
-    exponent = 0
-    while base ** (exponent + 1) <= bound:
-        exponent += 1
-    return exponent
+        Of all ways to share it out, the one by which the most strings of the least share that is looked for
+        can be expected to be found: there the next bit of chance helps all alike. If the search thinks a
+        string is held with chance e^score, and if so its supports are `shift` deviations above noise, that
+        makes the deviations it must show a constant less score / shift. What the search thinks
+        is the word of other people than those asked about whole strings.
+        """
+        from scipy.special import ndtr
+
+        lower = self.scores / self._shift(sum(self.levels.weights[-self.levels.tests :]))
+        low, high = -60.0 + lower.min(), 60.0 + lower.max()
+        while (middle := (low + high) / 2) not in (low, high):
+            low, high = (middle, high) if ndtr(lower - middle).sum() > total else (low, middle)
+        return np.asarray(ndtr(lower - high))
 
 
-def _number(digits: _Digits, base: int) -> _Counts:
-    """Read rows of digits as numbers."""
-    total = np.zeros(len(digits), dtype=np.int64)
-    for digit in digits.T:
-        total = total * base + digit
-    return total
+def _best(
+    held: _Singles, rows: _Counts, shares: _Singles, room: int, possible: int
+) -> tuple[_Counts, _Counts, _Singles]:
+    """Return the beginnings and continuations, in order, with about the `room` best sums, and the sums.
+
+    Of the sums, one per beginning and continuation, only the first `possible` in order count. If there are
+    very many, what is good enough is told by a part of them.
+    """
+    continuations = shares.shape[1]
+    least = np.float32(-np.inf)
+    if possible > room:
+        stride = max(1, len(rows) // _ROWS)
+        sample = (held[::stride, None] + shares[rows[::stride]]).ravel()
+        if stride == 1:
+            sample = sample[:possible]
+        wanted = math.ceil(len(sample) * room / possible)
+        if stride > 1:
+            wanted = min(len(sample), wanted + max(_SURELY, wanted // 10))
+        least = np.partition(sample, len(sample) - wanted)[len(sample) - wanted]
+    highest = shares.max(axis=1)
+    promising = np.flatnonzero(held + highest[rows] >= least)
+    places, sums = [], []
+    for piece in slices(len(promising), _ROWS):
+        some = promising[piece]
+        block = shares[rows[some]]
+        block += held[some, None]
+        good = np.flatnonzero(block >= least)
+        row, ending = np.divmod(good, continuations)
+        places.append(some[row] * continuations + ending)
+        sums.append(block.ravel()[good])
+    place, total = np.concatenate(places), np.concatenate(sums)
+    place, total = place[place < possible], total[place < possible]
+    if len(place) > room:
+        best = np.sort(np.argpartition(total, len(total) - room)[len(total) - room :])
+        place, total = place[best], total[best]
+    parent, ending = np.divmod(place, continuations)
+    return parent, ending, total
+
+
+def _evidence(z: npt.NDArray[Any], shift: float) -> npt.NDArray[Any]:
+    """Return what a count of z deviations above noise says for a mean of `shift` or more, as a logarithm."""
+    return np.minimum(np.where(z > shift, z * z / 2, shift * z - shift * shift / 2), _CERTAIN)

@@ -2,8 +2,9 @@
 
 Each person reports, by local hashing, a beginning of their string; how long a beginning, chance decides.
 The collector grows beginnings from the left, and keeps those that enough reports support, until they are
-whole strings. Strings are written in digits modulo a prime, the one that also hashes: then all
-continuations of a beginning are counted together, in one pass over the reports.
+whole strings; and tests these by the reports of people who had no part in that. Strings are written in
+digits modulo a prime, the one that also hashes, and long beginnings are shortened to words of a few
+digits: then one Fourier transform counts the supports of all words there are.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from sfumato.core.response import RandomizedResponse
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.families import LinearFamily, slices, smallest_factor
-from sfumato.local.growing import Growth, Hitters, Levels
+from sfumato.local.growing import Growth, Hitters
 from sfumato.local.odds import odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
 from sfumato.local.strings import digits_of_octets, octets_of
+from sfumato.local.words import Levels
 
 __all__ = ["PrefixTree"]
 
@@ -39,23 +41,28 @@ class PrefixTree(Protocol):
 
     Strings are `length` bytes long; text is UTF-8, cut to that length or filled up with zero bytes. With
     g = hashes, a prime, the bytes are read as one number and written in base g with m digits, the highest
-    first: as many as 256^length - 1 has. `lengths` follows from `length` and g: see `Levels`.
+    first: as many as 256^length - 1 has. `lengths` and `words` follow from `length` and g: see `Levels`.
 
     A phone does:
       1. write the string in base g as digits x_1 .. x_m;
-      2. draw a level uniform below the number of lengths; r = the length of that level;
-      3. draw a_1 .. a_r, each uniform below g, and let a_(r+1) .. a_m be 0; these are the seed;
-      4. h = (a_1 x_1 + ... + a_m x_m) mod g;
+      2. draw a level uniform below the number of lengths; r = its length, w = the digits of its word;
+      3. if w = r, let y_1 .. y_w be x_1 .. x_r; else with b the next shorter length, the last r - b of them
+         are x_(b+1) .. x_r, and the others checks of x_1 .. x_b: see `Word`;
+      4. draw a_1 .. a_w, each uniform below g, and let a_(w+1) .. a_m be 0; these are the seed;
+         h = (a_1 y_1 + ... + a_w y_w) mod g;
       5. with chance odds / (odds + g - 1) say h, else (h + 1 + d) mod g for a d uniform below g - 1.
     The report is the level, the seed, each a_i in as many bits as g - 1 has, and the value said.
 
     Theorem: level and seed say nothing about the string, and given both, the value has weight odds or 1:
-    the largest ratio is the odds. A report of level r supports the strings whose first r digits its function
-    hashes to its value: those of its sender with chance p, any others with chance q = 1/g (see LinearFamily).
+    the largest ratio is the odds. A report supports the words that its function hashes to its value: that of
+    its sender with chance p, any other with chance q = 1/g (see LinearFamily). At the levels that test
+    whole strings a word is the string, and so different strings have different words.
 
     >>> tree = PrefixTree.from_epsilon(2, octets=6)
     >>> tree.hashes, tree.lengths
-    (7, (6, 6, 6, 6, 9, 9, 12, 12, 15, 15, 17, 17, 17, 17, 18, 18, 18, 18, 18, 18))
+    (7, (6, 6, 9, 9, 12, 12, 15, 15, 18, 18, 18, 18, 18, 18, 18, 18))
+    >>> tree.words
+    (6, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 18, 18, 18, 18, 18)
     """
 
     length: int
@@ -102,7 +109,13 @@ class PrefixTree(Protocol):
     @property
     def lengths(self) -> tuple[int, ...]:
         """The length of the beginning that each level asks for, in digits."""
-        return self.levels.slots
+        return tuple(self.levels.lengths[place] for place in self.levels.slots)
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """How many digits the word has that reports of each level are about."""
+        words = self.levels.words
+        return tuple(words[place].digits for place in self.levels.slots)
 
     @property
     def max_ratio(self) -> Fraction:
@@ -111,12 +124,12 @@ class PrefixTree(Protocol):
 
     @property
     def p(self) -> Fraction:
-        """The chance that a report supports the beginning it was made from."""
+        """The chance that a report supports the word it was made from."""
         return self.odds / (self.odds + self.hashes - 1)
 
     @property
     def q(self) -> Fraction:
-        """The chance that it supports any other one of that length."""
+        """The chance that it supports any other word of that level."""
         return Fraction(1, self.hashes)
 
     @property
@@ -132,7 +145,7 @@ class PrefixTree(Protocol):
     def parameters(self) -> dict[str, Any]:
         """Return the length of strings, the number of hashes and the odds; and what follows, for a phone."""
         told = {"length": self.length, "hashes": self.hashes, "odds": str(self.odds)}
-        return {**told, "lengths": list(self.lengths)}
+        return {**told, "lengths": list(self.lengths), "words": list(self.words)}
 
     def encode(self, texts: Iterable[str | bytes]) -> npt.NDArray[np.uint8]:
         """Write texts as rows of bytes: UTF-8, cut to length and filled up with zeros."""
@@ -147,28 +160,32 @@ class PrefixTree(Protocol):
                 place="answers",
                 hints=("encode(texts) makes them",),
             )
-        family, lengths = self.family, np.array(self.lengths)
-        level = uniform_below(len(lengths), size=len(given))
+        family, spoken = self.family, np.array(self.words)
+        level = uniform_below(len(spoken), size=len(given))
         seed = np.empty((len(given), family.seed_bytes), dtype=np.uint8)
         value = np.empty(len(given), dtype=np.int64)
         response = RandomizedResponse(self.p, choices=self.hashes)
+        slots = np.array(self.levels.slots)
         for piece in slices(len(given), _PEOPLE):
             seeds = family.draw(len(given[piece]))
-            seeds[np.arange(family.digits)[:, None] >= lengths[level[piece]]] = 0
+            seeds[np.arange(family.digits)[:, None] >= spoken[level[piece]]] = 0
             seed[piece] = family.pack(seeds)
             digits = digits_of_octets(given[piece], self.hashes, family.digits)
+            for place, word in enumerate(self.levels.words):
+                mine = np.flatnonzero(slots[level[piece]] == place)
+                digits[: word.digits, mine] = word.of(digits[:, mine])
             value[piece] = response.release(family.hash(seeds, digits))
         return {"level": level, "seed": seed, "value": value}
 
     def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
         """Flag the reports with a known level, a seed that ends where it must, and a value."""
-        family, lengths = self.family, np.array(self.lengths)
+        family, spoken = self.family, np.array(self.words)
         level, value = reports["level"], reports["value"]
-        flags = (level >= 0) & (level < len(lengths)) & (value >= 0) & (value < self.hashes)
+        flags = (level >= 0) & (level < len(spoken)) & (value >= 0) & (value < self.hashes)
         flags &= family.valid(reports["seed"])
         for piece in slices(len(flags), _PEOPLE):
             kept = np.flatnonzero(flags[piece]) + piece.start
-            beyond = np.arange(family.digits)[:, None] >= lengths[level[kept]]
+            beyond = np.arange(family.digits)[:, None] >= spoken[level[kept]]
             flags[kept] = ~((family.unpack(reports["seed"][kept]) != 0) & beyond).any(axis=0)
         return flags
 
@@ -180,14 +197,15 @@ class PrefixTree(Protocol):
         self,
         read: Callable[[], Iterable[Columns]],
         *,
-        candidates: int = 12288,
+        candidates: int = 1 << 21,
         level: float = 0.95,
     ) -> Hitters:
         """Return the strings that reports prove to be held, the most frequent first.
 
         `read` is called once per length, and gives all reports in batches of any size; what is in memory
         does not grow with their number. Reports that no phone could have sent are left out. At most
-        `candidates` beginnings of a length are kept; more find rarer strings and take longer.
+        `candidates` beginnings of a length are kept, and sixteen per report if these are fewer; one in
+        sixteen is tested. More find rarer strings and take longer.
         """
         largest = digits_of_octets(
             np.full((1, self.length), 255, dtype=np.uint8), self.hashes, self.family.digits

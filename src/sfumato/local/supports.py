@@ -1,0 +1,98 @@
+"""How many reports support a string, or each continuation of a beginning: exact counts, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.local.families import LinearFamily, slices
+from sfumato.local.residues import absorb, absorb_last
+
+__all__ = ["number_of", "supports_of_continuations", "supports_of_strings"]
+
+_Digits = npt.NDArray[np.uint8]
+_Counts = npt.NDArray[np.int64]
+_Residues = npt.NDArray[Any]
+_PIECE = 1 << 14
+_TOGETHER = 1 << 8  # heads whose tables are summed together
+
+
+def number_of(digits: npt.NDArray[Any], base: int) -> _Counts:
+    """Read rows of digits as numbers.
+
+    >>> number_of(np.array([[1, 0, 2], [0, 2, 1]]), 3).tolist()
+    [11, 7]
+    """
+    total = np.zeros(len(digits), dtype=np.int64)
+    for digit in digits.T:
+        total = total * base + digit
+    return total
+
+
+def supports_of_continuations(
+    prime: int, heads: _Digits, step: int, reports: Iterable[tuple[_Residues, _Residues]]
+) -> tuple[_Counts, int]:
+    """Return the supports of every continuation of every head by so many digits, and the number of reports.
+
+    Reports come as seeds, a row per digit, and values. They are counted by the hash of a head less
+    their value, and by their seed after it: what all continuations need to know of them.
+    """
+    known, size = heads.shape[1], 0
+    tables = np.zeros((len(heads), prime ** (step + 1)), dtype=np.int32)
+    for seeds, value in reports:
+        size += len(value)
+        for piece in slices(len(value), _PIECE):
+            after = number_of(seeds[known : known + step, piece].T, prime)
+            for table, total in zip(
+                tables, _hashes(prime, heads, seeds[:, piece], value[piece]), strict=True
+            ):
+                keys = np.multiply(total % total.dtype.type(prime), prime**step, dtype=np.int64)
+                keys += after
+                table += np.bincount(keys, minlength=len(table)).astype(np.int32)
+    supports = np.empty((len(tables), prime**step), dtype=np.int64)
+    for group in slices(len(tables), _TOGETHER):
+        table = tables[group].T.astype(np.int64, order="C")
+        for _ in range(step - 1):
+            table = absorb(table.reshape(prime, prime, -1))
+        supports[group] = absorb_last(table.reshape(prime, prime, -1)).reshape(-1, prime**step)
+    return supports, size
+
+
+def supports_of_strings(prime: int, strings: _Digits, seeds: _Residues, value: _Residues) -> _Counts:
+    """Return how many reports support each of some strings, given by rows of digits.
+
+    Theorem: of the numbers below 2^b, the multiples of an odd prime, and no others, times its inverse
+    modulo 2^b are at most (2^b - 1) / prime; the even ones, and no others, times 2^(b - 1) are 0.
+    """
+    counted = np.zeros(len(strings), dtype=np.int64)
+    for piece in slices(len(value), _PIECE):
+        for place, total in enumerate(_hashes(prime, strings, seeds[:, piece], value[piece])):
+            kind = total.dtype.type
+            most = int(np.iinfo(kind).max)
+            inverse, bound = (pow(prime, -1, most + 1), most // prime) if prime > 2 else (most // 2 + 1, 0)
+            counted[place] += np.count_nonzero(np.multiply(total, kind(inverse)) <= kind(bound))
+    return counted
+
+
+def _hashes(prime: int, heads: _Digits, seeds: _Residues, value: _Residues) -> Iterator[_Residues]:
+    """Yield, for every head, its hashes by all reports less their values, but for multiples of the prime."""
+    known = heads.shape[1]
+    family = LinearFamily(modulus=prime, base=prime, digits=max(1, known))
+    blocks = family.blocks() if known else []
+    kind = np.min_scalar_type((prime - 1) * (len(blocks) + 1))
+    rows = [family.table(seeds[block]).astype(kind) for block in blocks]
+    spelled = np.empty((len(heads), len(blocks)), dtype=np.int64)
+    for column, block in zip(spelled.T, blocks, strict=True):
+        column[:] = number_of(heads[:, block], prime)
+    start = (-value.astype(np.int64) % prime).astype(kind)
+    # What one head shares with the one before it has been added up already.
+    partial, last = [start, *(np.empty_like(start) for _ in blocks)], [-1] * len(blocks)
+    for spelling in spelled.tolist():
+        same = next((i for i, (x, y) in enumerate(zip(spelling, last, strict=True)) if x != y), len(blocks))
+        for i in range(same, len(blocks)):
+            np.add(partial[i], rows[i][spelling[i]], out=partial[i + 1])
+        last = spelling
+        yield partial[-1]
