@@ -9,6 +9,7 @@ import pytest
 
 from sfumato.errors import InvalidArgument
 from sfumato.local.chooser import choose
+from sfumato.local.hitters import PrefixTree
 from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, Text, YesNo
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0)
@@ -100,3 +101,17 @@ def test_every_question_finds_a_protocol(question: Question, epsilon: float) -> 
 def test_bad_limits_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         choose(YesNo(words="Really?"), **{"epsilon": 1, "people": 10, **wrong})
+
+
+def test_a_text_is_judged_by_the_reports_that_test_it() -> None:
+    """Levels that only search say nothing about a share; and the time is that of the search."""
+    tree = PrefixTree.from_epsilon(2, octets=6)
+    testing = sum(word == 18 for word in tree.words) / len(tree.words)
+    assert 0 < testing < tree.lengths.count(18) / len(tree.lengths)
+    question = Text(words="What?", length=6)
+    variances = {n: choose(question, epsilon=2, people=n).candidates[0].variance for n in (10**3, 10**6)}
+    one = float(tree.q * (1 - tree.q) / (tree.p - tree.q) ** 2)
+    assert all(variance == pytest.approx(one / testing) for variance in variances.values())
+    with pytest.raises(InvalidArgument, match=r"allow \d+ seconds") as refusal:
+        choose(question, epsilon=2, people=10**6, seconds=1)
+    assert refusal.value.place == "seconds"

@@ -130,14 +130,17 @@ def choose(
         )
     able = [one for one in found if not one.refused]
     if not able:
+        quickest = min((one.seconds for one in found if one.message_bits <= most_bits), default=None)
         shortest = min(one.message_bits for one in found)
+        place = "message_bits" if quickest is None else "seconds"
+        least = shortest if quickest is None else math.ceil(quickest)
         raise InvalidArgument(
             "no protocol keeps within the limits",
-            place="message_bits",
-            hints=(f"the shortest report has {shortest:,} bits", "group the answers into fewer"),
+            place=place,
+            hints=(f"allow {least:,} {place}: nothing takes less", "group answers, or cut texts shorter"),
         )
-    least = min(one.variance for one in able)
-    close = [one for one in able if one.variance <= least * _CLOSE]
+    smallest = min(one.variance for one in able)
+    close = [one for one in able if one.variance <= smallest * _CLOSE]
     best = min(close, key=lambda one: (one.message_bits, one.variance, one.seconds))
     return Choice(protocol=best.protocol, people=n, candidates=tuple(found))
 
@@ -175,10 +178,14 @@ def _variance(protocol: Protocol) -> float:
     if isinstance(protocol, MeanProtocol):  # in the number's own units
         return protocol.worst_variance * float((protocol.high - protocol.low) / 2) ** 2
     if isinstance(protocol, PrefixTree):  # of a whole text, which some of the reports are about
-        told = protocol.lengths.count(protocol.lengths[-1]) / len(protocol.lengths)
-        return float(protocol.q * (1 - protocol.q) / (protocol.p - protocol.q) ** 2) / told
+        return float(protocol.q * (1 - protocol.q) / (protocol.p - protocol.q) ** 2) / _tested(protocol)
     assert isinstance(protocol, FrequencyProtocol)
     return protocol.variance(0, 1)
+
+
+def _tested(protocol: PrefixTree) -> float:
+    """Return the share of reports that whole texts are tested by."""
+    return protocol.words.count(protocol.lengths[-1]) / len(protocol.words)
 
 
 def _seconds(protocol: Protocol, people: int) -> float:
@@ -197,6 +204,11 @@ def _seconds(protocol: Protocol, people: int) -> float:
             return _seconds(inner, people)
         case HadamardResponse() | ProjectiveGeometry():
             return people * 2e-8 + protocol.size * 2e-6
+        case PrefixTree(hashes=g, levels=levels):  # all words of a length, or reports by beginnings kept
+            pairs = people * 2 / len(protocol.words) * max(1 << 12, min(people << 4, 1 << 21))
+            words = (float(g**word.digits) for word in levels.words if word.digits < levels.lengths[-1])
+            tested = people * _tested(protocol) * min(people, 1 << 17)
+            return sum(min(each * 5e-8, pairs * 5e-9) for each in words) + tested * 3e-10
         case _:
             return people * 2e-8
 
