@@ -16,8 +16,10 @@ from sfumato.errors import InvalidArgument
 from sfumato.local import client, growing, supports, words
 from sfumato.local.growing import Growth
 from sfumato.local.hitters import PrefixTree
+from sfumato.local.questions import Text
 from sfumato.local.registry import read_protocol
 from sfumato.local.strings import digits_of_octets, octets_of, octets_of_digits, text_of
+from sfumato.local.survey import Survey
 from sfumato.local.words import Levels, Spectrum
 
 from .laws import exact_law
@@ -102,6 +104,20 @@ def test_the_exact_law_of_reports(short_steps):
         for level, row, value in zip(reports["level"].tolist(), rows, reports["value"].tolist(), strict=True)
     ]
     check_draws(np.array(codes), {numbers[report]: p for report, p in laws[strings[3]].items()})
+
+
+def test_a_phone_reports_by_exactly_that_law(short_steps):
+    """The client itself, through a survey file: every draw there is, of some texts."""
+    tree = short_steps
+    plan = Survey.plan("texts", Text(words="What?", length=1), epsilon=2, protocol=tree)
+    survey = client.load(plan.text.encode())
+    for text in ("\0", "\x1d", "W"):
+
+        def told(below, text=text):
+            report = client.report(survey, text, below=below)
+            return report["level"], tuple(spelled(bytes.fromhex(report["seed"]), 2, 8)), report["value"]
+
+        assert exact_law(told) == exact_law(phone(tree, text.encode()))
 
 
 @pytest.mark.parametrize(("epsilon", "length"), [(0.1, 8), (2, 6), (5, 64)])
