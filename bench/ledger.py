@@ -8,7 +8,7 @@ of one writer alone. Waiting as the ledger does, everybody is served. All are ru
 round by round, in the same folder; the longest wait of each is shown.
 
 Eight writers are threads of one process, as in a server, or eight processes; both are held to the same share
-of bare SQLite. Threads keep it, processes do not yet: docs/decisions/2026-11-16-waiting-for-the-disk.md has why.
+of bare SQLite. Threads keep it, processes do not yet: see docs/decisions/2026-11-16-waiting-for-the-disk.md.
 """
 
 from __future__ import annotations
