@@ -112,15 +112,15 @@ def test_whoever_waits_too_long_is_refused_and_nothing_of_it_is_written() -> Non
         for errand in errands:
             errand.result = errand.section()
 
-    first = threading.Thread(target=turns.run, args=(lambda: written.append("first"), write, 20.0))
+    first = threading.Thread(target=turns.run, args=(Errand(lambda: written.append("first")), write, 20.0))
     first.start()
     at_work.wait(20)
     with pytest.raises(LedgerError) as refusal:
-        turns.run(lambda: written.append("second"), write, 0.02)
+        turns.run(Errand(lambda: written.append("second")), write, 0.02)
     assert refusal.value.code == "SF604"
     go.set()
     first.join(20)
-    turns.run(lambda: written.append("third"), write, 20.0)
+    turns.run(Errand(lambda: written.append("third")), write, 20.0)
     assert written == ["first", "third"]
 
 
@@ -136,7 +136,7 @@ def test_a_write_that_fails_as_a_whole_is_everybodys_failure_and_the_next_is_not
             errand.result = errand.section()
 
     def work(place: int) -> object:
-        return turns.run(lambda: place, write, 20.0)
+        return turns.run(Errand(lambda: place), write, 20.0)
 
     threading.Timer(0.3, waiting.set).start()
     done = together(6, work)

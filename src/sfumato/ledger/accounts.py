@@ -83,15 +83,26 @@ class Accounts:
         The journal's key must have been made before.
         """
         pending = tuple(one for one in tuple(self._proposed) if one.unit == unit)
-        if not pending and unit in self._known:
-            return self._known[unit], ()
+        if not pending:
+            return self.on_record(unit), ()
         for one in pending:
             for record in self._news(one, self._journal.key()):
                 self._journal.append(record)
+        return self._account_on_record(unit), pending
+
+    def proposes(self, unit: str) -> bool:
+        """Return whether anything is proposed for a unit that is not on record yet."""
+        return any(one.unit == unit for one in tuple(self._proposed))
+
+    def on_record(self, unit: str) -> Account:
+        """Return the account of a unit as it is on record, whatever is proposed; inside writing()."""
+        return self._known.get(unit) or self._account_on_record(unit)
+
+    def _account_on_record(self, unit: str) -> Account:
         terms = self._journal.registered(unit)
         if terms is None:
             raise _unknown(unit)
-        return Account.of(terms), pending
+        return Account.of(terms)
 
     def settled(self, proposals: Iterable[Proposal]) -> None:
         """Forget proposals that are on record."""
@@ -181,12 +192,12 @@ class Accounts:
         """Return who has a grant, on record or proposed, by name; inside writing() or reading()."""
         return sorted({*self._journal.analysts(unit), *(name for name, _ in self._granting(unit))})
 
-    def granted(self, account: Account, analyst: str) -> GrantBalance:
+    def granted(self, account: Account, analyst: str, *, proposed: bool = True) -> GrantBalance:
         """Return what an analyst may spend and has spent; inside writing() or reading()."""
         unit = account.registered.unit
         grant = self._journal.granted(unit, analyst)
         for name, budget in self._granting(unit):
-            if name == analyst:
+            if name == analyst and proposed:
                 grant = Granted.of(unit, analyst, budget, self._journal.now())
         if grant is None:
             raise LedgerError(

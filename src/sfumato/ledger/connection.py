@@ -17,10 +17,12 @@ from sfumato.ledger import schema
 __all__ = [
     "FAILURES",
     "begin",
+    "busy",
     "connect",
     "create_file",
     "in_memory",
     "raise_refusal",
+    "too_busy",
     "translated",
     "unreliable",
 ]
@@ -78,7 +80,7 @@ def begin(connection: sqlite3.Connection, kind: str, deadline: float) -> None:
         except sqlite3.OperationalError as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+            if not busy(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(pause)
         pause = max(_SHORT_PAUSE, pause * _HASTE)
@@ -133,6 +135,21 @@ def raise_refusal(error: BaseException, path: Path | None) -> NoReturn:
     raise error
 
 
+def busy(error: sqlite3.Error) -> bool:
+    """Return whether an error says that others are at work."""
+    return _primary(error) == sqlite3.SQLITE_BUSY
+
+
+def too_busy(place: object) -> LedgerError:
+    """Return the refusal of one who waited in vain for others."""
+    return LedgerError(
+        "the ledger was busy for longer than the stated wait",
+        code="SF604",
+        place=str(place),
+        hints=("nothing was charged by this call; try again",),
+    )
+
+
 def unreliable(error: sqlite3.Error) -> bool:
     """Return whether after this error the connection can no longer be trusted to keep what it is given."""
     return _primary(error) in _UNRELIABLE
@@ -181,11 +198,10 @@ def _primary(error: sqlite3.Error) -> int:
 def _refusal(error: sqlite3.Error, place: str) -> LedgerError:
     match _primary(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            message, code = "the ledger was busy for longer than the stated wait", "SF604"
-            hints: tuple[str, ...] = ("nothing was charged by this call; try again",)
+            return too_busy(place)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CONSTRAINT:
             message, code = "the ledger is damaged or altered", "SF602"
-            hints = (_NOTHING, "restore a copy and compare its head with one kept elsewhere")
+            hints: tuple[str, ...] = (_NOTHING, "restore a copy and compare its head with one kept elsewhere")
         case sqlite3.SQLITE_FULL:
             message, code, hints = "the disk is full", "SF601", (_NOTHING,)
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:

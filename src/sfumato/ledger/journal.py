@@ -55,6 +55,7 @@ class Journal(Store):
         self, path: Path | None, wait: float, *, create: bool, clock: Callable[[], int] | None = None
     ) -> None:
         self.now = milliseconds if clock is None else clock
+        self.shares = clock is None  # one that goes by a clock of its own writes for itself alone
         self._key: Key | None = None
         self._newest: Link | None = None
         self._charges: dict[str, Reserved] = {}
@@ -62,9 +63,12 @@ class Journal(Store):
         link = Link(sequence=1, previous=START, body=opened.body(1))
         super().__init__(path, wait, _INSERT, _row(link, opened, None), create=create)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         self._newest = None
         self._charges.clear()
+
+    def keeps(self, link: Link) -> bool:
+        return self._one("WHERE sequence = ?", link.sequence) == link
 
     def key(self) -> Key:
         """Return the key of this ledger; make it, or put it on record, where that was not done yet."""
@@ -253,9 +257,9 @@ class Journal(Store):
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """Return a ledger's file and those that lie beside it: its log, its key, its locks."""
+    """Return a ledger's file and those that lie beside it: its log, its key, its locks, its desk."""
     real = Path(os.path.realpath(path))
-    return tuple(real.with_name(real.name + more) for more in ("", "-wal", "-shm", "-key", "-live"))
+    return tuple(real.with_name(real.name + more) for more in ("", "-wal", "-shm", "-key", "-live", "-desk"))
 
 
 def milliseconds() -> int:

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
 from sfumato.ledger.charges import Reserved
+from sfumato.ledger.desk import Ask
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.receipts import signed
 from sfumato.ledger.records import Committed, Head
@@ -81,8 +82,9 @@ class Reservation:
                 hints=("reserve again; each answer is paid for by itself",),
             )
         record = Committed.of(self.sequence, release, self._journal.now())  # hashed before others wait
+        ask = Ask(lambda: record.body(0).encode() + b"\n" + release, lambda link: link)
         try:
-            link = self._journal.write(lambda: self._journal.append(record, release))
+            link = self._journal.write(lambda: self._journal.append(record, release), ask)
         except BaseException as error:
             if not (isinstance(error, LedgerError) and error.code == "SF604"):
                 self._end()  # only after waiting in vain is it certain that nothing was written

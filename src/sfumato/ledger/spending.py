@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from weakref import WeakMethod
 
 from sfumato.catalog.table import MOST_PARTS
 from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger.account import Account
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Reserved
+from sfumato.ledger.desk import Ask
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.proposal import Proposal
-from sfumato.ledger.records import Link
+from sfumato.ledger.records import START, Committed, Link
 from sfumato.ledger.reservation import Reservation
 
 __all__ = ["Spending"]
@@ -22,11 +25,13 @@ _PAUSE = 0.01
 class Spending:
     """The one way to take from the budgets of a journal."""
 
-    __slots__ = ("_accounts", "_journal")
+    __slots__ = ("__weakref__", "_accounts", "_journal")
 
     def __init__(self, journal: Journal, accounts: Accounts) -> None:
         self._journal = journal
         self._accounts = accounts
+        if journal.shares:
+            journal.serve = _weak(self._serve)
 
     def reserve(self, draft: Reserved) -> Reservation:
         """Charge a draft, whose time and totals are still open, or replay what its key was answered."""
@@ -69,7 +74,7 @@ class Spending:
             return record, link, proposals
 
         try:
-            charged = journal.write(charge)
+            charged = journal.write(charge, self._ask(draft))
         except BaseException:
             for sequence in held:
                 journal.liveness.drop(sequence)
@@ -80,8 +85,35 @@ class Spending:
         self._accounts.settled(proposals)
         return Reservation(journal, record, link.head, None)
 
-    def _charged(self, draft: Reserved, account: Account) -> Reserved:
-        """Return the record of a charge on top of all before it, if it fits everywhere; inside writing()."""
+    def _ask(self, draft: Reserved) -> Ask | None:
+        """Return the draft for another process to charge; None where only this one can.
+
+        It alone knows what it proposed, and only who works on a key can be seen to be at work.
+        """
+        if draft.key is not None or self._accounts.proposes(draft.unit):
+            return None
+        return Ask(lambda: draft.body(0).encode(), lambda link: (_reserved(link), link, ()))
+
+    def _serve(self, words: bytes) -> Link:
+        """Write down a charge or an answer of another process; inside writing().
+
+        What is refused here is refused without a word: who asked will try by itself, and be told.
+        """
+        body, _, release = words.partition(b"\n")
+        record = Link(sequence=0, previous=START, body=body.decode()).read(strict=False)
+        match record:
+            case Reserved(key=None):
+                account = self._accounts.on_record(record.unit)
+                return self._journal.append(self._charged(record, account, proposed=False))
+            case Committed() if Committed.of(record.reservation, release, record.at) == record:
+                return self._journal.append(record, release)
+        raise LedgerError(f"a {record.kind} record cannot be asked for", code="SF601")
+
+    def _charged(self, draft: Reserved, account: Account, *, proposed: bool = True) -> Reserved:
+        """Return the record of a charge on top of all before it, if it fits everywhere; inside writing().
+
+        Grants count that were `proposed` here and are not on record yet.
+        """
         at = self._journal.now()
         epoch = account.epoch(at)
         balance = account.balance(self._journal.last_charge(draft.unit), at)
@@ -92,7 +124,7 @@ class Spending:
         shortage = balance.shortage(charge, after)
         spent = (0, 0)
         if shortage is None and draft.analyst is not None:
-            grant = self._accounts.granted(account, draft.analyst)
+            grant = self._accounts.granted(account, draft.analyst, proposed=proposed)
             spent = (grant.spent_units, grant.keys_spent_units)
             shortage = grant.shortage(charge)
         if shortage is not None:
@@ -123,3 +155,21 @@ class Spending:
             sequence=link.sequence,
             hints=("what was charged stays charged; ask again under a new key",),
         )
+
+
+def _weak(method: Callable[[bytes], Link]) -> Callable[[bytes], Link]:
+    """Return a method that does not keep its object: a journal closes when nobody uses it any more."""
+    known = WeakMethod(method)
+
+    def call(words: bytes) -> Link:
+        found = known()
+        assert found is not None, "whoever writes has the object"
+        return found(words)
+
+    return call
+
+
+def _reserved(link: Link) -> Reserved:
+    record = link.read(strict=False)
+    assert isinstance(record, Reserved)
+    return record

@@ -17,9 +17,11 @@ from types import TracebackType
 from typing import TypeVar
 
 from sfumato.errors import LedgerError
+from sfumato.ledger.clerk import Clerk
 from sfumato.ledger.connection import (
     FAILURES,
     begin,
+    busy,
     connect,
     create_file,
     in_memory,
@@ -27,8 +29,10 @@ from sfumato.ledger.connection import (
     translated,
     unreliable,
 )
+from sfumato.ledger.desk import Ask
 from sfumato.ledger.liveness import Liveness
 from sfumato.ledger.log import Log
+from sfumato.ledger.records import Link
 from sfumato.ledger.turns import Errand, Turns
 
 __all__ = ["Store"]
@@ -39,21 +43,25 @@ _T = TypeVar("_T")
 class _Transaction:
     """A transaction of a store. A class, not a generator: others wait while it is entered and left."""
 
-    __slots__ = ("_kind", "_store")
+    __slots__ = ("_at_once", "_begun", "_kind", "_store")
 
-    def __init__(self, store: Store, kind: str) -> None:
+    def __init__(self, store: Store, kind: str, *, at_once: bool = False) -> None:
         self._store = store
         self._kind = kind
+        self._at_once = at_once
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> bool:
         try:
-            self._store.begin(self._kind)
+            self._begun = self._store.begin(self._kind, at_once=self._at_once)
         except FAILURES as error:
             raise_refusal(error, self._store.path)
+        return self._begun
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if not self._begun:
+            return
         try:
             if error is None:
                 self._store.commit()
@@ -82,6 +90,9 @@ class Store:
         self._turns = Turns()
         self._process = os.getpid()
         self._closed = False
+        self._clerk = Clerk()
+        self.serve: Callable[[bytes], Link] | None = None  # how to write what another process asks for
+        self.identity = (0, 0)
         self._liveness = Liveness(None)
         self._log: Log | None = None
         self._state = self._confirmed = (0, 0)
@@ -93,7 +104,7 @@ class Store:
                 if create and not os.path.lexists(path):
                     create_file(path, insert, *first)
                 self._connect(path)
-                self._identity = _identity(path)
+                self.identity = _identity(path)
 
     def _connect(self, path: Path) -> None:
         self._connection = connect(path, self.wait)
@@ -102,57 +113,54 @@ class Store:
 
     # -- transactions -------------------------------------------------------------------------
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Hold the only right to append; on leaving, what was appended is on the disk or nothing is."""
-        return _Transaction(self, "BEGIN IMMEDIATE")
+    def writing(self, *, at_once: bool = False) -> AbstractContextManager[bool]:
+        """Hold the only right to append; on leaving, what was appended is on the disk or nothing is.
 
-    def write(self, section: Callable[[], _T]) -> _T:
-        """Run a section that appends, with those of other threads in one transaction; return what it returns.
-
-        When this returns, what was appended is on the disk; where it raises, nothing of this section is,
-        unless the disk did not confirm it.
+        Whoever finds another at work waits; `at_once`, it enters without that right and is told so: False.
         """
-        return self._turns.run(section, self._write, self.wait)
+        return _Transaction(self, "BEGIN IMMEDIATE", at_once=at_once)
+
+    def write(self, section: Callable[[], _T], ask: Ask | None = None) -> _T:
+        """Run a section that appends, with those of others in one transaction; return what it returns.
+
+        With an `ask`, which says the same in words, another process may write it. When this returns, what was
+        appended is on the disk; where it raises, nothing of this section is, unless the disk did not
+        confirm it, or another process did not say so.
+        """
+        result: _T = self._turns.run(Errand(section, ask), self._write, self.wait)
+        return result
 
     def _write(self, errands: list[Errand]) -> None:
-        with self.writing():
-            for errand in errands:
-                self._do(errand, alone=len(errands) == 1)
+        self._clerk.write(self, errands)
 
-    def _do(self, errand: Errand, *, alone: bool) -> None:
-        if alone:
-            errand.result = errand.section()
-            return
-        self._connection.execute("SAVEPOINT errand")
-        try:
-            errand.result = errand.section()
-        except BaseException as error:
-            if isinstance(error, sqlite3.Error) and unreliable(error):
-                raise
-            errand.error = error
-            self._connection.execute("ROLLBACK TO errand")
-            self._forget()
-        self._connection.execute("RELEASE errand")
-
-    def reading(self) -> AbstractContextManager[None]:
+    def reading(self) -> AbstractContextManager[bool]:
         """See one state of the store, whatever others append meanwhile; on leaving, it is on the disk."""
         return _Transaction(self, "BEGIN DEFERRED")
 
-    def begin(self, kind: str) -> None:
-        """Take the turn and begin a transaction; where that fails, the turn is given back."""
-        deadline = time.monotonic() + self.wait
+    def begin(self, kind: str, *, at_once: bool = False) -> bool:
+        """Take the turn and begin a transaction; where that fails, the turn is given back.
+
+        Return whether it was begun: `at_once`, it is not while others are at work.
+        """
+        deadline = time.monotonic() + (0 if at_once else self.wait)
         self._take_turn()
+        begun = False
         try:
             connection = self._own_connection()
             try:
                 begin(connection, kind, deadline)
                 self._look(connection)
+                begun = True
+            except sqlite3.OperationalError as error:
+                if not (at_once and busy(error)):
+                    raise
             except BaseException as error:
                 self._undo(error)
                 raise
-        except BaseException:
-            self._lock.release()
-            raise
+        finally:
+            if not begun:
+                self._lock.release()
+        return begun
 
     def commit(self) -> None:
         """Commit, give the turn back, and return when the disk holds what was read and written."""
@@ -177,11 +185,20 @@ class Store:
             self._lock.release()
 
     def _undo(self, error: BaseException) -> None:
-        self._forget()
+        self.forget()
         if isinstance(error, sqlite3.Error) and unreliable(error):
             self.close()  # a disk that failed once to write may claim success next time
         elif self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+    def check_usable(self) -> None:
+        """Refuse to go on with a store that could not be written to."""
+        with translated(self.path):
+            self._take_turn()
+            try:
+                self._own_connection()
+            finally:
+                self._lock.release()
 
     def _take_turn(self) -> None:
         if not self._lock.acquire(timeout=self.wait):
@@ -195,11 +212,19 @@ class Store:
         """Note which state this is: by what others committed, and by what was changed here."""
         state = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
         if state != self._state:
-            self._forget()
+            self.forget()
             self._state = state
 
-    def _forget(self) -> None:
+    def execute(self, statement: str) -> None:
+        """Execute a statement; inside writing()."""
+        self._connection.execute(statement)
+
+    def forget(self) -> None:
         """Forget what was read: the store has changed since, or did not change as expected."""
+
+    def keeps(self, link: Link) -> bool:
+        """Return whether a record is in the store; inside writing()."""
+        raise NotImplementedError
 
     def _confirm(self, log: Log, state: tuple[int, int]) -> None:
         try:
@@ -222,8 +247,8 @@ class Store:
             _INHERITED.extend((self._connection, self._log))
             self._connect(self.path)
             self._process = os.getpid()
-            self._forget()
-        if self.path is not None and _identity(self.path) != self._identity:
+            self.forget()
+        if self.path is not None and _identity(self.path) != self.identity:
             raise LedgerError(
                 "the ledger's file was moved or replaced while it was open",
                 code="SF601",
@@ -240,6 +265,7 @@ class Store:
             if self._process != os.getpid():
                 _INHERITED.extend((self._connection, self._log))
                 return
+            self._clerk.leave()
             self._connection.close()
             if self._log is not None:
                 self._log.close()

@@ -9,23 +9,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from sfumato.errors import LedgerError
+from sfumato.ledger.desk import Ask
 
 __all__ = ["Errand", "Turns"]
 
 _MOST = 64  # errands in one transaction
-_T = TypeVar("_T")
 
 
 class Errand:
     """What one thread wants to write, and what came of it."""
 
-    __slots__ = ("error", "leads", "ready", "result", "section")
+    __slots__ = ("ask", "error", "leads", "ready", "result", "section")
 
-    def __init__(self, section: Callable[[], Any]) -> None:
+    def __init__(self, section: Callable[[], Any], ask: Ask | None = None) -> None:
         self.section = section
+        self.ask = ask
         self.result: Any = None
         self.error: BaseException | None = None
         self.leads = False
@@ -43,15 +44,14 @@ class Turns:
         self._waiting: list[Errand] = []
         self._busy = False
 
-    def run(self, section: Callable[[], _T], write: Callable[[list[Errand]], None], wait: float) -> _T:
-        """Have a section written by `write`, with those of other threads; return what it returns.
+    def run(self, errand: Errand, write: Callable[[list[Errand]], None], wait: float) -> Any:
+        """Have an errand written by `write`, with those of other threads; return what came of it.
 
         `write` runs every section, and says of each errand what came of it. Whoever waits longer than `wait`
         for its turn is refused, and nothing of it was written.
         """
         if self._process != os.getpid():  # a forked child has none of the parent's threads
             self.__init__()  # type: ignore[misc]
-        errand = Errand(section)
         with self._lock:
             self._waiting.append(errand)
             errand.leads, self._busy = not self._busy, True
@@ -64,8 +64,7 @@ class Turns:
             self._lead(errand, write)
         if errand.error is not None:
             raise errand.error
-        result: _T = errand.result
-        return result
+        return errand.result
 
     def _wait(self, errand: Errand, ready: threading.Lock, wait: float) -> None:
         try:
