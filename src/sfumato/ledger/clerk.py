@@ -107,7 +107,7 @@ class Clerk:
 def _note(store: Store, desk: Desk, place: int, ticket: int, deadline: float) -> bytes | None:
     """Return the note of a record that another process wrote and that is on the disk; nothing if none did."""
     while True:
-        if desk.wait(place, ticket):
+        if desk.wait(place, ticket, deadline):
             note = desk.noted(place, ticket)
             if note is not None:
                 return note

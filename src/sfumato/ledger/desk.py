@@ -167,9 +167,9 @@ class Desk:
         """Take an ask back. Only who holds the right to write can be certain that nobody has taken it up."""
         self._map[place] = 0
 
-    def wait(self, place: int, ticket: int) -> bool:
+    def wait(self, place: int, ticket: int, deadline: float) -> bool:
         """Return True as soon as an ask is done; False when there is no more reason to wait for it."""
-        patience = time.monotonic() + _PATIENCE
+        patience = min(deadline, time.monotonic() + _PATIENCE)
         while _TICKET.unpack_from(self._map, _HEADER + place * _PLACE)[0] != ticket:
             if not self.attended(place) or time.monotonic() >= patience:
                 return False
