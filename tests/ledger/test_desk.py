@@ -19,6 +19,7 @@ from sfumato.errors import BudgetExceeded, LedgerError
 from sfumato.ledger import Ledger, Reservation, desk, log
 from sfumato.ledger.desk import Desk
 from sfumato.ledger.proposal import Proposal
+from sfumato.ledger.records import Committed
 from tests.ledger.accounts import opened, reserve
 from tests.ledger.test_processes import run_together
 from tests.processes import start
@@ -214,14 +215,20 @@ def test_a_ledger_with_a_clock_of_its_own_writes_for_itself_alone(path: Path, wh
 
 def test_keys_and_proposals_and_long_answers_are_written_by_oneself(path: Path, monkeypatch) -> None:
     """Somebody attends, and nothing is laid on the desk."""
+    laid = []
+    ask = Desk.ask
+    monkeypatch.setattr(Desk, "ask", lambda *arguments: laid.append(ask(*arguments)) or laid[-1])
     with opened(path) as first, opened(path) as second:
-        table = attend(first)
-        monkeypatch.setattr(first._journal, "write", None)
+        attend(first)
         with reserve(second, idempotency_key="k") as reservation:
+            assert laid == []
+            attend(first)
             reservation.commit(bytes(20_000))
+            assert laid == [None]
+        attend(first)
         second.propose(Proposal(unit="person", grants=(("ann", PrivacyBudget(epsilon=1)),)))
         assert reserve(second, analyst="ann").record.analyst == "ann"
-        assert not asked(table) and second.verify() == second.head()
+        assert laid == [None] and second.verify() == second.head()
 
 
 # -- what may lie on a desk -----------------------------------------------------------------------
@@ -239,11 +246,14 @@ def test_a_record_too_long_for_a_note_is_written_by_who_asked(path: Path) -> Non
         assert isinstance(made, Reservation) and requests(first).count("x" * 1024) == 1
 
 
-@pytest.mark.parametrize("change", ["half written", "another file", "nonsense", "nobody's"])
+@pytest.mark.parametrize("change", ["half written", "another file", "nonsense", "another answer", "nobody's"])
 def test_only_whole_asks_of_the_living_about_this_file_are_taken_up(path: Path, change: str) -> None:
     with opened(path) as first:
         table = attend(first)
-        words = b'{"kind":"reserved"}' if change == "nonsense" else b"{}"
+        answer = Committed.of(reserve(first).sequence, b"an answer", 1).body(0).encode()
+        words = {"nonsense": b"{}", "another answer": answer + b"\nanother"}.get(
+            change, answer + b"\nan answer"
+        )
         file = (1, 2) if change == "another file" else first._journal.identity
         place = 7 if change == "nobody's" else table.take_place()
         assert place is not None
@@ -254,7 +264,7 @@ def test_only_whole_asks_of_the_living_about_this_file_are_taken_up(path: Path, 
         before = first.head().sequence
         reserve(first)
         assert first.head().sequence == before + 1
-        assert table.noted(place, ticket) == (b"" if change == "nonsense" else None)
+        assert table.noted(place, ticket) == (b"" if change in ("nonsense", "another answer") else None)
         if change != "nobody's":
             table.leave_place(place)
         first.verify()
@@ -438,6 +448,7 @@ def test_an_answer_that_was_perhaps_written_is_never_written_again(path: Path) -
 def test_what_one_takes_back_to_write_oneself_is_written_by_nobody_else(path: Path, monkeypatch) -> None:
     """The attendant comes back in the moment between the asker's look and its own charge."""
     with opened(path) as first, opened(path) as second:
+        assert first.public_key == second.public_key  # made now, so that the next commit is that of a look
         table = attend(first)
         monkeypatch.setattr(desk, "_PATIENCE", 0.0)
         commit, looks = second._journal.commit, []
@@ -449,7 +460,7 @@ def test_what_one_takes_back_to_write_oneself_is_written_by_nobody_else(path: Pa
 
         monkeypatch.setattr(second._journal, "commit", interrupted)
         reserve(second, request_hash="second")
-        assert looks and not asked(table)
+        assert looks and looks[0].sequence < first.head().sequence and not asked(table)
         assert sorted(requests(first)) == ["first", "second"]
 
 
