@@ -17,7 +17,7 @@ from sfumato.core import PrivacyBudget
 from sfumato.core.events import Pure
 from sfumato.errors import BudgetExceeded, LedgerError
 from sfumato.ledger import Ledger, Reservation, desk, log
-from sfumato.ledger.desk import Desk
+from sfumato.ledger.desk import Desk, Paper
 from sfumato.ledger.proposal import Proposal
 from sfumato.ledger.records import Committed
 from tests.ledger.accounts import opened, reserve
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no lo
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever attends is waited for: what is tested here is order, not speed."""
-    monkeypatch.setattr(desk, "_FRESH", 60.0)
+    monkeypatch.setattr(desk, "_PAUSE", 60.0)
     monkeypatch.setattr(desk, "_PATIENCE", 30.0)
-    monkeypatch.setattr(desk, "_LONGEST", 1000.0)
+    monkeypatch.setattr(desk, "_DOUBT", 1000.0)
 
 
 @pytest.fixture
@@ -47,16 +47,16 @@ def path(tmp_path: Path) -> Path:
 def attend(ledger: Ledger) -> Desk:
     """Let a ledger be the one that writes for others, as if it had just written twice."""
     clerk = ledger._journal._clerk
-    clerk._sit(ledger._journal, create=False)
+    clerk._find_desk(ledger._journal)
     assert clerk._desk is not None and clerk._place is not None
-    clerk._desk.attend(clerk._place, time.monotonic())
-    clerk._desk.attend(clerk._place, time.monotonic())
+    clerk._desk.tell_of_writing(clerk._place, time.monotonic())
+    clerk._desk.tell_of_writing(clerk._place, time.monotonic())
     return clerk._desk
 
 
 def retire(table: Desk) -> None:
     """Let nobody attend any more."""
-    desk._ATTENDANT.pack_into(table._map, desk._PLACES, 10**6, 0.0)
+    table._put(desk._ATTENDANT_AT, desk._ATTENDANT.pack(10**6, 0.0))
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -69,7 +69,7 @@ def until(condition: Callable[[], object]) -> None:
 
 def asked(table: Desk) -> bool:
     """Return whether something lies on the desk."""
-    return any(table._map[: desk._PLACES])
+    return any(table._get(0, desk._PLACES * desk._TICKET.size))
 
 
 class Call:
@@ -206,7 +206,7 @@ def test_a_ledger_with_a_clock_of_its_own_writes_for_itself_alone(path: Path, wh
         Ledger.open(path, **(clocks if whose == "who asks" else {})) as second,  # type: ignore[arg-type]
     ):
         if whose == "who writes":
-            first._journal._clerk._sit(first._journal, create=False)
+            first._journal._clerk._find_desk(first._journal)
             assert first._journal._clerk._desk is None
         else:
             attend(first)
@@ -240,7 +240,7 @@ def test_a_record_too_long_for_a_note_is_written_by_who_asked(path: Path) -> Non
         long = Call(lambda: reserve(second, request_hash="x" * 1024, data_version="y", analyst=None))
         until(lambda: asked(table))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(desk, "_NOTE", desk._PLACE - desk._FRAME.size - 200)
+            patch.setattr(desk, "_NOTE_AT", desk._PLACE - desk._FRAME.size - 200)
             reserve(first)
             made = long.result()
         assert isinstance(made, Reservation) and requests(first).count("x" * 1024) == 1
@@ -260,7 +260,7 @@ def test_only_whole_asks_of_the_living_about_this_file_are_taken_up(path: Path, 
         ticket = table.ask(place, words, file)
         assert ticket is not None
         if change == "half written":
-            table._map[desk._HEADER + place * desk._PLACE + desk._ASK + desk._FRAME.size] ^= 1
+            table._put(desk._start(place) + desk._ASK_AT + desk._FRAME.size, b"!")
         before = first.head().sequence
         reserve(first)
         assert first.head().sequence == before + 1
@@ -270,21 +270,143 @@ def test_only_whole_asks_of_the_living_about_this_file_are_taken_up(path: Path, 
         first.verify()
 
 
-def test_a_desk_that_cannot_be_made_or_is_none_is_done_without(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("found", ["nonsense", "nothing", "a folder", "no rights", "cut short"])
+def test_whatever_is_found_in_place_of_a_desk_is_done_without(path: Path, found: str, monkeypatch) -> None:
+    """Two ledgers write in turns, each waiting for the other, and nobody is harmed."""
+    for name, seconds in (("_PAUSE", 0.005), ("_PATIENCE", 0.1), ("_DOUBT", 1.0)):  # as they are
+        monkeypatch.setattr(desk, name, seconds)
+    beside = Path(f"{path}-desk")
+    match found:
+        case "nonsense":
+            beside.write_bytes(bytes(range(1, 256)) * 5000)
+        case "nothing":
+            beside.unlink()
+        case "a folder":
+            beside.unlink()
+            beside.mkdir()
+        case "no rights":
+            monkeypatch.setattr(desk, "opened_beside", _refused)
+    Desk.forget_all()
+    with opened(path) as first, opened(path, wait=20) as second:
+        for number in range(3):
+            with first._journal.writing():
+                call = Call(lambda: reserve(second))
+                time.sleep(0.02)
+            assert isinstance(call.result(), Reservation)
+            if found == "cut short":
+                os.truncate(beside, 100 * number)
+            assert reserve(first).sequence
+        assert len(requests(first)) == 6
+        first.verify()
+
+
+def _refused(*_: object, **__: object) -> int:
+    raise PermissionError(13, "Permission denied")
+
+
+@pytest.mark.parametrize("what", ["asking", "noting"])
+def test_on_a_full_disk_one_writes_by_oneself(path: Path, what: str, monkeypatch) -> None:
+    """The desk takes nothing more, neither asks nor notes. Charges are written all the same."""
+    with opened(path) as first, opened(path) as second:
+        assert first.public_key == second.public_key
+        table, put = attend(first), os.pwrite
+
+        def full(file: int, data: bytes, at: int) -> int:
+            size = {"asking": 200, "noting": 0}[what]
+            return put(file, data[:1], at) if len(data) > size else put(file, data, at)
+
+        monkeypatch.setattr(desk, "_PATIENCE", 0.05)
+        if what == "asking":
+            monkeypatch.setattr(os, "pwrite", full)
+        call = Call(lambda: reserve(second, request_hash="second"))
+        if what == "noting":
+            until(lambda: asked(table))
+            monkeypatch.setattr(os, "pwrite", full)
+            reserve(first)
+        assert isinstance(call.result(), Reservation)
+        monkeypatch.undo()
+        assert requests(first).count("second") == 1
+        first.verify()
+
+
+@pytest.mark.parametrize("group", [True, False])
+def test_a_desk_is_for_those_who_may_write_the_ledger(tmp_path: Path, group: bool, monkeypatch) -> None:
     path = tmp_path / "a"
     opened(path).close()
-    Path(f"{path}-desk").write_bytes(b"something else")
-    assert Desk.at(f"{path}-desk", path, create=True) is None
-    Path(f"{path}-desk").unlink()
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:100]))  # as on a full disk
-    assert Desk.at(f"{path}-desk", path, create=True) is None
-    assert sorted(file.name for file in tmp_path.iterdir() if "desk" in file.name) == []
-    with opened(path) as first, opened(path, wait=20) as second:
-        with first._journal.writing():
-            call = Call(lambda: reserve(second))
-            time.sleep(0.05)
-        assert isinstance(call.result(), Reservation)
+    os.chmod(path, 0o660)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    if not group:
+        monkeypatch.setattr(os, "fchown", refuse)
+    assert Desk.at(f"{path}-desk", path, create=True) is not None
+    made = os.stat(f"{path}-desk")
+    assert (made.st_mode & 0o777, made.st_gid) == (0o660 if group else 0o600, os.stat(path).st_gid)
+
+
+def test_a_ledger_that_the_collector_closes_does_not_stop_another(path: Path, monkeypatch) -> None:
+    """While the desk is looked at, with the right to write, a forgotten ledger is collected."""
+    with opened(path) as first:
+        table = attend(first)
+        forgotten = [opened(path)]
+        attend(forgotten[0])
+        attend(first)
+        place = table.take_place()
+        assert place is not None and table.ask(place, b"{}", first._journal.identity)
+        lock_place, seen = Desk._lock_place, []
+
+        def collected(self: Desk, place: int) -> bool:
+            seen.append(len(forgotten))
+            forgotten.clear()
+            return lock_place(self, place)
+
+        monkeypatch.setattr(Desk, "_lock_place", collected)
+        table._own.discard(place)  # so that its lock has to be looked at
+        call = Call(lambda: reserve(first))
+        assert isinstance(call.result(), Reservation) and seen[0] == 1
+
+
+def test_an_ask_that_was_interrupted_is_taken_back(path: Path, monkeypatch) -> None:
+    with opened(path) as first, opened(path) as second:
+        assert first.public_key == second.public_key
+        table = attend(first)
+        monkeypatch.setattr(Desk, "wait", lambda *_: _interrupt())
+        with pytest.raises(KeyboardInterrupt):
+            reserve(second, request_hash="interrupted")
+        monkeypatch.undo()
+        assert not asked(table)
+        reserve(first, request_hash="later")
+        assert requests(first) == ["later"]
+
+
+def _interrupt() -> bool:
+    raise KeyboardInterrupt
+
+
+def test_two_who_ask_the_same_in_the_same_moment_are_charged_twice(path: Path, monkeypatch) -> None:
+    """Who writes for another is interrupted before its commit; a third writes the very same in its place."""
+    with opened(path) as first, opened(path) as second, opened(path) as third:
+        for ledger in (first, second, third):
+            assert ledger.public_key
+            monkeypatch.setattr(ledger._journal, "now", lambda: 10**12)
+        third._journal.serve = None  # it writes by itself
+        table = attend(first)
+        call = Call(lambda: reserve(second))
+        until(lambda: asked(table))
+        with pytest.MonkeyPatch.context() as patch:
+            note = Paper.note
+            patch.setattr(Paper, "note", lambda self, link: note(self, link) or _interrupt())
+            with pytest.raises(KeyboardInterrupt):
+                first._journal.write(lambda: None)
+        twin = reserve(third)
+        retire(table)
+        made = call.result()
+        assert isinstance(made, Reservation) and made.sequence != twin.sequence
+        assert first.spent("person") == Fraction(2, 100)
+        made.commit(b"second's")
+        twin.commit(b"third's")
+        first.verify()
 
 
 def test_when_all_places_are_taken_one_writes_by_oneself(path: Path) -> None:
@@ -308,7 +430,7 @@ from sfumato.ledger.desk import Desk, Paper
 from tests.ledger.accounts import opened, reserve
 from tests.ledger.test_desk import asked, attend, until
 
-desk._FRESH, desk._LONGEST = 60.0, 1000.0
+desk._PAUSE, desk._DOUBT = 60.0, 1000.0
 path, step, how = sys.argv[1:4]
 ledger = opened(path)
 assert ledger.public_key
@@ -337,8 +459,8 @@ until(lambda: asked(table))
 if step == "taken up": before(Paper, "note")
 elif step == "noted": after(Paper, "note")
 elif step == "committed": before(log, "_sync")
-elif step == "synced": before(Desk, "mark")
-elif step == "marked": after(Desk, "mark")
+elif step == "synced": before(Desk, "settle")
+elif step == "settled": after(Desk, "settle")
 elif step == "never": signal.pause()
 elif step == "no sync":
     def failing(file): raise OSError(5, "Input/output error")
@@ -350,7 +472,7 @@ except Exception as error:
     print(error.code, flush=True)
 """
 
-STEPS = {"taken up": 0, "noted": 0, "committed": 1, "synced": 1, "marked": 1}
+STEPS = {"taken up": 0, "noted": 0, "committed": 1, "synced": 1, "settled": 1}
 """When an attendant ends, and how many charges of its own are on record then."""
 
 
@@ -468,7 +590,7 @@ ASKER = """
 import sys
 from sfumato.ledger import desk
 from tests.ledger.accounts import opened, reserve
-desk._FRESH, desk._PATIENCE, desk._LONGEST = 60.0, 30.0, 1000.0
+desk._PAUSE, desk._PATIENCE, desk._DOUBT = 60.0, 30.0, 1000.0
 ledger = opened(sys.argv[1])
 assert ledger.public_key
 print("ready", flush=True)

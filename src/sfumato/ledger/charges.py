@@ -30,6 +30,7 @@ class Reserved(Record):
     data_version: str  # as a keyed hash: a reader of the ledger cannot test guesses about the data
     policy_hash: str
     key: str | None  # the idempotency key
+    nonce: str  # random: no two charges are the same
     analyst: str | None = None
     parts: tuple[str, ...] | None = None
     totals: Totals = field(default_factory=Totals)
@@ -69,7 +70,17 @@ class Reserved(Record):
         return (self.unit, self.analyst, self.request_hash, self.data_version, self.policy_hash)
 
     def _fields(self) -> dict[str, Any]:
-        names = ("unit", "units", "keys_units", "event", "request_hash", "data_version", "policy_hash", "key")
+        names = (
+            "unit",
+            "units",
+            "keys_units",
+            "event",
+            "request_hash",
+            "data_version",
+            "policy_hash",
+            "key",
+            "nonce",
+        )
         analyst = {"name": self.analyst, "spent": self.analyst_spent, "keys_spent": self.analyst_keys_spent}
         return {
             **{name: getattr(self, name) for name in names},
@@ -92,6 +103,7 @@ class Reserved(Record):
             data_version=as_text(fields["data_version"]),
             policy_hash=as_text(fields["policy_hash"]),
             key=None if fields["key"] is None else as_text(fields["key"]),
+            nonce=as_text(fields["nonce"]),
             analyst=None if analyst is None else as_text(analyst["name"]),
             parts=None if parts is None else tuple(as_text(part) for part in parts),
             totals=_totals(fields),

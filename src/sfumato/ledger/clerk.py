@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.connection import too_busy, unreliable
-from sfumato.ledger.desk import Ask, Desk, Paper
+from sfumato.ledger.desk import Ask, Desk, Paper, link_noted
 from sfumato.ledger.turns import Errand
 
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ _PAUSE = 0.001
 class Clerk:
     """The place of one store at the desk of its ledger."""
 
-    __slots__ = ("_desk", "_name", "_place", "_process")
+    __slots__ = ("_desk", "_met", "_name", "_place")
 
     def __init__(self) -> None:
-        self._process = os.getpid()
         self._name: str | None = None
         self._desk: Desk | None = None
         self._place: int | None = None
+        self._met = False  # whether another process was met at work
 
     def write(self, store: Store, errands: list[Errand]) -> None:
         """Write errands with all that lies on the desk, or have who attends the desk write them."""
-        ask = errands[0].ask if len(errands) == 1 and store.serve is not None else None
         deadline = time.monotonic() + store.wait
-        self._sit(store, create=False)
+        ask = errands[0].ask if len(errands) == 1 and store.serve is not None else None
+        self._find_desk(store)
         while ask is not None:
             if self._desk is not None and self._place is not None and self._desk.attended(self._place):
                 if self._write_elsewhere(store, errands[0], ask, self._desk, self._place, deadline):
@@ -45,25 +45,32 @@ class Clerk:
                 return
             if time.monotonic() >= deadline:
                 raise too_busy(store.path)
-            self._sit(store, create=True)
+            self._make_desk(store)
             time.sleep(_PAUSE)
         self._write_here(store, errands, at_once=False)
 
     def leave(self) -> None:
         """Give the place at the desk back."""
-        if self._desk is not None and self._place is not None and self._process == os.getpid():
+        if self._desk is not None and self._place is not None:
             self._desk.leave_place(self._place)
             self._place = None
 
-    def _sit(self, store: Store, *, create: bool) -> None:
-        """Find the desk of a ledger at which several processes write; with `create`, make it."""
-        if self._process != os.getpid():
-            self.__init__()  # type: ignore[misc]
+    def _find_desk(self, store: Store) -> None:
+        """Sit down at the desk of a ledger, if several processes have met there."""
         if self._desk is None and store.path is not None and store.serve is not None:
             self._name = self._name or f"{os.path.realpath(store.path)}-desk"
-            if create or os.path.exists(self._name):
-                self._desk = Desk.at(self._name, store.path, create=create)
-                self._place = None if self._desk is None else self._desk.take_place()
+            if os.path.exists(self._name):
+                self._sit(Desk.at(self._name, store.path, create=False))
+
+    def _make_desk(self, store: Store) -> None:
+        """Make a desk, since another process is at work; try once."""
+        if self._desk is None and not self._met and self._name is not None and store.path is not None:
+            self._met = True
+            self._sit(Desk.at(self._name, store.path, create=True))
+
+    def _sit(self, desk: Desk | None) -> None:
+        self._desk = desk
+        self._place = None if desk is None else desk.take_place()
 
     # -- writing here ---------------------------------------------------------------------------
 
@@ -74,15 +81,15 @@ class Clerk:
         with store.writing(at_once=at_once) as begun:
             if not begun:
                 return False
-            papers = [] if desk is None else desk.asked(store.identity)
+            papers = [] if desk is None else desk.papers(store.identity)
             for errand in errands:
                 _do(store, errand, alone=len(errands) + len(papers) == 1)
             for paper in papers:
                 _do_for_another(store, paper)
         for paper in papers:
-            paper.done()
+            paper.settle()
         if desk is not None and self._place is not None:
-            desk.attend(self._place, began)
+            desk.tell_of_writing(self._place, began)
         return True
 
     # -- writing elsewhere ------------------------------------------------------------------------
@@ -92,19 +99,18 @@ class Clerk:
     ) -> bool:
         """Have another process write; return whether it did. If not, it never will."""
         store.check_usable()
-        ticket = desk.ask(place, ask.words(), store.identity)
-        if ticket is None:
-            return False
+        words = ask.words()
         try:
-            note = _note(store, desk, place, ticket, deadline)
+            ticket = desk.ask(place, words, store.identity)
+            note = None if ticket is None else _outcome(store, desk, place, ticket, deadline)
         finally:
             desk.withdraw(place)
         if note:
-            errand.result = ask.result(Desk.link(note))
+            errand.result = ask.result(link_noted(note))
         return bool(note)
 
 
-def _note(store: Store, desk: Desk, place: int, ticket: int, deadline: float) -> bytes | None:
+def _outcome(store: Store, desk: Desk, place: int, ticket: int, deadline: float) -> bytes | None:
     """Return the note of a record that another process wrote and that is on the disk; nothing if none did."""
     while True:
         if desk.wait(place, ticket, deadline):
@@ -116,11 +122,13 @@ def _note(store: Store, desk: Desk, place: int, ticket: int, deadline: float) ->
                 if begun:  # nobody else is at work: what was noted is in the chain, or never will be
                     desk.withdraw(place)
                     note = desk.noted(place, ticket)
-                    return note if note and store.keeps(Desk.link(note)) else None
-            if time.monotonic() >= deadline:
-                raise too_busy(store.path)
+                    return note if note and store.keeps(link_noted(note)) else None
         except LedgerError as error:
-            raise _unsaid(store) if error.code == "SF604" else error from error
+            if error.code != "SF604":
+                raise
+            raise _unsaid(store) from error
+        if time.monotonic() >= deadline:
+            raise _unsaid(store)
         time.sleep(_PAUSE)
 
 
@@ -157,6 +165,6 @@ def _do_for_another(store: Store, paper: Paper) -> None:
     errand = Errand(section)
     _do(store, errand, alone=False)
     if isinstance(errand.error, Exception):
-        paper.note(None)  # whatever is wrong with it, who asked will find out
+        paper.decline()  # whatever is wrong with it, who asked will find out
     elif errand.error is not None:
         raise errand.error

@@ -242,6 +242,7 @@ class Ledger:
             keys_units=keys_units,
             event=event.to_dict(),
             key=idempotency_key,
+            nonce=os.urandom(8).hex(),
             analyst=analyst,
             parts=named,
             request_hash=request_hash,

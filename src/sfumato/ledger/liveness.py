@@ -12,6 +12,8 @@ import os
 import threading
 from pathlib import Path
 
+from sfumato.ledger.beside import opened_beside
+
 try:
     import fcntl
 except ImportError:  # no such locks on this system: only this process's own work is known to be alive
@@ -27,12 +29,11 @@ class Liveness:
     _guard = threading.Lock()
 
     def __init__(self, path: Path | None) -> None:  # None: a ledger in memory, known to this process only
-        self._process = os.getpid()
         self._held: set[int] = set()
         self._lock = threading.Lock()
         self._file: int | None = None
         if path is not None and fcntl is not None:
-            self._file = _opened(path.with_name(f"{path.name}-live"), path)
+            self._file = opened_beside(f"{path}-live", path)
 
     @staticmethod
     def of(path: Path) -> Liveness:
@@ -40,9 +41,15 @@ class Liveness:
         name = os.path.realpath(path)
         with Liveness._guard:
             known = Liveness._known.get(name)
-            if known is None or known._process != os.getpid():
+            if known is None:
                 known = Liveness._known[name] = Liveness(Path(name))
             return known
+
+    @staticmethod
+    def forget_all() -> None:
+        """Begin afresh, as the child of a fork: it has none of its parent's locks."""
+        Liveness._guard = threading.Lock()
+        Liveness._known = {}
 
     def hold(self, sequence: int) -> None:
         """Say that a reservation is being worked on."""
@@ -54,7 +61,7 @@ class Liveness:
     def drop(self, sequence: int) -> None:
         """Say that it no longer is."""
         with self._lock:
-            if sequence in self._held and self._process == os.getpid():
+            if sequence in self._held:
                 self._held.discard(sequence)
                 if self._file is not None:
                     fcntl.lockf(self._file, fcntl.LOCK_UN, 1, sequence)
@@ -74,12 +81,5 @@ class Liveness:
             return False
 
 
-def _opened(beside: Path, ledger: Path) -> int:
-    """Open the file, and begin it where there is none: whoever may write the ledger may write it."""
-    flags = os.O_RDWR | os.O_CLOEXEC
-    try:
-        made = os.open(beside, flags | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return os.open(beside, flags)
-    os.fchmod(made, os.stat(ledger).st_mode & 0o666)
-    return made
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Liveness.forget_all)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from sfumato.errors import LedgerError
@@ -67,6 +68,10 @@ class Log:
             if not self._closed:
                 self._closed = True
                 self._leave()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # half-built
+            self.close()
 
     def _leave(self) -> None:
         if self._closed and not self._waiting:  # earlier, its number might come to mean another file

@@ -38,7 +38,7 @@ __all__ = [
     "as_whole",
 ]
 
-FORMAT = 3
+FORMAT = 4
 """The version of the format of records; a newer one is refused."""
 
 START = "0" * 64

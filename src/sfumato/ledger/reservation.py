@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
 from sfumato.ledger.charges import Reserved
-from sfumato.ledger.desk import Ask
-from sfumato.ledger.journal import Journal
 from sfumato.ledger.receipts import signed
 from sfumato.ledger.records import Committed, Head
+
+if TYPE_CHECKING:
+    from sfumato.ledger.spending import Spending
 
 __all__ = ["Reservation"]
 
@@ -28,10 +29,10 @@ class Reservation:
     `commit` has returned.
     """
 
-    __slots__ = ("_head", "_journal", "_ledger", "_open", "_record", "_replayed")
+    __slots__ = ("_head", "_ledger", "_open", "_record", "_replayed", "_spending")
 
-    def __init__(self, journal: Journal, record: Reserved, head: Head, replayed: bytes | None) -> None:
-        self._journal = journal
+    def __init__(self, spending: Spending, record: Reserved, head: Head, replayed: bytes | None) -> None:
+        self._spending = spending
         self._record = record
         self._head = head
         self._ledger: str | None = None
@@ -61,9 +62,9 @@ class Reservation:
     def receipt(self, answer: str) -> dict[str, str]:
         """Return the signed receipt of this charge; `answer` is a hash of what it paid for."""
         if self._ledger is None:
-            with self._journal.reading():
-                self._ledger = self._journal.name()
-        key = self._journal.key()
+            with self._spending.journal.reading():
+                self._ledger = self._spending.journal.name()
+        key = self._spending.journal.key()
         return signed(self._record, self._head, ledger=self._ledger, answer=answer, key=key)
 
     def commit(self, release: bytes) -> Head:
@@ -81,10 +82,11 @@ class Reservation:
                 sequence=self.sequence,
                 hints=("reserve again; each answer is paid for by itself",),
             )
-        record = Committed.of(self.sequence, release, self._journal.now())  # hashed before others wait
-        ask = Ask(lambda: record.body(0).encode() + b"\n" + release, lambda link: link)
+        record = Committed.of(
+            self.sequence, release, self._spending.journal.now()
+        )  # hashed before others wait
         try:
-            link = self._journal.write(lambda: self._journal.append(record, release), ask)
+            link = self._spending.store(record, release)
         except BaseException as error:
             if not (isinstance(error, LedgerError) and error.code == "SF604"):
                 self._end()  # only after waiting in vain is it certain that nothing was written
@@ -95,7 +97,7 @@ class Reservation:
     def _end(self) -> None:
         self._open = False
         if self._record.key is not None and self._replayed is None:
-            self._journal.liveness.drop(self.sequence)
+            self._spending.journal.liveness.drop(self.sequence)
 
     def __enter__(self) -> Reservation:
         return self

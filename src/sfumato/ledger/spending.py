@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from weakref import WeakMethod
 
 from sfumato.catalog.table import MOST_PARTS
@@ -25,17 +26,17 @@ _PAUSE = 0.01
 class Spending:
     """The one way to take from the budgets of a journal."""
 
-    __slots__ = ("__weakref__", "_accounts", "_journal")
+    __slots__ = ("__weakref__", "_accounts", "journal")
 
     def __init__(self, journal: Journal, accounts: Accounts) -> None:
-        self._journal = journal
+        self.journal = journal
         self._accounts = accounts
         if journal.shares:
             journal.serve = _weak(self._serve)
 
     def reserve(self, draft: Reserved) -> Reservation:
         """Charge a draft, whose time and totals are still open, or replay what its key was answered."""
-        deadline = time.monotonic() + self._journal.wait
+        deadline = time.monotonic() + self.journal.wait
         while True:
             reservation = self._try_reserve(draft)
             if reservation is not None:
@@ -54,7 +55,7 @@ class Spending:
 
         The first charge fixes what was proposed when the data was opened, with itself or not at all.
         """
-        journal = self._journal
+        journal = self.journal
         if draft.key is not None:
             with journal.reading():
                 earlier = journal.keyed(draft.key)
@@ -83,7 +84,7 @@ class Spending:
             return None
         record, link, proposals = charged
         self._accounts.settled(proposals)
-        return Reservation(journal, record, link.head, None)
+        return Reservation(self, record, link.head, None)
 
     def _ask(self, draft: Reserved) -> Ask | None:
         """Return the draft for another process to charge; None where only this one can.
@@ -92,7 +93,12 @@ class Spending:
         """
         if draft.key is not None or self._accounts.proposes(draft.unit):
             return None
-        return Ask(lambda: draft.body(0).encode(), lambda link: (_reserved(link), link, ()))
+        return Ask(lambda: draft.body(0).encode(), lambda link: (_made_of(draft, link), link, ()))
+
+    def store(self, record: Committed, release: bytes) -> Link:
+        """Store what a reservation paid for."""
+        ask = Ask(lambda: record.body(0).encode() + b"\n" + release, lambda link: link)
+        return self.journal.write(lambda: self.journal.append(record, release), ask)
 
     def _serve(self, words: bytes) -> Link:
         """Write down a charge or an answer of another process; inside writing().
@@ -104,9 +110,9 @@ class Spending:
         match record:
             case Reserved(key=None):
                 account = self._accounts.on_record(record.unit)
-                return self._journal.append(self._charged(record, account, proposed=False))
+                return self.journal.append(self._charged(record, account, proposed=False))
             case Committed() if Committed.of(record.reservation, release, record.at) == record:
-                return self._journal.append(record, release)
+                return self.journal.append(record, release)
         raise LedgerError(f"a {record.kind} record cannot be asked for", code="SF601")
 
     def _charged(self, draft: Reserved, account: Account, *, proposed: bool = True) -> Reserved:
@@ -114,9 +120,9 @@ class Spending:
 
         Grants count that were `proposed` here and are not on record yet.
         """
-        at = self._journal.now()
+        at = self.journal.now()
         epoch = account.epoch(at)
-        balance = account.balance(self._journal.last_charge(draft.unit), at)
+        balance = account.balance(self.journal.last_charge(draft.unit), at)
         charge = draft.charge(epoch)
         after = balance.totals.charged(charge)
         if len(after.parts) > MOST_PARTS:
@@ -141,11 +147,11 @@ class Spending:
                 hints=("choose a new key for a new question",),
             )
         # First whether it is alive, and only then a fresh look: it may be answered, and end, in between.
-        alive = self._journal.liveness.alive(link.sequence)
-        with self._journal.reading():
-            release = self._journal.release(link.sequence)
+        alive = self.journal.liveness.alive(link.sequence)
+        with self.journal.reading():
+            release = self.journal.release(link.sequence)
         if release is not None:
-            return Reservation(self._journal, earlier, link.head, release)
+            return Reservation(self, earlier, link.head, release)
         if alive:
             return None
         raise LedgerError(
@@ -163,13 +169,25 @@ def _weak(method: Callable[[bytes], Link]) -> Callable[[bytes], Link]:
 
     def call(words: bytes) -> Link:
         found = known()
-        assert found is not None, "whoever writes has the object"
+        assert found is not None, "whoever writes does so for it"
         return found(words)
 
     return call
 
 
-def _reserved(link: Link) -> Reserved:
+def _made_of(draft: Reserved, link: Link) -> Reserved:
+    """Return the charge that another process made of a draft; refuse any other."""
     record = link.read(strict=False)
-    assert isinstance(record, Reserved)
-    return record
+    if isinstance(record, Reserved):
+        made = replace(
+            draft,
+            at=record.at,
+            totals=record.totals,
+            analyst_spent=record.analyst_spent,
+            analyst_keys_spent=record.analyst_keys_spent,
+        )
+        if made.body(link.sequence) == link.body:
+            return made
+    raise LedgerError(
+        "another process wrote something else than it was asked for", code="SF602", sequence=link.sequence
+    )

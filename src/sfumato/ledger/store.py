@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from sfumato.errors import LedgerError
+from sfumato.ledger import forks
 from sfumato.ledger.clerk import Clerk
 from sfumato.ledger.connection import (
     FAILURES,
@@ -90,26 +91,61 @@ class Store:
         self._turns = Turns()
         self._process = os.getpid()
         self._closed = False
+        self._connected = False
         self._clerk = Clerk()
         self.serve: Callable[[bytes], Link] | None = None  # how to write what another process asks for
         self.identity = (0, 0)
         self._liveness = Liveness(None)
         self._log: Log | None = None
-        self._state = self._confirmed = (0, 0)
-        with translated(path):
+        self._times = 0  # connected
+        self._state = self._confirmed = (0, 0, 0)  # nothing is known, and what others wrote not confirmed
+        self._held = False
+        forks.join(self)
+        with self._lock, translated(path):  # no fork in between
             if path is None:
                 self._connection = in_memory()
                 self._connection.execute(insert, first)
             else:
                 if create and not os.path.lexists(path):
                     create_file(path, insert, *first)
-                self._connect(path)
                 self.identity = _identity(path)
+                self._connect(path)
 
     def _connect(self, path: Path) -> None:
+        if forks.inherited(self.identity):
+            raise forks.refusal()
         self._connection = connect(path, self.wait)
+        forks.count(self.identity, 1)
+        self._connected = True
         self._log = Log(path)
-        self._confirmed = (-1, -1)  # what others wrote may not be: to be confirmed before it is shown
+        self._times += (
+            1  # so nothing known of an earlier connection is taken for known or confirmed of this one
+        )
+
+    def _disconnect(self) -> None:
+        self._connection.close()
+        forks.count(self.identity, -1)
+        self._connected = False
+
+    def before_fork(self) -> None:
+        """Close the connection, which must not go through a fork."""
+        self._held = self._lock.acquire(timeout=self.wait)
+        if self._held and self._connected and not self._connection.in_transaction:
+            with suppress(Exception):
+                self._disconnect()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on; the connection is opened again when it is needed. A child has none of the other threads."""
+        if not child:
+            if self._held:
+                self._lock.release()
+            return
+        self._lock = threading.RLock()
+        self._turns = Turns()
+        self._clerk = Clerk()
+        self.forget()
+        if self.path is not None and not self._connected:
+            self._process = os.getpid()
 
     # -- transactions -------------------------------------------------------------------------
 
@@ -144,23 +180,21 @@ class Store:
         """
         deadline = time.monotonic() + (0 if at_once else self.wait)
         self._take_turn()
-        begun = False
         try:
             connection = self._own_connection()
             try:
                 begin(connection, kind, deadline)
                 self._look(connection)
-                begun = True
-            except sqlite3.OperationalError as error:
-                if not (at_once and busy(error)):
-                    raise
             except BaseException as error:
                 self._undo(error)
-                raise
-        finally:
-            if not begun:
+                if not (at_once and isinstance(error, sqlite3.OperationalError) and busy(error)):
+                    raise
                 self._lock.release()
-        return begun
+                return False
+        except BaseException:
+            self._lock.release()
+            raise
+        return True
 
     def commit(self) -> None:
         """Commit, give the turn back, and return when the disk holds what was read and written."""
@@ -170,7 +204,7 @@ class Store:
             except BaseException as error:
                 self._undo(error)
                 raise
-            state = self._state = (self._state[0], self._connection.total_changes)
+            state = self._state = (*self._state[:2], self._connection.total_changes)
             log = self._log
         finally:
             self._lock.release()
@@ -210,7 +244,8 @@ class Store:
 
     def _look(self, connection: sqlite3.Connection) -> None:
         """Note which state this is: by what others committed, and by what was changed here."""
-        state = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
+        version = connection.execute("PRAGMA data_version").fetchone()[0]
+        state = (self._times, version, connection.total_changes)
         if state != self._state:
             self.forget()
             self._state = state
@@ -226,7 +261,7 @@ class Store:
         """Return whether a record is in the store; inside writing()."""
         raise NotImplementedError
 
-    def _confirm(self, log: Log, state: tuple[int, int]) -> None:
+    def _confirm(self, log: Log, state: tuple[int, int, int]) -> None:
         try:
             log.confirm()
         except LedgerError:
@@ -244,16 +279,15 @@ class Store:
                     code="SF601",
                     hints=("keep the ledger in a file",),
                 )
-            _INHERITED.extend((self._connection, self._log))
-            self._connect(self.path)
-            self._process = os.getpid()
-            self.forget()
+            raise forks.refusal()
         if self.path is not None and _identity(self.path) != self.identity:
             raise LedgerError(
                 "the ledger's file was moved or replaced while it was open",
                 code="SF601",
                 hints=("put it back; what is charged must be found by whoever looks next",),
             )
+        if self.path is not None and not self._connected:
+            self._connect(self.path)
         return self._connection
 
     def close(self) -> None:
@@ -263,10 +297,13 @@ class Store:
                 return
             self._closed = True
             if self._process != os.getpid():
-                _INHERITED.extend((self._connection, self._log))
+                _INHERITED.append(self._connection)
                 return
             self._clerk.leave()
-            self._connection.close()
+            if self._connected:
+                self._disconnect()
+            elif self.path is None:
+                self._connection.close()
             if self._log is not None:
                 self._log.close()
 

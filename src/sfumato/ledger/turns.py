@@ -6,7 +6,6 @@ than everything else, is waited for once by all of them together, and the more t
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -36,10 +35,9 @@ class Errand:
 class Turns:
     """The threads of one process that wait to write to one store."""
 
-    __slots__ = ("_busy", "_lock", "_process", "_waiting")
+    __slots__ = ("_busy", "_lock", "_waiting")
 
     def __init__(self) -> None:
-        self._process = os.getpid()
         self._lock = threading.Lock()
         self._waiting: list[Errand] = []
         self._busy = False
@@ -50,8 +48,6 @@ class Turns:
         `write` runs every section, and says of each errand what came of it. Whoever waits longer than `wait`
         for its turn is refused, and nothing of it was written.
         """
-        if self._process != os.getpid():  # a forked child has none of the parent's threads
-            self.__init__()  # type: ignore[misc]
         with self._lock:
             self._waiting.append(errand)
             errand.leads, self._busy = not self._busy, True
@@ -91,8 +87,10 @@ class Turns:
             write(batch)
         except BaseException as error:
             for each in batch:
-                mine = each is errand or isinstance(error, Exception)
-                each.error = each.error or (error if mine else _interrupted())
+                if isinstance(error, Exception):
+                    each.error = each.error or error
+                else:
+                    each.error = error if each is errand else each.error or _interrupted()
         finally:
             with self._lock:
                 self._busy = bool(self._waiting)
