@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -14,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from sfumato.core import PrivacyBudget
-from sfumato.core.events import Pure
+from sfumato.core.events import Pure, Repeated
 from sfumato.errors import BudgetExceeded, LedgerError
 from sfumato.ledger import Ledger, Reservation, desk, log
 from sfumato.ledger.desk import Desk, Paper
 from sfumato.ledger.proposal import Proposal
 from sfumato.ledger.records import Committed
-from tests.ledger.accounts import opened, reserve
+from tests.ledger.accounts import HUNDREDTH, opened, reserve
 from tests.ledger.test_processes import run_together
 from tests.processes import start
 
@@ -162,6 +164,47 @@ def test_what_another_charged_is_what_one_would_have_charged_oneself(tmp_path: P
         shared_.units, shared_.event, shared_.parts, shared_.binding[1:3],
     )  # fmt: skip
     assert alone.totals.parts == shared_.totals.parts
+
+
+def test_a_record_is_the_same_whoever_wrote_it(path: Path) -> None:
+    event = Repeated(event=HUNDREDTH, times=3)
+    with opened(path) as first, opened(path) as second:
+        table = attend(first)
+        call = Call(lambda: reserve(second, event))
+        until(lambda: asked(table))
+        own = reserve(first, event)
+        made = call.result()
+        assert isinstance(made, Reservation)
+        assert made.record.event == own.record.event == event.to_dict()
+        assert made.record.nonce != own.record.nonce
+
+
+def test_what_was_not_asked_for_is_not_taken_for_an_answer(path: Path, monkeypatch) -> None:
+    """An attendant that writes something else than it was asked is found out."""
+    with opened(path) as first, opened(path) as second:
+        table = attend(first)
+        call = Call(lambda: reserve(second))
+        until(lambda: asked(table))
+        serve = first._journal.serve
+        assert serve is not None
+        cheaper = re.compile(rb'"units":"[0-9]*"')
+        first._journal.serve = lambda words: serve(cheaper.sub(b'"units":"1"', words))
+        reserve(first)
+        refusal = call.result()
+        assert isinstance(refusal, LedgerError) and refusal.code == "SF602"
+
+
+def test_a_transaction_that_fails_as_it_begins_is_over(path: Path, monkeypatch) -> None:
+    with opened(path) as first, opened(path, wait=0.2) as second:
+        assert first.public_key == second.public_key
+
+        def failing(_: object) -> None:
+            raise sqlite3.OperationalError("of an unknown kind")
+
+        monkeypatch.setattr(first._journal, "_look", failing)
+        with pytest.raises(LedgerError):
+            reserve(first)
+        assert reserve(second).sequence  # nobody holds the right to write any more
 
 
 def test_what_does_not_fit_is_refused_by_who_asked_for_it(path: Path) -> None:
