@@ -610,6 +610,19 @@ def test_an_answer_that_was_perhaps_written_is_never_written_again(path: Path) -
         ledger.verify()
 
 
+def test_who_cannot_look_what_became_of_an_ask_does_not_say_that_nothing_did(path: Path) -> None:
+    """The attendant has gone, and another thread of the asker's own process keeps the connection busy."""
+    with opened(path) as first, opened(path, wait=0.3) as second:
+        assert first.public_key == second.public_key
+        table = attend(first)
+        call = Call(lambda: reserve(second))
+        until(lambda: asked(table))
+        with second._journal.reading():
+            retire(table)
+            refusal = call.result()
+        assert isinstance(refusal, LedgerError) and refusal.code == "SF601", refusal
+
+
 def test_what_one_takes_back_to_write_oneself_is_written_by_nobody_else(path: Path, monkeypatch) -> None:
     """The attendant comes back in the moment between the asker's look and its own charge."""
     with opened(path) as first, opened(path) as second:

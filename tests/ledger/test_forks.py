@@ -103,6 +103,45 @@ ledger.verify()
 print(len(list(ledger.entries())) == sum(counts) + 21)
 """
 
+REMEMBERED = """
+opened(path).close()
+with opened(path) as ledger:
+    before = ledger.head().sequence  # read, and remembered, by a connection that has written nothing
+    number = int(in_child(lambda: spend(ledger)))
+    print(ledger.head().sequence - before, spend(ledger) - number, ledger.verify() == ledger.head())
+"""
+
+OWN = """
+ledger = opened(path)
+Desk.at(f"{path}-desk", ledger.path, create=True)
+spend(ledger)
+place = ledger._journal._clerk._place
+
+def child():
+    "Spend in another thread, and tell whether its place at the desk is another than the parent's."
+    done = []
+    thread = threading.Thread(target=lambda: done.append(spend(ledger)))
+    thread.start()
+    thread.join(20)
+    own = ledger._journal._clerk._place
+    return len(done), place is not None, own not in (None, place), Desk._known[f"{path}-desk"]._own == {own}
+
+print(in_child(child))
+with reserve(ledger, idempotency_key="k"):
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.close(writing)
+        os.read(reading, 1)  # until the parent is gone
+        try:
+            reserve(ledger, idempotency_key="k")
+        except LedgerError as error:
+            print(error.code, flush=True)
+        os._exit(0)
+    sys.stdout.flush()
+    os.close(reading)
+    os._exit(0)  # as if killed: what it was working on is burnt
+"""
+
 UNTOLD = """
 ledger = opened(path)
 spend(ledger)
@@ -145,6 +184,15 @@ def test_a_child_loses_nothing_when_its_parent_closes(tmp_path: Path, connection
 
 def test_forks_among_threads_that_spend_neither_hang_nor_lose_anything(tmp_path: Path) -> None:
     assert said(BEGIN + AMONG_THREADS, tmp_path / "a") == ["'well'"] * 10 + ["True"]
+
+
+def test_a_parent_does_not_go_by_what_it_read_before_the_fork(tmp_path: Path) -> None:
+    assert said(BEGIN + REMEMBERED, tmp_path / "a") == ["2 2 True"]
+
+
+def test_a_child_has_locks_of_its_own_and_none_of_its_parents(tmp_path: Path) -> None:
+    """Its threads are not kept waiting, its place is another, and what its parent left undone is burnt."""
+    assert said(BEGIN + OWN, tmp_path / "a") == ["(1, True, True, True)", "SF607"]
 
 
 def test_a_child_that_inherited_a_connection_is_refused(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class Store:
         self.identity = (0, 0)
         self._liveness = Liveness(None)
         self._log: Log | None = None
-        self._times = 0  # connected
+        self._connections = 0
         self._state = self._confirmed = (0, 0, 0)  # nothing is known, and what others wrote not confirmed
         self._held = False
         forks.join(self)
@@ -118,9 +118,7 @@ class Store:
         forks.count(self.identity, 1)
         self._connected = True
         self._log = Log(path)
-        self._times += (
-            1  # so nothing known of an earlier connection is taken for known or confirmed of this one
-        )
+        self._connections += 1  # what was known or confirmed of an earlier one is not of this one
 
     def _disconnect(self) -> None:
         self._connection.close()
@@ -245,7 +243,7 @@ class Store:
     def _look(self, connection: sqlite3.Connection) -> None:
         """Note which state this is: by what others committed, and by what was changed here."""
         version = connection.execute("PRAGMA data_version").fetchone()[0]
-        state = (self._times, version, connection.total_changes)
+        state = (self._connections, version, connection.total_changes)
         if state != self._state:
             self.forget()
             self._state = state
