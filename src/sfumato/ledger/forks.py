@@ -12,6 +12,7 @@ a transaction) is refused: nothing that it does with SQLite's memory would be sa
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from typing import Protocol
 from weakref import WeakSet
@@ -34,6 +35,7 @@ class Party(Protocol):
         """Go on, as the parent or as the child."""
 
 
+_GATE = threading.RLock()  # held during a fork
 _PARTIES: WeakSet[Party] = WeakSet()
 _CONNECTIONS: Counter[tuple[Identity, int]] = (
     Counter()
@@ -41,8 +43,9 @@ _CONNECTIONS: Counter[tuple[Identity, int]] = (
 
 
 def join(party: Party) -> None:
-    """Have a party told of every fork from now on."""
-    _PARTIES.add(party)
+    """Have a party told of every fork from now on; wait for the end of one that is under way."""
+    with _GATE:
+        _PARTIES.add(party)
 
 
 def count(file: Identity, change: int) -> None:
@@ -66,13 +69,19 @@ def refusal() -> LedgerError:
 
 
 def _before() -> None:
+    _GATE.acquire()
     for party in list(_PARTIES):
         party.before_fork()
 
 
 def _after(*, child: bool) -> None:
+    global _GATE
     for party in list(_PARTIES):
         party.after_fork(child=child)
+    if child:
+        _GATE = threading.RLock()
+    else:
+        _GATE.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -100,8 +100,8 @@ class Store:
         self._connections = 0
         self._state = self._confirmed = (0, 0, 0)  # nothing is known, and what others wrote not confirmed
         self._held = False
-        forks.join(self)
         with self._lock, translated(path):  # no fork in between
+            forks.join(self)
             if path is None:
                 self._connection = in_memory()
                 self._connection.execute(insert, first)
