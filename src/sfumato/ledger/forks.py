@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from sfumato.errors import LedgerError
 
-__all__ = ["Identity", "count", "inherited", "join", "refusal"]
+__all__ = ["Identity", "Party", "count", "inherited", "join", "refusal"]
 
 Identity = tuple[int, int]
 """Which file it is, by its device and number."""
