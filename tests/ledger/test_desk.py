@@ -298,12 +298,15 @@ def test_only_whole_asks_of_the_living_about_this_file_are_taken_up(path: Path, 
             change, answer + b"\nan answer"
         )
         file = (1, 2) if change == "another file" else first._journal.identity
-        place = 7 if change == "nobody's" else table.take_place()
+        place = table.take_place()
         assert place is not None
         ticket = table.ask(place, words, file)
         assert ticket is not None
         if change == "half written":
             table._put(desk._start(place) + desk._ASK_AT + desk._FRAME.size, b"!")
+        if change == "nobody's":
+            table._own.discard(place)
+            table._unlock_place(place)
         before = first.head().sequence
         reserve(first)
         assert first.head().sequence == before + 1
@@ -370,6 +373,34 @@ def test_on_a_full_disk_one_writes_by_oneself(path: Path, what: str, monkeypatch
         monkeypatch.undo()
         assert requests(first).count("second") == 1
         first.verify()
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_an_ask_that_cannot_be_taken_off_the_desk_is_charged_once(
+    path: Path, served: bool, monkeypatch
+) -> None:
+    """The disk refuses to take it back, from who writes and from who asked; others write on."""
+    with opened(path) as first, opened(path) as second:
+        assert first.public_key == second.public_key
+        table, put = attend(first), os.pwrite
+        call = Call(lambda: reserve(second, request_hash="second"))
+        until(lambda: asked(table))
+
+        def stuck(file: int, data: bytes, at: int) -> int:
+            if at < desk._ATTENDANT_AT and not any(data):
+                raise OSError(28, "No space left on device")
+            return put(file, data, at)
+
+        monkeypatch.setattr(os, "pwrite", stuck)
+        if served:
+            reserve(first)
+        retire(table)
+        assert isinstance(call.result(), Reservation)
+        for _ in range(3):
+            reserve(first)
+        assert isinstance(reserve(second, request_hash="again"), Reservation)  # without a place, by itself
+        monkeypatch.undo()
+        assert requests(first).count("second") == requests(first).count("again") == 1
 
 
 @pytest.mark.parametrize("group", [True, False])

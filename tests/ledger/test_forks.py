@@ -123,8 +123,8 @@ def child():
     thread = threading.Thread(target=lambda: done.append(spend(ledger)))
     thread.start()
     thread.join(20)
-    own = ledger._journal._clerk._place
-    return len(done), place is not None, own not in (None, place), Desk._known[f"{path}-desk"]._own == {own}
+    own, (desk,) = ledger._journal._clerk._place, Desk._known.values()
+    return len(done), place is not None, own not in (None, place), desk._own == {own}
 
 print(in_child(child))
 with reserve(ledger, idempotency_key="k"):
@@ -152,6 +152,112 @@ with ledger._journal.writing():
 print(spend(ledger) and "parent", ledger.verify() == ledger.head())
 print(in_child(lambda: spend(ledger) and "child"))
 print(len(ledger.history()))
+"""
+
+ENDED = """
+ledger = opened(path)
+spend(ledger)
+reading, writing = os.pipe()
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    os.close(writing)
+    if sys.argv[2] == "used":
+        try: spend(ledger)
+        except LedgerError as error: print(error.code, flush=True)
+    os.read(reading, 1)
+    if sys.argv[2] == "closed": ledger.close()
+    sys.exit(0)
+ledger.close()
+other = os.fork()
+if other == 0:
+    own = opened(path)
+    print(spend(own), flush=True)
+    os._exit(9)  # as if killed: what it charged is in the log alone
+os.waitpid(other, 0)
+os.close(writing)
+os.waitpid(child, 0)
+with opened(path) as ledger:
+    print(*(entry.sequence for entry in ledger.history()))
+"""
+
+CONNECTING = """
+import sfumato.ledger.store as store
+from sfumato.ledger import forks
+ledger = opened(path)
+spend(ledger)
+forks._WAIT = 0.2
+in_child(lambda: 0)  # the connection is closed, and will be opened by who spends next
+connect, begun, go = store.connect, threading.Event(), threading.Event()
+
+def slow(*arguments):
+    made = connect(*arguments)
+    begun.set()
+    go.wait(20)
+    return made
+
+store.connect = slow
+thread = threading.Thread(target=spend, args=(ledger,))
+thread.start()
+begun.wait(20)
+print(in_child(lambda: spend(ledger)), in_child(lambda: opened(path)), flush=True)
+go.set()
+thread.join()
+store.connect = connect
+print(in_child(lambda: spend(ledger) and "child"), spend(ledger) and "parent", len(ledger.history()))
+"""
+
+INTERRUPTED = """
+import sfumato.ledger.store as store
+ledger, other = opened(path), opened(path + "2")
+spend(ledger), spend(other)
+before = store.Store.before_fork
+
+def interrupted(self, deadline):
+    if self is ledger._journal:
+        raise KeyboardInterrupt
+    before(self, deadline)
+
+store.Store.before_fork = interrupted
+print(in_child(lambda: spend(ledger)), in_child(lambda: spend(other) and "child"), flush=True)
+store.Store.before_fork = before
+done = []
+thread = threading.Thread(target=lambda: done.append((spend(ledger), opened(path + "3").close())))
+thread.start()
+thread.join(20)
+print(len(done), in_child(lambda: spend(ledger) and "child"))
+"""
+
+NO_LOG = """
+import sfumato.ledger.store as store
+from sfumato.ledger import log
+ledger = opened(path)
+spend(ledger)
+in_child(lambda: 0)
+Log, synced = store.Log, []
+
+def failing(path):
+    store.Log = Log
+    raise OSError(24, "Too many open files")
+
+sync = log._sync
+def watched(file):
+    synced.append(os.readlink(f"/proc/self/fd/{file}"))
+    sync(file)
+
+store.Log, log._sync = failing, watched
+try: spend(ledger)
+except LedgerError as error: print(error.code)
+spend(ledger)
+print(bool(synced), any("deleted" in name for name in synced), ledger.verify() == ledger.head())
+"""
+
+SHARED_RESERVATION = """
+ledger = opened(path)
+with reserve(ledger) as reservation:
+    print(in_child(lambda: reservation.commit(b"child") and "child"), flush=True)
+    try: reservation.commit(b"parent")
+    except LedgerError as error: print(error.code, ledger.release(reservation.sequence).decode())
+ledger.verify()
 """
 
 GUARDED = """
@@ -199,6 +305,32 @@ def test_a_child_that_inherited_a_connection_is_refused(tmp_path: Path) -> None:
     """After a fork that nobody was told of, and one in the middle of a transaction; the parent goes on."""
     outcome = said(BEGIN + UNTOLD, tmp_path / "a")
     assert outcome == ["SF601 SF601", "SF601 SF601", "parent True", "'child'", "3"]
+
+
+@pytest.mark.parametrize("child", ["used", "closed", "untouched"])
+def test_a_child_that_ends_takes_nobodys_log_with_it(tmp_path: Path, child: str) -> None:
+    """It inherited a connection; freed at its end, that would delete a log by name, whoever's it is."""
+    outcome = said(BEGIN + ENDED, tmp_path / "a", child)
+    assert outcome[:-2] == (["SF601"] if child == "used" else [])
+    number, charged = outcome[-2], outcome[-1].split()
+    assert len(charged) == 2 and number in charged
+
+
+def test_a_child_of_a_fork_while_a_ledger_was_being_opened_is_refused(tmp_path: Path) -> None:
+    assert said(BEGIN + CONNECTING, tmp_path / "a") == ["SF601 SF601", "'child' parent 4"]
+
+
+def test_a_fork_whose_preparation_was_interrupted_leaves_nothing_locked(tmp_path: Path) -> None:
+    assert said(BEGIN + INTERRUPTED, tmp_path / "a") == ["SF601 'child'", "1 'child'"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
+def test_a_log_that_cannot_be_opened_again_is_not_replaced_by_the_old_one(tmp_path: Path) -> None:
+    assert said(BEGIN + NO_LOG, tmp_path / "a") == ["SF601", "True False True"]
+
+
+def test_a_reservation_that_two_processes_have_is_answered_once(tmp_path: Path) -> None:
+    assert said(BEGIN + SHARED_RESERVATION, tmp_path / "a") == ["'child'", "SF608 child"]
 
 
 def test_a_child_waits_for_no_lock_of_a_thread_that_it_does_not_have(tmp_path: Path) -> None:

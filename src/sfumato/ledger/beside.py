@@ -6,7 +6,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["opened_beside"]
+from sfumato.ledger.forks import Identity
+
+__all__ = ["identity_of", "opened_beside"]
 
 
 def opened_beside(path: str, ledger: Path, *, create: bool = True) -> int:
@@ -16,6 +18,12 @@ def opened_beside(path: str, ledger: Path, *, create: bool = True) -> int:
         with suppress(FileExistsError):
             return _begun(path, flags, os.stat(ledger))
     return os.open(path, flags)
+
+
+def identity_of(path: str | Path) -> Identity:
+    """Return which file it is: under one name there may be another one day."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _begun(path: str, flags: int, like: os.stat_result) -> int:

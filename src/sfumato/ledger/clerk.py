@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.connection import too_busy, unreliable
+from sfumato.ledger.connection import FAILURES, raise_refusal, too_busy, unreliable
 from sfumato.ledger.desk import Ask, Desk, Paper, link_noted
 from sfumato.ledger.turns import Errand
 
@@ -151,10 +151,20 @@ def _do(store: Store, errand: Errand, *, alone: bool) -> None:
     except BaseException as error:
         if isinstance(error, sqlite3.Error) and unreliable(error):
             raise
-        errand.error = error
+        errand.error = _refusal_for(error, store)
         store.execute("ROLLBACK TO errand")
         store.forget()
     store.execute("RELEASE errand")
+
+
+def _refusal_for(error: BaseException, store: Store) -> BaseException:
+    """Return what is raised to who sent an errand: outside a shared transaction nobody translates it."""
+    try:
+        if isinstance(error, FAILURES):
+            raise_refusal(error, store.path)
+    except LedgerError as refusal:
+        return refusal
+    return error
 
 
 def _do_for_another(store: Store, paper: Paper) -> None:

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.beside import opened_beside
+from sfumato.ledger.beside import identity_of, opened_beside
 from sfumato.ledger.forks import Identity
 from sfumato.ledger.records import Link
 
@@ -100,7 +100,7 @@ def link_noted(words: bytes) -> Link:
 class Desk:
     """The desk of one ledger. One object per file and process: locks are per process."""
 
-    _known: dict[str, Desk] = {}  # noqa: RUF012  # by path; closing a file would drop all its locks
+    _known: dict[Identity, Desk] = {}  # noqa: RUF012  # kept: closing a file would drop all its locks
     _guard = threading.RLock()
 
     def __init__(self, file: int) -> None:
@@ -112,15 +112,21 @@ class Desk:
     @staticmethod
     def at(path: str, ledger: Path, *, create: bool) -> Desk | None:
         """Return this process's object for a desk; None where there is none, and none can be made."""
-        with Desk._guard:
-            if path not in Desk._known and fcntl is not None:
-                with suppress(OSError):
-                    Desk._known[path] = Desk(opened_beside(path, ledger, create=create))
-            return Desk._known.get(path)
+        if not create and not os.path.exists(path):
+            return None
+        with Desk._guard, suppress(OSError):
+            known = Desk._known.get(identity_of(path)) if os.path.exists(path) else None
+            if known is None and fcntl is not None:
+                known = Desk(opened_beside(path, ledger, create=create))
+                Desk._known[identity_of(path)] = known
+            return known
+        return None
 
     @staticmethod
     def forget_all() -> None:
         """Begin afresh, as the child of a fork: it has none of its parent's locks."""
+        for known in Desk._known.values():
+            os.close(known._file)
         Desk._guard = threading.RLock()
         Desk._known = {}
 
@@ -129,18 +135,20 @@ class Desk:
         with self._lock:
             for place in range(_PLACES):
                 if place not in self._own and self._lock_place(place):
-                    self._own.add(place)
-                    self.withdraw(place)
-                    return place
+                    if self._clear(place):
+                        self._own.add(place)
+                        return place
+                    self._unlock_place(place)
         return None
 
     def leave_place(self, place: int) -> None:
         """Give a place back."""
         with self._lock:
-            self.withdraw(place)
-            self._own.discard(place)
-            self._wrote.pop(place, None)
-            self._unlock_place(place)
+            if place in self._own:
+                self._clear(place)
+                self._own.discard(place)
+                self._wrote.pop(place, None)
+                self._unlock_place(place)
 
     # -- who attends ----------------------------------------------------------------------------
 
@@ -162,13 +170,19 @@ class Desk:
         """Lay down an ask; return its ticket, None if there is no room for it."""
         ticket = int.from_bytes(os.urandom(8), "little") | 1
         room = _NOTE_AT - _ASK_AT - _FRAME.size
-        if len(words) > room or not self._put_words(place, _ASK_AT, ticket, ledger, words):
+        if place not in self._own or len(words) > room:
+            return None
+        if not self._put_words(place, _ASK_AT, ticket, ledger, words):
             return None
         return ticket if self._put(place * _TICKET.size, _TICKET.pack(ticket)) else None
 
     def withdraw(self, place: int) -> None:
-        """Take back what was asked. Whether it was written is certain only to who has the right to write."""
-        self._put(place * _TICKET.size, _TICKET.pack(0))
+        """Take back what was asked. Whether it was written is certain only to who has the right to write.
+
+        Where the disk does not let it, the place is given up: nobody writes for one who is gone.
+        """
+        if not self._clear(place):
+            self.leave_place(place)
 
     def wait(self, place: int, ticket: int, deadline: float) -> bool:
         """Return True as soon as an ask is settled; False when there is no more reason to wait for it."""
@@ -199,10 +213,10 @@ class Desk:
         return found
 
     def note(self, paper: Paper, words: bytes) -> bool:
-        """Note something beside an ask, and take that off the desk; return whether there was room."""
-        noted = self._put_words(paper.place, _NOTE_AT, paper.ticket, (0, 0), words)
-        self.withdraw(paper.place)
-        return noted
+        """Take an ask off the desk, and note something beside its place; return whether both were done."""
+        return self._clear(paper.place) and self._put_words(
+            paper.place, _NOTE_AT, paper.ticket, (0, 0), words
+        )
 
     def settle(self, paper: Paper) -> None:
         """Say that an ask was written and is on the disk, or that it was declined."""
@@ -220,6 +234,10 @@ class Desk:
         ticket, device, number, length, checksum = _FRAME.unpack(self._get(start, _FRAME.size))
         words = self._get(start + _FRAME.size, min(length, _PLACE))
         return (ticket, (device, number), words) if zlib.crc32(words, _VERSION) == checksum else None
+
+    def _clear(self, place: int) -> bool:
+        """Take off the desk what lies on a place."""
+        return self._put(place * _TICKET.size, _TICKET.pack(0))
 
     def _put(self, at: int, data: bytes) -> bool:
         try:

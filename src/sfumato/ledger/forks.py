@@ -5,41 +5,46 @@ child then believes that it holds what the system gave to its parent alone. Whoe
 deletes the log in which the child goes on to write, and what it charged is lost.
 
 So every connection is closed before a fork, and opened again afterwards by whoever needs it, parent or child.
-A child that inherited one all the same (a fork by foreign code that does not call back, or in the middle of
-a transaction) is refused: nothing that it does with SQLite's memory would be safe.
+A child that inherited one all the same (a fork by foreign code that does not call back, in the middle of a
+transaction, or while another thread was at work for too long) is refused, and never closes it either.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
+import time
 from collections import Counter
-from typing import Protocol
+from contextlib import suppress
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from sfumato.errors import LedgerError
 
-__all__ = ["Identity", "Party", "count", "inherited", "join", "refusal"]
+__all__ = ["Identity", "Party", "count", "inherited", "join", "keep_for_ever", "refusal"]
 
 Identity = tuple[int, int]
 """Which file it is, by its device and number."""
+
+_WAIT = 10.0  # seconds that a fork waits for other threads
 
 
 class Party(Protocol):
     """What has to know of forks."""
 
-    def before_fork(self) -> None:
-        """Get ready: no other thread may be at work until one of the following is called."""
+    def before_fork(self, deadline: float) -> None:
+        """Get ready, by the deadline if possible."""
 
     def after_fork(self, *, child: bool) -> None:
         """Go on, as the parent or as the child."""
 
 
 _GATE = threading.RLock()  # held during a fork
+_FORKER: int | None = None  # the thread that holds it for one
 _PARTIES: WeakSet[Party] = WeakSet()
-_CONNECTIONS: Counter[tuple[Identity, int]] = (
-    Counter()
-)  # open ones, by file and by the process that opened it
+_COUNTING = threading.RLock()
+_CONNECTIONS: Counter[tuple[Identity, int]] = Counter()  # by file and by the process that opened them
 
 
 def join(party: Party) -> None:
@@ -49,14 +54,17 @@ def join(party: Party) -> None:
 
 
 def count(file: Identity, change: int) -> None:
-    """Note that this process opened a connection to a file (1) or closed one (-1)."""
-    _CONNECTIONS[file, os.getpid()] += change
+    """Note that this process is about to open a connection to a file (1), or has closed one (-1)."""
+    with _COUNTING:
+        _CONNECTIONS[file, os.getpid()] += change
+        if not _CONNECTIONS[file, os.getpid()]:
+            del _CONNECTIONS[file, os.getpid()]
 
 
 def inherited(file: Identity) -> bool:
     """Return whether a connection to a file was open when this process was forked."""
-    open_ones = ((known, opener) for (known, opener), number in _CONNECTIONS.items() if number > 0)
-    return any(known == file and opener != os.getpid() for known, opener in open_ones)
+    with _COUNTING:
+        return any(known == file and opener != os.getpid() for known, opener in _CONNECTIONS)
 
 
 def refusal() -> LedgerError:
@@ -68,19 +76,37 @@ def refusal() -> LedgerError:
     )
 
 
+def keep_for_ever(
+    thing: object,
+    add: Any = ctypes.pythonapi.Py_IncRef,  # as a default: still there when the interpreter ends
+    reference: Any = ctypes.py_object,
+) -> None:
+    """Keep something from ever being freed, also at the end of the process: to free it is to close it."""
+    add(reference(thing))
+
+
 def _before() -> None:
+    global _FORKER
     _GATE.acquire()
+    _FORKER = threading.get_ident()
+    deadline = time.monotonic() + _WAIT
     for party in list(_PARTIES):
-        party.before_fork()
+        with suppress(BaseException):  # it was not ready: the child will be refused
+            party.before_fork(deadline)
 
 
 def _after(*, child: bool) -> None:
-    global _GATE
-    for party in list(_PARTIES):
-        party.after_fork(child=child)
+    global _FORKER, _GATE, _COUNTING
+    told = threading.get_ident() == _FORKER
     if child:
-        _GATE = threading.RLock()
-    else:
+        _FORKER, _GATE, _COUNTING = None, threading.RLock(), threading.RLock()
+    elif not told:
+        return  # interrupted before it began: nobody got ready
+    for party in list(_PARTIES):
+        with suppress(Exception):
+            party.after_fork(child=child)
+    if not child:
+        _FORKER = None
         _GATE.release()
 
 

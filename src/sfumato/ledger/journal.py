@@ -7,6 +7,7 @@ Every record that is read is checked against its hash first. What SQLite reports
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,7 +109,17 @@ class Journal(Store):
         """Add a record to the end of the chain."""
         before = self.last()
         link = Link(sequence=before.sequence + 1, previous=before.hash, body=record.body(before.sequence + 1))
-        self._connection.execute(_INSERT, _row(link, record, release))
+        try:
+            self._connection.execute(_INSERT, _row(link, record, release))
+        except sqlite3.IntegrityError:
+            if isinstance(record, Committed) and self._one("WHERE reservation = ?", record.reservation):
+                raise LedgerError(
+                    "the reservation was answered before, by another process that had it",
+                    code="SF608",
+                    sequence=record.reservation,
+                    hints=("reserve again; each answer is paid for by itself",),
+                ) from None
+            raise
         self._newest = link
         if isinstance(record, Reserved):
             self._charges[record.unit] = record

@@ -48,6 +48,9 @@ class Liveness:
     @staticmethod
     def forget_all() -> None:
         """Begin afresh, as the child of a fork: it has none of its parent's locks."""
+        for known in Liveness._known.values():
+            if known._file is not None:
+                os.close(known._file)
         Liveness._guard = threading.Lock()
         Liveness._known = {}
 

@@ -11,13 +11,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import forks
+from sfumato.ledger.beside import identity_of
 from sfumato.ledger.clerk import Clerk
 from sfumato.ledger.connection import (
     FAILURES,
@@ -74,8 +75,7 @@ class _Transaction:
             raise_refusal(error, self._store.path)
 
 
-_INHERITED: list[object] = []
-"""Connections of a parent process. A child may neither use nor close them; here they are kept from both."""
+_NOBODY = -1  # no process: a store that a child inherited and may not use
 
 
 class Store:
@@ -108,42 +108,58 @@ class Store:
             else:
                 if create and not os.path.lexists(path):
                     create_file(path, insert, *first)
-                self.identity = _identity(path)
+                self.identity = identity_of(path)
                 self._connect(path)
 
     def _connect(self, path: Path) -> None:
         if forks.inherited(self.identity):
             raise forks.refusal()
-        self._connection = connect(path, self.wait)
         forks.count(self.identity, 1)
-        self._connected = True
-        self._log = Log(path)
+        try:
+            connection = connect(path, self.wait)
+            try:
+                log = Log(path)
+            except BaseException:
+                connection.close()
+                raise
+        except BaseException:
+            forks.count(self.identity, -1)
+            raise
+        self._connection, self._log = connection, log
         self._connections += 1  # what was known or confirmed of an earlier one is not of this one
+        self._connected = True
 
     def _disconnect(self) -> None:
-        self._connection.close()
-        forks.count(self.identity, -1)
         self._connected = False
+        self._connection.close()
+        self._log = None  # who still waits for the disk has it
+        forks.count(self.identity, -1)
 
-    def before_fork(self) -> None:
+    def before_fork(self, deadline: float) -> None:
         """Close the connection, which must not go through a fork."""
-        self._held = self._lock.acquire(timeout=self.wait)
-        if self._held and self._connected and not self._connection.in_transaction:
-            with suppress(Exception):
+        self._held = False
+        self._held = self._lock.acquire(timeout=max(0, deadline - time.monotonic()))
+        if self._held and self._connected and self._log is not None and not self._connection.in_transaction:
+            try:
+                self._log.confirm()  # a disk that failed says so once, and only to who had the log open
+            except LedgerError:
+                self.close()
+            else:
                 self._disconnect()
 
     def after_fork(self, *, child: bool) -> None:
         """Go on; the connection is opened again when it is needed. A child has none of the other threads."""
-        if not child:
-            if self._held:
-                self._lock.release()
-            return
-        self._lock = threading.RLock()
-        self._turns = Turns()
-        self._clerk = Clerk()
-        self.forget()
-        if self.path is not None and not self._connected:
-            self._process = os.getpid()
+        ready, self._held = self._held and not self._connected and self.path is not None, False
+        if child:
+            self._lock = threading.RLock()
+            self._turns = Turns()
+            self._clerk = Clerk()
+            self._process = os.getpid() if ready else _NOBODY
+            self.forget()
+            if self._connected:
+                forks.keep_for_ever(self._connection)
+        else:
+            self._lock.release()  # raises where it was not held, which nobody hears
 
     # -- transactions -------------------------------------------------------------------------
 
@@ -196,6 +212,8 @@ class Store:
 
     def commit(self) -> None:
         """Commit, give the turn back, and return when the disk holds what was read and written."""
+        if self._process != os.getpid():
+            raise forks.refusal()
         try:
             try:
                 self._connection.execute("COMMIT")
@@ -211,6 +229,8 @@ class Store:
 
     def abandon(self, error: BaseException) -> None:
         """Take back what was written since `begin`, and give the turn back."""
+        if self._process != os.getpid():
+            return  # it is the parent's
         try:
             self._undo(error)
         finally:
@@ -278,7 +298,7 @@ class Store:
                     hints=("keep the ledger in a file",),
                 )
             raise forks.refusal()
-        if self.path is not None and _identity(self.path) != self.identity:
+        if self.path is not None and identity_of(self.path) != self.identity:
             raise LedgerError(
                 "the ledger's file was moved or replaced while it was open",
                 code="SF601",
@@ -295,8 +315,7 @@ class Store:
                 return
             self._closed = True
             if self._process != os.getpid():
-                _INHERITED.append(self._connection)
-                return
+                return  # a parent's: neither to be used nor to be closed
             self._clerk.leave()
             if self._connected:
                 self._disconnect()
@@ -305,18 +324,18 @@ class Store:
             if self._log is not None:
                 self._log.close()
 
-    def __del__(self) -> None:
-        if suppress is None:  # the interpreter is ending, and has begun with this module
+    def __del__(
+        self, getpid: Callable[[], int] = os.getpid, keep: Callable[[object], None] = forks.keep_for_ever
+    ) -> None:
+        try:
+            if self._process != getpid():
+                keep(self._connection)
+            else:
+                self.close()
+        except BaseException:  # half-built, or the interpreter is ending and has begun with this module
             return
-        with suppress(Exception):  # half-built
-            self.close()
 
     @property
     def liveness(self) -> Liveness:
         """Which reservations are being worked on."""
         return self._liveness if self.path is None else Liveness.of(self.path)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
