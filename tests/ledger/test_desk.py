@@ -379,7 +379,9 @@ def test_on_a_full_disk_one_writes_by_oneself(path: Path, what: str, monkeypatch
 def test_an_ask_that_cannot_be_taken_off_the_desk_is_charged_once(
     path: Path, served: bool, monkeypatch
 ) -> None:
-    """The disk refuses to take it back, from who writes and from who asked; others write on."""
+    """The disk refuses to take it back, for a while: from who writes, and from who asked."""
+    look, wait = threading.Event(), Desk.wait
+    monkeypatch.setattr(Desk, "wait", lambda *arguments: look.wait(20) and wait(*arguments))
     with opened(path) as first, opened(path) as second:
         assert first.public_key == second.public_key
         table, put = attend(first), os.pwrite
@@ -391,15 +393,17 @@ def test_an_ask_that_cannot_be_taken_off_the_desk_is_charged_once(
                 raise OSError(28, "No space left on device")
             return put(file, data, at)
 
-        monkeypatch.setattr(os, "pwrite", stuck)
-        if served:
-            reserve(first)
-        retire(table)
-        assert isinstance(call.result(), Reservation)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "pwrite", stuck)
+            for _ in range(3 * served):
+                reserve(first)  # time and again it could be taken up
+            retire(table)
+            look.set()
+            assert isinstance(call.result(), Reservation)
+        attend(first)
         for _ in range(3):
-            reserve(first)
+            reserve(first)  # now that it could be taken off
         assert isinstance(reserve(second, request_hash="again"), Reservation)  # without a place, by itself
-        monkeypatch.undo()
         assert requests(first).count("second") == requests(first).count("again") == 1
 
 

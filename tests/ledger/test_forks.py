@@ -227,6 +227,22 @@ thread.join(20)
 print(len(done), in_child(lambda: spend(ledger) and "child"))
 """
 
+OPENED_MEANWHILE = """
+import sfumato.ledger.store as store
+ledger = opened(path)
+spend(ledger)
+before, threads, kept = store.Store.before_fork, [], []
+
+def meanwhile(self, deadline):
+    before(self, deadline)
+    threads.append(threading.Thread(target=lambda: kept.append(opened(path + "2"))))
+    threads[0].start()
+    threads[0].join(1)  # it should wait until the fork is over
+
+store.Store.before_fork = meanwhile
+print(in_child(lambda: spend(opened(path + "2")) and "child"), len(threads))
+"""
+
 NO_LOG = """
 import sfumato.ledger.store as store
 from sfumato.ledger import log
@@ -322,6 +338,10 @@ def test_a_child_of_a_fork_while_a_ledger_was_being_opened_is_refused(tmp_path: 
 
 def test_a_fork_whose_preparation_was_interrupted_leaves_nothing_locked(tmp_path: Path) -> None:
     assert said(BEGIN + INTERRUPTED, tmp_path / "a") == ["SF601 'child'", "1 'child'"]
+
+
+def test_no_ledger_is_opened_during_a_fork(tmp_path: Path) -> None:
+    assert said(BEGIN + OPENED_MEANWHILE, tmp_path / "a") == ["'child' 1"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
