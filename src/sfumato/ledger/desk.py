@@ -127,6 +127,8 @@ class Desk:
         """Begin afresh, as the child of a fork: it has none of its parent's locks."""
         for known in Desk._known.values():
             os.close(known._file)
+            known._file = -1  # whoever still has it writes nowhere
+            known._own.clear()
         Desk._guard = threading.RLock()
         Desk._known = {}
 

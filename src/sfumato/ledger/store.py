@@ -317,12 +317,13 @@ class Store:
             if self._process != os.getpid():
                 return  # a parent's: neither to be used nor to be closed
             self._clerk.leave()
+            log = self._log
             if self._connected:
                 self._disconnect()
             elif self.path is None:
                 self._connection.close()
-            if self._log is not None:
-                self._log.close()
+            if log is not None:
+                log.close()
 
     def __del__(
         self, getpid: Callable[[], int] = os.getpid, keep: Callable[[object], None] = forks.keep_for_ever
