@@ -33,7 +33,8 @@ from sfumato.backends.expressions import constant, identifier
 from sfumato.backends.files import Files, ending, found_files, header_of
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field
-from sfumato.errors import InvalidArgument
+from sfumato.core.entropy import process_id
+from sfumato.errors import InvalidArgument, Unsupported
 
 __all__ = ["SECONDS", "Source", "open_tables"]
 
@@ -77,6 +78,7 @@ class Source:
         self._files = files
         self._fields: dict[str, tuple[Field, ...]] = {}
         self._asked = True
+        self._process = process_id()
 
     def __repr__(self) -> str:
         return f"<tables: {', '.join(self._fields)}>"
@@ -104,6 +106,7 @@ class Source:
 
     def check(self) -> None:
         """Refuse files that are read in place and are no longer those that were opened."""
+        self._check_process()
         for table, files in self._files.items():
             if not files.unchanged():
                 raise InvalidArgument(
@@ -111,6 +114,14 @@ class Source:
                     place=table,
                     hints=("open it again: what is paid for one version is answered from that version",),
                 )
+
+    def _check_process(self) -> None:
+        """Refuse a forked process, before anything is charged: the engine's threads are not in it."""
+        if self._process != process_id():
+            raise Unsupported(
+                "data that was opened before a fork cannot be asked in the forked process",
+                hints=("open it again there: the budget is the same, in the ledger's file",),
+            )
 
     def files(self, table: str) -> Files | None:
         """Return the files of a table; None if it came as an object."""
@@ -125,6 +136,7 @@ class Source:
 
         Closing it fails if a file is another by then: what was read may be of two versions.
         """
+        self._check_process()
         cursor = self._connection.cursor()
         for name, held in self._objects.items():
             cursor.register(name, held.table)
