@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -78,7 +79,7 @@ class _Transaction:
 _NOBODY = -1  # no process: a store that a child inherited and may not use
 
 
-class Store:
+class Store(ABC):
     """A database and the right to use it."""
 
     def __init__(
@@ -272,12 +273,13 @@ class Store:
         """Execute a statement; inside writing()."""
         self._connection.execute(statement)
 
+    @abstractmethod
     def forget(self) -> None:
         """Forget what was read: the store has changed since, or did not change as expected."""
 
+    @abstractmethod
     def keeps(self, link: Link) -> bool:
         """Return whether a record is in the store; inside writing()."""
-        raise NotImplementedError
 
     def _confirm(self, log: Log, state: tuple[int, int, int]) -> None:
         try:
