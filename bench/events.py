@@ -27,7 +27,7 @@ from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.backends import DuckDBBackend, Source, open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
-from sfumato.plan.tree import Column, Scan
+from sfumato.plan.tree import ColumnRef, Scan
 
 __all__ = ["FLOORS", "QUERIES", "catalog_of", "generate", "race"]
 
@@ -80,7 +80,7 @@ def _query(
     declared: tuple[tuple[str], ...] | None = None,
 ) -> BoundedQuery:
     columns = (_REGION, _WORD, _AMOUNT, _AGE)
-    keys = () if key is None else ((key, Column(name=f"events.{key}", kind=Kind.TEXT)),)
+    keys = () if key is None else ((key, ColumnRef(name=f"events.{key}", kind=Kind.TEXT)),)
     return BoundedQuery(
         source=Scan(table="events", alias="events", columns=columns),
         row_unit=row_unit,
@@ -93,19 +93,19 @@ def _query(
     )
 
 
-_REGION = Column(name="events.region", kind=Kind.TEXT)
-_WORD = Column(name="events.word", kind=Kind.TEXT)
-_AMOUNT = Column(name="events.amount", kind=Kind.REAL)
-_AGE = Column(name="events.age", kind=Kind.INTEGER)
+_REGION = ColumnRef(name="events.region", kind=Kind.TEXT)
+_WORD = ColumnRef(name="events.word", kind=Kind.TEXT)
+_AMOUNT = ColumnRef(name="events.amount", kind=Kind.REAL)
+_AGE = ColumnRef(name="events.age", kind=Kind.INTEGER)
 _REGIONS = tuple((f"r{number:02}",) for number in range(50))
 _AMOUNTS = Grid(step=Fraction(1, 2**14), lower=-50, upper=50)
 _AGES = Grid(step=1, lower=0, upper=99)
-_COUNT = Measure(name="n", kind=MeasureKind.MOMENT, reach=20)
+_COUNT = Measure(name="n", kind=MeasureKind.MOMENT, sensitivity=20)
 _SUM = Measure(
     name="s",
     kind=MeasureKind.MOMENT,
     factors=(Factor(expression=_AMOUNT, centre=50.0, grid=_AMOUNTS),),
-    reach=20 * _AMOUNTS.reach,
+    sensitivity=20 * _AMOUNTS.sensitivity,
 )
 _CELLS = Measure(
     name="c",
@@ -113,7 +113,7 @@ _CELLS = Measure(
     factors=(Factor(expression=_AGE, centre=0.0, grid=_AGES),),
     edges=tuple(float(edge) for edge in range(101)),
     weight=1024,
-    reach=20 * 1024,
+    sensitivity=20 * 1024,
 )
 
 QUERIES = {

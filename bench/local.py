@@ -22,8 +22,8 @@ from sfumato.local.collector import collect
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
-from sfumato.local.hitters import PrefixTree
-from sfumato.local.questions import OneOf
+from sfumato.local.prefix_tree import PrefixTree
+from sfumato.local.questions import OneAnswer
 from sfumato.local.simulation import report_table
 from sfumato.local.subset import SubsetSelection
 from sfumato.local.survey import Survey
@@ -87,7 +87,7 @@ def _bits(times: int) -> Iterator[Row]:
         seconds = min(_timed(lambda p=protocol, r=reports: p.collect(r)) for _ in range(times))
         title = f"{protocol.name}, {PEOPLE:,} reports, {ANSWERS:,} answers, epsilon 1"
         yield _within(f"{title}, share of {DECODE_SECONDS:g} s", seconds, DECODE_SECONDS)
-    question = OneOf(words="Which?", size=ANSWERS)
+    question = OneAnswer(words="Which?", size=ANSWERS)
     survey = Survey.plan("race", question, epsilon=1, protocol=LocalHashing.from_epsilon(1, size=ANSWERS))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reports.parquet"

@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from sfumato.analysis import BoundedQuery, Bounding, Cost, bound, price_together
-from sfumato.analysis.growth import refuse_copies
-from sfumato.analysis.parts import parts_of
+from sfumato.analysis.join_fanout import refuse_copies
+from sfumato.analysis.partition_filter import parts_of
 from sfumato.analysis.shapes import scans
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Policy, Value
@@ -28,8 +28,8 @@ from sfumato.ledger import Ledger
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
-from sfumato.release.sandbox import Sheet, check
-from sfumato.release.sheets import expected_sheet, sample_sheet
+from sfumato.release.plain_tables import expected_table, sample_table
+from sfumato.release.sandbox import PlainTable, check
 
 __all__ = ["Backend", "Priced", "admit", "answer", "parts_charged", "plan"]
 
@@ -165,7 +165,7 @@ def answer(
         )
     request = priced.request
     public = {name: backend.public_table(name) for name in request.public}
-    _try_outer(priced, public)
+    _try_postprocessing(priced, public)
     refuse_copies((named.query for named in request.queries), catalog, backend.public_copies)
     for bounding in priced.boundings:
         backend.check(bounding.query)
@@ -195,7 +195,7 @@ def answer(
         cost = cost_record(*priced.costs)
         answered = publish(
             tables,
-            request.outer,
+            request.postprocessing,
             public=public,
             cost=cost,
             notes=request.notes,
@@ -213,22 +213,22 @@ def parts_charged(priced: Priced, *, catalog: Catalog, ledger: Ledger) -> frozen
     return priced.parts if same else None
 
 
-def _try_outer(priced: Priced, public: Mapping[str, Any]) -> None:
+def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
     """Refuse post-processing that cannot run, before anything is charged."""
-    if priced.request.outer is not None:
+    if priced.request.postprocessing is not None:
         named = zip(priced.request.queries, priced.boundings, strict=True)
         boundings = {query.name: bounding for query, bounding in named}
-        sheets = {name: expected_sheet(bounding) for name, bounding in boundings.items()}
+        sheets = {name: expected_table(bounding) for name, bounding in boundings.items()}
 
-        def samples() -> list[dict[str, Sheet]]:
+        def samples() -> list[dict[str, PlainTable]]:
             made = [
-                {name: sample_sheet(bounding, times) for name, bounding in boundings.items()}
+                {name: sample_table(bounding, times) for name, bounding in boundings.items()}
                 for times in (1, 1_000_000)
             ]
             known = [{name: one for name, one in each.items() if one is not None} for each in made]
             return [each for each in known if len(each) == len(sheets)]
 
-        check(sheets, priced.request.outer, public=public, samples=samples)
+        check(sheets, priced.request.postprocessing, public=public, samples=samples)
 
 
 def _unit(request: Request, catalog: Catalog) -> str:

@@ -26,10 +26,10 @@ from sfumato.plan.values import Val
 if TYPE_CHECKING:
     from sfumato.release import Release
 
-__all__ = ["Ask", "Asked", "Groups", "Priced", "Rows"]
+__all__ = ["Ask", "Asked", "Groups", "PricedQuestion", "Rows"]
 
 
-class Priced(Protocol):
+class PricedQuestion(Protocol):
     """A question with its price tag: `sfumato.Question`."""
 
     def explain(self, *, size: float | None = None) -> str:
@@ -50,7 +50,7 @@ class Priced(Protocol):
 class Ask(Protocol):
     """How a database asks: `Database.ask`."""
 
-    def __call__(self, request: Request, *, epsilon: Number | None = None, **options: Any) -> Priced:
+    def __call__(self, request: Request, *, epsilon: Number | None = None, **options: Any) -> PricedQuestion:
         """Return the question of a request."""
         ...
 
@@ -62,7 +62,7 @@ class Asked:
     request: Request
     _ask: Ask
 
-    def ask(self, *, epsilon: Number | None = None, **options: Any) -> Priced:
+    def ask(self, *, epsilon: Number | None = None, **options: Any) -> PricedQuestion:
         """Return the question with its price. Free; takes what `Database.sql` takes."""
         return self._ask(self.request, epsilon=epsilon, **options)
 

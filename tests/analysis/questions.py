@@ -6,7 +6,7 @@ from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.plan.tree import (
     Aggregate,
     Call,
-    Column,
+    ColumnRef,
     Expression,
     Function,
     Literal,
@@ -41,9 +41,9 @@ def catalog(**caps: int) -> Catalog:
     )
 
 
-def column(name: str, alias: str = "v") -> Column:
+def column(name: str, alias: str = "v") -> ColumnRef:
     kind = next(field.kind for field in FIELDS if field.name == name)
-    return Column(name=f"{alias}.{name}", kind=kind, span=Span(11, 11 + len(name)))
+    return ColumnRef(name=f"{alias}.{name}", kind=kind, span=Span(11, 11 + len(name)))
 
 
 def scan(table: str = "visits", alias: str = "v") -> Scan:

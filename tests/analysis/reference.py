@@ -13,7 +13,7 @@ from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.catalog import Kind
-from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
+from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 Row = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 def evaluate(expression: Expression, row: Row) -> Any:
     match expression:
-        case Column(name=name):
+        case ColumnRef(name=name):
             return row[name]
         case Literal(value=value):
             return Fraction(value) if isinstance(value, float) else value
@@ -155,7 +155,7 @@ def _contribute(
             assert measure.value is not None
             values = {evaluate(measure.value, row) for row in counting} - {None}
             group[measure.name] |= set(
-                sorted(values, key=lambda one: _hash(salt, unit, one))[: measure.reach]
+                sorted(values, key=lambda one: _hash(salt, unit, one))[: measure.sensitivity]
             )
         case MeasureKind.MOMENT:
             total, there = 0, False

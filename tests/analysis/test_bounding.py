@@ -17,7 +17,7 @@ from sfumato.catalog import Catalog, Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.request import Options
 from sfumato.plan.tree import Case, Filter, Function, Join, Literal, PerUnit, Query, Union
-from sfumato.plan.tree import Column as TreeColumn
+from sfumato.plan.tree import ColumnRef as TreeColumn
 from tests.analysis.questions import (
     AGE,
     AMOUNT,
@@ -85,7 +85,7 @@ def test_moments_are_centred() -> None:
     assert answer.centre == 40.0
     grid = measure(result, answer.measures[1]).factors[0].grid
     assert (grid.lower, grid.upper) == (-60, 60)
-    assert measure(result, answer.measures[1]).reach == 2 * grid.reach
+    assert measure(result, answer.measures[1]).sensitivity == 2 * grid.sensitivity
 
 
 def test_a_sum_is_centred_only_where_rows_are_counted_anyway() -> None:
@@ -234,9 +234,9 @@ def test_integers_of_one_value_and_of_wide_bounds_have_a_grid() -> None:
     assert one.answers[0].integer
     wide = call("*", AGE, literal(10**12), kind=Kind.INTEGER)
     result = bounded(question(aggregate(Function.VAR_POP, wide)))
-    assert all(one.reach < 2**62 for one in result.query.measures)
+    assert all(one.sensitivity < 2**62 for one in result.query.measures)
     half = bounded(question(aggregate(Function.SUM, literal(0.1))))
-    assert measure(half, half.answers[0].measures[0]).reach > 1
+    assert measure(half, half.answers[0].measures[0]).sensitivity > 1
 
 
 # -- caps -----------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_caps_come_from_the_question_then_the_table() -> None:
     table = catalog(max_groups=7, max_rows=5)
     assert bounded(asked, Options(), table).query.max_groups == 7
     assert bounded(asked, Options(max_groups=2), table).query.max_groups == 2
-    assert bounded(asked, Options(), table).query.measures[0].reach == 5
+    assert bounded(asked, Options(), table).query.measures[0].sensitivity == 5
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_missing_cap_is_refused(asked: Query, options: Options, name: str) -> 
 
 def test_distinct_values_are_capped() -> None:
     def reach(options: Options, value: Any) -> int:
-        return bounded(question(aggregate(Function.COUNT_DISTINCT, value)), options).query.measures[0].reach
+        return bounded(question(aggregate(Function.COUNT_DISTINCT, value)), options).query.measures[0].sensitivity
 
     assert reach(Options(max_distinct=9), WORD) == 9
     assert reach(Options(max_rows=5), WORD) == 5

@@ -12,8 +12,8 @@ import pytest
 from sfumato.analysis.answer import Answer, Bounding
 from sfumato.analysis.bounding import bound
 from sfumato.analysis.calendar import bounded, truncated
+from sfumato.analysis.clipping_bias import losses_request
 from sfumato.analysis.explain import explain
-from sfumato.analysis.losses import losses_request
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import QueryRefused
@@ -184,4 +184,4 @@ def test_what_is_said_beforehand() -> None:
 def test_losses_count_dates_outside() -> None:
     asking = replace(parse("SELECT MEDIAN(day) FROM t", CATALOG), options=CAPS)
     request = losses_request(asking, CATALOG)
-    assert "outside_day" in str(request.outer)
+    assert "outside_day" in str(request.postprocessing)

@@ -11,7 +11,7 @@ from sfumato.analysis.domains import columns_of, narrowed
 from sfumato.analysis.intervals import Interval
 from sfumato.analysis.ranges import Known, interval_of
 from sfumato.catalog import Catalog, Field, Kind, Table, between
-from sfumato.plan.tree import Call, Column, Filter, Function, Join, PerUnit, Project, SemiJoin, Union
+from sfumato.plan.tree import Call, ColumnRef, Filter, Function, Join, PerUnit, Projection, SemiJoin, Union
 from tests.analysis.questions import (
     AGE,
     AMOUNT,
@@ -43,9 +43,9 @@ def test_scan() -> None:
 
 
 def test_project_union_and_join() -> None:
-    doubled = Project(source=scan(), columns=(("x", call("*", AGE, literal(2))), ("r", REGION)))
+    doubled = Projection(source=scan(), columns=(("x", call("*", AGE, literal(2))), ("r", REGION)))
     assert interval(columns_of(doubled, CATALOG), "x") == (0, 220)
-    other = Project(source=scan(), columns=(("y", AMOUNT), ("s", REGION)))
+    other = Projection(source=scan(), columns=(("y", AMOUNT), ("s", REGION)))
     both = columns_of(Union(sources=(doubled, other)), CATALOG)
     assert interval(both, "x") == (-20, 220) and both["r"].values == ("north", "south", "east")
     for outer in (False, True):
@@ -73,7 +73,7 @@ def test_project_union_and_join() -> None:
     ],
 )
 def test_aggregates_of_one_unit(
-    function: Function, arguments: tuple[Column, ...], low: float, high: float
+    function: Function, arguments: tuple[ColumnRef, ...], low: float, high: float
 ) -> None:
     per = PerUnit(
         source=scan(), keys=(("region", REGION),), aggregates=(("x", aggregate(function, *arguments)),)
@@ -85,7 +85,7 @@ def test_aggregates_of_one_unit(
 
 def test_a_capped_count_is_bounded() -> None:
     per = PerUnit(source=scan(), keys=(), aggregates=(("n", ROWS),))
-    capped = call("least", Column(name="n", kind=Kind.INTEGER), literal(20))
+    capped = call("least", ColumnRef(name="n", kind=Kind.INTEGER), literal(20))
     assert interval_of(capped, columns_of(per, CATALOG)) == Interval(0, 20)
 
 
@@ -126,7 +126,7 @@ def test_a_filter_that_nothing_passes_leaves_what_was_declared() -> None:
 def test_years_follow_from_dates() -> None:
     domain = between(datetime.date(1990, 5, 1), datetime.date(2020, 1, 1))
     table = Table(name="t", fields=(Field("born", Kind.DATE, domain),), unit=None)
-    born = Column(name="t.born", kind=Kind.DATE)
+    born = ColumnRef(name="t.born", kind=Kind.DATE)
     from sfumato.plan.tree import Scan
 
     found = columns_of(Scan(table="t", alias="t", columns=(born,)), Catalog((table,)))

@@ -13,16 +13,16 @@ from sfumato.analysis.intervals import EVERYTHING, Interval, hull
 from sfumato.analysis.ranges import Known, interval_of, known_of
 from sfumato.catalog import Kind
 from sfumato.plan.functions import FUNCTIONS
-from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
+from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 from tests.analysis.questions import call, literal
 from tests.analysis.reference import evaluate
 
-X = Column(name="x", kind=Kind.REAL)  # between -3 and 5/2
-N = Column(name="n", kind=Kind.INTEGER)  # between 0 and 7
-M = Column(name="m", kind=Kind.INTEGER)  # between -4 and -1, never NULL
-FREE = Column(name="free", kind=Kind.REAL)
-WORD = Column(name="word", kind=Kind.TEXT)
-FEW = Column(name="few", kind=Kind.TEXT)  # one of a and abcde
+X = ColumnRef(name="x", kind=Kind.REAL)  # between -3 and 5/2
+N = ColumnRef(name="n", kind=Kind.INTEGER)  # between 0 and 7
+M = ColumnRef(name="m", kind=Kind.INTEGER)  # between -4 and -1, never NULL
+FREE = ColumnRef(name="free", kind=Kind.REAL)
+WORD = ColumnRef(name="word", kind=Kind.TEXT)
+FEW = ColumnRef(name="few", kind=Kind.TEXT)  # one of a and abcde
 COLUMNS = {
     "x": Known(interval=Interval(-3, Fraction(5, 2))),
     "n": Known(interval=Interval(0, 7)),
@@ -63,8 +63,8 @@ def of(expression: Expression) -> tuple[object, object]:
         (call("nullif", N, literal(3)), 0, 7),
         (Cast(operand=call("=", N, N, kind=Kind.BOOLEAN), kind=Kind.INTEGER), 0, 1),
         (Cast(operand=X, kind=Kind.INTEGER), -3, 3),
-        (call("length", Column(name="word", kind=Kind.TEXT), kind=Kind.INTEGER), 0, math.inf),
-        (call("month", Column(name="day", kind=Kind.DATE), kind=Kind.INTEGER), 1, 12),
+        (call("length", ColumnRef(name="word", kind=Kind.TEXT), kind=Kind.INTEGER), 0, math.inf),
+        (call("month", ColumnRef(name="day", kind=Kind.DATE), kind=Kind.INTEGER), 1, 12),
         (call("length", call("left", WORD, literal(3), kind=Kind.TEXT), kind=Kind.INTEGER), 0, 3),
         (call("length", call("right", WORD, literal(-3), kind=Kind.TEXT), kind=Kind.INTEGER), 0, math.inf),
         (call("length", call("trim", FEW, kind=Kind.TEXT), kind=Kind.INTEGER), 0, 5),
@@ -83,7 +83,7 @@ def test_interval_by_hand(expression: Expression, low: float, high: float) -> No
 
 def test_case_is_the_hull_of_its_branches_and_null_is_no_value() -> None:
     bob = call(
-        "=", Column(name="name", kind=Kind.TEXT), Literal(value="bob", kind=Kind.TEXT), kind=Kind.BOOLEAN
+        "=", ColumnRef(name="name", kind=Kind.TEXT), Literal(value="bob", kind=Kind.TEXT), kind=Kind.BOOLEAN
     )
     nothing = Literal(value=None, kind=None)
     huge = Case(branches=((bob, call("*", literal(1e9), X)),), otherwise=nothing, kind=Kind.REAL)

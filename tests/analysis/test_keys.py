@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.analysis.keys import appearance, reaches, threshold
+from sfumato.analysis.keys import appearance, tail_probability, threshold
 from sfumato.core import discrete_gaussian, discrete_laplace
 
 LAWS = [
@@ -40,8 +40,8 @@ def test_tails_are_those_of_the_law(kind: str, parameter: Fraction) -> None:
     masses = pmf(kind, parameter, reach)
     for gap in (1, 2, 3, reach // 8 + 1, reach // 3 + 1):
         tail = float(masses[reach + gap :].sum())
-        assert tail <= reaches(kind, parameter, gap) * (1 + 1e-12) + 1e-300
-        assert reaches(kind, parameter, gap) == pytest.approx(tail, rel=1e-9, abs=1e-300)
+        assert tail <= tail_probability(kind, parameter, gap) * (1 + 1e-12) + 1e-300
+        assert tail_probability(kind, parameter, gap) == pytest.approx(tail, rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize(("kind", "parameter"), LAWS)
@@ -74,7 +74,7 @@ def test_no_way_of_falling_together_appears_more_often(
     claimed = appearance(*law, level, groups, gathered=True)
     for number in range(groups + 1):
         for parts in partitions(number, number):
-            hidden = math.prod(1 - reaches(*law, level - part) for part in parts)
+            hidden = math.prod(1 - tail_probability(*law, level - part) for part in parts)
             assert 1 - hidden <= claimed + 1e-15
 
 

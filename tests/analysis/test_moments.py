@@ -18,7 +18,7 @@ from scipy.stats import binom
 
 from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.laws import Law
+from sfumato.analysis.noise_distribution import Law
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.plan.tree import Function
 

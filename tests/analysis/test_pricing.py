@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.bounding import bound
+from sfumato.analysis.noise_allocation import tree_shape
 from sfumato.analysis.pricing import Cost, price
-from sfumato.analysis.shares import tree_shape
-from sfumato.core import Composition, Filter, PrivacyBudget, PureRule, RenyiRule, ZeroConcentratedRule
+from sfumato.core import Composition, PrivacyBudget, PrivacyFilter, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.core.events import DiscreteGaussian, DiscreteLaplace, Event, Pure
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
@@ -58,7 +58,7 @@ def worst_shifts(bounding: Bounding, cost: Cost) -> list[Event]:
     query, events = bounding.query, []
     groups = query.max_groups or 1
     for noise in cost.noises:
-        reach = next(one.reach for one in query.measures if one.name == noise.measure)
+        reach = next(one.sensitivity for one in query.measures if one.name == noise.measure)
         finest = len(query.grouping_sets[noise.grouping_set]) == len(query.keys)
         shift, times = (reach, groups) if finest else (reach * groups, 1)
         drawn = [(noise.parameter, shift)] * noise.levels
@@ -135,7 +135,7 @@ def test_the_batch_is_private_at_its_epsilon(budget: PrivacyBudget) -> None:
 def test_a_pure_budget_is_spent_to_the_last_drop() -> None:
     budget = PrivacyBudget(epsilon=1)
     for asked in (question(ROWS), question(ROWS, aggregate(Function.CORR, AGE, AMOUNT), by=(REGION,))):
-        purse = Filter(budget)
+        purse = PrivacyFilter(budget)
         for _ in range(10):
             purse.spend(price(bounded(asked), budget, epsilon=Fraction(1, 10)).event)
         assert purse.remaining == 0
@@ -144,7 +144,7 @@ def test_a_pure_budget_is_spent_to_the_last_drop() -> None:
 def test_shares_are_equal_and_weights_move_them() -> None:
     asked = question(ROWS, aggregate(Function.SUM, AGE))
     bounding = bounded(asked)
-    rows, total = (one.reach for one in bounding.query.measures)
+    rows, total = (one.sensitivity for one in bounding.query.measures)
     for budget in (PURE, GAUSSIAN):
         cost = price(bounding, budget, epsilon=1)
         even = [noise.variance for noise in cost.noises]
@@ -162,7 +162,7 @@ def test_the_split_is_the_best_one() -> None:
     bounding = bounded(question(ROWS, aggregate(Function.SUM, AMOUNT)))
     for budget, power in ((PURE, 1), (GAUSSIAN, 2)):
         cost = price(bounding, budget, epsilon=1, weights=weights)
-        reaches = [one.reach for one in bounding.query.measures]
+        reaches = [one.sensitivity for one in bounding.query.measures]
         relative = np.array(
             [noise.variance / reach**2 for noise, reach in zip(cost.noises, reaches, strict=True)]
         )

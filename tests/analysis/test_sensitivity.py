@@ -111,9 +111,9 @@ def violations(query: BoundedQuery, rows: list[tuple[int, Any]], more: list[Any]
         finest = len(query.grouping_sets[place]) == len(query.keys)
         for measure in query.measures:
             sizes = [sum(abs(one) for one in group[measure.name]) for group in moved]
-            if finest and max(sizes, default=0) > measure.reach:
-                wrong.append(f"{measure.name} moved by {max(sizes)}, not {measure.reach}")
-            if sum(sizes) > groups * measure.reach:
+            if finest and max(sizes, default=0) > measure.sensitivity:
+                wrong.append(f"{measure.name} moved by {max(sizes)}, not {measure.sensitivity}")
+            if sum(sizes) > groups * measure.sensitivity:
                 wrong.append(f"{measure.name} moved by {sum(sizes)} altogether")
     return wrong
 
@@ -172,7 +172,7 @@ def test_reaches_are_attained(place: int) -> None:
     attained = 0
     for measure in query.measures:
         smaller = tuple(
-            replace(one, reach=one.reach - 1)
+            replace(one, sensitivity=one.sensitivity - 1)
             if one == measure and one.kind is not MeasureKind.DISTINCT
             else one
             for one in query.measures

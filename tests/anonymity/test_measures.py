@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from sfumato.anonymity import Measures, measure
+from sfumato.anonymity import AnonymityMeasures, measure
 from sfumato.errors import InvalidArgument
 from tests.anonymity import reference
 from tests.anonymity.reference import QUASI, tables
@@ -87,7 +87,7 @@ def test_a_report_is_for_people_and_says_whose_it_is() -> None:
     assert text.splitlines()[-1].startswith("For the owner") and "nor a release" in text
     record = found.to_dict()
     assert record["k"] == 1 and record["diversity"][0]["column"] == "s" and "owner" in record["note"]
-    assert isinstance(found, Measures)
+    assert isinstance(found, AnonymityMeasures)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.blocks import AGES, COLUMNS, TABLES, Blocks, fitting, nearest
 from sfumato.attacks.census import _Truth, _within_a_year, census
-from sfumato.attacks.finding import Finding
 from sfumato.attacks.population import invent_blocks
 from sfumato.errors import InvalidArgument
 from sfumato.plots import svg
@@ -21,7 +21,7 @@ from sfumato.release import noise as release_noise
 
 
 @pytest.fixture(scope="module")
-def found() -> Finding:
+def found() -> AttackResult:
     return census(blocks=12, epsilons=(1.0, 8.0))
 
 
@@ -33,7 +33,7 @@ def people() -> Blocks:
 # -- the claims of the page --------------------------------------------------------------------
 
 
-def test_exact_tables_give_most_people_away(found: Finding) -> None:
+def test_exact_tables_give_most_people_away(found: AttackResult) -> None:
     """In twelve blocks of one tract about 76% of some 340 people are rebuilt exactly; a guess gets 6%.
 
     False alarm below 1e-9: over 200 runs the shares had deviations of 3.8% and 1.2%, so the limits are more
@@ -44,7 +44,7 @@ def test_exact_tables_give_most_people_away(found: Finding) -> None:
     assert found.naive.share > found.guess + 0.3
 
 
-def test_at_epsilon_one_the_attacker_gets_little_more_than_a_guess(found: Finding) -> None:
+def test_at_epsilon_one_the_attacker_gets_little_more_than_a_guess(found: AttackResult) -> None:
     """The gain over a guess is 0.1% on average at epsilon 1, and 32% at epsilon 8.
 
     False alarm below 1e-9: over 30 runs the deviations were 1.2% and 3.6%; a quarter of the way to the exact
@@ -66,7 +66,7 @@ def test_a_planted_lack_of_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
     assert point.rate.share > leaky.guess + 0.25 * (leaky.naive.share - leaky.guess)
 
 
-def test_names_get_a_race_from_exact_tables_and_not_at_epsilon_one(found: Finding) -> None:
+def test_names_get_a_race_from_exact_tables_and_not_at_epsilon_one(found: AttackResult) -> None:
     """Of those unlike most of their block exact tables tell about 78%, those of epsilon 1 about 6%.
 
     False alarm below 1e-9: the deviations were 4.7% and 2.7% over 200 and 30 runs, and the limit is more than
@@ -78,7 +78,7 @@ def test_names_get_a_race_from_exact_tables_and_not_at_epsilon_one(found: Findin
     assert told["exact tables: age off by a year at most"] >= 100 * found.naive.share - 0.1
 
 
-def test_there_are_two_pictures_that_can_be_drawn(found: Finding) -> None:
+def test_there_are_two_pictures_that_can_be_drawn(found: AttackResult) -> None:
     assert "no attacker can do better" not in {mark.label for mark in found.pictures[0].marks}
     assert all(svg(picture).startswith("<svg") for picture in found.pictures)
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from sfumato.anonymity import Goal, reach
-from sfumato.attacks.finding import Finding
+from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.homogeneity import homogeneity
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Bars
@@ -14,15 +14,15 @@ from tests.attacks.chances import above, below
 
 
 @pytest.fixture(scope="module")
-def found() -> Finding:
+def found() -> AttackResult:
     return homogeneity(people=12_000, ks=(2, 5), epsilons=(0.5, 2.0), victims=800)
 
 
-def test_who_knows_the_others_of_a_class_knows_everyone(found: Finding) -> None:
+def test_who_knows_the_others_of_a_class_knows_everyone(found: AttackResult) -> None:
     assert found.naive.share == 1.0
 
 
-def test_through_this_system_that_attacker_meets_the_bound_and_no_more(found: Finding) -> None:
+def test_through_this_system_that_attacker_meets_the_bound_and_no_more(found: AttackResult) -> None:
     """False alarm 1e-10 each. Power: with 500 people a rate that is off by 0.15 is seen."""
     for point in found.curve:
         assert point.rate.trials >= 300
@@ -30,7 +30,7 @@ def test_through_this_system_that_attacker_meets_the_bound_and_no_more(found: Fi
         assert not below(point), point
 
 
-def test_more_knowledge_tells_more_and_larger_classes_less(found: Finding) -> None:
+def test_more_knowledge_tells_more_and_larger_classes_less(found: AttackResult) -> None:
     """False alarm below 1e-9: shares of 6,000 people; half of the twos are alike, a fifth of the fives."""
     alone, knowing, two = (dict(mark.bars) for mark in found.pictures[0].marks)  # type: ignore[union-attr]
     assert all(isinstance(mark, Bars) for mark in found.pictures[0].marks)

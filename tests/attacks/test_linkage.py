@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.attacks.finding import Finding, Measured, bit_bound
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound
 from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.linkage import linkage
 from sfumato.attacks.population import invent_people
@@ -28,7 +28,7 @@ SMALL: dict[str, Any] = {"people": 40_000, "victims": 2_000}
 
 
 @pytest.fixture(scope="module")
-def found() -> Finding:
+def found() -> AttackResult:
     return linkage(epsilons=EPSILONS, **SMALL)
 
 
@@ -43,7 +43,7 @@ def noiseless(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- the claims of the page --------------------------------------------------------------------
 
 
-def test_the_naive_release_names_nearly_all_who_are_unique(found: Finding) -> None:
+def test_the_naive_release_names_nearly_all_who_are_unique(found: AttackResult) -> None:
     """All but the 2% whom the roll lists where they no longer live.
 
     False alarm below 1e-9: each of 700 victims or more is named with probability 0.98, and fewer than 93%
@@ -53,7 +53,9 @@ def test_the_naive_release_names_nearly_all_who_are_unique(found: Finding) -> No
     assert found.naive.share > 0.93
 
 
-def test_through_this_system_the_attacker_is_as_good_as_epsilon_allows_and_no_better(found: Finding) -> None:
+def test_through_this_system_the_attacker_is_as_good_as_epsilon_allows_and_no_better(
+    found: AttackResult,
+) -> None:
     """Every rate agrees with e^epsilon / (1 + e^epsilon).
 
     False alarm: six comparisons at 1e-10 each. Power: with 700 victims or more a rate that is off by 0.15 is
@@ -98,7 +100,7 @@ def test_the_bound_is_met_for_many_people() -> None:
         assert not above(point) and not below(point), point
 
 
-def _many(epsilon: float, people: int = 4000) -> list[Measured]:
+def _many(epsilon: float, people: int = 4000) -> list[MeasuredRate]:
     who = np.arange(people)
     bits = who % 2 == 0
     table = pa.table({"person": who, "cell": who, "sick": bits})
@@ -107,7 +109,7 @@ def _many(epsilon: float, people: int = 4000) -> list[Measured]:
     return [guess_bits(table, text, bits, epsilon, name="p", unit="person", public=public)]
 
 
-def test_what_is_published_is_of_use(found: Finding) -> None:
+def test_what_is_published_is_of_use(found: AttackResult) -> None:
     """The number of sick people is told to within 60. False alarm below 1e-25 at scale 1."""
     [told] = [text for label, text in found.facts if label.startswith("how many")]
     noisy, truth = told.replace(",", "").split(" ±")[0], told.replace(",", "").split("truth is ")[1]
@@ -115,7 +117,7 @@ def test_what_is_published_is_of_use(found: Finding) -> None:
     assert abs(int(noisy) - int(truth)) < 60
 
 
-def test_there_are_two_pictures_that_can_be_drawn(found: Finding) -> None:
+def test_there_are_two_pictures_that_can_be_drawn(found: AttackResult) -> None:
     success, known = found.pictures
     assert "no attacker can do better" in {mark.label for mark in success.marks}
     [bars] = known.marks
@@ -142,7 +144,7 @@ def test_about_as_many_are_unique_as_in_the_united_states() -> None:
     assert np.median(sizes) < sizes.mean() / 2  # most areas are small, most people live in large ones
 
 
-def test_fewer_are_alone_with_less(found: Finding) -> None:
+def test_fewer_are_alone_with_less(found: AttackResult) -> None:
     [bars] = found.pictures[1].marks
     assert isinstance(bars, Bars)
     shares = dict(bars.bars)

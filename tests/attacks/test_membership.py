@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.attacks.finding import Finding
+from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.membership import Scores, membership
 from sfumato.core import TradeOff, bernoulli, discrete_gaussian
 from sfumato.errors import InvalidArgument
@@ -21,7 +21,7 @@ SMALL = {"studies": STUDIES, "people": 6, "traits": 60}
 
 
 @pytest.fixture(scope="module")
-def found() -> Finding:
+def found() -> AttackResult:
     return membership(epsilons=(1.0, 4.0), **SMALL)
 
 
@@ -30,19 +30,19 @@ def margin(people: int) -> float:
     return math.sqrt(math.log(2 / 1e-10) / (2 * people))
 
 
-def test_exact_means_tell(found: Finding) -> None:
+def test_exact_means_tell(found: AttackResult) -> None:
     """False alarm below 1e-9: rates of 1,200 people, 0.93 expected (about root of 60/6 deviations)."""
     assert found.naive.share > 0.85
 
 
-def test_through_this_system_the_strongest_attacker_meets_the_bound_and_no_more(found: Finding) -> None:
+def test_through_this_system_the_strongest_attacker_meets_the_bound_and_no_more(found: AttackResult) -> None:
     """False alarm 1e-10 each. Power: at epsilon 4, noise of half the size gives .79 instead of .66."""
     for point in found.curve:
         assert not above(point), point
         assert not below(point), point
 
 
-def test_the_curve_of_errors_never_crosses_its_bound(found: Finding) -> None:
+def test_the_curve_of_errors_never_crosses_its_bound(found: AttackResult) -> None:
     """At every threshold. False alarm 4e-10: two curves of 600 scores each, and the law within `margin`."""
     lines = {mark.label: mark for mark in found.pictures[0].marks if isinstance(mark, Line)}
     slack = 2 * margin(STUDIES // 2)

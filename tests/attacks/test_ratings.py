@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato.attacks.finding import Finding
+from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.population import invent_ratings
 from sfumato.attacks.ratings import ratings
 from sfumato.attacks.scoreboard import Ratings, Scoreboard
@@ -25,11 +25,11 @@ SMALL: dict[str, Any] = {"viewers": 3_000, "films": 600, "targets": 150, "victim
 
 
 @pytest.fixture(scope="module")
-def found() -> Finding:
+def found() -> AttackResult:
     return ratings(epsilons=(0.25, 1.0, 3.0), known=(2, 8), **SMALL)
 
 
-def shares(finding: Finding) -> list[float]:
+def shares(finding: AttackResult) -> list[float]:
     """Return the share of records found, by how much was known."""
     points = finding.pictures[1].marks[0]
     assert isinstance(points, Points)
@@ -39,7 +39,7 @@ def shares(finding: Finding) -> list[float]:
 # -- the claims of the page --------------------------------------------------------------------
 
 
-def test_eight_ratings_find_nearly_everybody_and_two_find_many(found: Finding) -> None:
+def test_eight_ratings_find_nearly_everybody_and_two_find_many(found: AttackResult) -> None:
     """Of 150 viewers each: about 97% from eight ratings, two of which are wrong, and 52% from two.
 
     False alarm below 1e-9: over 20 runs the shares had deviations of 1.7% and 3.2%, and the limits are more
@@ -52,7 +52,9 @@ def test_eight_ratings_find_nearly_everybody_and_two_find_many(found: Finding) -
     assert found.naive.share > 0.8
 
 
-def test_through_this_system_the_attacker_is_as_good_as_epsilon_allows_and_no_better(found: Finding) -> None:
+def test_through_this_system_the_attacker_is_as_good_as_epsilon_allows_and_no_better(
+    found: AttackResult,
+) -> None:
     """False alarm: six comparisons at 1e-10 each. Power: with over 1000 victims, half of the noise."""
     for point in found.curve:
         assert point.rate.trials > 1000
@@ -69,7 +71,7 @@ def test_a_planted_lack_of_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
     assert above(point)
 
 
-def test_what_is_published_is_of_use_and_drawn(found: Finding) -> None:
+def test_what_is_published_is_of_use_and_drawn(found: AttackResult) -> None:
     """The number of viewers is told to within 60: at scale 1 it is not with probability below 1e-25."""
     [told] = [text for label, text in found.facts if label.startswith("how many")]
     noisy, truth = told.replace(",", "").split(" ±")[0], told.replace(",", "").split("truth is ")[1]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.attacks.finding import Finding
+from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.reconstruction import Method, rebuild, reconstruction
 from sfumato.core import bernoulli
 from sfumato.errors import InvalidArgument
@@ -16,24 +16,24 @@ from sfumato.release import noise as release_noise
 
 
 @pytest.fixture(scope="module")
-def found() -> Finding:
+def found() -> AttackResult:
     return reconstruction(people=1000, epsilons=(1.0,))
 
 
-def test_a_thousand_secrets_from_four_thousand_accurate_counts(found: Finding) -> None:
+def test_a_thousand_secrets_from_four_thousand_accurate_counts(found: AttackResult) -> None:
     """Over 95% of the bits. False alarm below 1e-9: rounding to fives is noise of 1.4, root n over 20."""
     assert found.naive.trials == 1000
     assert found.naive.share > 0.95
 
 
-def test_at_a_total_of_one_hardly_more_than_guessing(found: Finding) -> None:
+def test_at_a_total_of_one_hardly_more_than_guessing(found: AttackResult) -> None:
     """False alarm below 1e-9: 1,000 bits, 54% expected at most, and 65% is seven standard errors away."""
     [point] = found.curve
     assert point.epsilon == 1.0
     assert point.rate.share < 0.65
 
 
-def test_more_noise_rebuilds_less(found: Finding) -> None:
+def test_more_noise_rebuilds_less(found: AttackResult) -> None:
     """Of root n over 8, 4 and 2: over 99%, over 90%, below 90% (published: 100, 92-98, 77-80)."""
     shares = [float(text.split("%")[0]) for label, text in found.facts if label.startswith("noise")]
     assert shares[0] > 99

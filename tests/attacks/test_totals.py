@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sfumato.attacks.attack_result import AttackResult, bit_bound
 from sfumato.attacks.averaging import averaging
 from sfumato.attacks.differencing import differencing
-from sfumato.attacks.finding import Finding, bit_bound
 from sfumato.attacks.refusing import MaxAuditor, refusing
 from sfumato.core.noise import discrete_laplace
 from sfumato.errors import InvalidArgument
@@ -22,7 +22,7 @@ EPSILONS = (0.25, 1.0, 3.0)
 
 
 @pytest.fixture(scope="module")
-def difference() -> Finding:
+def difference() -> AttackResult:
     return differencing(epsilons=EPSILONS, firms=3000, people=6)
 
 
@@ -35,12 +35,12 @@ def points_of(picture: Picture, label: str) -> list[tuple[float, ...]]:
 # -- differencing --------------------------------------------------------------------------------
 
 
-def test_exact_totals_give_everyone_away(difference: Finding) -> None:
+def test_exact_totals_give_everyone_away(difference: AttackResult) -> None:
     assert difference.naive.share == 1.0
     assert difference.naive.trials == 3000
 
 
-def test_through_this_system_the_best_attacker_is_what_epsilon_says(difference: Finding) -> None:
+def test_through_this_system_the_best_attacker_is_what_epsilon_says(difference: AttackResult) -> None:
     """The bound is met, and not passed.
 
     False alarm: six comparisons at 1e-10. Power: with 3,000 firms a rate that is off by 0.07 is seen; noise
@@ -61,14 +61,14 @@ def test_noise_of_half_the_scale_would_be_seen(monkeypatch: pytest.MonkeyPatch) 
     assert above(point)
 
 
-def test_who_asks_twice_gets_less_than_who_asks_once(difference: Finding) -> None:
+def test_who_asks_twice_gets_less_than_who_asks_once(difference: AttackResult) -> None:
     """False alarm below 1e-9: at epsilon 1 the two rates are .731 and .60, each of 3,000 firms."""
     twice = dict(points_of(difference.pictures[0], "who asks twice and subtracts, as in the story"))
     once = {point.epsilon: point.rate.share for point in difference.curve}
     assert twice[1.0] < once[1.0]
 
 
-def test_a_salary_is_exact_from_exact_averages_and_nowhere_near_from_ours(difference: Finding) -> None:
+def test_a_salary_is_exact_from_exact_averages_and_nowhere_near_from_ours(difference: AttackResult) -> None:
     """False alarm below 1e-9: with bounds of 200,000 the noise is some 100,000, medians of 3,000 firms."""
     facts = dict(difference.facts)
     assert facts["salary from two exact averages"].startswith("right to the unit in 100.0%")
@@ -126,18 +126,18 @@ def test_refusals_tell_everything_and_noisy_answers_hardly_anything() -> None:
 
 
 @pytest.fixture(scope="module")
-def average() -> Finding:
+def average() -> AttackResult:
     return averaging(epsilons=(0.5, 2.0), each=0.5, questions=400, firms=1500, people=4)
 
 
-def test_patience_pays_where_nobody_keeps_an_account(average: Finding) -> None:
+def test_patience_pays_where_nobody_keeps_an_account(average: AttackResult) -> None:
     """False alarm below 1e-9: the average of 400 has a standard deviation of 0.14, and 0.5 is needed."""
     assert average.naive.share > 0.99
     path = points_of(average.pictures[0], "noise without an account")
     assert path[0][1] < 0.75 < path[-1][1]
 
 
-def test_the_budget_ends_it(average: Finding) -> None:
+def test_the_budget_ends_it(average: AttackResult) -> None:
     facts = dict(average.facts)
     assert facts["asked of this system, budget 0.5"].startswith("1 answered")
     assert facts["asked of this system, budget 2"].startswith("4 answered")
@@ -162,13 +162,13 @@ def test_averaging_over_ones_own_table() -> None:
     assert dict(found.facts)["asked of this system, budget 1"].startswith("2 answered")
 
 
-def test_pictures_are_drawn(difference: Finding, average: Finding) -> None:
+def test_pictures_are_drawn(difference: AttackResult, average: AttackResult) -> None:
     for finding in (difference, average):
         for picture in finding.pictures:
             assert picture.caption
             assert svg(picture).startswith("<svg")
 
 
-def test_guesses_of_the_curve_are_counted(difference: Finding) -> None:
+def test_guesses_of_the_curve_are_counted(difference: AttackResult) -> None:
     assert all(point.rate.trials == 3000 for point in difference.curve)
     assert np.isclose(difference.guess, 0.5)

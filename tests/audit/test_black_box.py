@@ -11,13 +11,13 @@ import pandas as pd
 import pyarrow
 import pytest
 
-from sfumato.audit import Columns, Pair, lower_bound, repeated
+from sfumato.audit import OutputColumns, Pair, lower_bound, repeated
 from sfumato.audit.black_box import best_bound
 from sfumato.audit.evidence import epsilon_of_counts
 from sfumato.core import (
     FiniteMechanism,
-    Gaussian,
-    RandomizedResponse,
+    GaussianMechanism,
+    RandomizedResponseMechanism,
     Sensitivity,
     bernoulli,
     discrete_gaussian,
@@ -43,11 +43,11 @@ def smooth_laplace(epsilon: float) -> Any:
 
 
 def response(bit: Any, trials: int) -> Any:
-    return RandomizedResponse.coin_toss().release(np.full(trials, bit))
+    return RandomizedResponseMechanism.coin_toss().release(np.full(trials, bit))
 
 
 def gaussian(data: Any, trials: int) -> Any:
-    return Gaussian.from_budget(1, 0.02, sensitivity=Sensitivity(each=Fraction(1))).release(
+    return GaussianMechanism.from_budget(1, 0.02, sensitivity=Sensitivity(each=Fraction(1))).release(
         np.full(trials, data)
     )
 
@@ -209,11 +209,11 @@ def test_any_output_can_tell(name: str) -> None:
 
 
 def test_columns_that_are_missing_are_not_told_from_columns_of_nothing() -> None:
-    def run(data: Any, trials: int) -> Columns:
+    def run(data: Any, trials: int) -> OutputColumns:
         places = {"here": np.zeros(trials)}
         if data:
             places["never shown"] = np.full(trials, np.nan)
-        return Columns(trials, places)
+        return OutputColumns(trials, places)
 
     assert lower_bound(run, 0, 1, trials=1_000).epsilon == 0
 

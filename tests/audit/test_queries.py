@@ -17,14 +17,14 @@ from sfumato.analysis.bounded import Factor, Measure
 from sfumato.audit import Pair, Verdict, examine_query
 from sfumato.audit.laboratory import Laboratory
 from sfumato.audit.queries import BUDGET, PURE
-from sfumato.audit.questions import CATALOG, PUBLIC, QUESTIONS, WHOLE, Asked, released
+from sfumato.audit.questions import CATALOG, PUBLIC, QUESTIONS, WHOLE, AuditQuestion, released
 from sfumato.backends import by_unit, relations
 from sfumato.backends.exact import ExactGroups
 from sfumato.core import Grid
 from sfumato.errors import InvalidArgument
-from sfumato.release import finding as finding_module
 from sfumato.release import noise as noise_module
-from sfumato.release import rounds
+from sfumato.release import single_quantile as quantile_module
+from sfumato.release import weighted_selection
 
 LABORATORY = Laboratory(CATALOG, public=PUBLIC)
 
@@ -35,7 +35,7 @@ def examined(text: str, *, trials: int = 400, **options: Any) -> Verdict:
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked.kind)
-def test_every_kind_of_question_passes(asked: Asked) -> None:
+def test_every_kind_of_question_passes(asked: AuditQuestion) -> None:
     """False alarm: at most 1e-10 each. What is computed comes close to the claim: the neighbours are hard."""
     verdict = examined(asked.text, budget=asked.budget, **asked.options)
     assert verdict.passed, str(verdict)
@@ -106,11 +106,11 @@ def repeated_noise(patch: Patch) -> None:
 
 
 def all_groups(patch: Patch) -> None:
-    class All(by_unit.Choice):
+    class All(by_unit.PackedChoice):
         def __init__(self, **options: Any) -> None:
             super().__init__(**{**options, "max_groups": None})
 
-    patch.setattr(by_unit, "Choice", All)
+    patch.setattr(by_unit, "PackedChoice", All)
 
 
 def all_rows(patch: Patch) -> None:
@@ -157,7 +157,7 @@ def unclamped(patch: Patch) -> None:
 
 
 def half_the_reach(patch: Patch) -> None:
-    changed_moments(patch, lambda measure: replace(measure, reach=max(1, measure.reach // 2)))
+    changed_moments(patch, lambda measure: replace(measure, sensitivity=max(1, measure.sensitivity // 2)))
 
 
 def one_group_charged(patch: Patch) -> None:
@@ -178,8 +178,8 @@ def a_layer_for_free(patch: Patch) -> None:
 
 def threshold_from_a_thin_tail(patch: Patch) -> None:
     """The chance that noise reaches a threshold is taken to be a tenth of what it is."""
-    honestly = keys.reaches
-    patch.setattr(keys, "reaches", lambda kind, parameter, gap: honestly(kind, parameter, gap) / 10)
+    honestly = keys.tail_probability
+    patch.setattr(keys, "tail_probability", lambda kind, parameter, gap: honestly(kind, parameter, gap) / 10)
 
 
 def lowered_threshold(patch: Patch) -> None:
@@ -194,7 +194,7 @@ def lowered_threshold(patch: Patch) -> None:
 
 
 def undivided_weights(patch: Patch) -> None:
-    patch.setattr(rounds, "weight", lambda kind, grid, groups: grid)
+    patch.setattr(weighted_selection, "weight", lambda kind, grid, groups: grid)
 
 
 def any_unit(patch: Patch) -> None:
@@ -204,13 +204,13 @@ def any_unit(patch: Patch) -> None:
 def eager_choice(patch: Patch) -> None:
     """A quantile is found with 14 times the epsilon that is charged: seen to lose 2.9 at least."""
 
-    def find(self: finding_module.Search) -> Any:
+    def find(self: quantile_module.Search) -> Any:
         from sfumato.core.selection import ExponentialMechanism
 
         choice = ExponentialMechanism(14 * self.finding.epsilon, sensitivity=self.finding.sensitivity)
         return choice.release_each(self.utilities())
 
-    patch.setattr(finding_module.Search, "find", find)
+    patch.setattr(quantile_module.Search, "find", find)
 
 
 MANY = {"trials": 8_000}  # where only noise is wrong, so that only samples can tell

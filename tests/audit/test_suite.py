@@ -14,7 +14,7 @@ from sfumato.audit import Claim, Report, Verdict, mechanisms, questions, suites,
 from sfumato.audit import suite as whole_suite
 from sfumato.audit.evidence import Evidence
 from sfumato.audit.reports import LIMITS, to_html, to_markdown
-from sfumato.audit.subject import Exact
+from sfumato.audit.subject import ExactEpsilon
 from sfumato.audit.zoo import ANIMALS
 from sfumato.cli import audit as command
 from sfumato.core import Proportion
@@ -46,7 +46,7 @@ def failing(report: Report) -> Report:
     broken = Verdict(
         name="a <broken> thing | here",
         claim=Claim(epsilon=1),
-        exact=Exact(low=math.inf, high=math.inf, pair="x", wrongs=("one unit moved 3 groups, not 2",)),
+        exact=ExactEpsilon(low=math.inf, high=math.inf, pair="x", wrongs=("one unit moved 3 groups, not 2",)),
     )
     part = replace(report.parts[0], verdicts=(*report.parts[0].verdicts, broken))
     return replace(report, parts=(part, *report.parts[1:]))
@@ -82,10 +82,10 @@ def test_verdicts_say_why() -> None:
     claim = Claim(epsilon=1)
     assert Verdict(name="x", claim=claim, evidence=evidence).caught
     assert not Verdict(name="x", claim=Claim(epsilon=1.2), evidence=evidence).caught
-    assert Verdict(name="x", claim=claim, exact=Exact(low=1.1, high=1.1, pair="p")).caught
-    assert Verdict(name="x", claim=claim, exact=Exact(low=0, high=0, pair="p", wrongs=("w",))).caught
-    assert not Verdict(name="x", claim=claim, exact=Exact(low=0.9, high=1.0000001, pair="p")).caught
-    told = str(Verdict(name="x", claim=claim, evidence=evidence, exact=Exact(low=2, high=2, pair="p")))
+    assert Verdict(name="x", claim=claim, exact=ExactEpsilon(low=1.1, high=1.1, pair="p")).caught
+    assert Verdict(name="x", claim=claim, exact=ExactEpsilon(low=0, high=0, pair="p", wrongs=("w",))).caught
+    assert not Verdict(name="x", claim=claim, exact=ExactEpsilon(low=0.9, high=1.0000001, pair="p")).caught
+    told = str(Verdict(name="x", claim=claim, evidence=evidence, exact=ExactEpsilon(low=2, high=2, pair="p")))
     assert "CAUGHT" in told and "[out >= 3]" in told and "5 times in 9" in told
 
 

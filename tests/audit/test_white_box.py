@@ -14,7 +14,14 @@ from sfumato.audit import exact_epsilon, finite_epsilon, one_run_epsilon
 from sfumato.audit.accounting import accounts, gaussian_table, laplace_table
 from sfumato.audit.one_run import one_run_miss
 from sfumato.audit.white_box import product_table, repeated_table
-from sfumato.core import Composition, FiniteMechanism, RandomizedResponse, accountant, composition, events
+from sfumato.core import (
+    Composition,
+    FiniteMechanism,
+    RandomizedResponseMechanism,
+    accountant,
+    composition,
+    events,
+)
 from sfumato.errors import InvalidArgument
 
 laws = st.lists(st.integers(0, 9), min_size=2, max_size=5).filter(any)
@@ -44,7 +51,7 @@ def test_all_events_prove_no_more(data: st.DataObject) -> None:
 
 
 def test_known_tables() -> None:
-    coin = RandomizedResponse.coin_toss().matrix()
+    coin = RandomizedResponseMechanism.coin_toss().matrix()
     assert finite_epsilon(coin) == math.log(3)
     assert math.isinf(exact_epsilon([1, 0], [0, 1]))
     assert exact_epsilon([1, 0], [0, 1], delta=1) == 0

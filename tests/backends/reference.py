@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
-from sfumato.plan.tree import Call, Column, Expression, Literal
+from sfumato.plan.tree import Call, ColumnRef, Expression, Literal
 
 __all__ = ["evaluate", "reference"]
 
@@ -39,7 +39,7 @@ def engine_hash(*values: Any) -> int:
 def evaluate(node: Expression, row: dict[str, Any]) -> Any:
     """Evaluate the few expressions that the tests of queries use."""
     match node:
-        case Column(name=name):
+        case ColumnRef(name=name):
             value = row[name]
             return None if isinstance(value, float) and math.isnan(value) else value
         case Literal(value=value):
@@ -165,7 +165,7 @@ def _one_set(
                         ranked = sorted(
                             different, key=lambda value: (mix(group_priority ^ engine_hash(value)), value)
                         )
-                        most = measure.reach if unit is not None else len(ranked)
+                        most = measure.sensitivity if unit is not None else len(ranked)
                         seen[measure.name, part] |= set(ranked[:most])
     for (name, part), members in seen.items():
         table[part][name] = len(members)

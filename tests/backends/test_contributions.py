@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato.backends import contributions
 from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.packing import Choice, Kept, Packing, Rows, Run, Slot
+from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing, Run, Slot
 from sfumato.backends.priorities import mixed, most_per_owner
 
 from .reference import mix
@@ -96,7 +96,7 @@ def test_packed_words_give_what_rows_give(
     if numbered:
         own, given_units = np.unique(given_units, return_inverse=True)
         hashes = own.view(np.uint64)
-    choice = Choice(
+    choice = PackedChoice(
         max_groups=2,
         max_rows=3,
         salt=salt,
@@ -106,7 +106,7 @@ def test_packed_words_give_what_rows_give(
         distinct=(2,),
         value_hashes=(VALUE_HASHES,),
     )
-    given_rows = Rows(
+    given_rows = PackedRows(
         units=given_units,
         words=words,
         values=(np.array([value[3] for value in values], dtype=np.int64),),
@@ -131,11 +131,11 @@ def test_units_some_at_a_time_are_units_all_at_once(code_bits: int, numbered: bo
     values = np.arange(len(units), dtype=np.uint64) % np.uint64(32)
     words = (codes << np.uint64(8) | values << np.uint64(3), codes << np.uint64(8) | values % np.uint64(6))
     hashes = mixed(np.arange(2100, dtype=np.uint64)) if numbered else None
-    choice = Choice(
+    choice = PackedChoice(
         max_groups=2, max_rows=3, salt=9, key_hashes=KEY_HASHES, sums=SLOTS, runs=(RUN,), distinct=(2,),
         value_hashes=(VALUE_HASHES,),
     )  # fmt: skip
-    rows = Rows(units=units, words=words, values=((values % 4).astype(np.int64),), unit_hashes=hashes)
+    rows = PackedRows(units=units, words=words, values=((values % 4).astype(np.int64),), unit_hashes=hashes)
     once, parts = (
         bound_contributions(rows, Packing(code_bits=bits, value_bits=8), choice, threads=2)
         for bits in (3, code_bits)

@@ -17,7 +17,7 @@ from sfumato.backends.engine import Engine
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.errors import EngineFailure
-from sfumato.plan.tree import Call, Cast, Column, Filter, Literal, Project, Relation, Scan
+from sfumato.plan.tree import Call, Cast, ColumnRef, Filter, Literal, Projection, Relation, Scan
 
 from .reference import order, reference
 
@@ -31,9 +31,9 @@ FIELDS = tuple(
     }.items()
 )  # fmt: skip
 G, H, X = (
-    Column(name="t.g", kind=Kind.TEXT),
-    Column(name="t.h", kind=Kind.INTEGER),
-    Column(name="t.x", kind=Kind.REAL),
+    ColumnRef(name="t.g", kind=Kind.TEXT),
+    ColumnRef(name="t.h", kind=Kind.INTEGER),
+    ColumnRef(name="t.x", kind=Kind.REAL),
 )
 SCAN = Scan(table="t", alias="t", columns=(G, H, X))
 FINE = Grid(step=Fraction(1, 4), lower=-5, upper=5)
@@ -42,55 +42,63 @@ ONES = Grid(step=Fraction(1, 1024), lower=1, upper=1)
 CELLS = Grid(step=3, lower=0, upper=9)
 POSITIVE = Call(function=">=", arguments=(X, Literal(value=0.0, kind=Kind.REAL)), kind=Kind.BOOLEAN)
 
-COUNT = Measure(name="count", kind=MeasureKind.MOMENT, reach=2)
-SOME = Measure(name="some", kind=MeasureKind.MOMENT, condition=POSITIVE, reach=2)
+COUNT = Measure(name="count", kind=MeasureKind.MOMENT, sensitivity=2)
+SOME = Measure(name="some", kind=MeasureKind.MOMENT, condition=POSITIVE, sensitivity=2)
 SUM = Measure(
-    name="sum", kind=MeasureKind.MOMENT, factors=(Factor(expression=X, centre=0.5, grid=FINE),), reach=40
+    name="sum",
+    kind=MeasureKind.MOMENT,
+    factors=(Factor(expression=X, centre=0.5, grid=FINE),),
+    sensitivity=40,
 )
 PRODUCT = Measure(
     name="product",
     kind=MeasureKind.MOMENT,
     factors=(Factor(expression=X, centre=0.0, grid=FINE), Factor(expression=H, centre=1.0, grid=FINE)),
     condition=POSITIVE,
-    reach=2 * 400,
+    sensitivity=2 * 400,
 )
 WIDEST = Measure(
     name="widest",
     kind=MeasureKind.MOMENT,
     factors=(Factor(expression=X, centre=0.0, grid=WIDE),),
-    reach=2**43,
+    sensitivity=2**43,
 )
 PRESENT = Measure(
     name="present",
     kind=MeasureKind.MOMENT,
     factors=(Factor(expression=X, centre=0.0, grid=ONES),),
-    reach=2048,
+    sensitivity=2048,
 )
 CLAMPED = Measure(
     name="clamped",
     kind=MeasureKind.MOMENT,
     factors=(Factor(expression=X, centre=0.0, grid=FINE),),
     clamp=(-7, 9),
-    reach=9,
+    sensitivity=9,
 )
 ABOVE, BELOW = (
     Measure(
-        name=name, kind=MeasureKind.MOMENT, factors=CLAMPED.factors, condition=where, clamp=clamp, reach=9
+        name=name,
+        kind=MeasureKind.MOMENT,
+        factors=CLAMPED.factors,
+        condition=where,
+        clamp=clamp,
+        sensitivity=9,
     )
     for name, where, clamp in (("above", POSITIVE, (2, 9)), ("below", None, (-9, -3)))
 )
-TIMES = Measure(name="times", kind=MeasureKind.MOMENT, condition=POSITIVE, clamp=(2, 5), reach=5)
-UNITS = Measure(name="people", kind=MeasureKind.UNITS, reach=1)
-SOME_UNITS = Measure(name="some people", kind=MeasureKind.UNITS, condition=POSITIVE, reach=1)
+TIMES = Measure(name="times", kind=MeasureKind.MOMENT, condition=POSITIVE, clamp=(2, 5), sensitivity=5)
+UNITS = Measure(name="people", kind=MeasureKind.UNITS, sensitivity=1)
+SOME_UNITS = Measure(name="some people", kind=MeasureKind.UNITS, condition=POSITIVE, sensitivity=1)
 HISTOGRAM = Measure(
     name="cells",
     kind=MeasureKind.CELLS,
     factors=(Factor(expression=X, centre=-4.0, grid=CELLS),),
     edges=(-5.5, -2.5, 0.5, 3.5, 6.5),
     weight=16,
-    reach=32,
+    sensitivity=32,
 )
-DISTINCT = Measure(name="distinct", kind=MeasureKind.DISTINCT, value=H, condition=POSITIVE, reach=2)
+DISTINCT = Measure(name="distinct", kind=MeasureKind.DISTINCT, value=H, condition=POSITIVE, sensitivity=2)
 MEASURES = (
     COUNT, SOME, SUM, PRODUCT, WIDEST, PRESENT, CLAMPED, ABOVE, BELOW, TIMES, UNITS, SOME_UNITS, HISTOGRAM,
     DISTINCT,
@@ -235,7 +243,7 @@ def test_one_unit_stays_in_its_box(
                 change = sum(abs(a - b) for a, b in zip(after, before or [0] * len(after), strict=True))
             else:
                 change = abs(after - (before or 0))
-            assert change <= measure.reach
+            assert change <= measure.sensitivity
             moved += change > 0
         assert moved <= 2
     new = [key for key in other if key not in without]
@@ -351,7 +359,7 @@ def test_sums_beyond_64_bits_are_exact() -> None:
         name="far",
         kind=MeasureKind.MOMENT,
         factors=(Factor(expression=X, centre=0.0, grid=grid),),
-        reach=2**62,
+        sensitivity=2**62,
     )
     rows = [
         {"who": who, "name": str(who), "g": "p", "h": 0, "x": 1e300} for who in range(5) for _ in range(3)
@@ -372,7 +380,7 @@ def test_keys_of_every_kind_come_back_as_they_are() -> None:
         {"who": 2, "d": None, "m": datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), "b": False},
     ]
     kinds = {"d": Kind.DATE, "m": Kind.TIMESTAMP, "b": Kind.BOOLEAN}
-    columns = tuple(Column(name=f"t.{name}", kind=kind) for name, kind in kinds.items())
+    columns = tuple(ColumnRef(name=f"t.{name}", kind=kind) for name, kind in kinds.items())
     fields = (Field("who", Kind.INTEGER), *(Field(name, kind) for name, kind in kinds.items()))
     about = Catalog((Table(name="t", fields=fields, unit=Unit(name="p", column="who")),))
     source = open_tables({"t": pa.Table.from_pylist(rows, schema=schema)})
@@ -403,7 +411,7 @@ def test_units_of_other_types_are_told_apart() -> None:
 
 def test_filters_and_projections_are_applied() -> None:
     rows = [{"who": i % 3, "name": "a", "g": "p", "h": i, "x": float(i)} for i in range(-4, 5)]
-    parts: Relation = Project(
+    parts: Relation = Projection(
         source=Filter(source=SCAN, condition=POSITIVE),
         columns=(("t.g", G), ("t.h", Cast(operand=X, kind=Kind.INTEGER)), ("t.x", X)),
     )

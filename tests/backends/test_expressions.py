@@ -24,7 +24,7 @@ from sfumato.backends.expressions import (
 from sfumato.catalog import Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import FUNCTIONS, FunctionError, call
-from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
+from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 INF, NAN = math.inf, math.nan
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -65,8 +65,8 @@ CONNECTION = duckdb.connect()
 CONNECTION.execute("SET TimeZone = 'UTC'")
 
 
-def column(place: int, kind: Kind) -> Column:
-    return Column(name=f"a{place}", kind=kind)
+def column(place: int, kind: Kind) -> ColumnRef:
+    return ColumnRef(name=f"a{place}", kind=kind)
 
 
 def evaluate(node: Expression, rows: list[tuple[Any, ...]], kinds: tuple[Kind, ...]) -> list[Any]:
@@ -129,9 +129,9 @@ def test_functions_are_total(name: str) -> None:
     calls = signatures(name)
     assert calls
     for node in calls:
-        kinds = tuple(a.kind if isinstance(a, Column) and a.kind else Kind.INTEGER for a in node.arguments)
+        kinds = tuple(a.kind if isinstance(a, ColumnRef) and a.kind else Kind.INTEGER for a in node.arguments)
         pools = [
-            EXTREMES[k] if isinstance(a, Column) else [None]
+            EXTREMES[k] if isinstance(a, ColumnRef) else [None]
             for a, k in zip(node.arguments, kinds, strict=True)
         ]
         rows = list(itertools.product(*pools))
@@ -146,11 +146,11 @@ def test_functions_are_total(name: str) -> None:
 def test_no_function_sees_the_sign_of_zero(name: str) -> None:
     """Whatever takes reals, written as text, is the same of 0.0 and of -0.0."""
     for node in signatures(name):
-        kinds = tuple(a.kind if isinstance(a, Column) and a.kind else Kind.INTEGER for a in node.arguments)
+        kinds = tuple(a.kind if isinstance(a, ColumnRef) and a.kind else Kind.INTEGER for a in node.arguments)
         if Kind.REAL not in kinds:
             continue
         pools = [
-            EXTREMES[k][1:4] if isinstance(a, Column) else [None]
+            EXTREMES[k][1:4] if isinstance(a, ColumnRef) else [None]
             for a, k in zip(node.arguments, kinds, strict=True)
         ]
         pools = [[0.0, 1.0, -1.5] if k is Kind.REAL else pool for pool, k in zip(pools, kinds, strict=True)]

@@ -15,10 +15,10 @@ from sfumato.backends.integers import Stage, row_integer
 from sfumato.catalog import Kind
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Column
+from sfumato.plan.tree import ColumnRef
 
-X = Column(name="x", kind=Kind.REAL)
-I = Column(name="i", kind=Kind.INTEGER)  # noqa: E741
+X = ColumnRef(name="x", kind=Kind.REAL)
+I = ColumnRef(name="i", kind=Kind.INTEGER)  # noqa: E741
 NAMES = {"x": "x", "i": "i"}
 CONNECTION = duckdb.connect()
 
@@ -139,7 +139,7 @@ def test_missing_is_absent() -> None:
 def test_what_cannot_be_exact_is_refused() -> None:
     def measure(*grids: Grid) -> Measure:
         factors = tuple(Factor(expression=X, centre=0.0, grid=grid) for grid in grids)
-        return Measure(name="m", kind=MeasureKind.MOMENT, factors=factors, reach=1)
+        return Measure(name="m", kind=MeasureKind.MOMENT, factors=factors, sensitivity=1)
 
     with pytest.raises(Unsupported):
         row_integer(measure(Grid(step=Fraction(1, 3), lower=0, upper=10**9)), Stage(NAMES))

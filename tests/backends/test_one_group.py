@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 
 from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.one_group import count_one_group
-from sfumato.backends.packing import Choice, Packing, Rows, Run, Slot
+from sfumato.backends.packing import PackedChoice, PackedRows, Packing, Run, Slot
 
 WEIGHT = 12
 RUN = Run(slot=Slot(word=0, shift=0, bits=3), width=5, weight=WEIGHT)
 PACKING = Packing(code_bits=0, value_bits=3)
 
 
-def choice(max_rows: int | None, **changes: object) -> Choice:
+def choice(max_rows: int | None, **changes: object) -> PackedChoice:
     given = {"max_groups": 1, "salt": 5, "key_hashes": np.array([3], dtype=np.uint64), "runs": (RUN,)}
-    return Choice(**(given | {"max_rows": max_rows} | changes))  # type: ignore[arg-type]
+    return PackedChoice(**(given | {"max_rows": max_rows} | changes))  # type: ignore[arg-type]
 
 
-def rows_of(pairs: list[tuple[int, int]]) -> Rows:
+def rows_of(pairs: list[tuple[int, int]]) -> PackedRows:
     units, cells = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
-    return Rows(units=units, words=(cells.view(np.uint64),))
+    return PackedRows(units=units, words=(cells.view(np.uint64),))
 
 
 def slowly(pairs: list[tuple[int, int]], most: int | None) -> tuple[Counter[int], list[int]]:

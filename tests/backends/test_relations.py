@@ -16,13 +16,13 @@ from sfumato.errors import Unsupported
 from sfumato.plan.functions import call
 from sfumato.plan.tree import (
     Aggregate,
-    Column,
+    ColumnRef,
     Expression,
     Function,
     Join,
     Literal,
     PerUnit,
-    Project,
+    Projection,
     Relation,
     Scan,
     SemiJoin,
@@ -55,12 +55,12 @@ CATALOG = Catalog(
         Table(name="logs", fields=(Field("line", Kind.INTEGER),), unit=Unit(name="row", column=None)),
     )
 )
-PLACE = Column(name="v.place", kind=Kind.TEXT)
-COST = Column(name="v.cost", kind=Kind.REAL)
-AGE = Column(name="p.age", kind=Kind.INTEGER)
-NAME = Column(name="c.place", kind=Kind.TEXT)
-TOWN = Column(name="c.town", kind=Kind.TEXT)
-LINE = Column(name="l.line", kind=Kind.INTEGER)
+PLACE = ColumnRef(name="v.place", kind=Kind.TEXT)
+COST = ColumnRef(name="v.cost", kind=Kind.REAL)
+AGE = ColumnRef(name="p.age", kind=Kind.INTEGER)
+NAME = ColumnRef(name="c.place", kind=Kind.TEXT)
+TOWN = ColumnRef(name="c.town", kind=Kind.TEXT)
+LINE = ColumnRef(name="l.line", kind=Kind.INTEGER)
 V = Scan(table="visits", alias="v", columns=(PLACE, COST))
 P = Scan(table="people", alias="p", columns=(AGE,))
 C = Scan(table="places", alias="c", columns=(NAME, TOWN))
@@ -118,8 +118,8 @@ def test_tests_against_other_rows() -> None:
 
 
 def test_unions_keep_units() -> None:
-    only = Project(source=P, columns=(("age", AGE),))
-    cast = Project(source=V, columns=(("n", Literal(value=7, kind=Kind.INTEGER)),))
+    only = Projection(source=P, columns=(("age", AGE),))
+    cast = Projection(source=V, columns=(("n", Literal(value=7, kind=Kind.INTEGER)),))
     assert rows(Union(sources=(only, cast))) == [
         ("1", 30),
         ("1", 7),
@@ -146,7 +146,7 @@ def test_unions_keep_units() -> None:
         PerUnit(source=L, keys=(), aggregates=()),
         PerUnit(source=C, keys=(), aggregates=()),
         Scan(table="nowhere", alias="n", columns=()),
-        Scan(table="visits", alias="v", columns=(Column(name="v.cost", kind=Kind.TEXT),)),
+        Scan(table="visits", alias="v", columns=(ColumnRef(name="v.cost", kind=Kind.TEXT),)),
     ],
 )
 def test_what_would_mix_units_is_refused(wrong: Relation) -> None:
@@ -193,7 +193,7 @@ def test_aggregates_of_one_unit_do_not_depend_on_order() -> None:
 
 def test_inner_keys_and_nested_units() -> None:
     inner = PerUnit(source=V, keys=(("k", PLACE),), aggregates=(("n", of(Function.COUNT_ROWS)),))
-    n = Column(name="n", kind=Kind.INTEGER)
+    n = ColumnRef(name="n", kind=Kind.INTEGER)
     outer = PerUnit(
         source=inner, keys=(), aggregates=(("m", of(Function.SUM, n)), ("a", of(Function.AVG, n)))
     )

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from sfumato.catalog.positions import Place, positions
+from sfumato.catalog.positions import FilePosition, positions
 
 TRICKY = '''\
 # [not.a.table] in a comment
@@ -70,6 +70,6 @@ def test_each_key_stands_where_it_says() -> None:
 
 def test_lines_count_through_long_strings_and_lists() -> None:
     found = positions(TRICKY)
-    assert found["table", "inline", "y", "z"] == Place(19, 21)
-    assert found["table", "list", 2] == Place(16, 11)
-    assert found["many", 1, "deeper", 0, "q"] == Place(31, 1)
+    assert found["table", "inline", "y", "z"] == FilePosition(19, 21)
+    assert found["table", "list", 2] == FilePosition(16, 11)
+    assert found["many", 1, "deeper", 0, "q"] == FilePosition(31, 1)

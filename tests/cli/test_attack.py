@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from sfumato import attacks
-from sfumato.attacks import Finding
+from sfumato.attacks import AttackResult
 from sfumato.cli import app
 from tests.cli.programs import sfumato
 
@@ -80,7 +80,7 @@ def test_all_of_them_on_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name, sizes in small.items():
         real = getattr(attacks, name)
 
-        def run(real=real, sizes=sizes) -> Finding:
+        def run(real=real, sizes=sizes) -> AttackResult:
             return real(**sizes)
 
         monkeypatch.setattr(attacks, name, run)

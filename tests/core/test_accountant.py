@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
 from sfumato.core.calibration import discrete_sigma_squared_of_mu
 from sfumato.core.events import DiscreteGaussian, Gaussian, Pure
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
@@ -31,7 +31,7 @@ UNIT = F(1, UNITS)
 
 
 def test_ten_times_a_tenth_is_exactly_one():
-    purse = Filter(PrivacyBudget(epsilon=1))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1))
     for _ in range(10):
         purse.spend(Pure(loss=0.1))
     assert purse.spent == 1 and purse.remaining == 0
@@ -43,7 +43,7 @@ def test_ten_times_a_tenth_is_exactly_one():
 
 def test_a_stream_of_tiny_losses_is_charged_not_lost():
     """Floats would add 1e-16 to 1 for ever without moving it."""
-    purse = Filter(PrivacyBudget(epsilon=2))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=2))
     purse.spend(Pure(loss=1))
     for _ in range(1000):
         assert purse.spend(Pure(loss=1e-16)) == 10**4
@@ -51,7 +51,7 @@ def test_a_stream_of_tiny_losses_is_charged_not_lost():
 
 
 def test_thirds_round_up_so_the_third_does_not_fit():
-    purse = Filter(PrivacyBudget(epsilon=1))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1))
     purse.spend(Pure(loss=F(1, 3)))
     purse.spend(Pure(loss=F(1, 3)))
     assert purse.spent > F(2, 3)
@@ -62,16 +62,16 @@ def test_thirds_round_up_so_the_third_does_not_fit():
 
 
 def test_the_smallest_loss_costs_a_unit():
-    purse = Filter(PrivacyBudget(epsilon=1))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1))
     assert purse.spend(Pure(loss=1e-30)) == 1
     assert purse.spend(Pure(loss=F(1, 10**400))) == 1
-    assert Filter(PrivacyBudget(epsilon=1, delta=1e-6)).cost(Pure(loss=1e-30)) == 1
+    assert PrivacyFilter(PrivacyBudget(epsilon=1, delta=1e-6)).cost(Pure(loss=1e-30)) == 1
 
 
 @given(st.lists(st.fractions(min_value=F(1, 10**25), max_value=F(1, 3)), max_size=12))
 @settings(max_examples=60)
 def test_the_admitted_never_exceed_the_budget(losses):
-    purse, admitted = Filter(PrivacyBudget(epsilon=1)), F(0)
+    purse, admitted = PrivacyFilter(PrivacyBudget(epsilon=1)), F(0)
     for loss in losses:
         before = purse.spent
         fits = purse.can_spend(Pure(loss=loss))
@@ -100,7 +100,7 @@ def test_delta_is_split_once_and_the_parts_do_not_mix():
     budget = PrivacyBudget(epsilon=1, delta=1e-6, keys_delta=2e-7)
     assert (budget.delta_loss, budget.keys_limit) == (F(8, 10**7), 2 * 10**13)
     assert budget.limit < PrivacyBudget(epsilon=1, delta=1e-6).limit
-    purse = Filter(budget)
+    purse = PrivacyFilter(budget)
     purse.spend(Gaussian(sigma=F(1000)), keys_delta=1.5e-7)
     with pytest.raises(BudgetExceeded, match="keys"):
         purse.spend(Gaussian(sigma=F(1000)), keys_delta=1e-7)
@@ -110,7 +110,7 @@ def test_delta_is_split_once_and_the_parts_do_not_mix():
         purse.spend(Gaussian(sigma=F(1)), keys_delta=1e-9)
     assert purse.keys_spent == F(15, 10**8)
     with pytest.raises(BudgetExceeded):
-        Filter(PrivacyBudget(epsilon=1)).spend(Pure(loss=F(1, 2)), keys_delta=1e-300)
+        PrivacyFilter(PrivacyBudget(epsilon=1)).spend(Pure(loss=F(1, 2)), keys_delta=1e-300)
 
 
 def test_epsilon_of_one_query_means_that_query_alone():
@@ -119,7 +119,7 @@ def test_epsilon_of_one_query_means_that_query_alone():
     mu = math.sqrt(budget.allowance(0.5))
     event = DiscreteGaussian(sigma_squared=discrete_sigma_squared_of_mu(1, mu), sensitivity=1)
     assert 0.95e-7 < event.delta(0.5) <= 1e-7
-    purse, asked = Filter(budget), 0
+    purse, asked = PrivacyFilter(budget), 0
     while purse.can_spend(event):
         purse.spend(event)
         asked += 1
@@ -134,7 +134,7 @@ def test_a_pure_budget_with_a_delta_admits_a_little_more():
 
 
 def test_an_event_without_a_price_is_refused_and_nothing_charged():
-    purse = Filter(PrivacyBudget(epsilon=1))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1))
     for call in (purse.cost, purse.can_spend, purse.spend):
         with pytest.raises(Unsupported, match="GaussianRule"):
             call(Gaussian(sigma=F(10)))
@@ -155,7 +155,7 @@ def test_senseless_deltas_are_refused_and_nothing_charged(value):
         PrivacyBudget(epsilon=1, delta=value)
     with pytest.raises(InvalidArgument):
         PrivacyBudget(epsilon=1, delta=F(1, 2), keys_delta=value)
-    purse = Filter(PrivacyBudget(epsilon=1, delta=F(1, 2), keys_delta=F(1, 4)))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1, delta=F(1, 2), keys_delta=F(1, 4)))
     with pytest.raises(InvalidArgument):
         purse.spend(Gaussian(sigma=F(1000)), keys_delta=value)
     with pytest.raises(InvalidArgument):
@@ -184,7 +184,7 @@ def test_other_nonsense_is_refused():
         with pytest.raises(InvalidArgument):
             PrivacyBudget(epsilon=1, rule=rule)
     with pytest.raises(InvalidArgument):
-        Filter(1)  # type: ignore[arg-type]
+        PrivacyFilter(1)  # type: ignore[arg-type]
 
 
 # -- sharing and moving -------------------------------------------------------------------
@@ -192,15 +192,15 @@ def test_other_nonsense_is_refused():
 
 def test_threads_never_overspend(monkeypatch):
     """Eight threads race for ten tenths, pausing between check and charge; without a lock most get in."""
-    check = Filter._shortage
+    check = PrivacyFilter._shortage
 
     def check_and_pause(self, units, keys_units):
         shortage = check(self, units, keys_units)
         time.sleep(0.001)
         return shortage
 
-    monkeypatch.setattr(Filter, "_shortage", check_and_pause)
-    purse, admitted = Filter(PrivacyBudget(epsilon=1)), []
+    monkeypatch.setattr(PrivacyFilter, "_shortage", check_and_pause)
+    purse, admitted = PrivacyFilter(PrivacyBudget(epsilon=1)), []
     start = threading.Barrier(8)
 
     def spend():
@@ -224,10 +224,10 @@ def test_threads_never_overspend(monkeypatch):
     "rule", [PureRule(), ZeroConcentratedRule(), RenyiRule(order=3.5), GaussianRule()], ids=repr
 )
 def test_a_filter_continues_from_its_record(rule):
-    purse = Filter(PrivacyBudget(epsilon=F(1, 3), delta=1e-6, keys_delta=1e-7, rule=rule))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=F(1, 3), delta=1e-6, keys_delta=1e-7, rule=rule))
     purse.spend(Pure(loss=F(1, 1000)), keys_delta=1e-8)
     record = json.loads(json.dumps(purse.to_dict()))
-    again = Filter.from_dict(record)
+    again = PrivacyFilter.from_dict(record)
     assert again.budget == purse.budget
     assert (again.spent, again.remaining) == (purse.spent, purse.remaining)
     assert (again.keys_spent, again.keys_remaining) == (purse.keys_spent, purse.keys_remaining)
@@ -249,13 +249,13 @@ def test_a_filter_continues_from_its_record(rule):
     ],
 )
 def test_malformed_records_are_refused(change):
-    record = {**Filter(PrivacyBudget(epsilon=1)).to_dict(), **change}
+    record = {**PrivacyFilter(PrivacyBudget(epsilon=1)).to_dict(), **change}
     with pytest.raises(InvalidArgument):
-        Filter.from_dict(record)
+        PrivacyFilter.from_dict(record)
 
 
 def test_a_filter_cannot_be_copied():
-    purse = Filter(PrivacyBudget(epsilon=1))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1))
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(Unsupported):
             duplicate(purse)
@@ -267,7 +267,7 @@ from fractions import Fraction
 from sfumato.core.accountant import Filter, PrivacyBudget
 from sfumato.core.events import Pure
 from sfumato.errors import Unsupported
-purse = Filter(PrivacyBudget(epsilon=1))
+purse = PrivacyFilter(PrivacyBudget(epsilon=1))
 child = os.fork()
 if child == 0:
     try:

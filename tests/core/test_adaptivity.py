@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
 from sfumato.core.events import Event, FinitePair, Gaussian, Laplace, Pure
 from sfumato.core.renyi import largest_renyi
 from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
@@ -155,13 +155,13 @@ def worst_delta(rule, epsilon=EPSILON, delta=DELTA, claimed=None):
     budget = PrivacyBudget(epsilon=epsilon, delta=delta, rule=rule)
     worst = 0.0
     for make, losses_of in families:
-        whole = strongest(Filter(budget), make, 50.0)[0]
+        whole = strongest(PrivacyFilter(budget), make, 50.0)[0]
         full = float(budget.rule.price(whole.event))
         for share in (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0):
             strength = largest(
                 lambda s, m=make, c=share * full: rule.price(m(s).event) <= c, 1e-9, 50.0, 1e-12
             )
-            purse = Filter(budget)
+            purse = PrivacyFilter(budget)
             if not purse.can_spend(make(strength).event):
                 continue
             purse.spend(make(strength).event)

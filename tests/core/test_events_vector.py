@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
 from sfumato.core.composition import Composition
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event
 from sfumato.errors import InvalidArgument
@@ -40,7 +40,7 @@ def test_its_delta_covers_the_entries_together(square):
 
 def test_a_budget_accepts_it_and_a_record_keeps_it():
     event = DiscreteGaussianVector(sigma_squared=400, l2_squared=7)
-    assert Filter(PrivacyBudget(epsilon=1, delta=1e-6)).spend(event) > 0
+    assert PrivacyFilter(PrivacyBudget(epsilon=1, delta=1e-6)).spend(event) > 0
     assert Event.from_dict(event.to_dict()) == event
     assert event.group(3) == DiscreteGaussianVector(sigma_squared=400, l2_squared=63)
 

@@ -151,7 +151,7 @@ def test_real_values_beyond_floats_become_infinite():
 def test_sums_that_fit_are_known_in_public():
     grid = Grid(lower=-(2**40), upper=1)
     assert grid.fits_sum(2**23 - 1) and not grid.fits_sum(2**23)
-    assert (grid.reach, grid.width) == (2**40, 2**40 + 1)
+    assert (grid.sensitivity, grid.width) == (2**40, 2**40 + 1)
 
 
 @pytest.mark.parametrize("name", ["step", "lower", "upper"])

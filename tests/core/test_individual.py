@@ -7,11 +7,11 @@ from statistics import median_low
 
 import pytest
 
-from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.events.base import Event
 from sfumato.core.individual import IndividualPrivacy, local_sensitivity
-from sfumato.core.laplace import Laplace
+from sfumato.core.laplace import LaplaceMechanism
 from sfumato.core.odometer import Odometer
 from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.errors import InvalidArgument, Unsupported
@@ -23,7 +23,7 @@ RULES = [PureRule(), ZeroConcentratedRule(), RenyiRule(order=8), GaussianRule()]
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_every_filter_refuses_it_and_charges_nothing(rule):
-    purse = Filter(PrivacyBudget(epsilon=1, delta=1e-6, rule=rule))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1, delta=1e-6, rule=rule))
     claim = IndividualPrivacy(epsilon=0.1)
     assert not isinstance(claim, Event)
     for call in (purse.cost, purse.can_spend, purse.spend):
@@ -59,7 +59,7 @@ def test_it_is_weaker_the_noise_itself_gives_a_dataset_away():
     scales = [claim.scale(local_sensitivity(median_low, rows, range(10))) for rows in (calm, restless)]
     assert scales == [0, 7]
     assert median_low(calm) == median_low(restless) == 2
-    chance = Laplace(scales[1]).pmf(3, 2)
+    chance = LaplaceMechanism(scales[1]).pmf(3, 2)
     assert chance > 0.05  # and under `calm`, which adds no noise, it is 0: the loss is infinite
 
 

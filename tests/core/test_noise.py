@@ -79,7 +79,7 @@ def test_beyond_the_stairs(draw, tail, reach, scale, monkeypatch):
     """Cut the stairs off at one scale, so that a third of all draws comes from the exact tail.
     False alarm 1e-9; power with 4 * 10^4 draws: a side left out, counted twice or shifted by one block."""
     for name in ("GEOMETRIC", "LAPLACE", "GAUSSIAN"):
-        monkeypatch.setattr(noise, name, dataclasses.replace(getattr(noise, name), reach=1.0))
+        monkeypatch.setattr(noise, name, dataclasses.replace(getattr(noise, name), covered_scales=1.0))
     draws = draw(scale, size=40_000)
     chi_square_verdict(draws, lambda m: tail(scale, m), quantile_edges(scale, reach))
 

@@ -6,13 +6,21 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.core import FiniteMechanism, Laplace, Mechanism, PostProcessed, RandomizedResponse
+from sfumato.core import (
+    FiniteMechanism,
+    LaplaceMechanism,
+    Mechanism,
+    PostProcessed,
+    RandomizedResponseMechanism,
+)
 from sfumato.errors import InvalidArgument
 
 
 def test_the_function_sees_the_release_only():
     seen = []
-    mechanism = PostProcessed(Laplace.from_epsilon(Fraction(1, 10**6)), lambda o: seen.append(o) or o * 2)
+    mechanism = PostProcessed(
+        LaplaceMechanism.from_epsilon(Fraction(1, 10**6)), lambda o: seen.append(o) or o * 2
+    )
     released = mechanism.release(41)
     assert seen == [released // 2] and isinstance(mechanism, Mechanism)
     assert len({PostProcessed(mechanism, lambda o: o).release(41) for _ in range(20)}) > 1  # e^-200 otherwise
@@ -32,7 +40,7 @@ def test_merging_outputs_never_costs_more():
             assert merged.delta(level) <= mechanism.delta(level)
 
 
-@pytest.mark.parametrize(("mechanism", "function"), [(3, abs), (RandomizedResponse.coin_toss(), 3)])
+@pytest.mark.parametrize(("mechanism", "function"), [(3, abs), (RandomizedResponseMechanism.coin_toss(), 3)])
 def test_senseless_parts_are_refused(mechanism, function):
     with pytest.raises(InvalidArgument):
         PostProcessed(mechanism, function)

@@ -15,17 +15,17 @@ from scipy import stats
 
 from sfumato.core import events
 from sfumato.core.mechanism import DiscreteLaw
-from sfumato.core.response import RandomizedResponse
+from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.errors import InvalidArgument, Unsupported
 
 F = Fraction
 KINDS = [
-    RandomizedResponse.coin_toss(),
-    RandomizedResponse.biased_coin(F(2, 3)),
-    RandomizedResponse(F(1, 3)),  # lies more often than not: still informative
-    RandomizedResponse(F(2, 5), choices=5),
-    RandomizedResponse(F(1, 10), choices=5),
-    RandomizedResponse.from_epsilon(1, choices=4),
+    RandomizedResponseMechanism.coin_toss(),
+    RandomizedResponseMechanism.biased_coin(F(2, 3)),
+    RandomizedResponseMechanism(F(1, 3)),  # lies more often than not: still informative
+    RandomizedResponseMechanism(F(2, 5), choices=5),
+    RandomizedResponseMechanism(F(1, 10), choices=5),
+    RandomizedResponseMechanism.from_epsilon(1, choices=4),
 ]
 
 
@@ -45,7 +45,7 @@ def test_matrix_has_the_same_epsilon(response):
 
 @given(st.floats(1e-6, 50), st.integers(2, 1000))
 def test_from_epsilon_never_exceeds_and_hardly_falls_short(epsilon, choices):
-    response = RandomizedResponse.from_epsilon(epsilon, choices=choices)
+    response = RandomizedResponseMechanism.from_epsilon(epsilon, choices=choices)
     with mpmath.workdps(80):
         wanted = mpmath.mpf(repr(epsilon))
         ratio = mpmath.mpf(response.max_ratio.numerator) / response.max_ratio.denominator
@@ -68,7 +68,7 @@ def test_reports_have_the_stated_law(response):
 
 def test_scalars_and_kinds_of_answers():
     """False alarm 1e-9; power: a scalar path whose truth is off by 5%."""
-    toss = RandomizedResponse.coin_toss()
+    toss = RandomizedResponseMechanism.coin_toss()
     told = [toss.release(True) for _ in range(20_000)]
     assert all(type(report) is bool for report in told)
     assert stats.binomtest(sum(told), len(told), 0.75).pvalue > 1e-9
@@ -81,7 +81,7 @@ def test_scalars_and_kinds_of_answers():
 
 
 def test_a_million_reports_take_well_under_a_second():
-    response = RandomizedResponse.from_epsilon(1, choices=10)
+    response = RandomizedResponseMechanism.from_epsilon(1, choices=10)
     answers = np.arange(1_000_000) % 10
     start = time.process_time()
     response.release(answers)
@@ -105,7 +105,7 @@ def test_estimate_inverts_the_expected_share(yes, no, response):
 
 
 def test_coin_toss_estimate_is_two_y_minus_a_half():
-    toss = RandomizedResponse.coin_toss()
+    toss = RandomizedResponseMechanism.coin_toss()
     for yes in range(11):
         reports = np.arange(10) < yes
         assert toss.estimate(reports).values[1] == float(2 * F(yes, 10) - F(1, 2))
@@ -123,14 +123,16 @@ def test_variance_is_that_of_the_report_counts(response):
 def test_variance_at_zero_matches_the_closed_form():
     for epsilon, k in [(1.0, 2), (1.0, 1024), (3.0, 8)]:
         e = math.exp(epsilon)
-        variance = RandomizedResponse.from_epsilon(epsilon, choices=k).variance(0, 1)
+        variance = RandomizedResponseMechanism.from_epsilon(epsilon, choices=k).variance(0, 1)
         assert variance == pytest.approx((e + k - 2) / (e - 1) ** 2, rel=1e-12)
-    assert RandomizedResponse.from_epsilon(1, choices=1024).variance(0, 1) == pytest.approx(347, abs=0.5)
+    assert RandomizedResponseMechanism.from_epsilon(1, choices=1024).variance(0, 1) == pytest.approx(
+        347, abs=0.5
+    )
 
 
 def test_standard_errors_describe_the_spread():
     """False alarm 1e-9: 2000 surveys, chi-square of the estimates' spread; power: an error bar off by 15%."""
-    response = RandomizedResponse(F(1, 2), choices=3)
+    response = RandomizedResponseMechanism(F(1, 2), choices=3)
     answers = np.repeat([0, 1, 2], [500, 300, 200])
     estimates = [response.estimate(response.release(answers)) for _ in range(2000)]
     values = np.array([e.values for e in estimates])
@@ -164,7 +166,7 @@ def test_intervals_cover_at_least_their_level(response):
 
 
 def test_pure_noise_can_be_sent_but_not_read():
-    noise = RandomizedResponse(F(1, 4), choices=4)
+    noise = RandomizedResponseMechanism(F(1, 4), choices=4)
     assert noise.epsilon == 0 and noise.release([0, 1, 2, 3]).shape == (4,)
     for read in (noise.estimate, noise.interval):
         with pytest.raises(Unsupported, match="pure noise"):
@@ -178,17 +180,17 @@ def test_pure_noise_can_be_sent_but_not_read():
 )
 def test_senseless_truths_are_refused(bad):
     with pytest.raises(InvalidArgument) as caught:
-        RandomizedResponse(bad)
+        RandomizedResponseMechanism(bad)
     assert caught.value.place == "truth"
     with pytest.raises(InvalidArgument):
-        RandomizedResponse.biased_coin(bad)
+        RandomizedResponseMechanism.biased_coin(bad)
 
 
 @pytest.mark.parametrize("bad", [0, 1, -2, 2.0, True, "3", None, math.nan], ids=repr)
 def test_senseless_choices_are_refused(bad):
     for build in (
-        lambda k: RandomizedResponse(F(1, 2), choices=k),
-        lambda k: RandomizedResponse.from_epsilon(1, choices=k),
+        lambda k: RandomizedResponseMechanism(F(1, 2), choices=k),
+        lambda k: RandomizedResponseMechanism.from_epsilon(1, choices=k),
     ):
         with pytest.raises(InvalidArgument) as caught:
             build(bad)
@@ -200,13 +202,13 @@ def test_senseless_choices_are_refused(bad):
 )
 def test_senseless_epsilons_are_refused(bad):
     with pytest.raises(InvalidArgument) as caught:
-        RandomizedResponse.from_epsilon(bad)
+        RandomizedResponseMechanism.from_epsilon(bad)
     assert caught.value.place == "epsilon"
 
 
 @pytest.mark.parametrize("bad", [2, -1, 0.0, "yes", None, [0, 2], [-1], [0.5], ["yes"], [None]], ids=repr)
 def test_answers_outside_the_choices_are_refused_without_repeating_them(bad):
-    toss = RandomizedResponse.coin_toss()
+    toss = RandomizedResponseMechanism.coin_toss()
     for use in (toss.release, toss.estimate, toss.interval):
         if use is not toss.release and bad in (2, -1):
             continue
@@ -216,11 +218,11 @@ def test_answers_outside_the_choices_are_refused_without_repeating_them(bad):
 
 
 def test_other_senseless_arguments_are_refused():
-    toss = RandomizedResponse.coin_toss()
+    toss = RandomizedResponseMechanism.coin_toss()
     with pytest.raises(InvalidArgument, match="at least one report"):
         toss.estimate([])
     with pytest.raises(InvalidArgument):
-        RandomizedResponse(F(1, 2), choices=3).release(True)
+        RandomizedResponseMechanism(F(1, 2), choices=3).release(True)
     for level in (0, 1, 2, -1, math.nan, True, "0.9", None):
         with pytest.raises(InvalidArgument):
             toss.interval([1], level)

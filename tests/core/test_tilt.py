@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sfumato.core.tilt as tilt_module
+from sfumato.core.loss_sketch import WindowPlan
 from sfumato.core.losses import LossDistribution
-from sfumato.core.outline import Plan
 from sfumato.core.tilt import TiltedLaw, convolve
 
 STEP = 0.125
@@ -50,8 +50,8 @@ def exact_delta(exact: Exact, epsilon: float) -> mpmath.mpf:
         )
 
 
-def plan(theta: float, lower: float | None = None, upper: float | None = None) -> Plan:
-    return Plan(theta=theta, lower=lower, upper=upper, low=0.0, high=0.0, step=STEP)
+def plan(theta: float, lower: float | None = None, upper: float | None = None) -> WindowPlan:
+    return WindowPlan(theta=theta, lower=lower, upper=upper, low=0.0, high=0.0, step=STEP)
 
 
 PARTS = [(FIRST, 6), (SECOND, 5)]

@@ -82,4 +82,4 @@ def _database(backend: Any, budget: PrivacyBudget) -> Database:
     ledger = Ledger.open(None)
     for unit in ("person", "name", "row"):
         ledger.register(unit, budget, distinct=True)
-    return Database(catalog=CATALOG, budget_of=budget, ledger=ledger, backend=backend, unit="person")
+    return Database(catalog=CATALOG, terms=budget, ledger=ledger, backend=backend, unit="person")

@@ -26,8 +26,8 @@ from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Discre
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
-from sfumato.release.finding import Search
-from sfumato.release.rounds import weights_of
+from sfumato.release.single_quantile import Search
+from sfumato.release.weighted_selection import weights_of
 from tests.engine.questions import Asked
 from tests.engine.worlds import CATALOG
 
@@ -234,7 +234,7 @@ def _out_of_box(replay: Replay, place: int, changed: dict[Any, dict[str, int]]) 
     finest = len(set(chosen)) == len(query.keys)
     if len(changed) > groups:
         yield f"{len(changed)} groups moved, not {groups}"
-    reaches = {measure.name: measure.reach for measure in query.measures}
+    reaches = {measure.name: measure.sensitivity for measure in query.measures}
     for name in reaches.keys() | {name for moved in changed.values() for name in moved}:
         reach = reaches.get(name, 1)
         parts = [-(-moved[name] // reach) for moved in changed.values() if name in moved]

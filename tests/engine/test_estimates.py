@@ -17,7 +17,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.analysis import bound, price
-from sfumato.analysis.losses import losses_request
+from sfumato.analysis.clipping_bias import losses_request
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.source import open_tables
 from sfumato.catalog import Catalog, Kind, Table, Unit
@@ -307,7 +307,7 @@ def test_each_is_charged_once_and_read_once() -> None:
         priced = question.priced()
         release = question.release()
         runs += 1
-        charge = db.budget_of.rule.charge(priced.event)
+        charge = db.terms.rule.charge(priced.event)
         assert db.budget.spent_units - spent == charge > 0 and db.backend.runs == runs  # type: ignore[attr-defined]
         assert float(release.cost["epsilon"]) == 0.1 and release.receipt["unit"] == "person"
         spent = db.budget.spent_units
@@ -341,7 +341,7 @@ def test_declaring_shares_the_budget_and_leaves_the_rest() -> None:
         db.sql("SELECT AVG(income) FROM people", epsilon=0.1, max_rows=1).release()
     found = db.bounds("income", epsilon=0.1, false_alarm=1e-9).release()
     declared = db.declare(income=found.between())
-    assert declared.ledger is db.ledger and declared.budget_of is db.budget_of
+    assert declared.ledger is db.ledger and declared.terms is db.terms
     assert declared.budget.spent == db.budget.spent > 0
     before = db.budget.spent
     answer = declared.sql("SELECT AVG(income) AS a FROM people", epsilon=0.5, max_rows=1).release()

@@ -80,7 +80,7 @@ def repeated(opened: Database, listed: str, epsilon: float, rule: str, size: int
 def _quiet(bounding: Any, opened: Database) -> Any:
     from sfumato.analysis import price
 
-    return price(bounding, opened.budget_of, epsilon=Fraction(10**5))
+    return price(bounding, opened.terms, epsilon=Fraction(10**5))
 
 
 @pytest.mark.parametrize("rule", ["pure", "gaussian"])

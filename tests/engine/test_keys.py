@@ -17,7 +17,13 @@ import pytest
 from scipy import stats
 
 from sfumato.analysis import Bounding, Cost, bound, price
-from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, reaches, threshold
+from sfumato.analysis.keys import (
+    appearance,
+    divided_appearance,
+    divided_threshold,
+    tail_probability,
+    threshold,
+)
 from sfumato.analysis.selection import grid_of, weight
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups, Members
@@ -25,8 +31,8 @@ from sfumato.backends.source import open_tables
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
-from sfumato.release import add_noise, rounds
-from sfumato.release.rounds import weights_of
+from sfumato.release import add_noise, weighted_selection
+from sfumato.release.weighted_selection import weights_of
 from tests.engine.worlds import CATALOG, crowd, newcomer
 
 ALARM = 1e-9
@@ -50,7 +56,7 @@ def million() -> list[tuple[str]]:
 def singletons(bounding: Bounding, per_unit: int = 1) -> Exact[tuple[ExactGroups, ...]]:
     """Return a million groups of one unit each, with the reach in every measure."""
     measures = {
-        measure.name: np.full(MILLION, measure.reach if measure.reach == 1 else 1, dtype=np.int64)
+        measure.name: np.full(MILLION, measure.sensitivity if measure.sensitivity == 1 else 1, dtype=np.int64)
         for measure in bounding.query.measures
     }
     groups = ExactGroups(
@@ -75,7 +81,7 @@ def test_singletons_appear_no_more_often_than_delta(text: str, groups: int, rows
     assert cost.keys_delta == selection.delta <= Fraction(1, 1000)
     (noisy,) = add_noise(singletons(bounding), bounding, cost)
     shown = len(noisy.keys)
-    single = reaches(selection.kind, selection.parameter, selection.threshold - 1)
+    single = tail_probability(selection.kind, selection.parameter, selection.threshold - 1)
     assert 1 - (1 - single) ** groups <= float(selection.delta)
     assert stats.binom.sf(shown - 1, MILLION, single) > ALARM  # and so at most delta, in every group
     assert stats.binom.cdf(shown, MILLION, single) > ALARM  # and no rarer than the law says
@@ -97,7 +103,7 @@ def test_three_in_a_group_are_more_than_one() -> None:
     bounding, cost = asked(COUNTS, noise="laplace", rows=3)
     (selection,) = cost.selections
     (noisy,) = add_noise(singletons(bounding, per_unit=3), bounding, cost)
-    single = reaches(selection.kind, selection.parameter, selection.threshold - 1)
+    single = tail_probability(selection.kind, selection.parameter, selection.threshold - 1)
     assert stats.binom.sf(len(noisy.keys) - 1, MILLION, single) < ALARM
 
 
@@ -228,7 +234,9 @@ def test_units_alone_in_groups_make_some_appear_no_more_often_than_delta(
     appeared = len(np.unique(shown[shown < units * each] // each))
     assert stats.binom.sf(appeared - 1, units, float(selection.delta)) > ALARM
     law = sum(
-        1 - (1 - reaches(noise, one.parameter, one.threshold - weight(noise, selection.grid, left))) ** each
+        1
+        - (1 - tail_probability(noise, one.parameter, one.threshold - weight(noise, selection.grid, left)))
+        ** each
         for one, left in zip(selection.rounds, (each + found, each), strict=True)
     )
     assert law <= float(selection.delta)
@@ -246,7 +254,9 @@ def test_weights_that_are_too_large_are_caught(
     bounding, cost = asked(COUNTS, noise=noise, groups=4, rows=3)
     (selection,) = cost.selections
     if not place:
-        monkeypatch.setattr(rounds, "weight", lambda kind, grid, groups: weight(kind, grid, groups) * 8)
+        monkeypatch.setattr(
+            weighted_selection, "weight", lambda kind, grid, groups: weight(kind, grid, groups) * 8
+        )
         (noisy,) = add_noise(exact, bounding, cost)
     else:  # a threshold that is right for one group a unit, and too low for four
         lower = divided_threshold(noise, selection.parameter, (selection.grid,), Fraction(1, 1000))
@@ -288,7 +298,7 @@ def test_many_groups_taken_together_are_bounded_from_above(kind: Any) -> None:
     parameter = Fraction(grid**2 if kind == "gaussian" else grid)
     level = divided_threshold(kind, parameter, weights, Fraction(1, 10**6))
     for number in (1, 2, 64, 65, 66, 100, 1000, 2999, 3000):
-        single = reaches(kind, parameter, level - weights[number - 1])
+        single = tail_probability(kind, parameter, level - weights[number - 1])
         assert -math.expm1(number * math.log1p(-single)) <= 1e-6
 
 

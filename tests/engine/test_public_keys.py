@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 
 import sfumato as sf
-from sfumato.analysis import publics
+from sfumato.analysis import public_keys
 
 PEOPLE = 400
 
@@ -86,7 +86,7 @@ def test_too_many_values_are_selected_privately(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(duckdb, "MOST_VALUES", 3)
     (bounding,) = database().sql(text, epsilon=1).priced().boundings
     assert not bounding.select_keys
-    monkeypatch.setattr(publics, "_MOST_GROUPS", 2)
+    monkeypatch.setattr(public_keys, "_MOST_GROUPS", 2)
     (bounding,) = database(keys_delta=1e-7).sql(text, epsilon=1).priced().boundings
     assert bounding.select_keys
 

@@ -27,7 +27,7 @@ from sfumato.backends.engine import Engine
 from sfumato.backends.source import Source
 from sfumato.catalog import Kind
 from sfumato.core import Grid
-from sfumato.release import rounds
+from sfumato.release import weighted_selection
 from tests.engine.questions import Asked, questions
 from tests.engine.replay import BUDGET, Replay, differences, leaves, planned, record
 from tests.engine.worlds import CATALOG, NEIGHBOURS, World, crowd, newcomer
@@ -157,9 +157,10 @@ def test_reaches_that_are_too_small_are_caught(text: str) -> None:
     """Each measure by itself: half of its reach is too little for somebody."""
     plan = honest(text)
     for measure in plan.query.measures:
-        if measure.reach > 1:
+        if measure.sensitivity > 1:
             measures = tuple(
-                replace(one, reach=one.reach // 2) if one == measure else one for one in plan.query.measures
+                replace(one, sensitivity=one.sensitivity // 2) if one == measure else one
+                for one in plan.query.measures
             )
             found = caught(claiming(plan, measures=measures))
             assert any(f"{measure.name} moved by" in wrong for wrong in found), measure.name
@@ -216,7 +217,7 @@ def _half(event: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_weights_that_are_not_divided_are_caught(noise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(Asked(WORDS, {**CAPS, "noise": noise}))
-    monkeypatch.setattr(rounds, "weight", lambda kind, grid, groups: grid)
+    monkeypatch.setattr(weighted_selection, "weight", lambda kind, grid, groups: grid)
     assert any("weights moved" in wrong for wrong in caught(plan))
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction as F
 
 import pytest
 
-from sfumato.core import Filter, GaussianRule, PrivacyBudget, RenyiRule, ZeroConcentratedRule
+from sfumato.core import GaussianRule, PrivacyBudget, PrivacyFilter, RenyiRule, ZeroConcentratedRule
 from sfumato.core.events import Composed, Gaussian, Laplace, Pure, Repeated
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError, Unsupported
 from sfumato.ledger import Ledger
@@ -39,7 +39,7 @@ def test_the_budget_can_be_spent_to_the_last_drop_and_no_further(ledger):
 
 def test_a_refusal_is_that_of_the_filter_and_charges_nothing(ledger):
     reserve(ledger, Pure(loss=0.75))
-    purse = Filter(PrivacyBudget(epsilon=1))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=1))
     purse.spend(Pure(loss=0.75))
     with pytest.raises(BudgetExceeded) as ours:
         reserve(ledger, Pure(loss=0.5))
@@ -54,7 +54,7 @@ def test_a_refusal_is_that_of_the_filter_and_charges_nothing(ledger):
 def test_totals_are_those_of_a_filter(tmp_path, rule):
     budget = PrivacyBudget(epsilon=3, delta=1e-6, keys_delta=1e-7, rule=rule)
     batch = Composed(events=(Gaussian(sigma=50), Repeated(event=Laplace(scale=100), times=3)))
-    purse = Filter(budget)
+    purse = PrivacyFilter(budget)
     for _ in range(2):  # closed and opened again in between
         with Ledger.open(tmp_path / "people.ledger") as ledger:
             ledger.register("person", budget)

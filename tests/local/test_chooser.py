@@ -9,8 +9,8 @@ import pytest
 
 from sfumato.errors import InvalidArgument
 from sfumato.local.chooser import choose
-from sfumato.local.hitters import PrefixTree
-from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, Text, YesNo
+from sfumato.local.prefix_tree import PrefixTree
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, Text, YesNo
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0)
 
@@ -38,7 +38,7 @@ def table(epsilon: float, k: int) -> dict[str, float]:
 def test_it_is_within_one_percent_of_the_table(epsilon: float, k: int) -> None:
     """Also the best of them if any is longer than a report may be: compared without limits."""
     choice = choose(
-        OneOf(words="Which?", size=k), epsilon=epsilon, people=1000, message_bits=10**9, seconds=10**9
+        OneAnswer(words="Which?", size=k), epsilon=epsilon, people=1000, message_bits=10**9, seconds=10**9
     )
     chosen = next(one for one in choice.candidates if one.protocol is choice.protocol)
     assert chosen.variance <= 1.01 * min(table(epsilon, k).values())
@@ -63,7 +63,7 @@ def test_numbers_are_within_one_percent_of_the_best_worst_case(epsilon: float) -
 
 
 def test_a_long_report_or_a_slow_count_is_left_out_and_said_so() -> None:
-    question = OneOf(words="Which?", size=100_000)
+    question = OneAnswer(words="Which?", size=100_000)
     free = choose(question, epsilon=3, people=10**6, message_bits=10**9, seconds=10**9)
     short = choose(question, epsilon=3, people=10**6, message_bits=17, seconds=10**9)
     quick = choose(question, epsilon=3, people=10**6, message_bits=10**9, seconds=5)
@@ -79,8 +79,8 @@ def test_a_long_report_or_a_slow_count_is_left_out_and_said_so() -> None:
     "question",
     [
         YesNo(words="Really?"),
-        OneOf(words="Which?", size=1),
-        OneOf(words="Which?", size=10_000_000),
+        OneAnswer(words="Which?", size=1),
+        OneAnswer(words="Which?", size=10_000_000),
         SeveralOf(words="Which?", size=12, most=3),
         SeveralOf(words="Which?", size=5, most=5),
         NumberIn(words="How many?", low="1/3", high=7),
@@ -89,7 +89,7 @@ def test_a_long_report_or_a_slow_count_is_left_out_and_said_so() -> None:
     ids=lambda one: f"{one.kind}-{getattr(one, 'size', '')}",
 )
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0])
-def test_every_question_finds_a_protocol(question: Question, epsilon: float) -> None:
+def test_every_question_finds_a_protocol(question: SurveyQuestion, epsilon: float) -> None:
     choice = choose(question, epsilon=epsilon, people=10_000)
     assert choice.protocol.epsilon <= epsilon and choice.protocol.name in choice.explain()
 

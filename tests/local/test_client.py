@@ -25,7 +25,7 @@ from sfumato.local.hashing import LocalHashing
 from sfumato.local.hybrid import Hybrid
 from sfumato.local.piecewise import Piecewise
 from sfumato.local.protocol import FrequencyProtocol, Protocol
-from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, YesNo
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, YesNo
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets
 from sfumato.local.several import SeveralAnswers
@@ -39,7 +39,7 @@ FILE = Path(client.__file__)
 THREE, HALF = Fraction(3), Fraction(1, 2)
 
 
-def asked(question: Question, protocol: Protocol, epsilon: Any = 5, **limits: Any) -> dict[str, Any]:
+def asked(question: SurveyQuestion, protocol: Protocol, epsilon: Any = 5, **limits: Any) -> dict[str, Any]:
     """Return the survey as the client reads it."""
     survey = Survey.plan("test", question, epsilon=epsilon, protocol=protocol, **limits)
     return client.load(survey.text.encode())
@@ -91,7 +91,7 @@ SINGLES = [
 @pytest.mark.parametrize("protocol", SINGLES, ids=lambda one: f"{one.name}-{one.size}")
 def test_a_report_has_exactly_the_law_of_its_protocol(protocol: FrequencyProtocol) -> None:
     """Every draw there is: the largest ratio, and the chances p and q by which reports support answers."""
-    survey = asked(OneOf(words="Which?", size=protocol.size), protocol)
+    survey = asked(OneAnswer(words="Which?", size=protocol.size), protocol)
     laws = [law(survey, answer) for answer in range(protocol.size)]
     assert largest(laws) == protocol.max_ratio
     support = {report: supporters(protocol, report) for report in laws[0]}
@@ -104,7 +104,7 @@ def test_a_report_has_exactly_the_law_of_its_protocol(protocol: FrequencyProtoco
 def test_a_point_has_exactly_the_law_of_its_geometry() -> None:
     """Where all coordinates are drawn as 0 they are drawn again: after one try, what is left is the law."""
     protocol = ProjectiveGeometry(size=7, prime=2, dimension=3, odds=THREE)
-    survey = asked(OneOf(words="Which?", size=7), protocol)
+    survey = asked(OneAnswer(words="Which?", size=7), protocol)
     support = {(point,): supporters(protocol, (point,)) for point in range(7)}
     for answer in range(7):
         found = law(survey, answer, longest=4)
@@ -178,7 +178,7 @@ def test_numbers_have_exactly_the_law_of_their_protocol(protocol: Any) -> None:
 )
 def test_two_days_cost_what_two_stages_say(protocol: Any) -> None:
     """The exact law of both days' reports together, of an answer that stays."""
-    survey = asked(OneOf(words="Which?", size=protocol.size), protocol, cap=1)
+    survey = asked(OneAnswer(words="Which?", size=protocol.size), protocol, cap=1)
 
     def days(answer: int, many: int) -> Callable[[Callable[[int], int]], Any]:
         def procedure(below: Callable[[int], int]) -> Any:
@@ -201,7 +201,7 @@ def test_what_is_kept_is_sent_again_and_no_more_is_drawn_than_the_cap() -> None:
         drawn.append(bound)
         return len(drawn) % bound
 
-    question, protocol = OneOf(words="Which?", size=40), KaryResponse(size=40, odds=THREE)
+    question, protocol = OneAnswer(words="Which?", size=40), KaryResponse(size=40, odds=THREE)
     by_value = asked(question, protocol, cap=2)
     memory: dict[str, Any] = {}
     reports = [client.report(by_value, answer, memory, below=below) for answer in (3, 3, 9, 3, 20, 9, 20)]
@@ -245,7 +245,7 @@ def test_a_port_that_draws_anew_every_day_is_told() -> None:
     """Examples of a repeated survey are of two days: what is kept must come again."""
     kept = TwoStageResponse(size=4, permanent=Fraction(9), instant=THREE)
     for protocol in (KaryResponse(size=4, odds=THREE), kept):
-        survey = Survey.plan("s", OneOf(words="Which?", size=4), epsilon=5, protocol=protocol, cap=2)
+        survey = Survey.plan("s", OneAnswer(words="Which?", size=4), epsilon=5, protocol=protocol, cap=2)
         data = survey.text.encode()
         (example,) = examples(data, [1], 1)
         assert [one["day"] for one in example["reports"]] == [0, 1]
@@ -255,9 +255,9 @@ def test_a_port_that_draws_anew_every_day_is_told() -> None:
             replayed(data, {**example, "draws": [*example["draws"], *example["draws"]]})
 
 
-def every_protocol() -> Iterator[tuple[Question, Protocol, Any]]:
+def every_protocol() -> Iterator[tuple[SurveyQuestion, Protocol, Any]]:
     for single in SINGLES:
-        yield OneOf(words="Which?", size=single.size), single, 1
+        yield OneAnswer(words="Which?", size=single.size), single, 1
     for several in SEVERAL:
         yield SeveralOf(words="Which?", size=several.size, most=several.most), several, [0, 2]  # type: ignore[attr-defined]
     for number in NUMBERS:
@@ -292,7 +292,7 @@ def test_examples_are_reproduced_draw_by_draw() -> None:
 )
 def test_a_survey_that_breaks_its_promise_is_refused(old: str, new: str) -> None:
     protocol = KaryResponse.from_epsilon(2, size=5)
-    text = Survey.plan("s", OneOf(words="Which?", size=5), epsilon=2, protocol=protocol).text
+    text = Survey.plan("s", OneAnswer(words="Which?", size=5), epsilon=2, protocol=protocol).text
     client.load(text.encode())
     assert old in text
     with pytest.raises(client.Refused):
@@ -311,7 +311,7 @@ def test_a_survey_that_breaks_its_promise_is_refused(old: str, new: str) -> None
     ],
 )
 def test_parameters_that_break_a_proof_are_refused(protocol: Protocol, old: str, new: str) -> None:
-    text = Survey.plan("s", OneOf(words="Which?", size=5), epsilon=5, protocol=protocol).text
+    text = Survey.plan("s", OneAnswer(words="Which?", size=5), epsilon=5, protocol=protocol).text
     client.load(text.encode())
     assert old in text
     with pytest.raises(client.Refused):
@@ -492,7 +492,7 @@ def test_what_the_client_takes_the_collector_takes_at_no_higher_price() -> None:
     assert passed > 200
 
 
-def _files() -> Iterator[tuple[Question, Protocol]]:
+def _files() -> Iterator[tuple[SurveyQuestion, Protocol]]:
     for question, protocol, _ in every_protocol():
         yield question, protocol
 
@@ -505,7 +505,7 @@ def test_what_is_no_survey_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("answer", ["", "5", 5, -1, None, 2.5, ["a"], True, "a ", {}])
 def test_an_answer_that_is_none_is_refused_and_not_repeated(answer: Any) -> None:
-    survey = asked(OneOf(words="Which?", answers=("a", "b")), KaryResponse.from_epsilon(1, size=2))
+    survey = asked(OneAnswer(words="Which?", answers=("a", "b")), KaryResponse.from_epsilon(1, size=2))
     with pytest.raises(client.Refused) as refusal:
         client.report(survey, answer)
     assert "answers" in str(refusal.value) or "kind" in str(refusal.value)

@@ -21,7 +21,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.local import client
 from sfumato.local.collector import Collector, collect
 from sfumato.local.hashing import LocalHashing
-from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, YesNo
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, YesNo
 from sfumato.local.reports import Reader
 from sfumato.local.response import KaryResponse
 from sfumato.local.results import on_simplex
@@ -31,7 +31,7 @@ from sfumato.local.survey import Survey
 
 ALARM = 1e-9
 ANSWERS = ("walk", "bike", "bus", "car")
-QUESTION = OneOf(words="How do you get to work?", answers=ANSWERS)
+QUESTION = OneAnswer(words="How do you get to work?", answers=ANSWERS)
 SUBSET = Survey.plan("s", QUESTION, epsilon=1, protocol=SubsetSelection.from_epsilon(1, size=4))
 RESPONSE = Survey.plan("s", QUESTION, epsilon=1, protocol=KaryResponse.from_epsilon(1, size=4))
 HASHING = Survey.plan("s", QUESTION, epsilon=1, protocol=LocalHashing.from_epsilon(1, size=4))
@@ -269,7 +269,7 @@ def test_a_survey_counts_no_more_than_it_says_and_remembers_no_more() -> None:
 
 def test_memory_does_not_grow_with_the_reports(tmp_path: Path) -> None:
     """Ten times as many reports, in the same batches: eight bytes for each are kept, not 128."""
-    question, protocol = OneOf(words="Which?", size=1024), SubsetSelection.from_epsilon(1, size=1024)
+    question, protocol = OneAnswer(words="Which?", size=1024), SubsetSelection.from_epsilon(1, size=1024)
     survey = Survey.plan("s", question, epsilon=1, protocol=protocol)
     peaks = []
     for batches in (2, 20):
@@ -306,7 +306,7 @@ def test_nobody_and_somebody() -> None:
 
 
 def test_a_single_answer_is_certain() -> None:
-    survey = Survey.plan("s", OneOf(words="Which?", answers=("only",)), epsilon=1)
+    survey = Survey.plan("s", OneAnswer(words="Which?", answers=("only",)), epsilon=1)
     collector = Collector(survey)
     collector.add(simulated(survey, {"only": 1.0}, 100))
     assert collector.result().values.tolist() == [1.0]
@@ -317,13 +317,13 @@ def test_a_single_answer_is_certain() -> None:
     [
         (YesNo(words="Really?"), {"yes": 0.3, "no": 0.7}, [0.7, 0.3]),
         (QUESTION, {"walk": 0.5, "bike": 0.25, "bus": 0.25}, [0.5, 0.25, 0.25, 0.0]),
-        (OneOf(words="Which?", size=300), {"7": 1.0}, [float(i == 7) for i in range(300)]),
+        (OneAnswer(words="Which?", size=300), {"7": 1.0}, [float(i == 7) for i in range(300)]),
         (SeveralOf(words="Which?", answers=ANSWERS, most=2), {"walk": 0.6, "car": 0.2}, [0.6, 0, 0, 0.2]),
         (NumberIn(words="How old?", low=0, high=110), {"20": 0.5, "50": 0.5}, [35]),
     ],
     ids=lambda one: getattr(one, "kind", ""),
 )
-def test_shares_come_back(question: Question, shares: dict[str, float], truth: list[float]) -> None:
+def test_shares_come_back(question: SurveyQuestion, shares: dict[str, float], truth: list[float]) -> None:
     """From the truth to reports to estimates: within 7 deviations, which is a chance below 1e-9 for all."""
     survey = Survey.plan("s", question, epsilon=2, people=40_000)
     result = collect(survey, [simulated(survey, shares, 40_000)])

@@ -14,7 +14,7 @@ from scipy import stats
 
 from sfumato.errors import InvalidArgument
 from sfumato.local.compare import compare
-from sfumato.local.comparison import OWNER, Comparison, Measured
+from sfumato.local.comparison import OWNER, Comparison, MeasuredError
 from sfumato.local.duchi import Duchi
 from sfumato.local.hybrid import Hybrid
 from sfumato.local.people import People, invent_ages, invent_answers, read_answers, read_numbers
@@ -135,7 +135,7 @@ def test_reported_numbers_err_as_predicted(copies: int) -> None:
     way, repetitions = Way(asked=asked, protocol=protocol), 1500
     high = float(protocol.odds / (protocol.odds + 1))
     assert 0.211 < 1 - high < high < 0.789
-    proxy = float(protocol.reach) ** 2 * 55**2 / len(values)
+    proxy = float(protocol.largest_report) ** 2 * 55**2 / len(values)
     below, above = _sum_of_squares_limits(repetitions, proxy, way.predicted)
     assert below <= way.squared_errors(repetitions).sum() <= above
     assert below > 0.6 * way.predicted * repetitions and above < 1.35 * way.predicted * repetitions
@@ -247,9 +247,9 @@ def test_trust_is_worth_something_everywhere(found: Comparison) -> None:
 def _made(rmse: Any, *, spread: float = 25.0, people: int = 1000) -> Comparison:
     """Make a comparison from a function (model, epsilon, n) -> error."""
 
-    def one(model: Any, epsilon: float, n: int) -> Measured:
+    def one(model: Any, epsilon: float, n: int) -> MeasuredError:
         error = rmse(model, epsilon, n)
-        return Measured(
+        return MeasuredError(
             model=model,
             epsilon=epsilon,
             people=n,

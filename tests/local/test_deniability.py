@@ -15,7 +15,7 @@ from sfumato.local.deniability import Deniability, told
 from sfumato.local.duchi import Duchi
 from sfumato.local.odds import odds_of
 from sfumato.local.piecewise import Piecewise
-from sfumato.local.questions import OneOf, YesNo
+from sfumato.local.questions import OneAnswer, YesNo
 from sfumato.local.response import KaryResponse
 from sfumato.local.stages import TwoStageResponse
 from sfumato.local.subset import SubsetSelection
@@ -181,7 +181,7 @@ def test_the_sentence_of_any_other_protocol_rounds_against_the_collector(protoco
 def test_only_a_question_of_yes_or_no_speaks_of_yes() -> None:
     coin = KaryResponse.coin_toss()
     yes = Survey.plan("s", YesNo(words="Yes?"), epsilon=1.1, protocol=coin)
-    other = Survey.plan("s", OneOf(words="Which?", answers=("tea", "coffee")), epsilon=1.1, protocol=coin)
+    other = Survey.plan("s", OneAnswer(words="Which?", answers=("tea", "coffee")), epsilon=1.1, protocol=coin)
     assert '"yes"' in told(yes).sentence and '"yes"' not in told(other).sentence
 
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.errors import InvalidArgument
-from sfumato.local import client, growing, supports, words
-from sfumato.local.growing import Growth
-from sfumato.local.hitters import PrefixTree
+from sfumato.local import client, hitters, supports, words
+from sfumato.local.hitters import Growth
+from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.questions import Text
 from sfumato.local.registry import read_protocol
 from sfumato.local.strings import digits_of_octets, octets_of, octets_of_digits, text_of
 from sfumato.local.survey import Survey
-from sfumato.local.words import Levels, Spectrum
+from sfumato.local.words import Spectrum, WordLevels
 
 from .laws import exact_law
 from .matrices import check_draws, largest_ratio
@@ -195,8 +195,8 @@ def test_every_continuation_is_counted_exactly(hashes, length, pairs, monkeypatc
     monkeypatch.setattr(words, "_STEPS", hashes**2)
     monkeypatch.setattr(words, "_PIECE", 70)
     monkeypatch.setattr(supports, "_PIECE", 100)
-    monkeypatch.setattr(growing, "_BUFFER", 150)
-    monkeypatch.setattr(growing, "_PAIRS", pairs)
+    monkeypatch.setattr(hitters, "_BUFFER", 150)
+    monkeypatch.setattr(hitters, "_PAIRS", pairs)
     tree = PrefixTree(length=length, hashes=hashes, odds=F(5))
     reports = tree.randomise(np.arange(400 * length, dtype=np.int64).astype(np.uint8).reshape(400, length))
     seeds = tree.family.unpack(reports["seed"]).astype(np.int64)
@@ -257,12 +257,12 @@ def test_the_best_are_kept(monkeypatch):
     rows = generator.integers(0, 70, 3_000)
     sums = (held[:, None] + shares[rows]).ravel()[:59_990]
     for at_once in (4096, 128):
-        monkeypatch.setattr(growing, "_ROWS", at_once)
-        parent, ending, total = growing._best(held, rows, shares, 500, 59_990)
+        monkeypatch.setattr(hitters, "_ROWS", at_once)
+        parent, ending, total = hitters._best(held, rows, shares, 500, 59_990)
         place = parent * 20 + ending
         assert (np.diff(place) > 0).all() and place[-1] < 59_990 and (sums[place] == total).all()
         assert len(place) == 500 and total.min() == np.sort(sums)[-500]
-    assert len(growing._best(held, rows, shares, 70_000, 59_990)[0]) == 59_990
+    assert len(hitters._best(held, rows, shares, 70_000, 59_990)[0]) == 59_990
 
 
 def grown_to(scores, levels):
@@ -277,7 +277,7 @@ def grown_to(scores, levels):
 def test_chances_of_an_error_add_up_and_are_shared_well():
     """No other way to share them out finds more of what is looked for, among those by a power of the chance
     that something is held; and what is likelier takes more."""
-    grown = grown_to([-0.01] * 10 + [-3.0] * 10 + [-15.0] * 10_000, Levels.of(7, digits=18))
+    grown = grown_to([-0.01] * 10 + [-3.0] * 10 + [-15.0] * 10_000, WordLevels.of(7, digits=18))
     shift, held = grown._shift(5), np.exp(grown.scores)  # five levels test
 
     def expected(chances):
@@ -289,7 +289,7 @@ def test_chances_of_an_error_add_up_and_are_shared_well():
         for power in np.linspace(0, 1.5, 16):
             other = held**power
             assert expected(chances) >= expected(total * other / other.sum())
-    even = grown_to([0.0] * 50, Levels.of(7, digits=18))._chances(0.05)
+    even = grown_to([0.0] * 50, WordLevels.of(7, digits=18))._chances(0.05)
     assert even == pytest.approx(np.full(50, 0.001), rel=1e-9)
 
 
@@ -332,8 +332,8 @@ def test_what_many_hold_is_found(monkeypatch):
         assert low <= shares[text] <= high and low <= value <= high  # all hold but with chance 2e-9
     again = tree.find(lambda: read(1_001), candidates=256)
     assert again.strings == found.strings and (again.shares.values == found.shares.values).all()
-    monkeypatch.setattr(growing, "_PAIRS", 0)  # by the transform
-    monkeypatch.setattr(growing, "_FEWEST", 8)  # and giving up on most after a fifth of the test
+    monkeypatch.setattr(hitters, "_PAIRS", 0)  # by the transform
+    monkeypatch.setattr(hitters, "_FEWEST", 8)  # and giving up on most after a fifth of the test
     by_transform = tree.find(lambda: read(33_333), candidates=256, level=1 - 2e-9)
     assert by_transform.strings == strict.strings
     assert (by_transform.shares.values == strict.shares.values).all()
@@ -428,13 +428,13 @@ def test_what_no_phone_can_have_sent(short_steps):
 
 
 def test_levels():
-    assert Levels.of(7, digits=18).lengths == (6, 9, 12, 15, 18, 18, 18)
-    assert [word.digits for word in Levels.of(7, digits=17).words] == [6, 9, 9, 9, 9, 17, 17]
-    assert [word.kept for word in Levels.of(7, digits=17).words] == [6, 3, 3, 3, 2, 0, 0]
-    assert Levels.of(7, digits=6).slots == (0,)
+    assert WordLevels.of(7, digits=18).lengths == (6, 9, 12, 15, 18, 18, 18)
+    assert [word.digits for word in WordLevels.of(7, digits=17).words] == [6, 9, 9, 9, 9, 17, 17]
+    assert [word.kept for word in WordLevels.of(7, digits=17).words] == [6, 3, 3, 3, 2, 0, 0]
+    assert WordLevels.of(7, digits=6).slots == (0,)
     for prime in (2, 3, 5, 7, 23, 31, 127):
         for digits in range(1, 60):
-            levels = Levels.of(prime, digits=digits)
+            levels = WordLevels.of(prime, digits=digits)
             assert levels.lengths[-1] == digits and sorted(levels.lengths) == list(levels.lengths)
             assert len(set(levels.lengths)) >= len(levels.lengths) - 2
             assert min(levels.weights) >= 1 and len(levels.weights) == len(levels.lengths)

@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import InvalidArgument
-from sfumato.local.longitudinal import Memoised, Memory, Plan, Renewed, Rule
+from sfumato.local.longitudinal import LongitudinalPlan, Memoised, Memory, Renewed, Rule
 from sfumato.local.protocol import FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.shuffling import amplification
@@ -397,13 +397,13 @@ def test_an_answer_outside_the_survey_is_refused(wrong):
 
 
 def test_plans_and_their_sentences():
-    plan = Plan(rule="value", permanent=F(3), days=100, changes=1, cap=5)
+    plan = LongitudinalPlan(rule="value", permanent=F(3), days=100, changes=1, cap=5)
     assert plan.epsilon == pytest.approx(2 * math.log(3)) and plan.epsilon >= 2 * math.log(3) * (1 - 1e-16)
     assert "no bound" in str(plan) and "1 change " in str(plan) and "2 reports" in str(plan)
-    one = Plan(rule="value", permanent=F(3), days=100, changes=7, cap=1)
+    one = LongitudinalPlan(rule="value", permanent=F(3), days=100, changes=7, cap=1)
     assert one.worst_ratio == one.ratio == 3 and "epsilon 1.099" in str(one)
-    assert Plan(rule="value", permanent=F(3), instant=F(2), days=4, cap=2).worst_ratio == 16
-    assert Plan(rule="calendar", permanent=F(3), days=10, cap=99, every=4).draws == 3
+    assert LongitudinalPlan(rule="value", permanent=F(3), instant=F(2), days=4, cap=2).worst_ratio == 16
+    assert LongitudinalPlan(rule="calendar", permanent=F(3), days=10, cap=99, every=4).draws == 3
     for wrong in (
         {"days": 0},
         {"cap": 0},
@@ -414,7 +414,7 @@ def test_plans_and_their_sentences():
         {"instant": F(0)},
     ):
         with pytest.raises(InvalidArgument):
-            Plan(**({"rule": "value", "permanent": F(3), "days": 3, "cap": 3} | wrong))
+            LongitudinalPlan(**({"rule": "value", "permanent": F(3), "days": 3, "cap": 3} | wrong))
     with pytest.raises(InvalidArgument):
         Renewed(protocol=RESPONSES[0], cap=1, every=0)
     with pytest.raises(InvalidArgument):

@@ -120,7 +120,10 @@ def test_no_bias_and_the_exact_variance(protocol):
         assert protocol.variance(inside, 3) == pytest.approx(float(variance / 3), rel=1e-14)
         half = (protocol.high - protocol.low) / 2
         assert float(variance / half**2) <= protocol.worst_variance * (1 + 1e-12)
-        assert max(abs((worth(protocol, y) - half - protocol.low) / half) for y in chances) == protocol.reach
+        assert (
+            max(abs((worth(protocol, y) - half - protocol.low) / half) for y in chances)
+            == protocol.largest_report
+        )
 
 
 @pytest.mark.parametrize("protocol", SMALL, ids=lambda it: it.name)
@@ -205,7 +208,9 @@ def test_estimates_spread_as_stated(make):
         assert abs(float(sums.total / n) - x) < 6.5 * math.sqrt(variance / n)
         spread = float(sums.squares / n) - 2 * x * float(sums.total / n) + x * x
         # The fourth moment is at most (reach + 1)^2 variances.
-        assert abs(spread - variance) < 6.5 * math.sqrt((float(protocol.reach) + 1) ** 2 * variance / n)
+        assert abs(spread - variance) < 6.5 * math.sqrt(
+            (float(protocol.largest_report) + 1) ** 2 * variance / n
+        )
 
 
 # -- rounding ----------------------------------------------------------------------------------------
@@ -295,7 +300,10 @@ def test_sums_of_squares_do_not_overflow():
     value = np.full(100_000, 2**31 - 1)
     sums = protocol.sums(protocol.collect({"value": value}) * 20_000)
     assert sums.reports == 2 * 10**9
-    assert sums.squares == sums.reports * protocol.reach**2 and sums.total == sums.reports * protocol.reach
+    assert (
+        sums.squares == sums.reports * protocol.largest_report**2
+        and sums.total == sums.reports * protocol.largest_report
+    )
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -13,29 +13,29 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InvalidArgument
 from sfumato.local import client
-from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, Text, YesNo
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, Text, YesNo
 from sfumato.local.response import KaryResponse
 from sfumato.local.stages import TwoStageResponse
 from sfumato.local.survey import Survey
 
 QUESTIONS = [
     YesNo(words="Really?"),
-    OneOf(
+    OneAnswer(
         words="Which?", answers=("a", "b, c", 'd "e"', "é\N{SNOWMAN}", "back\\slash", "line\nbreak", "\x7f")
     ),
-    OneOf(words="Which?", size=70_000),
+    OneAnswer(words="Which?", size=70_000),
     SeveralOf(words="Which?", answers=("a", "b", "c"), most=2),
     NumberIn(words="How many?", low=-0.5, high=Fraction(1, 3)),
     Text(words="What?", length=4),
 ]
 SURVEY = Survey.plan(
-    "s", OneOf(words="Which?", size=5), epsilon=2, protocol=KaryResponse.from_epsilon(2, size=5)
+    "s", OneAnswer(words="Which?", size=5), epsilon=2, protocol=KaryResponse.from_epsilon(2, size=5)
 )
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.kind)
 @pytest.mark.parametrize("epsilon", [0.25, 1, 3.5])
-def test_what_is_written_is_read_again(question: Question, epsilon: float, tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(question: SurveyQuestion, epsilon: float, tmp_path: Path) -> None:
     """By both halves: and the file's own bytes make the fingerprint."""
     survey = Survey.plan("täglich", question, epsilon=epsilon, honest=500)
     survey.write(tmp_path / "survey.toml")
@@ -51,7 +51,7 @@ def test_what_is_written_is_read_again(question: Question, epsilon: float, tmp_p
 )
 def test_any_words_survive(words: str, answers: list[str]) -> None:
     try:
-        survey = Survey.plan("s", OneOf(words=words, answers=tuple(answers)), epsilon=1)
+        survey = Survey.plan("s", OneAnswer(words=words, answers=tuple(answers)), epsilon=1)
     except UnicodeEncodeError:
         return  # a lone surrogate is no text
     assert Survey.parse(survey.text) == survey
@@ -116,10 +116,10 @@ def test_a_repeated_survey_says_what_a_lifetime_costs() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: OneOf(words="Which?", answers=("a", "a")),
-        lambda: OneOf(words="Which?", answers=("",)),
-        lambda: OneOf(words="Which?", answers=("a", "b"), size=3),
-        lambda: OneOf(words="Which?"),
+        lambda: OneAnswer(words="Which?", answers=("a", "a")),
+        lambda: OneAnswer(words="Which?", answers=("",)),
+        lambda: OneAnswer(words="Which?", answers=("a", "b"), size=3),
+        lambda: OneAnswer(words="Which?"),
         lambda: SeveralOf(words="Which?", answers=("a", "b"), most=3),
         lambda: NumberIn(words="How many?", low=1, high=1),
         lambda: NumberIn(words="How many?", low="x", high=1),  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.catalog import Kind
 from sfumato.plan.buckets import Buckets, told
-from sfumato.release.sandbox import Sheet, query
+from sfumato.release.sandbox import PlainTable, query
 
 KINDS = [Kind.INTEGER, Kind.REAL]
 
@@ -69,7 +69,7 @@ def test_bounds_are_read_off_by_the_rule(kind: Kind, share: float) -> None:
         for place in range(start, start + source.choice([0, 1, 3, 8, 12]) if turn % 4 else start):
             cells[min(place, len(cells) - 1)] += source.choice([20, 60, 300])
         sql = told(buckets, released="r", cells="a", apart=50, beside=20, share=share)
-        answer = query({"r": Sheet(columns=("a",), types=("BIGINT[]",), values=([cells],))}, sql)
+        answer = query({"r": PlainTable(columns=("a",), types=("BIGINT[]",), values=([cells],))}, sql)
         assert answer.columns == ("low", "high")
         assert answer.types == (("BIGINT",) * 2 if kind is Kind.INTEGER else ("DOUBLE",) * 2)
         expected = by_hand(buckets, cells, 50, 20, share)
@@ -84,5 +84,5 @@ def test_numbers_below_zero_end_at_zero() -> None:
     zero = buckets.lows.index(0)
     cells[zero - 12 : zero - 2] = [100] * 10
     sql = told(buckets, released="r", cells="a", apart=50, beside=20, share=0.0)
-    answer = query({"r": Sheet(columns=("a",), types=("BIGINT[]",), values=([cells],))}, sql)
+    answer = query({"r": PlainTable(columns=("a",), types=("BIGINT[]",), values=([cells],))}, sql)
     assert answer.values == ([-4095], [0])

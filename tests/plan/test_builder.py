@@ -49,7 +49,7 @@ def regions() -> Frame:
 def bare(request: Request) -> tuple[object, ...]:
     """Return a request without the text it came from."""
     queries = [replace(named, query=replace(named.query, text="")) for named in request.queries]
-    return queries, request.outer, request.options, request.public
+    return queries, request.postprocessing, request.options, request.public
 
 
 UNITED = "(SELECT uid, age AS x FROM people UNION ALL SELECT pid, cost AS x FROM visits)"

@@ -9,11 +9,11 @@ import pytest
 
 from sfumato.catalog import Kind, kind_of
 from sfumato.plan.functions import FUNCTIONS, FunctionError, call, case, cast, near_names
-from sfumato.plan.tree import Cast, Column, Expression, Literal
+from sfumato.plan.tree import Cast, ColumnRef, Expression, Literal
 
-X, R = Column(name="t.x", kind=Kind.INTEGER), Column(name="t.r", kind=Kind.REAL)
-S, B = Column(name="t.s", kind=Kind.TEXT), Column(name="t.b", kind=Kind.BOOLEAN)
-D, T = Column(name="t.d", kind=Kind.DATE), Column(name="t.t", kind=Kind.TIMESTAMP)
+X, R = ColumnRef(name="t.x", kind=Kind.INTEGER), ColumnRef(name="t.r", kind=Kind.REAL)
+S, B = ColumnRef(name="t.s", kind=Kind.TEXT), ColumnRef(name="t.b", kind=Kind.BOOLEAN)
+D, T = ColumnRef(name="t.d", kind=Kind.DATE), ColumnRef(name="t.t", kind=Kind.TIMESTAMP)
 
 
 def lit(value: Any) -> Literal:

@@ -18,7 +18,7 @@ def rendered(request: Request) -> str:
     for named in request.queries:
         lines.append(f"[{named.name}]")
         lines += [f"  {line}" for line in outline(named.query).split("\n")]
-    lines.append(f"outer {request.outer}")
+    lines.append(f"outer {request.postprocessing}")
     if request.public:
         lines.append(f"public {', '.join(request.public)}")
     plain = Options()
@@ -68,9 +68,9 @@ def test_every_private_question_is_asked_once_and_used() -> None:
     """A subquery read twice would be charged twice."""
     for question, _ in accepted():
         request = parse(question, CATALOG)
-        assert request.outer is not None
+        assert request.postprocessing is not None
         for named in request.queries:
-            assert f'"{named.name}"' in request.outer
+            assert f'"{named.name}"' in request.postprocessing
         blocks = question.upper().count("COUNT(*)")
         assert len(request.queries) <= max(1, blocks)
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.dialect import parsed
-from sfumato.plan.question import Question
+from sfumato.plan.question import Statement
 from sfumato.plan.request import Request
 from sfumato.plan.sql import parse, request_of
 from sfumato.plan.syntax import IGNORED
@@ -40,7 +40,7 @@ def test_whatever_the_parser_could_add_to_a_node_is_noticed() -> None:
             continue  # cut out before parsing
         (tree,) = parsed(text.rstrip(";"))
         assert tree is not None
-        plain = request_of(tree, Question(text, CATALOG))
+        plain = request_of(tree, Statement(text, CATALOG))
         for position, node in enumerate(tree.walk()):
             parent = type(node.parent).__name__
             if parent in UNSEEN or (
@@ -67,7 +67,7 @@ def noticed(
     node = next(node for at, node in enumerate(changed.walk()) if at == position)
     try:
         node.set(name, value)
-        return request_of(changed, Question(text, CATALOG)) != plain  # type: ignore[arg-type]
+        return request_of(changed, Statement(text, CATALOG)) != plain  # type: ignore[arg-type]
     except (QueryRefused, AttributeError, TypeError, ValueError):
         return True  # refused, or no parser could have made such a node
 
@@ -117,7 +117,7 @@ def test_a_clause_more_is_another_request(part: str, more: str) -> None:
     assert dataclasses.replace(request, text="") != dataclasses.replace(plain, text="")
     assert [query.query for query in request.queries] != [
         query.query for query in plain.queries
-    ] or request.outer != plain.outer
+    ] or request.postprocessing != plain.postprocessing
 
 
 def test_mixed_up_questions_are_refused_and_never_fail_otherwise() -> None:

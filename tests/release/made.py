@@ -16,7 +16,7 @@ from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog.kind import Kind
 from sfumato.core.events import DiscreteLaplace
-from sfumato.plan.tree import Column, Function, Scan
+from sfumato.plan.tree import ColumnRef, Function, Scan
 from sfumato.release import NoisyTable, add_noise, noise, tabulate
 
 EVENT = DiscreteLaplace(scale=Fraction(10), sensitivity=1)
@@ -45,12 +45,12 @@ def bounding(
         query=BoundedQuery(
             source=Scan(table="t", alias="t", columns=()),
             row_unit=False,
-            keys=tuple((name, Column(name=f"t.{name}", kind=kind)) for name, kind in keys),
+            keys=tuple((name, ColumnRef(name=f"t.{name}", kind=kind)) for name, kind in keys),
             grouping_sets=tuple(sets) if sets is not None else (tuple(range(len(keys))),),
             declared=None,
             max_groups=1,
             max_rows=1,
-            measures=tuple(Measure(name=name, kind=kind, reach=1) for name, kind in measures.items()),
+            measures=tuple(Measure(name=name, kind=kind, sensitivity=1) for name, kind in measures.items()),
         ),
         answers=tuple(answers),
         select_keys=select,

@@ -12,8 +12,8 @@ from scipy.stats import binom
 
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.bounded import MeasureKind
-from sfumato.analysis.laws import Law
 from sfumato.analysis.moments import half_width
+from sfumato.analysis.noise_distribution import Law
 from sfumato.catalog.kind import Kind
 from sfumato.core import discrete_laplace
 from sfumato.plan.tree import Function

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.laws import Law
+from sfumato.analysis.noise_distribution import Law
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.plan.tree import Function
 from sfumato.release.quantiles import quantiles

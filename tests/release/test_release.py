@@ -16,8 +16,8 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.plan.tree import Function
 from sfumato.release import NoisyTable, Release, cost_record, publish
+from sfumato.release.plain_tables import expected_table
 from sfumato.release.sandbox import check
-from sfumato.release.sheets import expected_sheet
 from tests.release import made
 
 MOMENT, CELLS = MeasureKind.MOMENT, MeasureKind.CELLS
@@ -301,7 +301,7 @@ def test_noise_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_post_processing_can_be_tried_before_anything_is_spent() -> None:
-    sheet = expected_sheet(PLAN)
+    sheet = expected_table(PLAN)
     assert sheet.types == ("VARCHAR", "BIGINT", "DOUBLE", "BIGINT[]")
     check({"released": sheet}, "SELECT k, round(age, 1) FROM released ORDER BY n DESC LIMIT 3")
     with pytest.raises(SfumatoError):

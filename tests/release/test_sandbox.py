@@ -11,9 +11,9 @@ import pytest
 
 from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.release import sandbox
-from sfumato.release.sandbox import Sheet, check, query
+from sfumato.release.sandbox import PlainTable, check, query
 
-SHEET = Sheet(
+SHEET = PlainTable(
     columns=("k", "n", "q"),
     types=("VARCHAR", "BIGINT", "DOUBLE[]"),
     values=(["a", "é\x00", None], [5, -1, None], [[1.0, 2.5], [], None]),
@@ -32,7 +32,7 @@ def test_arithmetic_order_and_windows_work() -> None:
 
 
 def test_huge_whole_numbers_stay_whole() -> None:
-    sheet = Sheet(columns=("n",), types=("HUGEINT",), values=([2**80, None, -(2**100)],))
+    sheet = PlainTable(columns=("n",), types=("HUGEINT",), values=([2**80, None, -(2**100)],))
     found = query({"released": sheet}, "SELECT n + 1 AS n FROM released")
     assert found.values == ([2**80 + 1, None, -(2**100) + 1],) and found.types == ("HUGEINT",)
 

@@ -15,7 +15,7 @@ import sfumato as sf
 from sfumato.analysis.keys import reaches
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Members
-from sfumato.release.rounds import weights_of
+from sfumato.release.weighted_selection import weights_of
 
 _Units = list[tuple[str, ...]]
 _Law = dict[frozenset[str], float]

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.forecast import forecasts
+from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.analysis.pricing import Cost, price
-from sfumato.analysis.shares import NoiseKind
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.rules import PureRule
 

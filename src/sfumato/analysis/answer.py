@@ -70,9 +70,9 @@ class Bounding:
     query: BoundedQuery
     answers: tuple[Answer, ...]
     select_keys: bool
-    others: bool = False  # groups that are not selected are shown as one (`analysis.others`)
+    others: bool = False  # groups that are not selected are shown as one (`analysis/remainder_group`)
     min_units: int | None = None  # groups of fewer units are not wanted
-    intervals: bool = True  # what only intervals need is paid for (`analysis.finding`)
+    intervals: bool = True  # what only intervals need is paid for (`analysis/single_quantile`)
     text: str = ""  # the question, and where in it the keys are, for refusals
     keys_span: Span | None = None
 

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from sfumato.analysis.answer import Bounding
+from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.analysis.pricing import Cost, price
-from sfumato.analysis.shares import NoiseKind
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, delta_quantity
 from sfumato.core.rules import PureRule

@@ -2,7 +2,7 @@
 
 Every number that is released comes from *measures*. A measure gives each group an integer
 that is a sum over units; in each of the at most `max_groups` groups that a unit is kept in,
-it adds at most `reach` in absolute value. That box is the sensitivity; nothing else is.
+it adds at most `sensitivity` in absolute value. That box is the sensitivity; nothing else is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ class MeasureKind(Enum):
 
     MOMENT = "moment"  # the sum over rows of the product of the factors; with no factor, the number of rows
     UNITS = "units"  # one, if any row satisfies the condition
-    DISTINCT = "distinct"  # the group's number of distinct values, of which one unit brings at most `reach`
+    DISTINCT = (
+        "distinct"  # the group's number of distinct values, of which one unit brings at most `sensitivity`
+    )
     CELLS = "cells"  # a histogram of the single factor: one integer per cell of `edges`
 
 
@@ -61,7 +63,7 @@ class Measure:
     edges: tuple[float, ...] = ()  # CELLS: ascending; cell i holds edges[i] <= x < edges[i+1], ends clamped
     clamp: tuple[int, int] | None = None
     weight: int = 1  # CELLS: how many units of the cells' integers one row is
-    reach: int  # at most this, per unit and group (CELLS: in total over the cells of a group)
+    sensitivity: int  # at most this, per unit and group (CELLS: in total over the cells of a group)
 
     @property
     def skips_absent(self) -> bool:

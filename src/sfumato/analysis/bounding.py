@@ -19,11 +19,11 @@ from sfumato.analysis.bounded import BoundedQuery, MeasureKind
 from sfumato.analysis.calendar import bounded as dates_between
 from sfumato.analysis.calendar import counted
 from sfumato.analysis.domains import columns_of, narrowed
-from sfumato.analysis.growth import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.intervals import Interval
+from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import MULTIPLIED, RATIOS, Argument, Measures
-from sfumato.analysis.others import check_others, declared_others
 from sfumato.analysis.ranges import Known, known_of
+from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
 from sfumato.analysis.shapes import column_leaves, is_aggregate, may_copy_rows, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog

@@ -24,14 +24,14 @@ from sfumato.errors import Unsupported
 from sfumato.plan.tree import (
     Aggregate,
     Call,
-    Column,
+    ColumnRef,
     Expression,
     Filter,
     Function,
     Join,
     Literal,
     PerUnit,
-    Project,
+    Projection,
     Relation,
     Scan,
     SemiJoin,
@@ -57,7 +57,7 @@ def columns_of(relation: Relation, catalog: Catalog) -> dict[str, Known]:
             return found
         case Filter(source=source, condition=condition):
             return narrowed(columns_of(source, catalog), condition)
-        case Project(source=source, columns=projected):
+        case Projection(source=source, columns=projected):
             below = columns_of(source, catalog)
             return {name: known_of(expression, below) for name, expression in projected}
         case Join(left=left, right=right, outer=outer, condition=condition):
@@ -163,17 +163,19 @@ def narrowed(columns: _Columns, condition: Expression) -> dict[str, Known]:
     known = dict(columns)
     for part in _conjuncts(condition):
         match part:
-            case Call(function="between", arguments=(Column() as column, low, high)):
+            case Call(function="between", arguments=(ColumnRef() as column, low, high)):
                 _narrow(known, column, low=low, high=high)
-            case Call(function="<" | "<=", arguments=(Column() as column, Literal() as bound)):
+            case Call(function="<" | "<=", arguments=(ColumnRef() as column, Literal() as bound)):
                 _narrow(known, column, high=bound)
-            case Call(function="<" | "<=", arguments=(Literal() as bound, Column() as column)):
+            case Call(function="<" | "<=", arguments=(Literal() as bound, ColumnRef() as column)):
                 _narrow(known, column, low=bound)
-            case Call(function=">" | ">=", arguments=(Column() as column, Literal() as bound)):
+            case Call(function=">" | ">=", arguments=(ColumnRef() as column, Literal() as bound)):
                 _narrow(known, column, low=bound)
-            case Call(function=">" | ">=", arguments=(Literal() as bound, Column() as column)):
+            case Call(function=">" | ">=", arguments=(Literal() as bound, ColumnRef() as column)):
                 _narrow(known, column, high=bound)
-            case Call(function="not", arguments=(Call(function="is_null", arguments=(Column() as column,)),)):
+            case Call(
+                function="not", arguments=(Call(function="is_null", arguments=(ColumnRef() as column,)),)
+            ):
                 known[column.name] = replace(known.get(column.name, UNKNOWN), nullable=False)
     return known
 
@@ -185,7 +187,11 @@ def _conjuncts(condition: Expression) -> list[Expression]:
 
 
 def _narrow(
-    known: dict[str, Known], column: Column, *, low: Expression | None = None, high: Expression | None = None
+    known: dict[str, Known],
+    column: ColumnRef,
+    *,
+    low: Expression | None = None,
+    high: Expression | None = None,
 ) -> None:
     """A comparison with a constant is true of values alone, never of NULL."""
     name, before = column.name, known.get(column.name, UNKNOWN)

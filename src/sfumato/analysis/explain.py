@@ -13,8 +13,8 @@ from sfumato.analysis.alternatives import alternative
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.analysis.forecast import Forecast, forecasts
+from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.analysis.pricing import Cost, Noise, price
-from sfumato.analysis.shares import NoiseKind
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.rules import UNITS
@@ -25,7 +25,7 @@ from sfumato.plan.tree import (
     Join,
     Literal,
     PerUnit,
-    Project,
+    Projection,
     Relation,
     Scan,
     SemiJoin,
@@ -111,7 +111,7 @@ def _relation(relation: Relation, indent: str) -> Iterator[str]:
             text, below = f"rows of {table}" + (f" as {alias}" if alias != table else ""), ()
         case Filter(source=source, condition=condition):
             text, below = f"where {_short(condition)}", (source,)
-        case Project(source=source, columns=columns):
+        case Projection(source=source, columns=columns):
             text, below = f"columns {', '.join(name for name, _ in columns)}", (source,)
         case Join(left=left, right=right, on_unit=on_unit, outer=outer):
             way = "each unit's own rows" if on_unit else "a public table"
@@ -179,7 +179,7 @@ def _unit(measure: Measure) -> Fraction:
 
 
 def _reach(measure: Measure, query: BoundedQuery) -> str:
-    return f"{float(measure.reach * _unit(measure)):,.6g}"
+    return f"{float(measure.sensitivity * _unit(measure)):,.6g}"
 
 
 # -- noise, cost, error ---------------------------------------------------------------------

@@ -24,10 +24,10 @@ import numpy as np
 from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer, Bounding
 from sfumato.analysis.batches import price_together
-from sfumato.analysis.finding import Finding
-from sfumato.analysis.laws import Law, miss
+from sfumato.analysis.noise_allocation import NoiseKind
+from sfumato.analysis.noise_distribution import Law, miss
 from sfumato.analysis.pricing import Cost, Noise
-from sfumato.analysis.shares import NoiseKind
+from sfumato.analysis.single_quantile import QuantileSearch
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.calibration import gaussian_error, laplace_error
@@ -226,7 +226,7 @@ def _forecast(answer: Answer, cost: Cost, size: float | None, level: float, plac
 
 
 def _found(
-    noise: Noise, finding: Finding, answer: Answer, size: float | None, z: float, level: float
+    noise: Noise, finding: QuantileSearch, answer: Answer, size: float | None, z: float, level: float
 ) -> float:
     """Return by how many rows the rank of a found quantile is off.
 

@@ -16,15 +16,15 @@ from sfumato.core.arguments import upper_float
 from sfumato.core.events.lattice import gaussian_survival
 from sfumato.core.search import round_up
 
-__all__ = ["appearance", "divided_appearance", "divided_threshold", "reaches", "threshold"]
+__all__ = ["appearance", "divided_appearance", "divided_threshold", "tail_probability", "threshold"]
 
 
-def reaches(kind: str, parameter: Fraction, gap: int) -> float:
+def tail_probability(kind: str, parameter: Fraction, gap: int) -> float:
     """Return P(noise >= gap) for a gap of at least 1, from the exact law. Rounds: up.
 
     Theorem: for discrete Laplace noise of scale s it is e^(-gap/s) / (1 + e^(-1/s)).
 
-    >>> round(reaches("laplace", Fraction(2), 10), 6)
+    >>> round(tail_probability("laplace", Fraction(2), 10), 6)
     0.004194
     """
     if kind == "laplace":
@@ -48,11 +48,11 @@ def appearance(kind: str, parameter: Fraction, threshold: int, groups: int, *, g
     where all but one of them are 1. Assumes: groups < threshold if gathered.
     """
     if not gathered or groups == 1:
-        return _any(reaches(kind, parameter, threshold - 1), groups)
-    single = reaches(kind, parameter, threshold - 1)
+        return _any(tail_probability(kind, parameter, threshold - 1), groups)
+    single = tail_probability(kind, parameter, threshold - 1)
     worst = 0.0
     for alone in range(groups):  # so many of its groups stay by themselves
-        worst = max(worst, alone * single + reaches(kind, parameter, threshold - (groups - alone)))
+        worst = max(worst, alone * single + tail_probability(kind, parameter, threshold - (groups - alone)))
     return min(1.0, round_up(worst))
 
 
@@ -75,7 +75,7 @@ def divided_appearance(kind: str, parameter: Fraction, threshold: int, weights: 
     worst, first = 0.0, 1
     while first <= len(weights):
         last = min(len(weights), first if first <= 64 else first + first // 32)
-        single = reaches(kind, parameter, threshold - weights[first - 1])
+        single = tail_probability(kind, parameter, threshold - weights[first - 1])
         worst = max(worst, _any(single, last))
         first = last + 1
     return worst

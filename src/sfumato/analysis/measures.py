@@ -4,7 +4,7 @@ What one unit can change, and why. Let a unit have n rows in a group, n >= 1, an
 `max_rows`. It is kept in at most `max_groups` groups; in each of them
 
     MOMENT    s is the sum over its counting rows, at most n of them, of a product of factors. Each factor
-              is on its grid, so |s| <= n * R with R the product of the grids' reaches; it
+              is on its grid, so |s| <= n * R with R the product of the grids' sensitivities; it
               contributes trunc(s * min(n, m) / n), so at most R * min(n, m) <= R * m.
     clamped   at most the larger absolute value of the clamp, whatever s is.
     UNITS     0 or 1.
@@ -26,8 +26,16 @@ from fractions import Fraction
 
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.bounded import Factor, Measure, MeasureKind
-from sfumato.analysis.grids import PARTS, Cells, cells_of, centred_grid, clamped_grid, ones, ranked_cells
 from sfumato.analysis.intervals import Interval
+from sfumato.analysis.value_grids import (
+    PARTS,
+    Cells,
+    cells_of,
+    centred_grid,
+    clamped_grid,
+    ones,
+    ranked_cells,
+)
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.plan.tree import Aggregate, Call, Case, Expression, Function, Literal, Span
 
@@ -101,25 +109,29 @@ class Measures:
 
     def moment(self, factors: tuple[Factor, ...], where: Expression | None, span: Span | None) -> str:
         """Return the sum of a product of factors."""
-        reach = self.rows(span)
+        sensitivity = self.rows(span)
         for factor in factors:
-            reach *= factor.grid.reach
-        return self._add(MeasureKind.MOMENT, factors=factors, condition=where, reach=max(1, reach))
+            sensitivity *= factor.grid.sensitivity
+        return self._add(
+            MeasureKind.MOMENT, factors=factors, condition=where, sensitivity=max(1, sensitivity)
+        )
 
     def clamped(self, factors: tuple[Factor, ...], where: Expression | None, clamp: tuple[int, int]) -> str:
         """Return a sum of which one unit's part in a group is clamped."""
-        reach = max(1, abs(clamp[0]), abs(clamp[1]))
-        return self._add(MeasureKind.MOMENT, factors=factors, condition=where, clamp=clamp, reach=reach)
+        sensitivity = max(1, abs(clamp[0]), abs(clamp[1]))
+        return self._add(
+            MeasureKind.MOMENT, factors=factors, condition=where, clamp=clamp, sensitivity=sensitivity
+        )
 
     def units(self, where: Expression | None) -> str:
         """Return the number of units."""
         if self.one_row:
-            return self._add(MeasureKind.MOMENT, condition=where, reach=1)
-        return self._add(MeasureKind.UNITS, condition=where, reach=1)
+            return self._add(MeasureKind.MOMENT, condition=where, sensitivity=1)
+        return self._add(MeasureKind.UNITS, condition=where, sensitivity=1)
 
     def distinct(self, value: Expression, where: Expression | None, most: int) -> str:
         """Return the number of distinct values."""
-        return self._add(MeasureKind.DISTINCT, value=value, condition=where, reach=most)
+        return self._add(MeasureKind.DISTINCT, value=value, condition=where, sensitivity=most)
 
     def cells(self, argument: Expression, cells: Cells, where: Expression | None, span: Span | None) -> str:
         """Return a histogram."""
@@ -130,7 +142,7 @@ class Measures:
             condition=where,
             edges=cells.edges,
             weight=self.parts,
-            reach=self.rows(span) * self.parts,
+            sensitivity=self.rows(span) * self.parts,
         )
 
     @property
@@ -280,7 +292,7 @@ class Measures:
             centre=factors[0].centre,
             second_scale=factors[-1].grid.step if both else Fraction(1),
             second_centre=factors[-1].centre if both else 0.0,
-            half_widths=tuple(float(factor.grid.reach * factor.grid.step) for factor in factors),
+            half_widths=tuple(float(factor.grid.sensitivity * factor.grid.step) for factor in factors),
             lower=lower,
             upper=upper,
         )

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.laws import Law
+from sfumato.analysis.noise_distribution import Law
 from sfumato.analysis.ratios import fieller
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function

@@ -5,10 +5,10 @@ budget's rule: it is then (e, delta_loss)-private by itself. That is divided ove
 that the sum of their variances, each relative to the square of what one unit can move it by,
 is least; a measure of weight w counts w times. Both kinds of noise are tried.
 
-What one unit moves. In the finest grouping, k = max_groups groups by at most `reach` each. In a
+What one unit moves. In the finest grouping, k = max_groups groups by at most `sensitivity` each. In a
 coarser set of a ROLLUP, CUBE or GROUPING SETS, groups are sums of finest ones: all k of them may
-fall together, so one number moves by k * reach (or by as much as a group has parts).
-In a histogram of L layers, each layer by at most `reach` altogether, in each of the k groups. A single
+fall together, so one number moves by k * sensitivity (or by as much as a group has parts).
+In a histogram of L layers, each layer by at most `sensitivity` altogether, in each of the k groups. A single
 quantile of a histogram is found and measured instead (`finding`).
 
 Theorem (Laplace): a shift by a in one number and by b in another, with noise of one scale, has at
@@ -30,11 +30,17 @@ from fractions import Fraction
 
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
-from sfumato.analysis.finding import Finding, FindingItem, finds, found_blocks, single_quantile
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
-from sfumato.analysis.others import wider
+from sfumato.analysis.noise_allocation import Item, NoiseKind, Treatment, calibrated, tree_shape
+from sfumato.analysis.remainder_group import wider
 from sfumato.analysis.selection import DELTAS, SHARES, Round, Selection, grid_of, units_measure, weight
-from sfumato.analysis.shares import Item, NoiseKind, Treatment, calibrated, tree_shape
+from sfumato.analysis.single_quantile import (
+    QuantileSearch,
+    QuantileSearchItem,
+    finds,
+    found_blocks,
+    single_quantile,
+)
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, delta_quantity, positive
 from sfumato.core.events import Composed, Event
@@ -62,7 +68,7 @@ class Noise:
     levels: int = 1
     branching: int = 2
     event: Event  # what this noise costs, over all groups and layers
-    finding: Finding | None = None  # CELLS: one quantile is found, and the noise is that of its annuli
+    finding: QuantileSearch | None = None  # CELLS: one quantile is found, and the noise is that of its annuli
 
     @property
     def variance(self) -> float:
@@ -146,7 +152,7 @@ def _cost(
     for item, parameter in zip(best.items, best.parameters, strict=True):
         event = item.event(best.kind, parameter)
         if item.measure is not None:
-            found = item if isinstance(item, FindingItem) else None
+            found = item if isinstance(item, QuantileSearchItem) else None
             noises.append(
                 Noise(
                     measure=item.measure,
@@ -196,7 +202,7 @@ def _cost(
 
 
 def _others(noises: list[Noise], bounding: Bounding) -> tuple[Noise, ...]:
-    """Return the noise of everything else: see `analysis.others`."""
+    """Return the noise of everything else: see `analysis/remainder_group`."""
     deciding = units_measure(bounding.query)
     groups = bounding.query.max_groups or 1
     return tuple(
@@ -257,10 +263,10 @@ def _items(
                 blocks = Fraction(levels * (branching - 1), 6)
                 if quantile is not None and finds(quantile, cells, kind, levels, branching):
                     items.append(
-                        FindingItem(
+                        QuantileSearchItem(
                             measure=measure.name,
                             grouping_set=place,
-                            reach=measure.reach,
+                            sensitivity=measure.sensitivity,
                             weight=max(given, default=Fraction(1)),
                             shifts=_shifts(query, grouping_set, kind),
                             blocks=found_blocks(quantile, kind),
@@ -274,7 +280,7 @@ def _items(
                 Item(
                     measure=measure.name,
                     grouping_set=place,
-                    reach=measure.reach,
+                    sensitivity=measure.sensitivity,
                     weight=max(given, default=Fraction(1)),
                     shifts=_shifts(query, grouping_set, kind)
                     if not bounding.others
@@ -291,7 +297,7 @@ def _items(
 
 
 def _shifts_with_others(query: BoundedQuery, measure: str, kind: NoiseKind) -> tuple[tuple[int, int], ...]:
-    """Return what one unit moves where what is not shown is one more number: see `analysis.others`."""
+    """Return what one unit moves where the groups not shown are one more number (`remainder_group`)."""
     groups = query.max_groups or 1
     if measure == units_measure(query):
         return ((1, groups + 1),)
@@ -305,12 +311,12 @@ def _deciding(query: BoundedQuery, place: int, kind: NoiseKind) -> Item:
     """
     if not query.members:
         shifts = _shifts(query, query.grouping_sets[place], kind)
-        return Item(measure=None, grouping_set=place, reach=1, weight=Fraction(1), shifts=shifts)
+        return Item(measure=None, grouping_set=place, sensitivity=1, weight=Fraction(1), shifts=shifts)
     groups = query.max_groups or 1
     return Item(
         measure=None,
         grouping_set=place,
-        reach=grid_of(groups),
+        sensitivity=grid_of(groups),
         weight=Fraction(groups**2 if kind == "laplace" else groups),
         shifts=((1, 1),),
         rounds=SHARES[kind],
@@ -387,7 +393,7 @@ def _level(
 
 def _by_weights(item: Item, kind: NoiseKind, parameter: Fraction, groups: int, delta: Fraction) -> Selection:
     """Return the rounds of a selection by weights, with the smallest thresholds that hold delta."""
-    weights = tuple(weight(kind, item.reach, number) for number in range(1, groups + 1))
+    weights = tuple(weight(kind, item.sensitivity, number) for number in range(1, groups + 1))
     rounds = []
     for (own, event), part in zip(item.in_rounds(kind, parameter), DELTAS, strict=True):
         level = divided_threshold(kind, own, weights, delta * part)
@@ -401,7 +407,7 @@ def _by_weights(item: Item, kind: NoiseKind, parameter: Fraction, groups: int, d
         threshold=rounds[-1].threshold,
         delta=sum((one.delta for one in rounds), Fraction(0)),
         event=item.event(kind, parameter),
-        grid=item.reach,
+        grid=item.sensitivity,
         most=groups,
         rounds=tuple(rounds),
     )

@@ -16,7 +16,7 @@ from sfumato.analysis.calendar import Dates, bounded, everything, extreme, of_ki
 from sfumato.analysis.intervals import EVERYTHING, End, Interval, hull
 from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
+from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 __all__ = ["Known", "UNKNOWN", "either", "interval_of", "known_of"]
 
@@ -49,7 +49,7 @@ def interval_of(expression: Expression, columns: _Columns) -> Interval | None:
 def known_of(expression: Expression, columns: _Columns) -> Known:
     """Return what is known of an expression over columns of which something is known."""
     match expression:
-        case Column(name=name):
+        case ColumnRef(name=name):
             return columns.get(name, UNKNOWN)
         case Literal():
             return _literal(expression.value)

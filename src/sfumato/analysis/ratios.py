@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.laws import Law, tail
+from sfumato.analysis.noise_distribution import Law, tail
 
 __all__ = ["fieller"]
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
-from sfumato.analysis.shares import NoiseKind
+from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.core.events import Event
 
 __all__ = ["DELTAS", "MOST_WEIGHTS", "Round", "SHARES", "Selection", "grid_of", "units_measure", "weight"]

@@ -8,12 +8,12 @@ from sfumato.plan.tree import (
     Call,
     Case,
     Cast,
-    Column,
+    ColumnRef,
     Expression,
     Filter,
     Join,
     PerUnit,
-    Project,
+    Projection,
     Relation,
     Scan,
     SemiJoin,
@@ -28,7 +28,7 @@ def scans(relation: Relation) -> Iterator[Scan]:
     match relation:
         case Scan():
             yield relation
-        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+        case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
             yield from scans(source)
         case SemiJoin(source=source, other=other):
             yield from scans(source)
@@ -46,7 +46,7 @@ def one_row_per_unit(relation: Relation) -> bool:
     match relation:
         case PerUnit(keys=keys):
             return not keys
-        case Filter(source=source) | Project(source=source) | SemiJoin(source=source):
+        case Filter(source=source) | Projection(source=source) | SemiJoin(source=source):
             return one_row_per_unit(source)
         case _:
             return False
@@ -60,7 +60,7 @@ def may_copy_rows(relation: Relation) -> bool:
     match relation:
         case Scan():
             return False
-        case Filter(source=source) | Project(source=source) | SemiJoin(source=source, on_unit=False):
+        case Filter(source=source) | Projection(source=source) | SemiJoin(source=source, on_unit=False):
             return may_copy_rows(source)
         case Join(left=left, on_unit=False):
             return may_copy_rows(left)
@@ -68,10 +68,10 @@ def may_copy_rows(relation: Relation) -> bool:
             return True
 
 
-def column_leaves(expression: Expression) -> Iterator[Column]:
+def column_leaves(expression: Expression) -> Iterator[ColumnRef]:
     """Yield the columns that the value of an expression is computed from."""
     match expression:
-        case Column():
+        case ColumnRef():
             yield expression
         case Call(arguments=arguments):
             for argument in arguments:
@@ -91,7 +91,7 @@ def is_aggregate(relation: Relation, name: str) -> bool:
             return any(name == one for one, _ in aggregates)
         case Filter(source=source) | SemiJoin(source=source):
             return is_aggregate(source, name)
-        case Project(source=source, columns=columns):
+        case Projection(source=source, columns=columns):
             return any(
                 name == one and any(is_aggregate(source, column.name) for column in column_leaves(expression))
                 for one, expression in columns

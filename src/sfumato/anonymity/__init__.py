@@ -13,12 +13,13 @@ from sfumato.anonymity.generalised import Generalised
 from sfumato.anonymity.goals import Goal
 from sfumato.anonymity.hierarchies import Calendar, Flat, Hierarchy, Intervals, Levels, Prefixes
 from sfumato.anonymity.losses import ColumnLoss, Loss
-from sfumato.anonymity.measures import Diversity, Measures, measure
+from sfumato.anonymity.measures import AnonymityMeasures, Diversity, measure
 from sfumato.anonymity.pictures import risk_picture, size_picture, trade_picture
 from sfumato.anonymity.reaching import reach
 from sfumato.anonymity.recoded import Recoded
 
 __all__ = [
+    "AnonymityMeasures",
     "Calendar",
     "ColumnLoss",
     "Diversity",
@@ -29,7 +30,6 @@ __all__ = [
     "Intervals",
     "Levels",
     "Loss",
-    "Measures",
     "Prefixes",
     "Recoded",
     "measure",

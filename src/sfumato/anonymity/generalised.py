@@ -16,7 +16,7 @@ from sfumato.anonymity.classes import group
 from sfumato.anonymity.columns import Integers, encode
 from sfumato.anonymity.goals import Goal
 from sfumato.anonymity.losses import Loss
-from sfumato.anonymity.measures import Measures
+from sfumato.anonymity.measures import AnonymityMeasures
 from sfumato.anonymity.pictures import loss_picture, risk_picture, size_picture
 from sfumato.anonymity.recoded import Recoded
 from sfumato.anonymity.tables import OWNER, Coding
@@ -41,8 +41,8 @@ class Generalised:
     coding: Coding
     columns: tuple[Recoded, ...]
     class_of: Integers
-    before: Measures
-    after: Measures
+    before: AnonymityMeasures
+    after: AnonymityMeasures
     loss: Loss
     tried: int | None = None
 

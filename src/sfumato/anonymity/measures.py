@@ -15,7 +15,7 @@ from sfumato.anonymity.tables import OWNER, Coding, read
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Diversity", "Measures", "RISK", "measure", "measured"]
+__all__ = ["AnonymityMeasures", "Diversity", "RISK", "measure", "measured"]
 
 RISK = 0.2
 """The chance of being singled out above which a row counts as at risk, unless said otherwise: one in five."""
@@ -42,7 +42,7 @@ class Diversity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measures:
+class AnonymityMeasures:
     """How well rows hide among others with the same quasi-identifiers.
 
     Who looks for one person whom they know to be in the table (the prosecutor) finds the row with
@@ -105,7 +105,7 @@ class Measures:
 
 def measure(
     table: Any, quasi: Sequence[str], *, sensitive: str | Sequence[str] = (), risk: float = RISK
-) -> Measures:
+) -> AnonymityMeasures:
     """Measure a table: a path, an Arrow table, a pandas or polars frame.
 
     >>> import pyarrow as pa
@@ -121,11 +121,11 @@ def measure(
     return measured(Classes.of(number, many, Units.rows(coding.rows), coding.sensitive), coding, risk)
 
 
-def measured(classes: Classes, coding: Coding, risk: float = RISK) -> Measures:
+def measured(classes: Classes, coding: Coding, risk: float = RISK) -> AnonymityMeasures:
     """Measure classes that are counted already."""
     sizes = classes.sizes
     kinds, many = np.unique(sizes, return_counts=True)
-    return Measures(
+    return AnonymityMeasures(
         quasi=tuple(each.name for each in coding.quasi),
         rows=classes.rows,
         classes=len(classes),

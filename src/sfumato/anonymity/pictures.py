@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sfumato.anonymity.losses import Loss
-from sfumato.anonymity.measures import Measures
+from sfumato.anonymity.measures import AnonymityMeasures
 from sfumato.plots import Axis, Bars, Line, Picture
 
 __all__ = ["loss_picture", "risk_picture", "size_picture", "trade_picture"]
@@ -13,7 +13,7 @@ __all__ = ["loss_picture", "risk_picture", "size_picture", "trade_picture"]
 _SIZES = ((1, "1"), (2, "2"), (4, "3-4"), (9, "5-9"), (19, "10-19"), (99, "20-99"), (10**18, "100 and more"))
 
 
-def risk_picture(*measures: Measures) -> Picture:
+def risk_picture(*measures: AnonymityMeasures) -> Picture:
     """Draw the share of rows that are found with at least some chance, for one table or before and after."""
     return Picture(
         title="How many rows can be found again",
@@ -27,7 +27,7 @@ def risk_picture(*measures: Measures) -> Picture:
     )
 
 
-def size_picture(*measures: Measures) -> Picture:
+def size_picture(*measures: AnonymityMeasures) -> Picture:
     """Draw the share of rows in classes of some sizes, for one table or before and after."""
     return Picture(
         title="How many rows look alike",
@@ -69,11 +69,11 @@ def trade_picture(losses: Sequence[tuple[int, Loss]]) -> Picture:
     )
 
 
-def _labels(measures: Sequence[Measures]) -> tuple[str, ...]:
+def _labels(measures: Sequence[AnonymityMeasures]) -> tuple[str, ...]:
     return ("before", "after") if len(measures) == 2 else ("the table",) * len(measures)
 
 
-def _shares(measures: Measures) -> tuple[tuple[str, float], ...]:
+def _shares(measures: AnonymityMeasures) -> tuple[tuple[str, float], ...]:
     bars, least = [], 0
     for most, label in _SIZES:
         rows = sum(size * many for size, many in measures.sizes if least < size <= most)
@@ -82,7 +82,7 @@ def _shares(measures: Measures) -> tuple[tuple[str, float], ...]:
     return tuple(bars)
 
 
-def _risks(measures: Measures) -> tuple[tuple[float, float], ...]:
+def _risks(measures: AnonymityMeasures) -> tuple[tuple[float, float], ...]:
     """Return a staircase: at each chance, the share of rows with at least that one, and with a higher one."""
     points: list[tuple[float, float]] = []
     rows = measures.rows

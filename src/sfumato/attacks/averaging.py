@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks.finding import EPSILONS, Finding, Measured, bit_bound, right, success_picture
+from sfumato.attacks.attack_result import (
+    EPSILONS,
+    AttackResult,
+    MeasuredRate,
+    bit_bound,
+    right,
+    success_picture,
+)
 from sfumato.attacks.firms import Firms, invent_firms
 from sfumato.attacks.victims import Victims
 from sfumato.core import Proportion, discrete_laplace
@@ -45,7 +52,7 @@ def averaging(
     firms: int = 2000,
     people: int = 10,
     trials: int = 20,
-) -> Finding:
+) -> AttackResult:
     """Ask one question many times, `each` for so much epsilon; on the curve, epsilon is the whole budget.
 
     Invented firms, or one's own table with a column `trait` of true and false: then each row is a person,
@@ -58,7 +65,7 @@ def averaging(
         world = _Own(victims=Victims.read(data, trait), trials=count(trials, "trials", least=2))
     patient, path = world.without_account(each, questions)
     told = [world.with_account(epsilon, each) for epsilon in epsilons]
-    finding = Finding(
+    finding = AttackResult(
         name="averaging",
         title="Averaging: the same question, a thousand times",
         story=_STORY,
@@ -66,7 +73,7 @@ def averaging(
         guess=0.5,
         naive=patient,
         curve=tuple(
-            Measured(epsilon=epsilon, rate=one.rate, bound=bit_bound(epsilon))
+            MeasuredRate(epsilon=epsilon, rate=one.rate, bound=bit_bound(epsilon))
             for epsilon, one in zip(epsilons, told, strict=True)
         ),
         facts=(

@@ -156,7 +156,7 @@ class Blocks:
             budget=Budget(epsilon=epsilon, rule="pure"),
         )
         # Charges are rounded up, so a sixth is asked for as what is just below it in binary.
-        part = Fraction(int(database.budget_of.epsilon * 2**40 / len(TABLES)), 2**40)
+        part = Fraction(int(database.terms.epsilon * 2**40 / len(TABLES)), 2**40)
         tables = {}
         for title, by in TABLES.items():
             keys = ", ".join(by)

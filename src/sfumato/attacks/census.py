@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.attacks.attack_result import LEVEL, AttackResult, MeasuredRate, success_picture, with_interval
 from sfumato.attacks.blocks import AGES, COLUMNS, TABLES, Blocks, fitting, nearest
-from sfumato.attacks.finding import LEVEL, Finding, Measured, success_picture, with_interval
 from sfumato.attacks.population import choose, invent_blocks
 from sfumato.core import Proportion
 from sfumato.plots import Axis, Line, Picture, Points
@@ -46,7 +46,7 @@ def census(
     epsilons: Sequence[float] = _EPSILONS,
     blocks: int = 24,
     tract: int | None = None,
-) -> Finding:
+) -> AttackResult:
     """Attack tables about small areas by rebuilding the people behind them: invented ones, or one's own.
 
     `columns` name the tract, the block, sex, age, race and ethnicity of each row, which is a person. The
@@ -62,7 +62,7 @@ def census(
     naive = truth.compare(truth.rebuild(exact))
     through = [truth.compare(truth.rebuild(people.released(epsilon), epsilon)) for epsilon in epsilons]
     guess, guess_unlike = truth.guess()
-    finding = Finding(
+    finding = AttackResult(
         name="census",
         title="Census tables: who lives in a block, from counts alone",
         story=_STORY,
@@ -70,7 +70,8 @@ def census(
         guess=guess,
         naive=naive.exact,
         curve=tuple(
-            Measured(epsilon=epsilon, rate=one.exact) for epsilon, one in zip(epsilons, through, strict=True)
+            MeasuredRate(epsilon=epsilon, rate=one.exact)
+            for epsilon, one in zip(epsilons, through, strict=True)
         ),
         facts=truth.facts(naive, list(zip(epsilons, through, strict=True)), exact),
     )

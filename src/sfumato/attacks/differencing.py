@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks.finding import (
+from sfumato.attacks.attack_result import (
     EPSILONS,
-    Finding,
-    Measured,
+    AttackResult,
+    MeasuredRate,
     bit_bound,
     right,
     success_picture,
@@ -52,7 +52,7 @@ def differencing(
     firms: int = 4000,
     people: int = 30,
     trials: int = 200,
-) -> Finding:
+) -> AttackResult:
     """Attack totals by their differences: in invented firms, or about the people of one's own table.
 
     Of one's own table each row is a person, and `trait` is a column of true and false. For an owner's
@@ -65,7 +65,7 @@ def differencing(
     with_him, without = world.totals(world.sick), world.totals(world.sick, ~world.victim)
     naive = right(with_him - without > 0, truth)
     points = [_count_attack(world, epsilon) for epsilon in epsilons]
-    finding = Finding(
+    finding = AttackResult(
         name="differencing",
         title=f"Differencing: the total with and without {VICTIM}",
         story=_STORY,
@@ -73,7 +73,7 @@ def differencing(
         guess=0.5,
         naive=naive,
         curve=tuple(
-            Measured(epsilon=epsilon, rate=point.once, bound=bit_bound(epsilon))
+            MeasuredRate(epsilon=epsilon, rate=point.once, bound=bit_bound(epsilon))
             for epsilon, point in zip(epsilons, points, strict=True)
         ),
     )
@@ -183,7 +183,7 @@ class _Salaries:
         )
 
 
-def _own(victims: Victims, epsilons: Sequence[float], trials: int) -> Finding:
+def _own(victims: Victims, epsilons: Sequence[float], trials: int) -> AttackResult:
     """Attack one's own table: each trial is another victim, and another release."""
     drawn = [victims.draw(trials) for _ in epsilons]
     points = []
@@ -193,7 +193,7 @@ def _own(victims: Victims, epsilons: Sequence[float], trials: int) -> Finding:
             question.release().column("n")[0] - (victims.total - victims.bits[one]) > 0 for one in chosen
         ]
         points.append(
-            Measured(
+            MeasuredRate(
                 epsilon=epsilon,
                 rate=right(np.array(guesses), victims.bits[chosen]),
                 bound=bit_bound(epsilon),
@@ -201,7 +201,7 @@ def _own(victims: Victims, epsilons: Sequence[float], trials: int) -> Finding:
         )
     chosen = drawn[0]
     without = np.array([victims.total - int(victims.bits[one]) for one in chosen])
-    finding = Finding(
+    finding = AttackResult(
         name="differencing",
         title="Differencing: a total with and without one person",
         story=_STORY,

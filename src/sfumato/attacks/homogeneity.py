@@ -19,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity import Generalised, Goal, reach
-from sfumato.attacks.finding import EPSILONS, Finding, Measured, bit_bound, right, success_picture
+from sfumato.attacks.attack_result import (
+    EPSILONS,
+    AttackResult,
+    MeasuredRate,
+    bit_bound,
+    right,
+    success_picture,
+)
 from sfumato.attacks.population import invent_people
 from sfumato.attacks.singled import fair_sample, shuffled
 from sfumato.backends.owned import read_owned
@@ -59,7 +66,7 @@ def homogeneity(
     epsilons: Sequence[float] = EPSILONS,
     people: int = 40_000,
     victims: int = 4_000,
-) -> Finding:
+) -> AttackResult:
     """Attack k-anonymous tables, for several k: of an invented hospital, or of one's own table.
 
     `value` is what the attacker would like to know that `secret` says (by default what about half of the rows
@@ -87,7 +94,7 @@ def homogeneity(
     bits = codes[chosen] == wanted
     others = _others(classes, codes == wanted, chosen)
     exact = np.bincount(classes, weights=codes == wanted)[classes[chosen]]
-    finding = Finding(
+    finding = AttackResult(
         name="homogeneity",
         title="Homogeneity: hidden among k, and known all the same",
         story=_STORY,
@@ -95,7 +102,7 @@ def homogeneity(
         guess=0.5,
         naive=right(exact - others > 0.5, bits),
         curve=tuple(
-            Measured(
+            MeasuredRate(
                 epsilon=epsilon,
                 rate=right(_asked(classes, codes == wanted, epsilon)[classes[chosen]] - others > 0.5, bits),
                 bound=bit_bound(epsilon),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.finding import with_interval
+from sfumato.attacks.attack_result import with_interval
 from sfumato.backends.owned import read_owned
 from sfumato.core import Proportion
 from sfumato.errors import InvalidArgument

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.finding import EPSILONS, Finding, Measured, success_picture
+from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, success_picture
 from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.population import Population, invent_people
 from sfumato.attacks.singled import TARGET, fair_sample, guess_bits
@@ -54,7 +54,7 @@ def linkage(
     epsilons: Sequence[float] = EPSILONS,
     people: int = 200_000,
     victims: int = 4_000,
-) -> Finding:
+) -> AttackResult:
     """Attack a table without names by joining it with a roll: invented ones, or one's own.
 
     `on` are the columns that both have. `secret` is the column that the attacker wants to read, `value`
@@ -90,7 +90,7 @@ def linkage(
             ),
         )
     curve = tuple(_through(tables, value, chosen, says[chosen], epsilon) for epsilon in epsilons)
-    finding = Finding(
+    finding = AttackResult(
         name="linkage",
         title="Linkage: a table without names, and a list that has them",
         story=_STORY,
@@ -115,7 +115,7 @@ def linkage(
 # -- through this system -----------------------------------------------------------------------
 
 
-def _through(tables: Tables, value: Any, chosen: _Ints, bits: _Bools, epsilon: float) -> Measured:
+def _through(tables: Tables, value: Any, chosen: _Ints, bits: _Bools, epsilon: float) -> MeasuredRate:
     """Ask this system for the join: how many patients who have it match each of the victims."""
     import pyarrow as pa
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.finding import Finding, Measured, success_picture
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate, success_picture
 from sfumato.attacks.victims import flags_of
 from sfumato.backends.owned import read_owned
 from sfumato.catalog import between, one_of
@@ -57,7 +57,7 @@ def membership(
     studies: int = 2000,
     people: int = 10,
     traits: int = 100,
-) -> Finding:
+) -> AttackResult:
     """Guess who took part from means of many attributes.
 
     Studies are invented, or drawn from one's own table, whose columns `attributes` are of true and false:
@@ -73,7 +73,7 @@ def membership(
     noisy = {epsilon: world.released(epsilon) for epsilon in epsilons}
     strongest = {epsilon: world.strongest(sums) for epsilon, sums in noisy.items()}
     bounds = {epsilon: _bound(epsilon) for epsilon in epsilons}
-    finding = Finding(
+    finding = AttackResult(
         name="membership",
         title=f"Membership: who was in the study, from {pool.attributes} means",
         story=_STORY,
@@ -81,7 +81,7 @@ def membership(
         guess=0.5,
         naive=naive.right(),
         curve=tuple(
-            Measured(
+            MeasuredRate(
                 epsilon=epsilon,
                 rate=strongest[epsilon].right(),
                 bound=(1 + bounds[epsilon].advantage()) / 2,

@@ -19,7 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.finding import EPSILONS, LEVEL, Finding, Measured, success_picture, with_interval
+from sfumato.attacks.attack_result import (
+    EPSILONS,
+    LEVEL,
+    AttackResult,
+    MeasuredRate,
+    success_picture,
+    with_interval,
+)
 from sfumato.attacks.population import invent_ratings
 from sfumato.attacks.scoreboard import Ratings, Scoreboard, Tried
 from sfumato.attacks.singled import TARGET, guess_bits
@@ -55,7 +62,7 @@ def ratings(
     films: int = 2_000,
     targets: int = 400,
     victims: int = 3_000,
-) -> Finding:
+) -> AttackResult:
     """Attack published ratings with a few that are known about: invented ones, or one's own.
 
     `columns` name who rated what, with how many stars, when (a date, or a number of days). A share of
@@ -80,7 +87,7 @@ def ratings(
     tried = [board.attack(seen, number, targets) for number in counts]
     chosen, rating = table.singled(seen, listed, victims)
     curve = tuple(_through(table, listed, chosen, rating, seen, epsilon) for epsilon in epsilons)
-    finding = Finding(
+    finding = AttackResult(
         name="ratings",
         title="Sparse ratings: a few films find the whole record",
         story=_STORY,
@@ -135,7 +142,7 @@ def _picture(counts: Sequence[int], tried: Sequence[Tried]) -> Picture:
 
 def _through(
     table: Ratings, sought: _Ints, chosen: _Ints, rating: _Ints, seen: _Bools, epsilon: float
-) -> Measured:
+) -> MeasuredRate:
     """Ask this system who has seen the films, of those who gave the one rating known of each victim."""
     import pyarrow as pa
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.finding import Finding, Measured, bit_bound, right, success_picture
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right, success_picture
 from sfumato.attacks.victims import Victims
 from sfumato.core import PrivacyBudget, bernoulli, discrete_gaussian
 from sfumato.core.arguments import count
@@ -100,7 +100,7 @@ def reconstruction(
     questions: int | None = None,
     epsilons: Sequence[float] = _EPSILONS,
     method: Method = "least squares",
-) -> Finding:
+) -> AttackResult:
     """Rebuild a secret column from counts over random halves: four times as many as people, unless said.
 
     Invented people, or one's own table with a column `trait` of true and false, of which at most 5,000 rows
@@ -120,13 +120,13 @@ def reconstruction(
     for epsilon in epsilons:
         noisy = _asked(bits, halves, epsilon)
         curve.append(
-            Measured(
+            MeasuredRate(
                 epsilon=epsilon,
                 rate=right(rebuild(halves, noisy, method=method), bits),
                 bound=max(guess, min(1.0, bit_bound(epsilon) + _DELTA)),
             )
         )
-    finding = Finding(
+    finding = AttackResult(
         name="reconstruction",
         title=f"Reconstruction: {asked:,} counts rebuild {n:,} secrets",
         story=_STORY,

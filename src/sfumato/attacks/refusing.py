@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.finding import Finding, Measured, bit_bound, right, success_picture
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right, success_picture
 from sfumato.catalog import between, one_of
 from sfumato.core import Proportion, uniform_below
 from sfumato.core.arguments import count
@@ -77,7 +77,7 @@ class MaxAuditor:
         return any(sum(most[one] >= answer for one in members) == 1 for answer, members in holders.items())
 
 
-def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: int = 2000) -> Finding:
+def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: int = 2000) -> AttackResult:
     """Attack an auditor that refuses, and ask the same two questions of this system.
 
     The secret is whether the third of three colleagues earns most. It does in one case of three, so
@@ -88,14 +88,14 @@ def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: i
     third = salaries.argmax(axis=1) == 2
     refused = np.array([_refuses(row.tolist()) for row in salaries])
     curve = tuple(
-        Measured(
+        MeasuredRate(
             epsilon=epsilon,
             rate=_guessed(_asked(salaries, epsilon), third),
             bound=max(2 / 3, bit_bound(2 * epsilon)),
         )
         for epsilon in epsilons
     )
-    finding = Finding(
+    finding = AttackResult(
         name="refusing",
         title="Refusing leaks: the auditor that looks before it refuses",
         story=_STORY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfumato.attacks.finding import LEVEL, Finding, with_interval
+from sfumato.attacks.attack_result import LEVEL, AttackResult, with_interval
 from sfumato.pages import figure, page, paragraph, table
 
 __all__ = ["html_report", "text_report"]
@@ -25,12 +25,12 @@ _CLOSING = (
 )
 
 
-def text_report(findings: Sequence[Finding]) -> str:
+def text_report(findings: Sequence[AttackResult]) -> str:
     """Return what was found, for a terminal."""
     return "\n\n".join(str(finding) for finding in findings)
 
 
-def html_report(findings: Sequence[Finding]) -> str:
+def html_report(findings: Sequence[AttackResult]) -> str:
     """Return what was found as one page, with its pictures drawn into it."""
     listed = "".join(f'<li><a href="#{one.name}">{one.title}</a></li>' for one in findings)
     parts = [paragraph(text) for text in _OPENING.split("\n\n")]
@@ -41,7 +41,7 @@ def html_report(findings: Sequence[Finding]) -> str:
     return page(_TITLE, parts)
 
 
-def _section(finding: Finding) -> list[str]:
+def _section(finding: AttackResult) -> list[str]:
     rows = [
         ("guessing", f"{finding.guess:.1%}", ""),
         ("the naive release", with_interval(finding.naive), ""),

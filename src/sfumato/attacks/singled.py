@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.finding import Measured, bit_bound
+from sfumato.attacks.attack_result import MeasuredRate, bit_bound
 from sfumato.core import Proportion, bernoulli, uniform_below
 from sfumato.core.arguments import count
 from sfumato.session import Budget, connect
@@ -57,7 +57,7 @@ def fair_sample(bits: _Bools, most: int) -> _Ints:
 
 def guess_bits(
     table: Any, text: str, bits: _Bools, epsilon: float, *, name: str, unit: str, public: Mapping[str, Any]
-) -> Measured:
+) -> MeasuredRate:
     """Ask this system a question whose groups are people, and guess the bit of each from its noisy count.
 
     The guess is "yes" where the count is above 0. Theorem: where the true count is the bit, and the noise
@@ -77,4 +77,4 @@ def guess_bits(
     guesses = np.zeros(len(bits), dtype=np.bool_)
     guesses[np.array(release.column(TARGET), dtype=np.int64)] = np.array(release.column("n")) > 0
     right = Proportion(hits=int((guesses == bits).sum()), trials=len(bits))
-    return Measured(epsilon=epsilon, rate=right, bound=bit_bound(epsilon))
+    return MeasuredRate(epsilon=epsilon, rate=right, bound=bit_bound(epsilon))

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sfumato.audit.evidence import Evidence
     from sfumato.audit.neighbours import answers, numbers
     from sfumato.audit.one_run import one_run_epsilon
+    from sfumato.audit.output_table import OutputColumns
     from sfumato.audit.queries import examine_query
     from sfumato.audit.reports import write_report
-    from sfumato.audit.sheets import Columns
     from sfumato.audit.subject import Claim, Subject, Verdict, examine
     from sfumato.audit.suites import Report, suite
     from sfumato.audit.white_box import exact_epsilon, finite_epsilon
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Claim",
-    "Columns",
     "Evidence",
+    "OutputColumns",
     "Pair",
     "Report",
     "Subject",
@@ -51,8 +51,8 @@ __all__ = [
 
 _HOMES = {
     "Claim": "subject",
-    "Columns": "sheets",
     "Evidence": "evidence",
+    "OutputColumns": "output_table",
     "Pair": "black_box",
     "Report": "suites",
     "Subject": "subject",

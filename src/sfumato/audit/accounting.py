@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.audit.subject import Claim, Exact, Verdict
+from sfumato.audit.subject import Claim, ExactEpsilon, Verdict
 from sfumato.audit.white_box import exact_epsilon, product_table, repeated_table
-from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
 from sfumato.core.composition import Composition
 from sfumato.core.events import DiscreteGaussian, DiscreteLaplace, Event, FinitePair, RandomizedResponse
 from sfumato.core.rules import GaussianRule, PureRule, Rule, ZeroConcentratedRule
@@ -113,7 +113,7 @@ def _budgets() -> Iterator[Verdict]:
     )
     for rule, delta, event, table in cases:
         budget = PrivacyBudget(epsilon=4, delta=delta, rule=rule)
-        purse, times = Filter(budget), 0
+        purse, times = PrivacyFilter(budget), 0
         try:
             while True:
                 purse.spend(event)
@@ -137,6 +137,6 @@ def _verdict(name: str, price: float, delta: Fraction, table: _Table) -> Verdict
     return Verdict(
         name=name,
         claim=Claim(epsilon=price, delta=float(delta)),
-        exact=Exact(low=exact, high=exact, pair="a person in the data and not"),
+        exact=ExactEpsilon(low=exact, high=exact, pair="a person in the data and not"),
         about=f"all {len(table)} outcomes enumerated",
     )

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.evidence import Evidence, epsilon_of_counts, read_delta, read_miss
+from sfumato.audit.output_table import OutputTable, output_table_of
 from sfumato.audit.search import Distinguisher, best_distinguisher
-from sfumato.audit.sheets import Sheet, sheet_of
 from sfumato.core.arguments import Number, count
 from sfumato.core.proportion import Proportion
 from sfumato.errors import InvalidArgument
@@ -123,12 +123,12 @@ def _looked(run: Run, pair: Pair, trials: int, delta: float, miss: float) -> Dis
         return best_distinguisher(left, right, delta=delta, miss=miss)
 
 
-def _drawn(run: Run, data: Any, trials: int) -> Sheet:
+def _drawn(run: Run, data: Any, trials: int) -> OutputTable:
     try:
         outputs = run(data, trials)
     except Exception as error:  # whatever the data did, it is an output, the same in every trial
         outputs = [error] * trials
-    sheet = sheet_of(outputs)
+    sheet = output_table_of(outputs)
     if sheet.size != trials:
         raise InvalidArgument(
             f"a run of {trials} trials must return {trials} outputs",

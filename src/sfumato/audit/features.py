@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.audit.sheets import Column, Sheet
+from sfumato.audit.output_table import OutputColumn, OutputTable
 
 __all__ = ["Feature", "fitted", "lowest_bits", "plain"]
 
@@ -32,10 +32,10 @@ class Feature:
     """A number per output; NaN where it makes no sense, which no threshold holds for."""
 
     words: str
-    of: Callable[[Sheet], _FloatArray]
+    of: Callable[[OutputTable], _FloatArray]
 
 
-def plain(sheet: Sheet) -> Iterator[Feature]:
+def plain(sheet: OutputTable) -> Iterator[Feature]:
     """Yield the features of a sheet: values, low bits, remainders, sums, differences, extremes."""
     numeric = list(sheet.columns)
     for name in numeric:
@@ -90,14 +90,14 @@ def lowest_bits(values: _FloatArray) -> _FloatArray:
     return np.where(whole == 0, np.nan, exponents - 53 + trailing)
 
 
-def fitted(left: Sheet, right: Sheet) -> Iterator[Feature]:
+def fitted(left: OutputTable, right: OutputTable) -> Iterator[Feature]:
     """Yield features learned from samples of both neighbours: likelihood ratios.
 
     Of single columns that hold few different values; of whole outputs, where these are few; and of all
     columns together, as if they were independent (naive Bayes).
     """
     names = list(dict.fromkeys([*left.columns, *right.columns]))
-    scores: list[Callable[[Sheet], _FloatArray]] = []
+    scores: list[Callable[[OutputTable], _FloatArray]] = []
     for name in names:
         score = _score_of_column(left.column(name), right.column(name))
         if score is not None:
@@ -116,7 +116,7 @@ def fitted(left: Sheet, right: Sheet) -> Iterator[Feature]:
 # -- scores -----------------------------------------------------------------------------------
 
 
-def _score_of_column(left: Column, right: Column) -> Callable[[Column], _FloatArray] | None:
+def _score_of_column(left: OutputColumn, right: OutputColumn) -> Callable[[OutputColumn], _FloatArray] | None:
     """Learn ln(P(value) / Q(value)): per value where these are few, else per bin."""
     numbers = np.concatenate([left.numbers, right.numbers])
     if left.atoms is not None or right.atoms is not None:
@@ -131,7 +131,7 @@ def _score_of_column(left: Column, right: Column) -> Callable[[Column], _FloatAr
     if len(values) > 2 * _BINS:  # as many samples in every bin
         edges = np.unique(np.quantile(numbers[~np.isnan(numbers)], np.linspace(0, 1, _BINS + 1)[1:-1]))
 
-    def place(column: Column) -> npt.NDArray[np.int64]:
+    def place(column: OutputColumn) -> npt.NDArray[np.int64]:
         places = np.searchsorted(edges, column.numbers, side="right")
         return np.where(np.isnan(column.numbers), len(edges) + 1, places)
 
@@ -140,10 +140,12 @@ def _score_of_column(left: Column, right: Column) -> Callable[[Column], _FloatAr
     return lambda column: ratios[place(column)]
 
 
-def _score_of_outputs(left: Sheet, right: Sheet, names: list[str]) -> Callable[[Sheet], _FloatArray] | None:
+def _score_of_outputs(
+    left: OutputTable, right: OutputTable, names: list[str]
+) -> Callable[[OutputTable], _FloatArray] | None:
     """Learn the likelihood ratio of whole outputs, where few of them are different."""
 
-    def rows(sheet: Sheet) -> list[Any]:
+    def rows(sheet: OutputTable) -> list[Any]:
         parts = []
         for name in names:
             column = sheet.column(name)
@@ -174,17 +176,17 @@ def _log_ratio(left: _FloatArray, right: _FloatArray, lefts: int, rights: int) -
     return np.where(left + right == 0, 0.0, ratios)
 
 
-def _fractions(column: Column) -> bool:
+def _fractions(column: OutputColumn) -> bool:
     finite = column.numbers[np.isfinite(column.numbers)]
     return bool((finite != np.rint(finite)).any())
 
 
-def _whole(column: Column) -> bool:
+def _whole(column: OutputColumn) -> bool:
     """Tell whether numbers are whole, and not just answers of yes and no."""
     finite = column.numbers[np.isfinite(column.numbers)]
     return bool(len(finite)) and not _fractions(column) and bool((np.abs(finite) > 1).any())
 
 
-def _table(sheet: Sheet, names: list[str]) -> _FloatArray:
+def _table(sheet: OutputTable, names: list[str]) -> _FloatArray:
     table = np.stack([sheet.column(name).numbers for name in names], axis=1)
     return np.where(np.isnan(table), -np.inf if len(names) > 1 else table, table)

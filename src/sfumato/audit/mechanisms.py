@@ -14,10 +14,10 @@ from sfumato.audit.subject import Claim, Subject
 from sfumato.audit.zoo.sparse import sparse_subject
 from sfumato.core.adjacency import Sensitivity
 from sfumato.core.finite import FiniteMechanism
-from sfumato.core.gaussian import Gaussian
+from sfumato.core.gaussian import GaussianMechanism
 from sfumato.core.grid import Grid
-from sfumato.core.laplace import Laplace
-from sfumato.core.response import RandomizedResponse
+from sfumato.core.laplace import LaplaceMechanism
+from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
 
 __all__ = ["mechanisms"]
@@ -32,21 +32,28 @@ def mechanisms() -> tuple[Subject, ...]:
     """Return every mechanism of the core, under the claim of its own event."""
     three = Sensitivity(each=Fraction(1), coordinates=3)
     return (
-        _additive("Laplace noise on a count", Laplace(1, sensitivity=Sensitivity(each=Fraction(1)))),
+        _additive(
+            "Laplace noise on a count",
+            LaplaceMechanism(1, sensitivity=Sensitivity(each=Fraction(1))),
+        ),
         _additive(
             "Gaussian noise on a count",
-            Gaussian.from_budget(1, 0.02, sensitivity=Sensitivity(each=Fraction(1))),
+            GaussianMechanism.from_budget(1, 0.02, sensitivity=Sensitivity(each=Fraction(1))),
             Claim(epsilon=1, delta=0.02),
         ),
-        _vector("Laplace noise on three counts", Laplace.from_epsilon(1, sensitivity=three), _ONE),
+        _vector(
+            "Laplace noise on three counts",
+            LaplaceMechanism.from_epsilon(1, sensitivity=three),
+            _ONE,
+        ),
         _vector(
             "Gaussian noise on three counts",
-            Gaussian.from_budget(1, 0.02, sensitivity=three),
+            GaussianMechanism.from_budget(1, 0.02, sensitivity=three),
             Claim(epsilon=1, delta=0.02),
         ),
         _sum_on_a_grid(),
-        _response("randomized response of two", RandomizedResponse.coin_toss()),
-        _response("randomized response of five", RandomizedResponse.from_epsilon(1, choices=5)),
+        _response("randomized response of two", RandomizedResponseMechanism.coin_toss()),
+        _response("randomized response of five", RandomizedResponseMechanism.from_epsilon(1, choices=5)),
         _finite(),
         _choice("exponential mechanism", ExponentialMechanism(1)),
         _choice("permute and flip", PermuteAndFlip(1)),
@@ -56,7 +63,7 @@ def mechanisms() -> tuple[Subject, ...]:
     )
 
 
-def _additive(name: str, mechanism: Laplace | Gaussian, claim: Claim = _ONE) -> Subject:
+def _additive(name: str, mechanism: LaplaceMechanism | GaussianMechanism, claim: Claim = _ONE) -> Subject:
     def law(data: Any) -> dict[int, float]:
         return {output: mechanism.pmf(output, len(data)) for output in range(-_FAR, _FAR + 1)}
 
@@ -70,7 +77,7 @@ def _additive(name: str, mechanism: Laplace | Gaussian, claim: Claim = _ONE) -> 
     )
 
 
-def _vector(name: str, mechanism: Laplace | Gaussian, claim: Claim) -> Subject:
+def _vector(name: str, mechanism: LaplaceMechanism | GaussianMechanism, claim: Claim) -> Subject:
     return Subject(
         name=name,
         claim=claim,
@@ -82,7 +89,7 @@ def _vector(name: str, mechanism: Laplace | Gaussian, claim: Claim) -> Subject:
 
 def _sum_on_a_grid() -> Subject:
     grid = Grid(step=0.5, lower=0, upper=100)
-    noise = Laplace.from_epsilon(1, sensitivity=Sensitivity(each=Fraction(grid.reach)))
+    noise = LaplaceMechanism.from_epsilon(1, sensitivity=Sensitivity(each=Fraction(grid.sensitivity)))
 
     def run(data: Any, trials: int) -> Any:
         total = int(grid.to_integers(np.array(data, dtype=np.float64)).sum())
@@ -93,7 +100,7 @@ def _sum_on_a_grid() -> Subject:
     )
 
 
-def _response(name: str, mechanism: RandomizedResponse) -> Subject:
+def _response(name: str, mechanism: RandomizedResponseMechanism) -> Subject:
     choices = mechanism.choices
     return Subject(
         name=name,

@@ -13,14 +13,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from sfumato.analysis.publics import with_public_keys
+from sfumato.analysis.public_keys import with_public_keys
 from sfumato.audit.black_box import Pair, best_bound
 from sfumato.audit.evidence import Evidence
 from sfumato.audit.laboratory import Laboratory, Ran
+from sfumato.audit.output_table import OutputColumns
 from sfumato.audit.replay import Moved, moved
 from sfumato.audit.sampling import noisy_columns, places_of, released, size_of
-from sfumato.audit.sheets import Columns
-from sfumato.audit.subject import Claim, Exact, Verdict
+from sfumato.audit.subject import Claim, ExactEpsilon, Verdict
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
@@ -71,7 +71,7 @@ def examine_query(
     lab = laboratory or Laboratory(catalog, neighbours=neighbours, public=_public(database))
     if not lab.pairs:
         raise InvalidArgument("an audit needs a pair of neighbours", place="neighbours")
-    limit = budget or (BUDGET if database is None else database.budget_of)
+    limit = budget or (BUDGET if database is None else database.terms)
     request = _with_options(parse(text, catalog), options)
     asked = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
     reader = DuckDBBackend(lab.source(lab.pairs[0].left), catalog)
@@ -90,7 +90,7 @@ def examine_query(
     order = sorted(runs, key=lambda pair: (-len(found[pair].wrongs), -highs[pair]))
     sampled = dict.fromkeys([*order[:_SAMPLED], max(runs, key=lambda pair: _unshared(runs[pair]))])
     worst = max(highs, key=lambda pair: highs[pair])
-    exact = Exact(
+    exact = ExactEpsilon(
         low=_epsilon_below(found[worst], claim.delta),
         high=highs[worst],
         pair=order[0],
@@ -179,13 +179,13 @@ def _sampled(
     if not pairs:
         return None
 
-    def run(data: Any, number: int) -> Columns:
+    def run(data: Any, number: int) -> OutputColumns:
         groups, places = data
         columns: dict[str, Any] = {}
         for at, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True)):
             found = noisy_columns(bounding, cost, groups[at], number, places[at])
             columns |= {f"{at}: {name}" if len(groups) > 1 else name: one for name, one in found.items()}
-        return Columns(number, columns)
+        return OutputColumns(number, columns)
 
     if any(bounding.others for bounding in priced.boundings):
         trials = min(trials, _ONE_BY_ONE)

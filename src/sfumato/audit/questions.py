@@ -15,7 +15,7 @@ from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.session import Database, connect
 
-__all__ = ["Asked", "CATALOG", "PUBLIC", "QUESTIONS", "WHOLE", "examine_questions", "released"]
+__all__ = ["AuditQuestion", "CATALOG", "PUBLIC", "QUESTIONS", "WHOLE", "examine_questions", "released"]
 
 _PERSON = Unit(name="person", column="person")
 
@@ -66,7 +66,7 @@ PUBLIC = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AuditQuestion:
     """A question, what it is an example of, and the options it comes with."""
 
     kind: str
@@ -80,86 +80,88 @@ _PER_PERSON = (
     "SELECT COUNT(*), AVG(least(n, 20)), SUM(least(s, 50)) FROM p"
 )
 
-QUESTIONS: tuple[Asked, ...] = (
-    Asked(kind="a count", text="SELECT COUNT(*) FROM visits"),
-    Asked(kind="a count, pure epsilon", text="SELECT COUNT(*) FROM visits", budget=PURE),
-    Asked(kind="people", text="SELECT region, COUNT(DISTINCT person) FROM visits GROUP BY region"),
-    Asked(
+QUESTIONS: tuple[AuditQuestion, ...] = (
+    AuditQuestion(kind="a count", text="SELECT COUNT(*) FROM visits"),
+    AuditQuestion(kind="a count, pure epsilon", text="SELECT COUNT(*) FROM visits", budget=PURE),
+    AuditQuestion(kind="people", text="SELECT region, COUNT(DISTINCT person) FROM visits GROUP BY region"),
+    AuditQuestion(
         kind="counts and sums by group",
         text="SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region",
     ),
-    Asked(
+    AuditQuestion(
         kind="sums by group, pure epsilon",
         text="SELECT region, SUM(amount) FROM visits GROUP BY region",
         budget=PURE,
     ),
-    Asked(
+    AuditQuestion(
         kind="a sum clamped per person",
         text="SELECT SUM(amount, contribution_bounds_per_group => (0, 15)) FROM visits",
     ),
-    Asked(kind="an average", text="SELECT region, AVG(amount) FROM visits GROUP BY region"),
-    Asked(kind="variance and correlation", text="SELECT VAR_SAMP(amount), CORR(amount, age) FROM visits"),
-    Asked(
+    AuditQuestion(kind="an average", text="SELECT region, AVG(amount) FROM visits GROUP BY region"),
+    AuditQuestion(
+        kind="variance and correlation", text="SELECT VAR_SAMP(amount), CORR(amount, age) FROM visits"
+    ),
+    AuditQuestion(
         kind="an expression", text="SELECT SUM(CASE WHEN member THEN 3 * amount ELSE -age END) FROM visits"
     ),
-    Asked(
+    AuditQuestion(
         kind="a filter", text="SELECT COUNT(*) FILTER (WHERE age > 50), SUM(age) FROM visits WHERE amount > 2"
     ),
-    Asked(kind="a median", text="SELECT region, MEDIAN(age) FROM visits GROUP BY region"),
-    Asked(kind="quantiles", text="SELECT QUANTILE(amount, [0.1, 0.5, 0.9]) FROM visits", budget=PURE),
-    Asked(kind="a histogram", text="SELECT HISTOGRAM(member), HISTOGRAM(age) FROM visits"),
-    Asked(kind="dates", text="SELECT MEDIAN(day), QUANTILE(day, [0.2, 0.8]) FROM visits"),
-    Asked(
+    AuditQuestion(kind="a median", text="SELECT region, MEDIAN(age) FROM visits GROUP BY region"),
+    AuditQuestion(kind="quantiles", text="SELECT QUANTILE(amount, [0.1, 0.5, 0.9]) FROM visits", budget=PURE),
+    AuditQuestion(kind="a histogram", text="SELECT HISTOGRAM(member), HISTOGRAM(age) FROM visits"),
+    AuditQuestion(kind="dates", text="SELECT MEDIAN(day), QUANTILE(day, [0.2, 0.8]) FROM visits"),
+    AuditQuestion(
         kind="distinct values", text="SELECT COUNT(DISTINCT word) FROM visits", options={"max_distinct": 2}
     ),
-    Asked(kind="keys that nobody declared", text="SELECT word, COUNT(*) FROM visits GROUP BY word"),
-    Asked(
+    AuditQuestion(kind="keys that nobody declared", text="SELECT word, COUNT(*) FROM visits GROUP BY word"),
+    AuditQuestion(
         kind="keys that nobody declared, pure epsilon",
         text="SELECT word, SUM(amount) FROM visits GROUP BY word",
         budget=PURE,
     ),
-    Asked(
+    AuditQuestion(
         kind="keys by numbers of people",
         text="SELECT word, COUNT(DISTINCT person) FROM visits GROUP BY word",
         options={"max_groups": 1},
     ),
-    Asked(
+    AuditQuestion(
         kind="everything else",
         text="SELECT word, COUNT(*) FROM visits GROUP BY word",
         options={"others": True},
     ),
-    Asked(
+    AuditQuestion(
         kind="a least number of people",
         text="SELECT region, COUNT(*) FROM visits GROUP BY region",
         options={"min_units": 3},
     ),
-    Asked(
+    AuditQuestion(
         kind="subtotals", text="SELECT region, member, COUNT(*) FROM visits GROUP BY ROLLUP(region, member)"
     ),
-    Asked(
+    AuditQuestion(
         kind="a join with a public table",
         text="SELECT zone, COUNT(*), SUM(amount) FROM visits JOIN places ON region = place GROUP BY zone",
     ),
-    Asked(
+    AuditQuestion(
         kind="a join of one person's tables",
         text="SELECT COUNT(*), SUM(minutes) FROM visits JOIN calls ON person = caller",
     ),
-    Asked(
+    AuditQuestion(
         kind="people without something",
         text="SELECT COUNT(*) FROM visits WHERE NOT EXISTS"
         " (SELECT 1 FROM calls WHERE caller = person AND minutes > 59)",
     ),
-    Asked(
+    AuditQuestion(
         kind="a union",
         text="SELECT SUM(x) FROM (SELECT person AS who, amount AS x FROM visits"
         " UNION ALL SELECT caller, minutes / 6 FROM calls)",
     ),
-    Asked(kind="one row per person", text=_PER_PERSON),
-    Asked(
+    AuditQuestion(kind="one row per person", text=_PER_PERSON),
+    AuditQuestion(
         kind="rows that are units",
         text="SELECT shop, COUNT(*), AVG(price) FROM sales GROUP BY shop",
     ),
-    Asked(
+    AuditQuestion(
         kind="two questions in one",
         text="SELECT (SELECT COUNT(*) FROM visits) AS a, (SELECT SUM(minutes) FROM calls) AS b",
         options={"max_rows": 2},
@@ -168,7 +170,7 @@ QUESTIONS: tuple[Asked, ...] = (
 
 
 def examine_questions(
-    asked: tuple[Asked, ...] = QUESTIONS, *, trials: int = 20_000, miss: float = 1e-9
+    asked: tuple[AuditQuestion, ...] = QUESTIONS, *, trials: int = 20_000, miss: float = 1e-9
 ) -> Iterator[Verdict]:
     """Examine questions over neighbours that the catalog alone proposes."""
     laboratory = Laboratory(CATALOG, public=PUBLIC)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sfumato.analysis import Bounding, Cost
 from sfumato.analysis.bounded import MeasureKind
-from sfumato.analysis.keys import reaches
+from sfumato.analysis.keys import tail_probability
 from sfumato.analysis.pricing import Noise
 from sfumato.analysis.selection import Selection, units_measure
 from sfumato.backends.exact import ExactGroups
@@ -31,8 +31,8 @@ from sfumato.core.events import (
     Repeated,
 )
 from sfumato.core.events.bounded import BoundedRange
-from sfumato.release.finding import Search
-from sfumato.release.rounds import weights_of
+from sfumato.release.single_quantile import Search
+from sfumato.release.weighted_selection import weights_of
 
 __all__ = ["Moved", "moved"]
 
@@ -132,7 +132,7 @@ class _Comparison:
         return found
 
     def _box(self) -> None:
-        """Hold what moved against the plan's box: so many groups, each measure by its reach in each."""
+        """Hold what moved against the plan's box: so many groups, each measure by its sensitivity in each."""
         query = self.bounding.query
         most = query.max_groups or 1
         changed = {key for moves in self.moves.values() for key in moves}
@@ -141,7 +141,7 @@ class _Comparison:
         finest = len(set(query.grouping_sets[self.place])) == len(query.keys)
         for measure in query.measures:
             far = [int(np.abs(change).sum()) for change in self.moves[measure.name].values()]
-            allowed = measure.reach if finest else measure.reach * most
+            allowed = measure.sensitivity if finest else measure.sensitivity * most
             if max(far, default=0) > allowed:
                 self.found.wrongs.append(
                     f"one unit moved {measure.kind.value} {measure.name} by {max(far)}, not {allowed}"
@@ -298,7 +298,7 @@ def _any_reaches(kind: str, parameter: Fraction, threshold: int, weights: list[i
     for weight in weights:
         if weight:
             gap = threshold - weight
-            none *= 1 - (Fraction(reaches(kind, parameter, gap)) if gap >= 1 else Fraction(1))
+            none *= 1 - (Fraction(tail_probability(kind, parameter, gap)) if gap >= 1 else Fraction(1))
     return 1 - none
 
 

@@ -17,14 +17,14 @@ from sfumato.analysis import Bounding, Cost
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.release.noise import NoisyGroups, add_noise
 
-__all__ = ["Place", "noisy_columns", "places_of", "released", "size_of"]
+__all__ = ["NumberPlace", "noisy_columns", "places_of", "released", "size_of"]
 
 _MOST = 24  # numbers of a release that are looked at
 _AT_ONCE = 1 << 20  # integers
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NumberPlace:
     """One number of a release: its table, group and measure; in a histogram also its layer and block."""
 
     table: int
@@ -38,7 +38,7 @@ class Place:
         return f"{self.measure} of {where}" + ("" if self.layer is None else f" [{self.layer}.{self.block}]")
 
 
-def places_of(noisy: tuple[tuple[NoisyGroups, ...], ...]) -> list[Place]:
+def places_of(noisy: tuple[tuple[NoisyGroups, ...], ...]) -> list[NumberPlace]:
     """Return the numbers that releases have: those whose means differ most, in standard deviations.
 
     `noisy` are a few releases of either neighbour, drawn for the purpose. What only one of them shows
@@ -56,7 +56,7 @@ def places_of(noisy: tuple[tuple[NoisyGroups, ...], ...]) -> list[Place]:
                     for layer, blocks in enumerate(layers):
                         numbers = blocks[row].astype(np.float64)
                         seen.setdefault((table, known, name, layer), [[], []])[side].append(numbers)
-    apart: list[tuple[float, Place]] = []
+    apart: list[tuple[float, NumberPlace]] = []
     for (table, known, name, place), (one, other) in seen.items():
         if one and other:
             spread = np.std(one, axis=0) + np.std(other, axis=0) + 1e-9
@@ -64,16 +64,16 @@ def places_of(noisy: tuple[tuple[NoisyGroups, ...], ...]) -> list[Place]:
         else:
             distances = np.full(len((one or other)[0]), np.inf)
         for block in np.argsort(-distances)[:_MOST].tolist():
-            apart.append((float(distances[block]), Place(table, known, name, place, block)))
+            apart.append((float(distances[block]), NumberPlace(table, known, name, place, block)))
     return [place for _, place in sorted(apart, key=lambda both: -both[0])[:_MOST]]
 
 
 def noisy_columns(
-    bounding: Bounding, cost: Cost, groups: tuple[ExactGroups, ...], trials: int, places: list[Place]
+    bounding: Bounding, cost: Cost, groups: tuple[ExactGroups, ...], trials: int, places: list[NumberPlace]
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Return so many releases, number by number; NaN where a group was not shown."""
     columns = {str(place): np.full(trials, np.nan) for place in places}
-    wanted: dict[tuple[int, tuple[str, ...]], list[Place]] = {}
+    wanted: dict[tuple[int, tuple[str, ...]], list[NumberPlace]] = {}
     for place in places:
         wanted.setdefault((place.table, place.key), []).append(place)
     for begin, tables in released(bounding, cost, groups, trials):

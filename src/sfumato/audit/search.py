@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sfumato.audit.evidence import epsilon_of_counts
 from sfumato.audit.features import Feature, fitted, plain
-from sfumato.audit.sheets import Sheet
+from sfumato.audit.output_table import OutputTable
 
 __all__ = ["Distinguisher", "best_distinguisher"]
 
@@ -27,12 +27,12 @@ class Distinguisher:
     """An event, in words and as a test; under which neighbour it is likelier; what it promises to prove."""
 
     words: str
-    holds: Callable[[Sheet], npt.NDArray[np.bool_]]
+    holds: Callable[[OutputTable], npt.NDArray[np.bool_]]
     left_is_likely: bool
     promise: float
 
 
-def best_distinguisher(left: Sheet, right: Sheet, *, delta: float, miss: float) -> Distinguisher:
+def best_distinguisher(left: OutputTable, right: OutputTable, *, delta: float, miss: float) -> Distinguisher:
     """Return the event with the largest lower bound on these samples; its promise is biased, so test it.
 
     Learned features are fitted to the first half and judged on the second, plain ones judged on all.
@@ -58,9 +58,9 @@ def best_distinguisher(left: Sheet, right: Sheet, *, delta: float, miss: float) 
     return best
 
 
-def _joined(left: Sheet, right: Sheet) -> Sheet:
+def _joined(left: OutputTable, right: OutputTable) -> OutputTable:
     """Return a sheet that has the columns of both, to see which features make sense."""
-    return Sheet({**right.columns, **left.columns}, left.size, left.of_numbers)
+    return OutputTable({**right.columns, **left.columns}, left.size, left.of_numbers)
 
 
 # -- events -----------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _by_threshold(
             )
 
 
-def _by_atom(left: Sheet, right: Sheet, *, delta: float, miss: float) -> Iterator[Distinguisher]:
+def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float) -> Iterator[Distinguisher]:
     """Yield the best events that a place holds one value: a text, NaN, None, nothing at all."""
     for name in dict.fromkeys([*left.columns, *right.columns]):
         sides = [sheet.column(name) for sheet in (left, right)]

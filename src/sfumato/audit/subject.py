@@ -13,7 +13,7 @@ from sfumato.audit.white_box import exact_epsilon
 from sfumato.core.arguments import budget_quantity, delta_quantity
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Claim", "Exact", "Subject", "Verdict", "examine"]
+__all__ = ["Claim", "ExactEpsilon", "Subject", "Verdict", "examine"]
 
 _ROUNDING = 1e-9  # relative: exact values are computed in floats, and claims rounded to them
 _SAMPLED = 2  # pairs that are sampled where the law says which are worst
@@ -35,7 +35,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exact:
+class ExactEpsilon:
     """Epsilon at the claim's delta for the worst neighbours, computed from laws: between `low` and `high`.
 
     Of finite tables both are the exact value. Of questions it is the price of what one unit moved, with the
@@ -76,7 +76,7 @@ class Verdict:
     name: str
     claim: Claim
     evidence: Evidence | None = None
-    exact: Exact | None = None
+    exact: ExactEpsilon | None = None
     about: str = ""
     notes: tuple[str, ...] = field(default=())
 
@@ -130,7 +130,7 @@ def examine(subject: Subject, *, trials: int | None = None, miss: float = 1e-9) 
     if subject.law is not None:
         found = {at: _computed(subject.law, pair, subject.claim.delta) for at, pair in enumerate(pairs)}
         worst = sorted(found, key=lambda at: -found[at])[:_SAMPLED]
-        exact = Exact(low=found[worst[0]], high=found[worst[0]], pair=pairs[worst[0]].name)
+        exact = ExactEpsilon(low=found[worst[0]], high=found[worst[0]], pair=pairs[worst[0]].name)
         pairs = [pairs[at] for at in worst]
     evidence = best_bound(
         subject.run,

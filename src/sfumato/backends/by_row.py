@@ -9,10 +9,17 @@ import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
-from sfumato.backends.cells import SparseCells
 from sfumato.backends.compile import Program
 from sfumato.backends.engine import Engine
-from sfumato.backends.totals import GroupingSet, Totals, distinct_by_group, empty, histogram, sum_by_group
+from sfumato.backends.sparse_histogram import SparseCells
+from sfumato.backends.totals import (
+    GroupingSet,
+    GroupTotals,
+    distinct_by_group,
+    empty,
+    histogram,
+    sum_by_group,
+)
 
 __all__ = ["count_rows"]
 
@@ -21,7 +28,7 @@ _Array = npt.NDArray[Any]
 
 def count_rows(
     engine: Engine, program: Program, summed: str, matched: str, sets: tuple[GroupingSet, ...]
-) -> list[Totals]:
+) -> list[GroupTotals]:
     """Return the totals of each grouping set; `summed` has the finest groups, `matched` the rows."""
     found = engine.table(f"SELECT * FROM {summed}")
     codes = array_of(found.column("code"))
@@ -68,5 +75,5 @@ def count_rows(
             measure.name: total(place, measure, one, units)
             for place, measure in enumerate(program.query.measures)
         }
-        totals.append(Totals(units=units.astype(np.int64), measures=measures))
+        totals.append(GroupTotals(units=units.astype(np.int64), measures=measures))
     return totals

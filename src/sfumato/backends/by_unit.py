@@ -17,16 +17,16 @@ import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
-from sfumato.backends.cells import SparseCells
 from sfumato.backends.compile import Layout, Program, lay_out, presence
 from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.engine import Engine
 from sfumato.backends.exact import Members
-from sfumato.backends.packing import Choice, Kept, Rows, Run, Slot
+from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
+from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import (
     GroupingSet,
-    Totals,
+    GroupTotals,
     contribution,
     distinct_by_group,
     empty,
@@ -56,7 +56,7 @@ def count_units(
     *,
     salt: int,
     threads: int,
-) -> list[Totals]:
+) -> list[GroupTotals]:
     """Return the totals of each grouping set; `matched` are the rows with the code of their group."""
     query = program.query
     layout = lay_out(program, len(key_hashes))
@@ -79,20 +79,20 @@ def count_units(
             matched, name, hashed = stack.enter_context(numbers)
             names.append(f"coalesce({name}, -1)")
             hashes.append(hashed)
-        choice = Choice(
+        choice = PackedChoice(
             max_groups=query.max_groups,
             max_rows=query.max_rows,
             salt=salt,
             key_hashes=key_hashes,
             sums=sums,
             runs=runs,
-            distinct=tuple(measure.reach for measure in distinct),
+            distinct=tuple(measure.sensitivity for measure in distinct),
             value_hashes=tuple(hashes),
         )
         listed = ", ".join([unit, *layout.words, *names])
         for columns in _in_parts(engine.table(f"SELECT {listed} FROM {matched}")):
             last = 1 + len(layout.words)
-            given = Rows(
+            given = PackedRows(
                 units=columns[0],
                 words=tuple(word.view(np.uint64) for word in columns[1:last]),
                 values=tuple(columns[last:]),
@@ -140,7 +140,7 @@ class _Adding:
     program: Program
     layout: Layout
     sets: tuple[GroupingSet, ...]
-    _totals: list[Totals] = field(default_factory=list)
+    _totals: list[GroupTotals] = field(default_factory=list)
     _values: dict[tuple[int, str], list[tuple[_Integers, _Integers]]] = field(default_factory=dict)
     _cells: dict[tuple[int, str], list[tuple[_Integers, _Integers]]] = field(default_factory=dict)
     _members: dict[int, list[Members]] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class _Adding:
             measures = {
                 measure.name: self._empty(measure, one.size) for measure in self.program.query.measures
             }
-            self._totals.append(Totals(units=np.zeros(one.size, dtype=np.int64), measures=measures))
+            self._totals.append(GroupTotals(units=np.zeros(one.size, dtype=np.int64), measures=measures))
 
     def _empty(self, measure: Measure, size: int) -> Any:
         if measure.kind is not MeasureKind.CELLS:
@@ -182,7 +182,7 @@ class _Adding:
         place: int,
         measure: Measure,
         one: GroupingSet,
-        total: Totals,
+        total: GroupTotals,
         kept: Kept,
         contributions: dict[str, _Array],
     ) -> None:
@@ -217,7 +217,7 @@ class _Adding:
                 entry, value = kept.values[list(self.program.distinct).index(name)]
                 self._values.setdefault((place, name), []).append((one.parents[kept.code[entry]], value))
 
-    def totals(self) -> list[Totals]:
+    def totals(self) -> list[GroupTotals]:
         """Return the totals; distinct values are counted now that all are known."""
         for (place, name), found in self._values.items():
             measure = next(one for one in self.program.query.measures if one.name == name)

@@ -22,7 +22,7 @@ from sfumato.backends.relations import Relations
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Filter, Project, Relation, Scan
+from sfumato.plan.tree import Filter, Projection, Relation, Scan
 
 __all__ = ["Layout", "Program", "compile_query", "lay_out", "presence"]
 
@@ -112,7 +112,7 @@ class Program:
             if measure.kind is MeasureKind.CELLS or measure.kind is MeasureKind.DISTINCT or integer is None:
                 continue
             value = _clamped_row(measure, integer)
-            if measure.reach < _NARROW:
+            if measure.sensitivity < _NARROW:
                 listed.append(f"CAST(coalesce(sum({value}), 0) AS BIGINT) AS s{place}")
                 continue
             listed.append(f"CAST(coalesce(sum({value} & {_NARROW - 1}), 0) AS BIGINT) AS s{place}")
@@ -244,6 +244,6 @@ def _plain(relation: Relation) -> bool:
     match relation:
         case Scan():
             return True
-        case Filter(source=source) | Project(source=source):
+        case Filter(source=source) | Projection(source=source):
             return _plain(source)
     return False

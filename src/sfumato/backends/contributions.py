@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.backends.one_group import count_one_group
-from sfumato.backends.packing import Choice, Kept, Packing, Rows, Run, joined
+from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing, Run, joined
 from sfumato.backends.priorities import different_pairs, mixed, most_per_owner, starts_of
 from sfumato.backends.totals import weighted
 
@@ -45,7 +45,7 @@ _TABLE = 1 << 16  # codes and cells that are counted in a table
 
 
 def bound_contributions(
-    rows: Rows, packing: Packing, choice: Choice, *, threads: int = 1, fingerprint_bits: int = 64
+    rows: PackedRows, packing: Packing, choice: PackedChoice, *, threads: int = 1, fingerprint_bits: int = 64
 ) -> list[Kept]:
     """Choose the groups of each unit that count and add up its rows in them, in parts without an order.
 
@@ -61,7 +61,9 @@ def bound_contributions(
     return _sorted(rows, packing, choice, threads, fingerprint_bits)
 
 
-def _sorted(rows: Rows, packing: Packing, choice: Choice, threads: int, fingerprint_bits: int) -> list[Kept]:
+def _sorted(
+    rows: PackedRows, packing: Packing, choice: PackedChoice, threads: int, fingerprint_bits: int
+) -> list[Kept]:
     if not len(rows.units):
         return []
     if 64 - packing.low_bits < _FINGERPRINT:
@@ -73,7 +75,7 @@ def _sorted(rows: Rows, packing: Packing, choice: Choice, threads: int, fingerpr
     return _bound(rows, packing, choice, threads, fingerprint_bits)
 
 
-def _few_units(rows: Rows, most: int) -> Iterator[Rows]:
+def _few_units(rows: PackedRows, most: int) -> Iterator[PackedRows]:
     """Number units, and yield the rows of as many at a time as have numbers below `most`."""
     own, numbers = np.unique(rows.units, return_inverse=True)
     hashes = own.view(np.uint64) if rows.unit_hashes is None else rows.unit_hashes[own]
@@ -81,7 +83,7 @@ def _few_units(rows: Rows, most: int) -> Iterator[Rows]:
     firsts = np.arange(0, len(own), most)
     begins = np.searchsorted(numbers, firsts, sorter=order)
     for first, places in zip(firsts.tolist(), np.split(order, begins[1:]), strict=True):
-        yield Rows(
+        yield PackedRows(
             units=numbers[places] - first,
             words=tuple(word[places] for word in rows.words),
             values=tuple(column[places] for column in rows.values),
@@ -89,7 +91,9 @@ def _few_units(rows: Rows, most: int) -> Iterator[Rows]:
         )
 
 
-def _bound(rows: Rows, packing: Packing, choice: Choice, threads: int, fingerprint_bits: int) -> list[Kept]:
+def _bound(
+    rows: PackedRows, packing: Packing, choice: PackedChoice, threads: int, fingerprint_bits: int
+) -> list[Kept]:
     least = int(rows.units.min())
     narrow = int(rows.units.max()) - least < 1 << min(64 - packing.low_bits, fingerprint_bits)
     deal = _Deal(
@@ -129,9 +133,9 @@ def _gathered(pieces: list[_Hand]) -> _Hand:
 class _Deal:
     """Deals rows out to parts by their units, and works on a part."""
 
-    rows: Rows
+    rows: PackedRows
     packing: Packing
-    choice: Choice
+    choice: PackedChoice
     parts: int
     cut: int  # bits below a fingerprint
     least: int | None  # where the units themselves fit above the words: the least of them

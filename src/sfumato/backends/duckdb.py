@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sfumato.analysis.bounded import BoundedQuery
-from sfumato.analysis.growth import refuse_copies
-from sfumato.analysis.publics import MOST_VALUES
+from sfumato.analysis.join_fanout import refuse_copies
+from sfumato.analysis.public_keys import MOST_VALUES
 from sfumato.backends.arrays import array_of
 from sfumato.backends.by_row import count_rows
 from sfumato.backends.by_unit import count_units
-from sfumato.backends.cells import SparseCells
 from sfumato.backends.compile import Program, compile_query
 from sfumato.backends.engine import Engine
 from sfumato.backends.exact import Exact, ExactGroups, Members
@@ -23,11 +22,12 @@ from sfumato.backends.expressions import identifier
 from sfumato.backends.keys import Keys
 from sfumato.backends.relations import Relations
 from sfumato.backends.source import Source
-from sfumato.backends.totals import GroupingSet, Totals
+from sfumato.backends.sparse_histogram import SparseCells
+from sfumato.backends.totals import GroupingSet, GroupTotals
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Value
 from sfumato.errors import EngineFailure, Unsupported
-from sfumato.plan.tree import Column, Scan
+from sfumato.plan.tree import ColumnRef, Scan
 
 __all__ = ["DuckDBBackend"]
 
@@ -61,7 +61,7 @@ class DuckDBBackend:
         table = self._catalog.table(name)
         if table is None or table.private:
             raise Unsupported("a table that is not public, outside the vault")
-        columns = tuple(Column(name=field.name, kind=field.kind) for field in table.fields)
+        columns = tuple(ColumnRef(name=field.name, kind=field.kind) for field in table.fields)
         scan = Scan(table=table.name, alias=table.name, columns=columns)
         rendered = Relations(catalog=self._catalog).render(scan)
         listed = (f"{rendered.names[field.name]} AS {identifier(field.name)}" for field in table.fields)
@@ -77,7 +77,9 @@ class DuckDBBackend:
         field = None if table is None or table.private else table.field(column)
         if table is None or field is None:
             raise Unsupported("values of a column that is not public")
-        scan = Scan(table=table.name, alias=table.name, columns=(Column(name=field.name, kind=field.kind),))
+        scan = Scan(
+            table=table.name, alias=table.name, columns=(ColumnRef(name=field.name, kind=field.kind),)
+        )
         rendered = Relations(catalog=self._catalog).render(scan)
         value = rendered.names[field.name]
         text = (
@@ -93,7 +95,7 @@ class DuckDBBackend:
         fields = [] if table is None or table.private else [table.field(column) for column in columns]
         if table is None or table.private or None in fields:
             raise Unsupported("rows of a table that is not public")
-        listed = tuple(Column(name=field.name, kind=field.kind) for field in fields if field is not None)
+        listed = tuple(ColumnRef(name=field.name, kind=field.kind) for field in fields if field is not None)
         rendered = Relations(catalog=self._catalog).render(
             Scan(table=table.name, alias=table.name, columns=listed)
         )
@@ -185,7 +187,9 @@ def _grouping_set(
     return GroupingSet(chosen=chosen, parents=parents, firsts=firsts)
 
 
-def _exact(query: BoundedQuery, columns: tuple[Any, ...], one: GroupingSet, totals: Totals) -> ExactGroups:
+def _exact(
+    query: BoundedQuery, columns: tuple[Any, ...], one: GroupingSet, totals: GroupTotals
+) -> ExactGroups:
     keys = tuple(columns[key] for key in one.chosen)
     if query.declared is not None or not one.chosen:
         measures = {name: np.asarray(values) for name, values in totals.measures.items()}

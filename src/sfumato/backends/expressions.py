@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 
 from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Call, Case, Cast, Column, Expression, Literal
+from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 __all__ = [
     "RENDERED",
@@ -128,7 +128,7 @@ def plain_text(sql: str) -> str:
 def expression(node: Expression, names: _Names) -> str:
     """Return the SQL of an expression, of the type of its kind; `names` says what columns are called."""
     match node:
-        case Column(name=name):
+        case ColumnRef(name=name):
             return names[name]
         case Literal(value=value, kind=kind):
             return constant(value, kind)

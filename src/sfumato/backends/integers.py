@@ -19,7 +19,7 @@ from sfumato.backends.expressions import constant, expression, number
 from sfumato.catalog.kind import Kind
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Column, Expression
+from sfumato.plan.tree import ColumnRef, Expression
 
 __all__ = ["RowInteger", "Stage", "row_integer"]
 
@@ -67,7 +67,7 @@ class Stage:
             raise Unsupported("rounding toward zero in an engine")
         exponent = _exponent(grid.step)
         bound = max(-grid.low, grid.high)
-        whole = isinstance(factor.expression, Column) and factor.expression.kind is Kind.INTEGER
+        whole = isinstance(factor.expression, ColumnRef) and factor.expression.kind is Kind.INTEGER
         if whole and exponent == 0 and centre.is_integer() and bound + abs(centre) <= _EXACT:
             middle = int(centre)
             column = self(expression(factor.expression, self.names))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.backends.packing import Choice, Kept, Packing, Rows
+from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing
 
 __all__ = ["count_one_group"]
 
@@ -24,7 +24,9 @@ _SPARSE = 4  # numbers that units may span, for each row there is
 _Integers = npt.NDArray[np.int64]
 
 
-def count_one_group(rows: Rows, packing: Packing, choice: Choice) -> tuple[Kept, Rows] | None:
+def count_one_group(
+    rows: PackedRows, packing: Packing, choice: PackedChoice
+) -> tuple[Kept, PackedRows] | None:
     """Count the units all of whose rows count; return the rows of the others. None: it does not apply.
 
     It applies to rows of one group of which nothing but cells is asked, by units whose numbers are dense.
@@ -54,7 +56,7 @@ def count_one_group(rows: Rows, packing: Packing, choice: Choice) -> tuple[Kept,
         runs=runs,
         values=(),
     )
-    rest = Rows(
+    rest = PackedRows(
         units=rows.units[left],
         words=tuple(word[left] for word in rows.words),
         unit_hashes=rows.unit_hashes,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Choice", "Kept", "Packing", "Rows", "Run", "Slot", "joined"]
+__all__ = ["Kept", "PackedChoice", "PackedRows", "Packing", "Run", "Slot", "joined"]
 
 _Words = npt.NDArray[np.uint64]
 _Integers = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class Packing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class PackedChoice:
     """What is chosen and added up.
 
     `runs` are slots that are each the only one of their word. `distinct` are the numbers of distinct
@@ -64,7 +64,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
+class PackedRows:
     """Private rows: their units, their packed words (without the unit), columns of distinct values.
 
     Units are whole numbers that stand for themselves; or, with `unit_hashes`, numbers 0, 1, .. of
@@ -89,7 +89,7 @@ class Kept:
     values: tuple[tuple[_Integers, _Integers], ...]  # for each column: entry, value
 
 
-def joined(blocks: list[Kept], choice: Choice) -> Kept:
+def joined(blocks: list[Kept], choice: PackedChoice) -> Kept:
     """Join blocks: units and entries are counted on."""
     if len(blocks) == 1:
         return blocks[0]

@@ -26,7 +26,7 @@ from sfumato.plan.tree import (
     Function,
     Join,
     PerUnit,
-    Project,
+    Projection,
     Relation,
     Scan,
     SemiJoin,
@@ -72,7 +72,7 @@ class Relations:
                 below = self.render(source)
                 test = expression(condition, below.names)
                 return replace(below, sql=f"SELECT * FROM ({below.sql}) WHERE {test}")
-            case Project(source=source, columns=columns):
+            case Projection(source=source, columns=columns):
                 below = self.render(source)
                 names = {name: self._name() for name, _ in columns}
                 listed = [f"{expression(one, below.names)} AS {names[name]}" for name, one in columns]

@@ -15,8 +15,8 @@ from sfumato.backends.integers import RowInteger
 from sfumato.backends.priorities import different_pairs
 
 __all__ = [
+    "GroupTotals",
     "GroupingSet",
-    "Totals",
     "contribution",
     "distinct_by_group",
     "empty",
@@ -46,7 +46,7 @@ class GroupingSet:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Totals:
+class GroupTotals:
     """Exact integers of the groups of a set."""
 
     units: _Integers
@@ -56,7 +56,7 @@ class Totals:
 
 def empty(measure: Measure, shape: int | tuple[int, int]) -> npt.NDArray[Any]:
     """Return zeros: Python's integers where totals may be beyond 64 bits, a fact of public bounds."""
-    wide = max(1, abs(measure.reach)) * _UNITS >= 2**63
+    wide = max(1, abs(measure.sensitivity)) * _UNITS >= 2**63
     return np.full(shape, 0, dtype=object) if wide else np.zeros(shape, dtype=np.int64)
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from sfumato.errors import ProjectRefused
 
-__all__ = ["Place", "Written", "positions"]
+__all__ = ["FilePosition", "Written", "positions"]
 
 _Path = tuple[str | int, ...]
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePosition:
     """A line and a column, from 1."""
 
     line: int
@@ -30,7 +30,7 @@ class Written:
 
     file: str
     lines: tuple[str, ...]
-    places: dict[tuple[str | int, ...], Place]
+    places: dict[tuple[str | int, ...], FilePosition]
 
     @staticmethod
     def of(file: str, text: str) -> Written:
@@ -57,11 +57,11 @@ class Written:
         )
 
 
-def positions(text: str) -> dict[tuple[str | int, ...], Place]:
+def positions(text: str) -> dict[tuple[str | int, ...], FilePosition]:
     """Return the place of every table, key and element of an array, by its path from the root.
 
     >>> positions("[budget]\\nepsilon = 3\\n")[("budget", "epsilon")]
-    Place(line=2, column=1)
+    FilePosition(line=2, column=1)
     """
     return _Scan(text.replace("\r\n", "\n")).run()
 
@@ -70,10 +70,10 @@ class _Scan:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.found: dict[_Path, Place] = {}
+        self.found: dict[_Path, FilePosition] = {}
         self.counts: dict[_Path, int] = {}  # elements so far of arrays of tables
 
-    def run(self) -> dict[_Path, Place]:
+    def run(self) -> dict[_Path, FilePosition]:
         table: _Path = ()
         while self._skip(newlines=True):
             if self._peek() == "[":
@@ -87,7 +87,7 @@ class _Scan:
 
     def _note(self, path: _Path, start: int) -> None:
         line = self.text.count("\n", 0, start)
-        self.found.setdefault(path, Place(line + 1, start - self.text.rfind("\n", 0, start)))
+        self.found.setdefault(path, FilePosition(line + 1, start - self.text.rfind("\n", 0, start)))
 
     def _skip(self, *, newlines: bool) -> bool:
         """Pass over white space and comments; return whether anything is left."""

@@ -9,7 +9,7 @@ import typer
 from sfumato.cli.options import JsonErrorsOption, Plain, PlainOption
 
 if TYPE_CHECKING:
-    from sfumato.attacks import Finding
+    from sfumato.attacks import AttackResult
 
 __all__ = ["attack_app"]
 
@@ -231,7 +231,7 @@ def _all(
     _show([_run(name, getattr(attacks, name), html) for name in names], html, style)
 
 
-def _run(name: str, attack: Any, html: str | None, **options: Any) -> Finding:
+def _run(name: str, attack: Any, html: str | None, **options: Any) -> AttackResult:
     """Run an attack with the options that were given; it knows the others itself."""
     from sfumato.cli.outputs import can_write
     from sfumato.cli.screen import working
@@ -240,7 +240,7 @@ def _run(name: str, attack: Any, html: str | None, **options: Any) -> Finding:
     can_write(html, {path: "what is attacked" for path in own if path}, place="--html")
 
     with working(f"attacking: {name}"):
-        found: Finding = attack(**{key: value for key, value in options.items() if value is not None})
+        found: AttackResult = attack(**{key: value for key, value in options.items() if value is not None})
     return found
 
 
@@ -248,7 +248,7 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _show(findings: list[Finding], html: str | None, style: Plain) -> None:
+def _show(findings: list[AttackResult], html: str | None, style: Plain) -> None:
     import json
 
     from sfumato.attacks import html_report, text_report

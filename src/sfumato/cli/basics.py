@@ -12,12 +12,12 @@ from rich.table import Table
 
 from sfumato.core import (
     Composition,
-    Filter,
-    Gaussian,
+    GaussianMechanism,
     Grid,
-    Laplace,
+    LaplaceMechanism,
     PrivacyBudget,
-    RandomizedResponse,
+    PrivacyFilter,
+    RandomizedResponseMechanism,
     Sensitivity,
     bernoulli,
     uniform_below,
@@ -42,7 +42,7 @@ def run(console: Console | None = None) -> None:
 def _noised_count(out: Console) -> None:
     """Publish one count with its interval."""
     _title(out, "1. A noised count")
-    mechanism = Laplace.from_epsilon(Fraction(1, 5))
+    mechanism = LaplaceMechanism.from_epsilon(Fraction(1, 5))
     smokers = int(bernoulli(Fraction(23, 100), size=_PEOPLE).sum())
     published = mechanism.release(smokers)
     low, high = mechanism.interval(published)
@@ -58,7 +58,7 @@ def _noised_count(out: Console) -> None:
 def _coin_toss_survey(out: Console) -> None:
     """Ask a sensitive question that nobody has to answer truthfully."""
     _title(out, "2. A survey by coin toss")
-    survey = RandomizedResponse.coin_toss()
+    survey = RandomizedResponseMechanism.coin_toss()
     truth = bernoulli(Fraction(3, 10), size=_PEOPLE)
     reports = survey.release(truth)
     estimate = survey.estimate(reports)
@@ -91,9 +91,9 @@ def _three_releases(out: Console) -> None:
     homes = np.bincount(uniform_below(_REGIONS, size=_PEOPLE), minlength=_REGIONS)
     ill = int(bernoulli(Fraction(8, 100), size=_PEOPLE).sum())
 
-    count = Laplace.from_epsilon(Fraction(1, 4))
-    regions = Gaussian(6, sensitivity=Sensitivity.of_counts())  # everyone lives in one region
-    total = Gaussian(4 * ages.reach, sensitivity=ages.reach)
+    count = LaplaceMechanism.from_epsilon(Fraction(1, 4))
+    regions = GaussianMechanism(6, sensitivity=Sensitivity.of_counts())  # everyone lives in one region
+    total = GaussianMechanism(4 * ages.sensitivity, sensitivity=ages.sensitivity)
     released = total.release(years)
     answers = [
         ("how many are ill", f"{count.release(ill):,}", f"± {count.error():,}", count.event),
@@ -114,7 +114,7 @@ def _three_releases(out: Console) -> None:
         f"Together, at delta = {float(_DELTA):g}: adding up gives epsilon = {naive:.3f}; composing the loss "
         f"distributions gives [bold]{together:.3f}[/], {1 - together / naive:.0%} less for the same answers."
     )
-    purse = Filter(PrivacyBudget(epsilon=Fraction(3), delta=_DELTA, people=_PEOPLE))
+    purse = PrivacyFilter(PrivacyBudget(epsilon=Fraction(3), delta=_DELTA, people=_PEOPLE))
     for event in events:
         purse.spend(event)
     left = purse.remaining / (purse.remaining + purse.spent)

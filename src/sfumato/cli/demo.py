@@ -126,12 +126,12 @@ def _tell(out: Console, hospital: Hospital) -> None:
             _burn(out, database)
         _title(out, "A question that is refused, before any data is read, and free")
         out.print(_indented(_REFUSED), style="green")
-        before = database.budget.spent
+        before = database.balance.spent
         try:
             database.sql(_REFUSED, epsilon=0.1).release()
         except QueryRefused as refusal:
             out.print(_indented(str(refusal)), style="red")
-        unmoved = database.budget.spent == before
+        unmoved = database.balance.spent == before
         out.print(f"  the budget has not moved: {unmoved}")
         _attack(out)
         _title(out, "The ledger: every charge, written before the data was read")
@@ -171,7 +171,7 @@ def _show(out: Console, release: Release) -> None:
 
 
 def _burn(out: Console, database: Database) -> None:
-    balance = database.budget
+    balance = database.balance
     spent = balance.spent / (balance.spent + balance.remaining)
     out.print(f"  budget {bar(float(spent))} {float(spent):.1%} spent", style="yellow")
 

@@ -27,7 +27,7 @@ from sfumato.catalog.declaration import nearest
 from sfumato.catalog.positions import Written
 from sfumato.catalog.writing import project_text
 from sfumato.cli.answers import ask, values_of
-from sfumato.cli.neighbours import refuse_second_ledger
+from sfumato.cli.nearby_projects import refuse_second_ledger
 from sfumato.cli.outputs import PROJECT_FILE, check_apart, kept, write
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import screen

@@ -55,7 +55,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
     database = question.database
     priced = question.priced()
     admit(priced, database.catalog.policy)
-    balance = database.budget
+    balance = database.balance
     parts = parts_charged(priced, catalog=database.catalog, ledger=database.ledger)
     units, keys_units = balance.budget.charge(priced.event, priced.keys_delta)
     charge = Charge(

@@ -11,11 +11,11 @@ from sfumato.errors import LedgerError
 from sfumato.ledger import Ledger
 from sfumato.session import Database, open_project
 
-__all__ = ["Opened", "book_of", "open_ledger", "open_tables"]
+__all__ = ["OpenedProject", "book_of", "open_ledger", "open_tables"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedProject:
     """A project and its database. `begun` is whether its budget is fixed already."""
 
     project: Project
@@ -23,13 +23,13 @@ class Opened:
     begun: bool
 
 
-def open_tables(file: str, *, analyst: str | None = None, free: bool = False) -> Opened:
+def open_tables(file: str, *, analyst: str | None = None, free: bool = False) -> OpenedProject:
     """Open a project's tables. With `free`, to look at prices: no value is, except in CSV files."""
     project = read_project(file)
     with working("opening the tables"):
         book = book_of(project)
         database = open_project(project, analyst=analyst, ledger=book, read=not free)
-        return Opened(project=project, database=database, begun=project.unit in book.units())
+        return OpenedProject(project=project, database=database, begun=project.unit in book.units())
 
 
 def open_ledger(file: str, ledger: str | None) -> Ledger:

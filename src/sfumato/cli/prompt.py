@@ -177,13 +177,13 @@ def _toolbar(shell: Shell, text: str) -> str:
 
 def _line(shell: Shell, text: str) -> str:
     if not text.strip(" ;\n") or text.strip().startswith("."):
-        spent = shell.database.budget
+        spent = shell.database.balance
         share = 1 - spent.remaining / (spent.remaining + spent.spent)
         set_to = f"epsilon {float(shell.epsilon):g}" if shell.epsilon else "no epsilon set: .epsilon 0.5"
         return f" {float(share):.1%} of the budget spent | {set_to}"
     if shell.epsilon is None:
         return " no epsilon set: .epsilon 0.5"
-    return _priced(_Held(shell), text.strip().rstrip(";"), shell.epsilon, shell.database.budget.spent)
+    return _priced(_Held(shell), text.strip().rstrip(";"), shell.epsilon, shell.database.balance.spent)
 
 
 class _Held:

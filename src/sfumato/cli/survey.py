@@ -12,7 +12,7 @@ from sfumato.cli.options import JsonErrorsOption, LevelOption, OutputOption, Pla
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.local.questions import Question
+    from sfumato.local.questions import SurveyQuestion
     from sfumato.local.survey import Survey
 
 __all__ = ["survey_app"]
@@ -304,8 +304,10 @@ def _told(survey: Survey) -> str:
     return told(survey).sentence
 
 
-def _question(words: str, answers: str, size: int, most: int, low: str, high: str, text: int) -> Question:
-    from sfumato.local.questions import NumberIn, OneOf, SeveralOf, Text, YesNo
+def _question(
+    words: str, answers: str, size: int, most: int, low: str, high: str, text: int
+) -> SurveyQuestion:
+    from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, Text, YesNo
 
     (cells,) = csv.reader([answers], skipinitialspace=True) if answers else ([],)
     listed = tuple(name.strip() for name in cells if name.strip())
@@ -329,7 +331,7 @@ def _question(words: str, answers: str, size: int, most: int, low: str, high: st
         return YesNo(words=words)
     if most > 1:
         return SeveralOf(words=words, answers=listed, size=size, most=most)
-    return OneOf(words=words, answers=listed, size=size)
+    return OneAnswer(words=words, answers=listed, size=size)
 
 
 def _shares(texts: list[str]) -> dict[str, float]:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sfumato.core import calibration, conversions, events, renyi
-    from sfumato.core.accountant import Filter, PrivacyBudget
+    from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
     from sfumato.core.adjacency import Adjacency, Sensitivity
     from sfumato.core.coins import bernoulli, bernoulli_exp
     from sfumato.core.composition import Composition
     from sfumato.core.finite import FiniteMechanism
-    from sfumato.core.gaussian import Gaussian
+    from sfumato.core.gaussian import GaussianMechanism
     from sfumato.core.grid import Grid
     from sfumato.core.individual import IndividualPrivacy
-    from sfumato.core.laplace import Laplace
+    from sfumato.core.laplace import LaplaceMechanism
     from sfumato.core.losses import LossDistribution
     from sfumato.core.measures import (
         ApproximateDP,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sfumato.core.odometer import Odometer
     from sfumato.core.processed import PostProcessed
     from sfumato.core.proportion import Proportion
-    from sfumato.core.response import RandomizedResponse
+    from sfumato.core.response import RandomizedResponseMechanism
     from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
     from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
     from sfumato.core.sparse import SparseVector
@@ -48,24 +48,24 @@ __all__ = [
     "ApproximateDP",
     "Composition",
     "ExponentialMechanism",
-    "Filter",
     "FiniteMechanism",
-    "Gaussian",
     "GaussianDP",
+    "GaussianMechanism",
     "GaussianRule",
     "Grid",
     "IndividualPrivacy",
-    "Laplace",
+    "LaplaceMechanism",
     "LossDistribution",
     "Mechanism",
     "Odometer",
     "PermuteAndFlip",
     "PostProcessed",
     "PrivacyBudget",
+    "PrivacyFilter",
     "Proportion",
     "PureDP",
     "PureRule",
-    "RandomizedResponse",
+    "RandomizedResponseMechanism",
     "RenyiCurve",
     "RenyiDP",
     "RenyiRule",
@@ -92,24 +92,24 @@ _HOMES = {
     "ApproximateDP": "measures",
     "Composition": "composition",
     "ExponentialMechanism": "selection",
-    "Filter": "accountant",
     "FiniteMechanism": "finite",
-    "Gaussian": "gaussian",
     "GaussianDP": "measures",
+    "GaussianMechanism": "gaussian",
     "GaussianRule": "rules",
     "Grid": "grid",
     "IndividualPrivacy": "individual",
-    "Laplace": "laplace",
+    "LaplaceMechanism": "laplace",
     "LossDistribution": "losses",
     "Mechanism": "mechanism",
     "Odometer": "odometer",
     "PermuteAndFlip": "selection",
     "PostProcessed": "processed",
     "PrivacyBudget": "accountant",
+    "PrivacyFilter": "accountant",
     "Proportion": "proportion",
     "PureDP": "measures",
     "PureRule": "rules",
-    "RandomizedResponse": "response",
+    "RandomizedResponseMechanism": "response",
     "RenyiCurve": "measures",
     "RenyiDP": "measures",
     "RenyiRule": "rules",

@@ -19,7 +19,7 @@ from sfumato.core.events.base import Event
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
 
-__all__ = ["Filter", "PrivacyBudget"]
+__all__ = ["PrivacyBudget", "PrivacyFilter"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -138,7 +138,7 @@ class PrivacyBudget:
             raise InvalidArgument("malformed record of a budget") from error
 
 
-class Filter:
+class PrivacyFilter:
     """Spend from a budget; refuse what it does not cover, before anything is charged.
 
     The guarantee of the budget holds for everything admitted, though each event may be
@@ -146,7 +146,7 @@ class Filter:
     cannot be copied: that would double the budget.
 
     >>> from sfumato.core.events import Pure
-    >>> purse = Filter(PrivacyBudget(epsilon=1))
+    >>> purse = PrivacyFilter(PrivacyBudget(epsilon=1))
     >>> purse.spend(Pure(loss=Fraction(1, 4)))
     25000000000000000000
     >>> purse.remaining
@@ -229,7 +229,7 @@ class Filter:
     # -- moving it ----------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record of budget and spending; `Filter.from_dict` reads it back."""
+        """Return a JSON-ready record of budget and spending; `PrivacyFilter.from_dict` reads it back."""
         with self._lock:
             return {
                 "budget": self.budget.to_dict(),
@@ -238,10 +238,10 @@ class Filter:
             }
 
     @staticmethod
-    def from_dict(record: dict[str, Any]) -> Filter:
+    def from_dict(record: dict[str, Any]) -> PrivacyFilter:
         """Rebuild a filter where another left off."""
         try:
-            rebuilt = Filter(PrivacyBudget.from_dict(record["budget"]))
+            rebuilt = PrivacyFilter(PrivacyBudget.from_dict(record["budget"]))
             rebuilt._spent, rebuilt._keys_spent = _units(record["spent"]), _units(record["keys_spent"])
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument("malformed record of a filter") from error

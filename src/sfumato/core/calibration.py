@@ -165,16 +165,16 @@ def calibrate(
 
 def laplace_error(scale: Number, level: float = 0.95) -> int:
     """Return the smallest w such that integer Laplace noise stays within +-w with probability `level`."""
-    from sfumato.core.laplace import Laplace
+    from sfumato.core.laplace import LaplaceMechanism
 
-    return int(Laplace(scale).error(level))
+    return int(LaplaceMechanism(scale).error(level))
 
 
 def gaussian_error(sigma_squared: Number, level: float = 0.95) -> int:
     """Return the smallest w such that integer Gaussian noise stays within +-w with probability `level`."""
-    from sfumato.core.gaussian import Gaussian
+    from sfumato.core.gaussian import GaussianMechanism
 
-    return int(Gaussian(sigma_squared=sigma_squared).error(level))
+    return int(GaussianMechanism(sigma_squared=sigma_squared).error(level))
 
 
 def laplace_scale_of_error(error: Number, level: float = 0.95) -> Fraction:

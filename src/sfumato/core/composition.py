@@ -11,8 +11,8 @@ import numpy as np
 
 from sfumato.core.arguments import Number, budget_quantity, count, delta_quantity, upper_float
 from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.loss_sketch import LossSketch, WindowPlan, tilt_at_delta, tilt_at_epsilon
 from sfumato.core.losses import GUARD, LossDistribution
-from sfumato.core.outline import Outline, Plan, tilt_at_delta, tilt_at_epsilon
 from sfumato.core.search import lower_float, smallest
 from sfumato.core.tilt import TiltedLaw, convolve
 from sfumato.errors import InvalidArgument
@@ -20,7 +20,7 @@ from sfumato.errors import InvalidArgument
 __all__ = ["Composition"]
 
 _Parts = tuple[tuple[Event, int], ...]
-_Tilt = Callable[[Sequence[tuple[Outline, int]]], float]
+_Tilt = Callable[[Sequence[tuple[LossSketch, int]]], float]
 
 _ERROR = 2e-5  # what discretisation may add to ln(delta)
 _ERROR_BELOW = 1e-4  # the same for lower bounds, which only show how tight the upper ones are
@@ -167,14 +167,14 @@ def _above(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
 
     The second round needs a grid only as fine as its few blocks, and the first only a small window.
     """
-    outlines = [Outline.of(event, direction) for event, _ in parts]
+    outlines = [LossSketch.of(event, direction) for event, _ in parts]
     counts = [times for _, times in parts]
     theta = tilt(list(zip(outlines, counts, strict=True)))
     blocks = math.isqrt(max(counts)) if max(counts) > _BATCH else 0
     rest = [times % blocks for times in counts] if blocks else counts
-    whole = Plan.around(list(zip(outlines, counts, strict=True)), theta, _ERROR, blocks + sum(rest))
+    whole = WindowPlan.around(list(zip(outlines, counts, strict=True)), theta, _ERROR, blocks + sum(rest))
 
-    def laws(times: Sequence[int], plan: Plan) -> list[tuple[LossDistribution, int]]:
+    def laws(times: Sequence[int], plan: WindowPlan) -> list[tuple[LossDistribution, int]]:
         return [
             (LossDistribution.pessimistic(event, plan.step, direction, plan.knots(outline, number)), number)
             for (event, _), outline, number in zip(parts, outlines, times, strict=True)
@@ -185,9 +185,9 @@ def _above(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
         return convolve(laws(counts, whole), whole)
     inner = [times // blocks for times in counts]
     used = [part for part in zip(outlines, inner, strict=True) if part[1]]
-    plan = Plan.around(used, theta, _ERROR, blocks * sum(inner))
+    plan = WindowPlan.around(used, theta, _ERROR, blocks * sum(inner))
     if plan.theta != whole.theta:  # what a block may lack is known at its own tilt only: one round then
-        single = Plan.around(list(zip(outlines, counts, strict=True)), theta, _ERROR)
+        single = WindowPlan.around(list(zip(outlines, counts, strict=True)), theta, _ERROR)
         return convolve(laws(counts, single), single)
     factor = max(1, round(whole.step / plan.step))
     block, stray = convolve(laws(inner, plan), plan).coarsened(factor)
@@ -198,8 +198,8 @@ def _above(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
 
 def _below(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
     """Compose optimistic laws."""
-    outlines = [(Outline.of(event, direction), times) for event, times in parts]
-    plan = Plan.around(outlines, tilt(outlines), _ERROR_BELOW)
+    outlines = [(LossSketch.of(event, direction), times) for event, times in parts]
+    plan = WindowPlan.around(outlines, tilt(outlines), _ERROR_BELOW)
     return convolve(
         [
             (LossDistribution.optimistic(event, plan.step, direction, plan.knots(outline, times)), times)
@@ -217,9 +217,9 @@ def _whole(parts: _Parts, direction: Direction) -> tuple[LossDistribution, Float
     that is missing at the bottom, or too much there, is settled where P(L > l) reaches one: below that
     loss the curve runs straight to delta = 1 at e^epsilon = 0, by convexity above the true one. Rounds: up.
     """
-    outlines = [(Outline.of(event, direction), times) for event, times in parts]
+    outlines = [(LossSketch.of(event, direction), times) for event, times in parts]
     tilts = [0.0, *(tilt_at_delta(outlines, math.exp(-depth)) for depth in _DEPTHS)]
-    plans = [Plan.around(outlines, theta, _ERROR_WHOLE) for theta in tilts]
+    plans = [WindowPlan.around(outlines, theta, _ERROR_WHOLE) for theta in tilts]
     step = max(plan.step for plan in plans[:3])
     plans = [plan.with_step(step) for plan in plans]
     first, last = math.floor(plans[0].low / step), math.ceil(plans[-1].high / step)

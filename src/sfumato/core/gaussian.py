@@ -18,11 +18,11 @@ from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_gaussian
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Gaussian"]
+__all__ = ["GaussianMechanism"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Gaussian(AdditiveNoise):
+class GaussianMechanism(AdditiveNoise):
     """Add noise X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)), x a whole number of steps.
 
     `sigma` and `sensitivity` are in the units of the value. A number as sensitivity is how
@@ -32,7 +32,7 @@ class Gaussian(AdditiveNoise):
     Theorem: rho = sensitivity^2 / (2 sigma^2), with the sensitivity in whole steps (Canonne,
     Kamath and Steinke 2020, Theorem 4; for vectors by the l2 norm, Theorem 14).
 
-    >>> noise = Gaussian(10)
+    >>> noise = GaussianMechanism(10)
     >>> noise.event.rho(), noise.error(0.95)
     (Fraction(1, 200), 20)
     """
@@ -60,7 +60,7 @@ class Gaussian(AdditiveNoise):
     @classmethod
     def from_rho(
         cls, rho: Number, *, sensitivity: Number | Sensitivity = 1, grid: Grid | None = None
-    ) -> Gaussian:
+    ) -> GaussianMechanism:
         """Return the least noise of which all answers together cost `rho`, exactly."""
         charge = budget_quantity(rho, "rho")
         steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))
@@ -76,7 +76,7 @@ class Gaussian(AdditiveNoise):
         *,
         sensitivity: Number | Sensitivity = 1,
         grid: Grid | None = None,
-    ) -> Gaussian:
+    ) -> GaussianMechanism:
         """Return about the least noise of which all answers together are (epsilon, delta)-private.
 
         Theorem: that of the event, whose delta is computed. Rounds: up: the result itself was tested.

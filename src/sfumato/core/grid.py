@@ -83,7 +83,7 @@ class Grid:
                 place="step",
                 hints=("choose a smaller step or wider bounds",),
             )
-        if self.reach > _LIMIT:
+        if self.sensitivity > _LIMIT:
             raise InvalidArgument(
                 "the bounds are more than 2^62 steps away from zero",
                 place="step",
@@ -99,7 +99,7 @@ class Grid:
     # -- public facts -------------------------------------------------------------------
 
     @property
-    def reach(self) -> int:
+    def sensitivity(self) -> int:
         """The furthest a value can be from zero, in steps: what adding or removing one value changes."""
         return max(abs(self.low), abs(self.high))
 
@@ -115,7 +115,7 @@ class Grid:
 
     def fits_sum(self, rows: int) -> bool:
         """Return whether the sum of `rows` values always fits into 64 bits; a fact of public bounds."""
-        return count(rows, "rows", least=0) * self.reach < 2**63
+        return count(rows, "rows", least=0) * self.sensitivity < 2**63
 
     def steps_of(self, distance: Number) -> int:
         """Return how many steps apart two values at most `distance` apart can become.

@@ -15,11 +15,11 @@ from sfumato.core.events import DiscreteLaplace, Event, Pure, Repeated
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_laplace
 
-__all__ = ["Laplace"]
+__all__ = ["LaplaceMechanism"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Laplace(AdditiveNoise):
+class LaplaceMechanism(AdditiveNoise):
     """Add noise X with P(X = x) proportional to exp(-|x| / scale), x a whole number of steps.
 
     `scale` and `sensitivity` are in the units of the value. A number as sensitivity is how
@@ -29,7 +29,7 @@ class Laplace(AdditiveNoise):
     McSherry, Nissim and Smith 2006; on the integers: Ghosh, Roughgarden and Sundararajan
     2009), for | |o - x| - |o - y| | <= |x - y| at every output o.
 
-    >>> count = Laplace.from_epsilon(0.5)
+    >>> count = LaplaceMechanism.from_epsilon(0.5)
     >>> count.scale, count.event.epsilon()
     (Fraction(2, 1), Fraction(1, 2))
     >>> count.error(0.95)  # the noise is at most 6 in 95 of 100 cases
@@ -51,7 +51,7 @@ class Laplace(AdditiveNoise):
     @classmethod
     def from_epsilon(
         cls, epsilon: Number, *, sensitivity: Number | Sensitivity = 1, grid: Grid | None = None
-    ) -> Laplace:
+    ) -> LaplaceMechanism:
         """Return the least noise of which all answers together cost `epsilon`, exactly."""
         loss = budget_quantity(epsilon, "epsilon")
         steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))

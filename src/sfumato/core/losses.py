@@ -167,14 +167,14 @@ def renyi_of_event(event: Event, order: float) -> float:
     mean. Assumes: once P(L > l) e^((order-1) l) has fallen by e^60 from its bulk it stays
     negligible; where it has not when P(L > l) underflows, the answer is inf. Rounds: up.
     """
-    from sfumato.core.outline import Outline
+    from sfumato.core.loss_sketch import LossSketch
 
     if not (order > 1.0 and math.isfinite(order)):
         raise InvalidArgument("order must be above 1 and finite", place="order")
     theta = order - 1.0
     worst = 0.0
     for direction in event.directions:
-        outline = Outline.reaching(event, direction, theta)
+        outline = LossSketch.reaching(event, direction, theta)
         if outline is None:
             return math.inf
         step = outline.step_for(theta, 2**15)

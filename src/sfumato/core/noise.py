@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count, positive
 from sfumato.core.coins import bernoulli_exp
 from sfumato.core.entropy import random_bits
-from sfumato.core.staircase import GAUSSIAN, GEOMETRIC, LAPLACE, Law, staircase
+from sfumato.core.staircase import GAUSSIAN, GEOMETRIC, LAPLACE, StaircaseLaw, staircase
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 
@@ -122,7 +122,7 @@ def _scalar_gaussian(sigma_squared: Fraction) -> int:
 
 
 def _draw(
-    law: Law,
+    law: StaircaseLaw,
     scalar: Callable[[Fraction], int],
     given: Number | _Elements,
     size: int | None,
@@ -152,7 +152,7 @@ def _draw(
     return _same(law, size, scale, lambda _: exact)
 
 
-def _same(law: Law, size: int, scale: float, exact: Callable[[int], Fraction]) -> npt.NDArray[Any]:
+def _same(law: StaircaseLaw, size: int, scale: float, exact: Callable[[int], Fraction]) -> npt.NDArray[Any]:
     """Draw with one scale for all elements."""
     shift = _shift(scale)
     ratio = scale / 2**shift
@@ -161,7 +161,7 @@ def _same(law: Law, size: int, scale: float, exact: Callable[[int], Fraction]) -
 
 
 def _each(
-    law: Law,
+    law: StaircaseLaw,
     scalar: Callable[[Fraction], int],
     elements: npt.NDArray[Any],
     power: Callable[[Any], Fraction],

@@ -25,7 +25,7 @@ from sfumato.core.proportion import clopper_pearson
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument, Unsupported
 
-__all__ = ["Proportions", "RandomizedResponse"]
+__all__ = ["Proportions", "RandomizedResponseMechanism"]
 
 _LARGEST_EPSILON = 700  # beyond this a lie is rarer than one in 10^304: nobody is protected
 
@@ -41,7 +41,7 @@ class Proportions:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class RandomizedResponse:
+class RandomizedResponseMechanism:
     """Report the true answer with probability `truth`, every other answer equally often.
 
     Answers are 0 .. choices - 1; with two choices also False and True.
@@ -49,9 +49,9 @@ class RandomizedResponse:
     Theorem: the largest ratio of a report's probabilities is that of `truth` and the
     probability of one lie (Warner 1965; Kairouz, Oh and Viswanath 2016 for many choices).
 
-    >>> RandomizedResponse.coin_toss().max_ratio  # epsilon is exactly ln 3
+    >>> RandomizedResponseMechanism.coin_toss().max_ratio  # epsilon is exactly ln 3
     Fraction(3, 1)
-    >>> reports = RandomizedResponse.coin_toss().release([True, False, True])
+    >>> reports = RandomizedResponseMechanism.coin_toss().release([True, False, True])
     >>> reports.dtype, reports.shape
     (dtype('bool'), (3,))
     """
@@ -74,17 +74,17 @@ class RandomizedResponse:
             )
 
     @classmethod
-    def coin_toss(cls) -> RandomizedResponse:
+    def coin_toss(cls) -> RandomizedResponseMechanism:
         """Heads: tell the truth. Tails: toss again, and report heads as yes. Exactly ln 3."""
         return cls(Fraction(3, 4))
 
     @classmethod
-    def biased_coin(cls, p: Number) -> RandomizedResponse:
+    def biased_coin(cls, p: Number) -> RandomizedResponseMechanism:
         """Answer truly with probability p, and the opposite otherwise; p = 2/3 is ln 2."""
         return cls(p)
 
     @classmethod
-    def from_epsilon(cls, epsilon: Number, *, choices: int = 2) -> RandomizedResponse:
+    def from_epsilon(cls, epsilon: Number, *, choices: int = 2) -> RandomizedResponseMechanism:
         """Tell the truth as often as epsilon allows: e^epsilon / (e^epsilon + choices - 1).
 
         Rounds: down, to a rational: `epsilon` of the result is at most what was asked for,
@@ -163,7 +163,7 @@ class RandomizedResponse:
         Theorem: with p = truth and q = lie, (share - q) / (p - q) is unbiased, whatever the
         answers were (Warner 1965). The standard error plugs the estimate into `variance`.
 
-        >>> estimate = RandomizedResponse.coin_toss().estimate([1, 1, 0, 1])  # Y = 3/4
+        >>> estimate = RandomizedResponseMechanism.coin_toss().estimate([1, 1, 0, 1])  # Y = 3/4
         >>> estimate.values.tolist()  # p = 2Y - 1/2
         [0.0, 1.0]
         """

@@ -32,7 +32,7 @@ from sfumato.core.coins import bernoulli, float_margin
 from sfumato.core.entropy import random_bits, random_words
 from sfumato.core.exponential import falls_below
 
-__all__ = ["GAUSSIAN", "GEOMETRIC", "LAPLACE", "Law", "Staircase", "staircase"]
+__all__ = ["GAUSSIAN", "GEOMETRIC", "LAPLACE", "Staircase", "StaircaseLaw", "staircase"]
 
 _FloatArray = npt.NDArray[np.float64]
 _IntArray = npt.NDArray[np.int64]
@@ -44,12 +44,12 @@ _CHUNK = 1 << 15  # keeps every intermediate array of a round in the cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class StaircaseLaw:
     """A log-concave law on the integers: P(x) proportional to exp(-phi(|x| / scale))."""
 
     name: str
     signed: bool
-    reach: float  # blocks cover |x| up to this many scales
+    covered_scales: float  # blocks cover |x| up to this many scales
     power: int  # phi(z) = z^power / power
 
     def phi(self, z: _FloatArray) -> _FloatArray:
@@ -61,16 +61,16 @@ class Law:
         return Fraction(abs(x) ** self.power) / (self.power * scale_power)
 
 
-GEOMETRIC = Law(name="geometric", signed=False, reach=15.0, power=1)
-LAPLACE = Law(name="Laplace", signed=True, reach=15.0, power=1)
-GAUSSIAN = Law(name="Gaussian", signed=True, reach=7.8, power=2)
+GEOMETRIC = StaircaseLaw(name="geometric", signed=False, covered_scales=15.0, power=1)
+LAPLACE = StaircaseLaw(name="Laplace", signed=True, covered_scales=15.0, power=1)
+GAUSSIAN = StaircaseLaw(name="Gaussian", signed=True, covered_scales=7.8, power=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staircase:
     """The proposal for one law at one ratio of scale to block width."""
 
-    law: Law
+    law: StaircaseLaw
     blocks: int  # on each side
     multiple: int  # M
     weights: tuple[int, ...]  # W of each block, from the lowest; the last one is the tail's
@@ -195,9 +195,9 @@ class Staircase:
 
 
 @lru_cache(maxsize=512)
-def staircase(law: Law, *, low: float, high: float, wide: bool) -> Staircase:
+def staircase(law: StaircaseLaw, *, low: float, high: float, wide: bool) -> Staircase:
     """Build the staircase for scales from `low` to `high` block widths; blocks of one integer unless wide."""
-    blocks = max(_LEAST_BLOCKS, math.ceil(law.reach * high) + 1)
+    blocks = max(_LEAST_BLOCKS, math.ceil(law.covered_scales * high) + 1)
     index = np.arange(-blocks if law.signed else 0, blocks, dtype=np.float64)
     if wide:  # the far edge of a block stands in for its last integer
         near = np.where(index < 0, -index - 1, index)

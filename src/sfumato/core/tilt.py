@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.events.base import FloatArray
+from sfumato.core.loss_sketch import NEGLIGIBLE, WindowPlan
 from sfumato.core.losses import LossDistribution
-from sfumato.core.outline import NEGLIGIBLE, Plan
 
 __all__ = ["TiltedLaw", "convolve"]
 
@@ -178,7 +178,7 @@ class TiltedLaw:
 
 
 def convolve(
-    parts: _Laws, plan: Plan, *, stray: float = 0.0, window: tuple[int, int] | None = None
+    parts: _Laws, plan: WindowPlan, *, stray: float = 0.0, window: tuple[int, int] | None = None
 ) -> TiltedLaw:
     """Compose distributions on one grid, each as many times as its count says.
 
@@ -246,7 +246,7 @@ def convolve(
 
 
 def _end(
-    parts: _Laws, plan: Plan, cumulant: float, mean: float, tilt: float | None, sign: int
+    parts: _Laws, plan: WindowPlan, cumulant: float, mean: float, tilt: float | None, sign: int
 ) -> tuple[int, float]:
     """Return the last grid point of the window on one side, and a bound on the tilted mass beyond it."""
     edge = sum(count * int(law.indices[-1 if sign > 0 else 0]) for law, count in parts)

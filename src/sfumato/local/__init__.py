@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from sfumato.local.geometry import ProjectiveGeometry
     from sfumato.local.hadamard import HadamardResponse
     from sfumato.local.hashing import LocalHashing
-    from sfumato.local.hitters import PrefixTree
     from sfumato.local.hybrid import Hybrid, best_for_number
     from sfumato.local.longitudinal import Memoised, Renewed
     from sfumato.local.pairs import PairResponse
     from sfumato.local.piecewise import Piecewise
-    from sfumato.local.questions import NumberIn, OneOf, SeveralOf, Text, YesNo
+    from sfumato.local.prefix_tree import PrefixTree
+    from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, Text, YesNo
     from sfumato.local.response import KaryResponse
     from sfumato.local.results import Result
     from sfumato.local.sets import SetSelection, UnarySets
@@ -47,7 +47,7 @@ __all__ = [
     "LocalHashing",
     "Memoised",
     "NumberIn",
-    "OneOf",
+    "OneAnswer",
     "PairResponse",
     "Piecewise",
     "PrefixTree",
@@ -87,10 +87,10 @@ _HOMES = {
     "LocalHashing": "hashing",
     "Memoised": "longitudinal",
     "NumberIn": "questions",
-    "OneOf": "questions",
+    "OneAnswer": "questions",
     "PairResponse": "pairs",
     "Piecewise": "piecewise",
-    "PrefixTree": "hitters",
+    "PrefixTree": "prefix_tree",
     "PrivUnit": "vectors",
     "ProjectiveGeometry": "geometry",
     "Renewed": "longitudinal",

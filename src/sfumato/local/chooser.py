@@ -18,19 +18,19 @@ from sfumato.local.duchi import Duchi
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
-from sfumato.local.hitters import PrefixTree
 from sfumato.local.hybrid import Hybrid
 from sfumato.local.means import MeanProtocol
 from sfumato.local.piecewise import Piecewise
+from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.protocol import FrequencyProtocol, Protocol
-from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, Text, YesNo
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, Text, YesNo
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets
 from sfumato.local.several import SeveralAnswers
 from sfumato.local.subset import SubsetSelection
 from sfumato.local.unary import UnaryEncoding
 
-__all__ = ["Candidate", "Choice", "choose"]
+__all__ = ["Candidate", "ProtocolChoice", "choose"]
 
 _CLOSE = Fraction(101, 100)
 _MESSAGE = 1 << 16  # bits: eight kilobytes
@@ -53,7 +53,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ProtocolChoice:
     """The protocol that was chosen, and those that were not."""
 
     protocol: Protocol
@@ -92,16 +92,16 @@ class Choice:
 
 
 def choose(
-    question: Question,
+    question: SurveyQuestion,
     *,
     epsilon: Number,
     people: int,
     message_bits: int = _MESSAGE,
     seconds: Number = _SECONDS,
-) -> Choice:
+) -> ProtocolChoice:
     """Return the protocol of least variance for a question, n people and an epsilon each.
 
-    >>> choice = choose(OneOf(words="Which?", size=1000), epsilon=1, people=100_000)
+    >>> choice = choose(OneAnswer(words="Which?", size=1000), epsilon=1, people=100_000)
     >>> choice.protocol.name, choice.protocol.message_bits
     ('hashing', 22)
     >>> choose(NumberIn(words="How old?", low=0, high=110), epsilon=1, people=1000).protocol.name
@@ -142,10 +142,10 @@ def choose(
     smallest = min(one.variance for one in able)
     close = [one for one in able if one.variance <= smallest * _CLOSE]
     best = min(close, key=lambda one: (one.message_bits, one.variance, one.seconds))
-    return Choice(protocol=best.protocol, people=n, candidates=tuple(found))
+    return ProtocolChoice(protocol=best.protocol, people=n, candidates=tuple(found))
 
 
-def _protocols(question: Question, epsilon: Fraction) -> Iterator[Protocol]:
+def _protocols(question: SurveyQuestion, epsilon: Fraction) -> Iterator[Protocol]:
     match question:
         case SeveralOf(size=size, most=most):
             yield SetSelection.from_epsilon(epsilon, size=size, most=most)
@@ -155,7 +155,7 @@ def _protocols(question: Question, epsilon: Fraction) -> Iterator[Protocol]:
                 yield SeveralAnswers.from_epsilon(epsilon, size=size, most=most, inner=make)
         case YesNo():
             yield KaryResponse.from_epsilon(epsilon, size=2)
-        case OneOf(size=size):
+        case OneAnswer(size=size):
             yield KaryResponse.from_epsilon(epsilon, size=size)
             yield UnaryEncoding.from_epsilon(epsilon, size=size, symmetric=True)
             yield UnaryEncoding.from_epsilon(epsilon, size=size)

@@ -25,10 +25,10 @@ import numpy.typing as npt
 from sfumato.core.arguments import count
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
-from sfumato.local.hitters import PrefixTree
 from sfumato.local.means import MeanProtocol
+from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.protocol import Columns, FrequencyProtocol, Protocol
-from sfumato.local.questions import NumberIn, OneOf, SeveralOf, YesNo
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, YesNo
 from sfumato.local.reports import Batch, Reader, array_of, arrow_of
 from sfumato.local.results import Result, on_simplex
 from sfumato.local.seen import Seen
@@ -303,10 +303,10 @@ def influence(survey: Survey, reports: int) -> float:
     if isinstance(protocol, FrequencyProtocol):
         return 1 / (reports * float(protocol.p - protocol.q))
     assert isinstance(protocol, MeanProtocol)
-    return float((protocol.high - protocol.low) * protocol.reach) / reports
+    return float((protocol.high - protocol.low) * protocol.largest_report) / reports
 
 
 def _names(survey: Survey) -> tuple[str, ...]:
     question = survey.question
-    assert isinstance(question, (YesNo, OneOf))
+    assert isinstance(question, (YesNo, OneAnswer))
     return question.answers or tuple(map(str, range(question.size)))

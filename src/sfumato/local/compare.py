@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from sfumato.core.arguments import Number, budget_quantity, count, delta_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.local.comparison import Comparison, Measured
+from sfumato.local.comparison import Comparison, MeasuredError
 from sfumato.local.people import People, invent_ages, invent_answers, read_answers, read_numbers
 from sfumato.local.rounding import bounds_of
-from sfumato.local.trust import Asked, MeanAsked, Model, SharesAsked, Way
+from sfumato.local.trust import MeanAsked, Model, SharesAsked, TrustQuestion, Way
 
 __all__ = ["compare"]
 
@@ -64,14 +64,14 @@ def compare(
     losses = _epsilons(promised, epsilons)
     counts = _sizes(len(taken), sizes)
 
-    def asked(n: int) -> Asked:
+    def asked(n: int) -> TrustQuestion:
         if bounds is None:
             return SharesAsked(values=taken.values[:n], size=len(answers or ()))
         return MeanAsked(values=taken.values[:n], low=bounds[0], high=bounds[1])
 
     whole = asked(len(taken))
     by_epsilon = _measure(whole, losses, allowed, repetitions)
-    by_people: list[Measured] = []
+    by_people: list[MeasuredError] = []
     for n in counts:
         if n == len(taken):
             by_people += [one for one in by_epsilon if one.epsilon == float(promised)]
@@ -146,7 +146,9 @@ def _sizes(n: int, given: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(sorted({n, *(min(n, count(one, "sizes")) for one in given)}))
 
 
-def _measure(asked: Asked, epsilons: Sequence[Fraction], delta: Fraction, repetitions: int) -> list[Measured]:
+def _measure(
+    asked: TrustQuestion, epsilons: Sequence[Fraction], delta: Fraction, repetitions: int
+) -> list[MeasuredError]:
     """Measure all models at some epsilons."""
     database = asked.open()
     return [
@@ -156,7 +158,7 @@ def _measure(asked: Asked, epsilons: Sequence[Fraction], delta: Fraction, repeti
     ]
 
 
-def _measured(model: Model, epsilon: float, way: Way, repetitions: int) -> Measured:
+def _measured(model: Model, epsilon: float, way: Way, repetitions: int) -> MeasuredError:
     """Repeat; the interval is that of a mean of squares, on the scale of its logarithm."""
     squares: npt.NDArray[np.float64] = way.squared_errors(repetitions)
     mean = float(squares.mean())
@@ -164,7 +166,7 @@ def _measured(model: Model, epsilon: float, way: Way, repetitions: int) -> Measu
     if mean > 0:
         width = _NORMAL * float(squares.std(ddof=1)) / math.sqrt(repetitions) / mean / 2
     predicted = way.predicted
-    return Measured(
+    return MeasuredError(
         model=model,
         epsilon=epsilon,
         people=len(way.asked.values),

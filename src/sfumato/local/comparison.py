@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.local.trust import MODELS, Model
 from sfumato.plots import Axis, Line, Mark, Picture, Points
 
-__all__ = ["Comparison", "Measured", "OWNER", "Slope"]
+__all__ = ["Comparison", "MeasuredError", "OWNER", "Slope"]
 
 OWNER = "Errors are distances from the truth: for the owner of the data, and never a release."
 """What every report ends with."""
@@ -32,7 +32,7 @@ _APART = 0.01  # logarithms closer than this are one place, through which no lin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredError:
     """How far off one model was, as a root mean squared error, beside what its formula says.
 
     `low` and `high` hold the error that endless repetitions would show, in about 95 of 100 cases. `each` is
@@ -87,15 +87,15 @@ class Comparison:
     repetitions: int
     spread: float
     """The variance of one person's value: what asking fewer people costs by itself."""
-    by_epsilon: tuple[Measured, ...]
-    by_people: tuple[Measured, ...]
+    by_epsilon: tuple[MeasuredError, ...]
+    by_people: tuple[MeasuredError, ...]
     dropped: int = 0
     clamped: int = 0
     sampled: int = 0
     """How many more people there were, of whom these are a random sample."""
     invented: bool = False
 
-    def at(self, model: Model) -> Measured:
+    def at(self, model: Model) -> MeasuredError:
         """Return what was measured with all people, at the epsilon in question."""
         return next(one for one in self.by_epsilon if one.model == model and one.epsilon == self.epsilon)
 
@@ -225,7 +225,7 @@ class Comparison:
         """Draw measured points with their intervals, formulas as lines, and a dashed line of one power."""
         points = self.by_epsilon if axis == "epsilon" else self.by_people
 
-        def x(one: Measured) -> float:
+        def x(one: MeasuredError) -> float:
             return float(getattr(one, axis))
 
         lines: list[Mark] = []
@@ -249,7 +249,7 @@ class Comparison:
         )
 
 
-def _slopes(points: Sequence[Measured], axis: str) -> tuple[Slope, ...]:
+def _slopes(points: Sequence[MeasuredError], axis: str) -> tuple[Slope, ...]:
     """Fit log error against the logarithm of epsilon or people; nothing to fit where all are one."""
     found = []
     for model in MODELS:
@@ -274,10 +274,10 @@ def _slope_dict(slope: Slope) -> dict[str, Any]:
     return {"model": slope.model, "slope": slope.value, "deviation": slope.deviation}
 
 
-def _table(points: Sequence[Measured]) -> list[str]:
+def _table(points: Sequence[MeasuredError]) -> list[str]:
     """Write one line per epsilon and number of people, with the models side by side."""
     heads = ("epsilon", "people", *MODELS, "each report")
-    rows: dict[tuple[float, int], dict[Model, Measured]] = {}
+    rows: dict[tuple[float, int], dict[Model, MeasuredError]] = {}
     for one in points:
         rows.setdefault((one.epsilon, one.people), {})[one.model] = one
     cells = [heads]
@@ -289,7 +289,7 @@ def _table(points: Sequence[Measured]) -> list[str]:
     return ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
 
 
-def _cell(one: Measured) -> str:
+def _cell(one: MeasuredError) -> str:
     return f"{one.error:.3g} ({'-' if one.predicted is None else f'{one.predicted:.3g}'})"
 
 

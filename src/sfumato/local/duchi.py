@@ -59,14 +59,14 @@ class Duchi(MeanProtocol):
         return 1
 
     @property
-    def reach(self) -> Fraction:
+    def largest_report(self) -> Fraction:
         """What a report is worth, up to its sign."""
         return (self.odds + 1) / (self.odds - 1)
 
     @property
     def moments(self) -> tuple[Fraction, Fraction]:
         """The square of a report is always the same."""
-        return self.reach**2, Fraction(0)
+        return self.largest_report**2, Fraction(0)
 
     @property
     def message_bits(self) -> int:
@@ -97,12 +97,12 @@ class Duchi(MeanProtocol):
         """Every report is worth the same, up to its sign."""
         lows, highs = (int(total) for total in totals)
         n = lows + highs
-        return Sums(reports=n, total=(highs - lows) * self.reach, squares=n * self.reach**2)
+        return Sums(reports=n, total=(highs - lows) * self.largest_report, squares=n * self.largest_report**2)
 
     def _deviation(self, sums: Sums) -> float:
         """The variance depends on the average alone, which is estimated."""
         average = min(abs(sums.total / sums.reports), Fraction(1))
-        return math.sqrt((self.reach**2 - average**2) / sums.reports)
+        return math.sqrt((self.largest_report**2 - average**2) / sums.reports)
 
     def _limits(
         self, sums: Sums, totals: npt.NDArray[Any], spread: float, miss: float
@@ -113,11 +113,11 @@ class Duchi(MeanProtocol):
         (Hoeffding 1956).
         """
         (low,), (high,) = clopper_pearson(int(totals[1]), sums.reports, miss / 2)
-        reach = float(self.reach)
+        reach = float(self.largest_report)
         return float(2 * low - 1) * reach, float(2 * high - 1) * reach
 
     def _tilted(
         self, tilts: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        exponents = tilts * float(self.reach)
-        return np.cosh(exponents), 2 * np.sinh(exponents) / float(self.reach)
+        exponents = tilts * float(self.largest_report)
+        return np.cosh(exponents), 2 * np.sinh(exponents) / float(self.largest_report)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count
-from sfumato.core.response import RandomizedResponse
+from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.errors import InvalidArgument
 from sfumato.local.families import LinearFamily, slices
 from sfumato.local.odds import odds_of
@@ -112,7 +112,7 @@ class LocalHashing(FrequencyProtocol):
         given, family = self._answers(answers), self.family
         seed = np.empty((len(given), family.seed_bytes), dtype=np.uint8)
         value = np.empty(len(given), dtype=np.int64)
-        response = RandomizedResponse(self.p, choices=self.hashes)
+        response = RandomizedResponseMechanism(self.p, choices=self.hashes)
         for piece in slices(len(given), _PEOPLE):
             seeds = family.draw(len(given[piece]))
             seed[piece] = family.pack(seeds)

@@ -1,223 +1,383 @@
-"""Heavy hitters: the strings that many people hold, when nobody can list what strings there are.
-
-Each person reports, by local hashing, a beginning of their string; how long a beginning, chance decides.
-The collector grows beginnings from the left, and keeps those that enough reports support, until they are
-whole strings; and tests these by the reports of people who had no part in that. Strings are written in
-digits modulo a prime, the one that also hashes, and long beginnings are shortened to words of a few
-digits: then one Fourier transform counts the supports of all words there are.
-"""
+"""Growing beginnings into strings: the collector's side of heavy hitters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import Number, count
-from sfumato.core.response import RandomizedResponse
-from sfumato.core.uniform import uniform_below
-from sfumato.errors import InvalidArgument
-from sfumato.local.families import LinearFamily, slices, smallest_factor
-from sfumato.local.growing import Growth, Hitters
-from sfumato.local.odds import odds_of
-from sfumato.local.protocol import Columns, FieldKind, Protocol
-from sfumato.local.strings import digits_of_octets, octets_of
-from sfumato.local.words import Levels
+from sfumato.core.arguments import count
+from sfumato.core.mechanism import confidence
+from sfumato.core.proportion import clopper_pearson
+from sfumato.local.families import LinearFamily, slices
+from sfumato.local.protocol import Columns, Shares
+from sfumato.local.strings import octets_of_digits, text_of
+from sfumato.local.supports import number_of, supports_of_continuations, supports_of_strings
+from sfumato.local.words import Spectrum, Word, WordLevels
 
-__all__ = ["PrefixTree"]
+__all__ = ["Growth", "Hitters"]
 
-_LARGEST_PRIME = 127
-_LONGEST = 64
-_PEOPLE = 1 << 15
+_Digits = npt.NDArray[np.uint8]
+_Counts = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
+_Singles = npt.NDArray[np.float32]
+_BUFFER = 1 << 17  # reports that are counted together
+_ROWS = 1 << 12  # beginnings whose continuations are looked at together
+_SURELY = 1 << 8  # more of a sample than are wanted, for fear of too few
+_PAIRS = 1 << 27  # pairs of a beginning and a report that are looked at one by one: fewer than a second's
+_CELLS = 1 << 26  # of their tables
+_PER_REPORT, _FEWEST = 16, 4096  # beginnings that are kept per report, and in any case
+_FINALISTS, _FEWEST_FINALISTS = 16, 64  # one in so many candidates is tested, but no fewer
+_STILL, _GIVEN_UP = 8, -1  # after the first test one in so many is still tested; the count of others
+_BELOW = 0.9  # of the chance that limits may fail: the lower ones decide what is found
+_CERTAIN = 30.0  # more evidence than this is no more
+_TOLD = 2.0  # deviations above the largest noise among all strings, of what is looked for
+_ANOTHER = 0.02  # how many more continuations of a held beginning are thought to be held
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrefixTree(Protocol):
-    """A local-hashing report about a beginning of the string, whose length is drawn without regard to it.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hitters:
+    """Strings that were found, the most frequent first, and what share of people holds each.
 
-    Strings are `length` bytes long; text is UTF-8, cut to that length or filled up with zero bytes. With
-    g = hashes, a prime, the bytes are read as one number and written in base g with m digits, the highest
-    first: as many as 256^length - 1 has. `lengths` and `words` follow from `length` and g: see `Levels`.
-
-    A phone does:
-      1. write the string in base g as digits x_1 .. x_m;
-      2. draw a level uniform below the number of lengths; r = its length, w = the digits of its word;
-      3. if w = r, let y_1 .. y_w be x_1 .. x_r; else with b the next shorter length, the last r - b of them
-         are x_(b+1) .. x_r, and the others checks of x_1 .. x_b: see `Word`;
-      4. draw a_1 .. a_w, each uniform below g, and let a_(w+1) .. a_m be 0; these are the seed;
-         h = (a_1 y_1 + ... + a_w y_w) mod g;
-      5. with chance odds / (odds + g - 1) say h, else (h + 1 + d) mod g for a d uniform below g - 1.
-    The report is the level, the seed, each a_i in as many bits as g - 1 has, and the value said.
-
-    Theorem: level and seed say nothing about the string, and given both, the value has weight odds or 1:
-    the largest ratio is the odds. A report supports the words that its function hashes to its value: that of
-    its sender with chance p, any other with chance q = 1/g (see LinearFamily). At the levels that test
-    whole strings a word is the string, and so different strings have different words.
-
-    >>> tree = PrefixTree.from_epsilon(2, octets=6)
-    >>> tree.hashes, tree.lengths
-    (7, (6, 6, 9, 9, 12, 12, 15, 15, 18, 18, 18, 18, 18, 18, 18, 18))
-    >>> tree.words
-    (6, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 18, 18, 18, 18, 18)
+    Theorem: with probability at least `shares.level` the limits of all `tested` whole strings hold at once,
+    hence those of the ones found, however they were chosen among them. Only strings whose lower limit is
+    above 0 are reported: one that nobody holds is with probability at most 0.9 (1 - level). For which strings
+    are tested, and the chance of an error that each of them takes, was decided by other people's reports;
+    those that test them are independent coins (Clopper and Pearson 1934), and the chances add up to
+    1 - level at most (Bonferroni). To give up a string before all reports are counted reports fewer.
     """
 
-    length: int
-    hashes: int
-    odds: Fraction
+    strings: tuple[bytes, ...]
+    shares: Shares
+    tested: int
+    reports: int
+    """How many reports there were of all lengths; `shares.reports` were those that test whole strings."""
+    one_report: float
+    """How far one more report, whatever it says, can lift the share of a string."""
+    least: float
+    """About the share above which a tested string is found with a chance of 95%, even the least promising."""
 
-    name: ClassVar[str] = "prefixes"
-    fields: ClassVar[dict[str, FieldKind]] = {"level": "integer", "seed": "bits", "value": "integer"}
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The strings as text."""
+        return tuple(text_of(string) for string in self.strings)
 
-    def __post_init__(self) -> None:
-        if count(self.length, "length") > _LONGEST:
-            raise InvalidArgument(
-                f"strings can have at most {_LONGEST} bytes",
-                place="length",
-                hints=("every byte takes people away from the others; cut what identifies nothing",),
-            )
-        prime = smallest_factor(count(self.hashes, "hashes", least=2)) == self.hashes
-        if not prime or self.hashes > _LARGEST_PRIME:
-            raise InvalidArgument(f"hashes must be a prime of at most {_LARGEST_PRIME}", place="hashes")
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+    def forged(self, reports: int) -> float:
+        """Return how far so many forged reports among those that were sent can have lifted a share.
+
+        Theorem: one that supports a string, among those that test, adds 1 to its count; without it the
+        estimate would be (c - 1 - q (n - 1)) / ((n - 1)(p - q)), less by at most 1 / (n (p - q)).
+        """
+        return count(reports, "reports", least=0) * self.one_report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Growth:
+    """Beginnings of one length, and what the reports of this and all shorter lengths said of them."""
+
+    family: LinearFamily
+    levels: WordLevels
+    p: Fraction
+    q: Fraction
+    candidates: int
+    largest: _Digits
+    """The digits of the largest string: what would be larger is none."""
+    done: int
+    beginnings: _Digits
+    """The digits, a row per beginning, in order."""
+    counts: _Counts | None
+    """The supports of whole strings, negative of those that were given up."""
+    scores: _Floats
+    """How likely each is to be held, as the search sees it: a logarithm."""
+    sizes: tuple[int, ...]
+    """How many reports there were of each length."""
 
     @classmethod
-    def from_epsilon(cls, epsilon: Number, *, octets: int) -> PrefixTree:
-        """Take strings of so many bytes, and the prime number of hashes that leaves the least variance."""
-        odds = odds_of(epsilon)
-        primes = [g for g in range(2, _LARGEST_PRIME + 1) if smallest_factor(g) == g]
-        best = min(primes, key=lambda g: (odds + g - 1) ** 2 / (g - 1))
-        return cls(length=octets, hashes=best, odds=odds)
-
-    @property
-    def family(self) -> LinearFamily:
-        """The hash functions of whole strings."""
-        digits, told_apart = 1, self.hashes
-        while told_apart < 256**self.length:
-            digits, told_apart = digits + 1, told_apart * self.hashes
-        return LinearFamily(modulus=self.hashes, base=self.hashes, digits=digits)
-
-    @property
-    def levels(self) -> Levels:
-        """How long the beginnings are, and how many levels have each length."""
-        return Levels.of(self.hashes, digits=self.family.digits)
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The length of the beginning that each level asks for, in digits."""
-        return tuple(self.levels.lengths[place] for place in self.levels.slots)
-
-    @property
-    def words(self) -> tuple[int, ...]:
-        """How many digits the word has that reports of each level are about."""
-        words = self.levels.words
-        return tuple(words[place].digits for place in self.levels.slots)
-
-    @property
-    def max_ratio(self) -> Fraction:
-        """The exact e^epsilon: that of one local-hashing report."""
-        return self.odds
-
-    @property
-    def p(self) -> Fraction:
-        """The chance that a report supports the word it was made from."""
-        return self.odds / (self.odds + self.hashes - 1)
-
-    @property
-    def q(self) -> Fraction:
-        """The chance that it supports any other word of that level."""
-        return Fraction(1, self.hashes)
-
-    @property
-    def message_bits(self) -> int:
-        """The bits of a level, a seed and a hash."""
-        family = self.family
-        return (len(self.lengths) - 1).bit_length() + (family.digits + 1) * family.width
-
-    def octets(self, field: str) -> int:
-        """Return how many bytes a packed seed takes."""
-        return self.family.seed_bytes
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the length of strings, the number of hashes and the odds; and what follows, for a phone."""
-        told = {"length": self.length, "hashes": self.hashes, "odds": str(self.odds)}
-        return {**told, "lengths": list(self.lengths), "words": list(self.words)}
-
-    def encode(self, texts: Iterable[str | bytes]) -> npt.NDArray[np.uint8]:
-        """Write texts as rows of bytes: UTF-8, cut to length and filled up with zeros."""
-        return octets_of(texts, self.length)
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-        """Return one report per string; strings are rows of bytes, as `encode` writes them."""
-        given = np.asarray(answers)
-        if given.ndim != 2 or given.dtype != np.uint8 or given.shape[1] != self.length:
-            raise InvalidArgument(
-                f"answers must be rows of {self.length} bytes",
-                place="answers",
-                hints=("encode(texts) makes them",),
-            )
-        family, spoken = self.family, np.array(self.words)
-        level = uniform_below(len(spoken), size=len(given))
-        seed = np.empty((len(given), family.seed_bytes), dtype=np.uint8)
-        value = np.empty(len(given), dtype=np.int64)
-        response = RandomizedResponse(self.p, choices=self.hashes)
-        slots = np.array(self.levels.slots)
-        for piece in slices(len(given), _PEOPLE):
-            seeds = family.draw(len(given[piece]))
-            seeds[np.arange(family.digits)[:, None] >= spoken[level[piece]]] = 0
-            seed[piece] = family.pack(seeds)
-            digits = digits_of_octets(given[piece], self.hashes, family.digits)
-            for place, word in enumerate(self.levels.words):
-                mine = np.flatnonzero(slots[level[piece]] == place)
-                digits[: word.digits, mine] = word.of(digits[:, mine])
-            value[piece] = response.release(family.hash(seeds, digits))
-        return {"level": level, "seed": seed, "value": value}
-
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
-        """Flag the reports with a known level, a seed that ends where it must, and a value."""
-        family, spoken = self.family, np.array(self.words)
-        level, value = reports["level"], reports["value"]
-        flags = (level >= 0) & (level < len(spoken)) & (value >= 0) & (value < self.hashes)
-        flags &= family.valid(reports["seed"])
-        for piece in slices(len(flags), _PEOPLE):
-            kept = np.flatnonzero(flags[piece]) + piece.start
-            beyond = np.arange(family.digits)[:, None] >= spoken[level[kept]]
-            flags[kept] = ~((family.unpack(reports["seed"][kept]) != 0) & beyond).any(axis=0)
-        return flags
-
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
-        """Count reports by level. What they say of strings is not a total of any fixed size: see `find`."""
-        return np.bincount(reports["level"], minlength=len(self.lengths)).astype(np.int64)
-
-    def find(
-        self,
-        read: Callable[[], Iterable[Columns]],
+    def start(
+        cls,
+        family: LinearFamily,
+        levels: WordLevels,
         *,
-        candidates: int = 1 << 21,
-        level: float = 0.95,
-    ) -> Hitters:
-        """Return the strings that reports prove to be held, the most frequent first.
-
-        `read` is called once per length, and gives all reports in batches of any size; what is in memory
-        does not grow with their number. Reports that no phone could have sent are left out. At most
-        `candidates` beginnings of a length are kept, and sixteen per report if these are fewer; one in
-        sixteen is tested. More find rarer strings and take longer.
-        """
-        largest = digits_of_octets(
-            np.full((1, self.length), 255, dtype=np.uint8), self.hashes, self.family.digits
-        )
-        grown = Growth.start(
-            self.family, self.levels, largest=largest[:, 0], p=self.p, q=self.q,
-            candidates=count(candidates, "candidates", least=16),
+        largest: _Digits,
+        p: Fraction,
+        q: Fraction,
+        candidates: int,
+    ) -> Growth:
+        """Start from nothing."""
+        return cls(
+            family=family, levels=levels, p=p, q=q, candidates=candidates, largest=largest, done=0, sizes=(),
+            beginnings=np.zeros((1, 0), dtype=np.uint8), counts=None, scores=np.zeros(1),
         )  # fmt: skip
-        while not grown.complete:
-            grown = grown.longer(self._kept(batch) for batch in read())
-        return grown.hitters(self.length, level=level)
 
-    def _kept(self, batch: Columns) -> Columns:
-        flags = self.valid(batch)
-        return batch if flags.all() else {name: batch[name][flags] for name in self.fields}
+    @property
+    def complete(self) -> bool:
+        """Whether beginnings are whole strings."""
+        return self.done == len(self.levels.lengths)
+
+    @property
+    def word(self) -> Word:
+        """What reports of the next length are about."""
+        return self.levels.words[self.done]
+
+    def longer(self, batches: Iterable[Columns]) -> Growth:
+        """Count continuations of the next length, and keep the best; or test whole strings."""
+        if not self.word.kept:
+            return self._tested(batches)
+        if len(self.levels.lengths) == 1:  # all strings there are
+            supports, size = supports_of_continuations(
+                self.family.modulus, self.beginnings, self.word.kept, self._reports(batches)
+            )
+            ending = np.arange(self._possible())
+            return self._of(np.zeros_like(ending), ending, np.zeros(len(ending)), size, supports[0, ending])
+        deviations, rows, size = self._deviations(batches)
+        held, shares = self._scored(deviations, rows)
+        parent, ending, scores = _best(held, rows, shares, self._room(size), self._possible())
+        return self._of(parent, ending, scores, size, None)
+
+    def _of(
+        self, parent: _Counts, ending: _Counts, scores: npt.NDArray[Any], size: int, counts: _Counts | None
+    ) -> Growth:
+        prime = self.family.modulus
+        digits = [ending // prime**place % prime for place in range(self.word.kept - 1, -1, -1)]
+        return Growth(
+            family=self.family, levels=self.levels, p=self.p, q=self.q, candidates=self.candidates,
+            largest=self.largest, done=self.done + 1, sizes=(*self.sizes, size),
+            beginnings=np.column_stack([self.beginnings[parent], *(row.astype(np.uint8) for row in digits)]),
+            counts=counts, scores=scores.astype(np.float64),
+        )  # fmt: skip
+
+    # -- counting -----------------------------------------------------------------------
+
+    def _deviations(self, batches: Iterable[Columns]) -> tuple[_Singles, _Counts, int]:
+        """Return by how many deviations the supports of words are above noise: rows of continuations.
+
+        And which row is that of each beginning, and the number of reports. Where reports and beginnings
+        are few, only the beginnings' own rows are counted.
+        """
+        word, prime = self.word, self.family.modulus
+        heads, reports = word.heads(self.beginnings.T).T, self._reports(batches)
+        pairs, cells = len(heads) * self._expected(), len(heads) * prime ** (word.kept + 1)
+        if pairs <= _PAIRS and cells <= _CELLS:
+            supports, size = supports_of_continuations(prime, heads, word.kept, reports)
+            return self._above(supports, size).astype(np.float32), np.arange(len(heads)), size
+        spectrum = Spectrum(prime, word.digits)
+        for seeds, value in reports:
+            spectrum.add(seeds, value)
+        z = spectrum.deviations().reshape(-1, prime**word.kept)
+        return z, number_of(heads, prime), spectrum.reports
+
+    def _tested(self, batches: Iterable[Columns]) -> Growth:
+        """Count the supports of whole strings; after the first of two parts, give up on most."""
+        supports, size = np.zeros(len(self.beginnings), dtype=np.int64), 0
+        alive = np.arange(len(supports)) if self.counts is None else np.flatnonzero(self.counts >= 0)
+        for seeds, value in self._reports(batches):
+            size += len(value)
+            supports[alive] += supports_of_strings(self.family.modulus, self.beginnings[alive], seeds, value)
+        if self.counts is None:
+            supports[self._hopeless(supports, size)] = _GIVEN_UP
+        else:
+            supports += self.counts
+        parent = np.arange(len(supports))
+        return self._of(parent, np.zeros_like(parent), self.scores, size, supports)
+
+    def _hopeless(self, supports: _Counts, size: int) -> _Counts:
+        """Return which strings to give up on, after the first part of the reports that test."""
+        evidence = _evidence(self._above(supports, size), self._shift(self.levels.weights[self.done]))
+        fewer = len(supports) - max(_FEWEST, len(supports) // _STILL)
+        return np.argpartition(self.scores + evidence, fewer)[:fewer] if fewer > 0 else np.arange(0)
+
+    def _reports(self, batches: Iterable[Columns]) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Yield seeds and values of the reports of the next length, many at a time."""
+        asked = np.array(self.levels.slots) == self.done
+        waiting: list[tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]] = []
+        for batch in batches:
+            for piece in slices(len(batch["level"]), _BUFFER):
+                mine = asked[batch["level"][piece]]
+                waiting.append((batch["seed"][piece][mine], batch["value"][piece][mine]))
+                if sum(len(value) for _, value in waiting) >= _BUFFER:
+                    yield self._unpacked(waiting)
+                    waiting = []
+        if waiting:
+            yield self._unpacked(waiting)
+
+    def _unpacked(
+        self, waiting: list[tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        seeds = self.family.unpack(np.concatenate([seed for seed, _ in waiting]))
+        value = np.concatenate([value for _, value in waiting])
+        return seeds.astype(self.family.dtype), value.astype(self.family.dtype)
+
+    def _expected(self) -> float:
+        """Return about how many reports of the next length there are, judging by those of all before."""
+        weights = self.levels.weights
+        return sum(self.sizes) * weights[self.done] / max(1, sum(weights[: self.done]))
+
+    def _above(self, supports: _Counts, size: int) -> _Floats:
+        """Return by how many deviations supports are above noise."""
+        q = float(self.q)
+        return np.asarray((supports - size * q) / math.sqrt(max(size, 1) * q * (1 - q)))
+
+    # -- choosing -----------------------------------------------------------------------
+
+    def _scored(self, deviations: _Singles, rows: _Counts) -> tuple[_Singles, _Singles]:
+        """Return how likely each beginning is to be held, and continuations of it if so, as logarithms.
+
+        If a string is held, by so many that it stands out among all strings, its supports are `shift`
+        deviations above noise: a count z deviations above is evidence of shift z - shift^2 / 2 for it, or
+        z^2 / 2 where z is larger still, up to certainty. Of the shortest beginnings any number may be held,
+        each by its own evidence against odds of one in as many as there are. A longer one is held if one of
+        its continuations is: their evidence, on average, is its own, and they share it by theirs. So the
+        many that merely continue a held one do not inherit what speaks for it. Besides, a further
+        continuation may be held, by its own evidence against longer odds.
+        A guide for the search alone: what is reported is decided by an exact test.
+        """
+        from scipy.special import expit, log_expit
+
+        shift = self._shift(self.levels.weights[self.done])
+        average = np.empty(len(deviations), dtype=np.float32)
+        log_many = np.float32(math.log(deviations.shape[1] if self.done else self._possible()))
+        for piece in slices(len(deviations), _ROWS):
+            z = deviations[piece]
+            evidence = _evidence(z, shift)
+            if not self.done:
+                deviations[piece] = log_expit(evidence - log_many)
+                continue
+            weight = np.exp(evidence)
+            together = weight.sum(axis=1, keepdims=True)
+            weight /= together
+            weight += (1 - weight) * expit(evidence - log_many + np.float32(math.log(_ANOTHER)))
+            deviations[piece] = np.log(weight, out=weight)
+            average[piece] = np.log(together[:, 0]) - log_many
+        if not self.done:  # any number of these may be held
+            return np.zeros(1, dtype=np.float32), deviations
+        if self.word.digits < self.word.length:  # it may be another that is held, and has the same checks
+            others = max(1.0, float(np.exp(self.scores).sum())) / self.family.modulus**self.word.checks
+            average -= np.log1p(np.float32(others) * np.exp(average))
+        odds = self.scores - np.log(-np.expm1(np.minimum(self.scores, -1e-12)))
+        return log_expit(odds + average[rows]).astype(np.float32), deviations
+
+    def _shift(self, weight: int) -> float:
+        """Return by how many deviations what is looked for stands out from noise, asked at so many levels."""
+        from scipy.special import ndtri
+
+        told = _TOLD - float(ndtri(0.05 / float(self.family.modulus) ** self.family.digits))
+        return told * math.sqrt(weight / sum(self.levels.weights))
+
+    def _possible(self) -> int:
+        """Return how many continuations, of all beginnings in order, begin a string."""
+        word, prime, known = self.word, self.family.modulus, self.beginnings.shape[1]
+        continuations: int = prime**word.kept
+        if (self.beginnings[-1] < self.largest[:known]).any():
+            return len(self.beginnings) * continuations
+        rest = self.largest[None, known : word.length]
+        return (len(self.beginnings) - 1) * continuations + int(number_of(rest, prime)[0]) + 1
+
+    def _room(self, size: int) -> int:
+        """Return how many beginnings of the next length may be kept."""
+        most = min(self.candidates, max(_FEWEST, _PER_REPORT * size))
+        if self.done == len(self.levels.lengths) - self.levels.tests - 1:
+            return min(self.candidates, max(_FEWEST_FINALISTS, most // _FINALISTS))
+        return most
+
+    # -- deciding -----------------------------------------------------------------------
+
+    def hitters(self, octets: int, *, level: float) -> Hitters:
+        """Test whole strings, and return those that are held."""
+        from scipy.special import betainc, ndtri
+
+        assert self.counts is not None  # of whole strings
+        counts, n, tested = self.counts, sum(self.sizes[-self.levels.tests :]), len(self.counts)
+        p, q, gap = float(self.p), float(self.q), float(self.p - self.q)
+        chance = self._chances(float(1 - confidence(level)))
+        likely = np.flatnonzero(counts > n * q)
+        tail = betainc(counts[likely], n - counts[likely] + 1, q)  # of as many supports, if nobody holds it
+        some = likely[tail <= _BELOW * chance[likely]]
+        chosen = some[np.argsort(-counts[some], kind="stable")]
+        limits = [
+            (clopper_pearson(c, n, _BELOW * miss)[0][0], clopper_pearson(c, n, (1 - _BELOW) * miss)[1][0])
+            for c, miss in zip(counts[chosen], chance[chosen], strict=True)
+        ]
+        low, high = np.array(limits).reshape(-1, 2).T
+        values = (counts[chosen] / max(n, 1) - q) / gap
+        f = np.clip(values, 0.0, 1.0)
+        shares = Shares(
+            values=values, low=np.clip((low - q) / gap, 0.0, 1.0), high=np.clip((high - q) / gap, 0.0, 1.0),
+            deviations=np.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / max(n, 1)) / gap,
+            reports=n, level=level,
+        )  # fmt: skip
+        return Hitters(
+            strings=tuple(
+                octets_of_digits(row, self.family.modulus, octets)
+                for row in self.beginnings[chosen].tolist()
+            ),
+            shares=shares, tested=tested, reports=sum(self.sizes),
+            one_report=1 / (n * gap) if n else math.inf,
+            least=(1.645 - float(ndtri(_BELOW * chance.min()))) * math.sqrt(q * (1 - q) / n) / gap
+            if n else math.inf,
+        )  # fmt: skip
+
+    def _chances(self, total: float) -> _Floats:
+        """Return the chance of an error that each string may take, all together at most the total.
+
+        Of all ways to share it out, the one by which the most strings of the least share that is looked for
+        can be expected to be found: there the next bit of chance helps all alike. If the search thinks a
+        string is held with chance e^score, and if so its supports are `shift` deviations above noise, that
+        makes the deviations it must show a constant less score / shift. What the search thinks
+        is the word of other people than those asked about whole strings.
+        """
+        from scipy.special import ndtr
+
+        lower = self.scores / self._shift(sum(self.levels.weights[-self.levels.tests :]))
+        low, high = -60.0 + lower.min(), 60.0 + lower.max()
+        while (middle := (low + high) / 2) not in (low, high):
+            low, high = (middle, high) if ndtr(lower - middle).sum() > total else (low, middle)
+        return np.asarray(ndtr(lower - high))
+
+
+def _best(
+    held: _Singles, rows: _Counts, shares: _Singles, room: int, possible: int
+) -> tuple[_Counts, _Counts, _Singles]:
+    """Return the beginnings and continuations, in order, with about the `room` best sums, and the sums.
+
+    Of the sums, one per beginning and continuation, only the first `possible` in order count. If there are
+    very many, what is good enough is told by a part of them.
+    """
+    continuations = shares.shape[1]
+    least = np.float32(-np.inf)
+    if possible > room:
+        stride = max(1, len(rows) // _ROWS)
+        sample = (held[::stride, None] + shares[rows[::stride]]).ravel()
+        if stride == 1:
+            sample = sample[:possible]
+        wanted = math.ceil(len(sample) * room / possible)
+        if stride > 1:
+            wanted = min(len(sample), wanted + max(_SURELY, wanted // 10))
+        least = np.partition(sample, len(sample) - wanted)[len(sample) - wanted]
+    highest = shares.max(axis=1)
+    promising = np.flatnonzero(held + highest[rows] >= least)
+    places, sums = [], []
+    for piece in slices(len(promising), _ROWS):
+        some = promising[piece]
+        block = shares[rows[some]]
+        block += held[some, None]
+        good = np.flatnonzero(block >= least)
+        row, ending = np.divmod(good, continuations)
+        places.append(some[row] * continuations + ending)
+        sums.append(block.ravel()[good])
+    place, total = np.concatenate(places), np.concatenate(sums)
+    place, total = place[place < possible], total[place < possible]
+    if len(place) > room:
+        best = np.sort(np.argpartition(total, len(total) - room)[len(total) - room :])
+        place, total = place[best], total[best]
+    parent, ending = np.divmod(place, continuations)
+    return parent, ending, total
+
+
+def _evidence(z: npt.NDArray[Any], shift: float) -> npt.NDArray[Any]:
+    """Return what a count of z deviations above noise says for a mean of `shift` or more, as a logarithm."""
+    return np.minimum(np.where(z > shift, z * z / 2, shift * z - shift * shift / 2), _CERTAIN)

@@ -83,7 +83,7 @@ class Hybrid(MeanProtocol):
         constant, square = part.moments
         duchi = Duchi(low=part.low, high=part.high, odds=part.odds)
         # Duchi's variance falls by x^2, the other rises by (square - 1) x^2: 1/square of the latter.
-        chance = Fraction(int(2**32 / square), 2**32) if constant < duchi.reach**2 else Fraction(0)
+        chance = Fraction(int(2**32 / square), 2**32) if constant < duchi.largest_report**2 else Fraction(0)
         return cls(
             low=part.low, high=part.high, odds=part.odds, outputs=part.outputs, window=part.window,
             chance=chance,
@@ -107,9 +107,13 @@ class Hybrid(MeanProtocol):
         return self.piecewise.cells
 
     @property
-    def reach(self) -> Fraction:
+    def largest_report(self) -> Fraction:
         """The larger one."""
-        return max(self.piecewise.reach, self.duchi.reach) if self.chance else self.duchi.reach
+        return (
+            max(self.piecewise.largest_report, self.duchi.largest_report)
+            if self.chance
+            else self.duchi.largest_report
+        )
 
     @property
     def moments(self) -> tuple[Fraction, Fraction]:

@@ -34,7 +34,7 @@ from sfumato.local.protocol import FrequencyProtocol
 from sfumato.local.shuffling import shown_above
 from sfumato.local.stages import TwoStage
 
-__all__ = ["Memoised", "Memory", "Plan", "Renewed", "Report", "Rule"]
+__all__ = ["LongitudinalPlan", "Memoised", "Memory", "Renewed", "Report", "Rule"]
 
 Report = Mapping[str, int | str]
 """One report as it is sent: integers, and bits as lowercase hexadecimal digits."""
@@ -107,7 +107,7 @@ class _Rule(ABC):
         """Return under what a report is kept: of one answer, or of an array of them."""
 
     @abstractmethod
-    def plan(self, days: int, changes: int = 0) -> Plan:
+    def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
         """Return what so many days cost a person whose answer changed so many times."""
 
     def step(self, memory: Memory, answer: int, day: int = 0) -> tuple[Memory, Report]:
@@ -219,10 +219,10 @@ class Memoised(_Rule):
         """The value."""
         return answer
 
-    def plan(self, days: int, changes: int = 0) -> Plan:
+    def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
         """Return what so many days cost a person whose answer changed so many times."""
         permanent, instant = self._ratios()
-        return Plan(
+        return LongitudinalPlan(
             rule="value", permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap
         )
 
@@ -254,10 +254,10 @@ class Renewed(_Rule):
         """The number of the period."""
         return day // self.every
 
-    def plan(self, days: int, changes: int = 0) -> Plan:
+    def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
         """Return what so many days cost; changes do not matter."""
         permanent, instant = self._ratios()
-        return Plan(
+        return LongitudinalPlan(
             rule="calendar", permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap,
             every=self.every,
         )  # fmt: skip
@@ -268,13 +268,13 @@ Rule = Memoised | Renewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LongitudinalPlan:
     """What so many days of a survey cost a person whose answer changed so many times.
 
-    >>> plan = Plan(rule="value", permanent=Fraction(3), days=365, changes=4, cap=3)
+    >>> plan = LongitudinalPlan(rule="value", permanent=Fraction(3), days=365, changes=4, cap=3)
     >>> plan.draws, plan.ratio, plan.worst_epsilon
     (3, Fraction(27, 1), inf)
-    >>> print(Plan(rule="calendar", permanent=Fraction(3), days=365, cap=3, every=30))
+    >>> print(LongitudinalPlan(rule="calendar", permanent=Fraction(3), days=365, cap=3, every=30))
     365 days cost epsilon 3.296: 3 reports are drawn, by the calendar. It holds for any two histories.
     """
 

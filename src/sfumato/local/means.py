@@ -85,7 +85,7 @@ class MeanProtocol(Protocol):
 
     @property
     @abstractmethod
-    def reach(self) -> Fraction:
+    def largest_report(self) -> Fraction:
         """The largest |y| of a report."""
 
     @abstractmethod
@@ -127,7 +127,7 @@ class MeanProtocol(Protocol):
         """How many reports make their sum nearly normal, whatever the numbers; public, like all here."""
         a, b = self.moments
         least = min(a, a + b - 1)
-        return math.ceil(_PLENTY * (self.reach + 1) ** 2 / least)
+        return math.ceil(_PLENTY * (self.largest_report + 1) ** 2 / least)
 
     # -- from reports to the population -------------------------------------------------
 
@@ -188,7 +188,7 @@ class MeanProtocol(Protocol):
 
             width = float(stdtrit(n - 1, 1 - miss / 2)) * spread
             return average - width, average + width
-        tilts = _TILTS / float(self.reach)
+        tilts = _TILTS / float(self.largest_report)
         halves, gaps = self._tilted(tilts)
         slack = math.log(2 / miss) / n
         low, high = (

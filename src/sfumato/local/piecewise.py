@@ -119,7 +119,7 @@ class Piecewise(MeanProtocol):
         return 2 * self.total / ((self.odds - 1) * self.window * self.cells)
 
     @property
-    def reach(self) -> Fraction:
+    def largest_report(self) -> Fraction:
         """What the last output is worth."""
         return self.scale * Fraction(self.outputs - 1, 2)
 

@@ -12,13 +12,13 @@ from sfumato.core.arguments import Number, count
 from sfumato.errors import InvalidArgument
 from sfumato.local.rounding import bounds_of
 
-__all__ = ["NumberIn", "OneOf", "Question", "SeveralOf", "Text", "YesNo", "read_question"]
+__all__ = ["NumberIn", "OneAnswer", "SeveralOf", "SurveyQuestion", "Text", "YesNo", "read_question"]
 
 _LARGEST_LIST = 1_000_000  # answers with names; more of them are numbered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SurveyQuestion:
     """What is asked, in the words that a respondent reads."""
 
     words: str
@@ -36,7 +36,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class YesNo(Question):
+class YesNo(SurveyQuestion):
     """Answered by no or yes.
 
     >>> YesNo(words="Have you ever cheated in an exam?").answers
@@ -49,7 +49,7 @@ class YesNo(Question):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneOf(Question):
+class OneAnswer(SurveyQuestion):
     """Answered by exactly one of the listed answers; or, without a list, by a number below `size`."""
 
     answers: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class OneOf(Question):
     kind: ClassVar[str] = "one_of"
 
     def __post_init__(self) -> None:
-        Question.__post_init__(self)
+        SurveyQuestion.__post_init__(self)
         given: Any = self.answers
         if isinstance(given, str):
             raise InvalidArgument("answers are a list of texts", place="answers", hints=("('yes', 'no')",))
@@ -76,7 +76,7 @@ class OneOf(Question):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeveralOf(OneOf):
+class SeveralOf(OneAnswer):
     """Answered by any number of them, of which `most` are told."""
 
     most: int
@@ -84,7 +84,7 @@ class SeveralOf(OneOf):
     kind: ClassVar[str] = "several_of"
 
     def __post_init__(self) -> None:
-        OneOf.__post_init__(self)
+        OneAnswer.__post_init__(self)
         if count(self.most, "most") > self.size:
             raise InvalidArgument(
                 "most must be at most the number of answers", place="most", hints=(f"give {self.size}",)
@@ -92,11 +92,11 @@ class SeveralOf(OneOf):
 
     def domain(self) -> dict[str, Any]:
         """Return the answers and how many of them are told."""
-        return {**OneOf.domain(self), "most": self.most}
+        return {**OneAnswer.domain(self), "most": self.most}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NumberIn(Question):
+class NumberIn(SurveyQuestion):
     """Answered by a number; one outside of `low` to `high` counts as the nearer bound."""
 
     low: Number
@@ -105,7 +105,7 @@ class NumberIn(Question):
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
-        Question.__post_init__(self)
+        SurveyQuestion.__post_init__(self)
         low, high = bounds_of(_ratio(self.low), _ratio(self.high))
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -116,7 +116,7 @@ class NumberIn(Question):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Question):
+class Text(SurveyQuestion):
     """Answered by a text, of which the first `length` bytes in UTF-8 count; common ones are found."""
 
     length: int = 6
@@ -124,7 +124,7 @@ class Text(Question):
     kind: ClassVar[str] = "text"
 
     def __post_init__(self) -> None:
-        Question.__post_init__(self)
+        SurveyQuestion.__post_init__(self)
         if count(self.length, "length") > 64:
             raise InvalidArgument(
                 "length must be at most 64 bytes",
@@ -137,10 +137,12 @@ class Text(Question):
         return {"length": self.length}
 
 
-_KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in (YesNo, OneOf, SeveralOf, NumberIn, Text)}
+_KINDS: dict[str, type[SurveyQuestion]] = {
+    kind.kind: kind for kind in (YesNo, OneAnswer, SeveralOf, NumberIn, Text)
+}
 
 
-def read_question(kind: Any, words: Any, domain: Mapping[str, Any]) -> Question:
+def read_question(kind: Any, words: Any, domain: Mapping[str, Any]) -> SurveyQuestion:
     """Return the question that a survey file describes."""
     if kind not in _KINDS:
         raise InvalidArgument(

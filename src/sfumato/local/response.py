@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count, probability
-from sfumato.core.response import RandomizedResponse
+from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.errors import InvalidArgument
 from sfumato.local.odds import odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
@@ -92,7 +92,7 @@ class KaryResponse(FrequencyProtocol):
         given = self._answers(answers)
         if self.size == 1:
             return {"value": given}
-        return {"value": RandomizedResponse(self.p, choices=self.size).release(given)}
+        return {"value": RandomizedResponseMechanism(self.p, choices=self.size).release(given)}
 
     def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
         """Flag the reports that are one of the answers."""

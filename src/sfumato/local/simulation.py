@@ -15,8 +15,8 @@ import numpy.typing as npt
 from sfumato.core.arguments import count, probability
 from sfumato.core.entropy import random_words
 from sfumato.errors import InvalidArgument
-from sfumato.local.hitters import PrefixTree
-from sfumato.local.questions import NumberIn, OneOf, SeveralOf, Text, YesNo
+from sfumato.local.prefix_tree import PrefixTree
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, Text, YesNo
 from sfumato.local.reports import arrow_of
 from sfumato.local.survey import Survey
 
@@ -47,7 +47,7 @@ def simulated(survey: Survey, shares: Mapping[str, float], people: int) -> pyarr
     which = np.repeat(np.arange(len(chances)), _parts(list(chances.values()), n))
     truths: list[Any]
     match question:
-        case YesNo() | OneOf():
+        case YesNo() | OneAnswer():
             truths = [_places(question, answer) for answer in chances]
         case NumberIn():
             truths = [_number(answer) for answer in chances]

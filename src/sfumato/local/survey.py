@@ -23,7 +23,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.local import client
 from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import Protocol
-from sfumato.local.questions import NumberIn, OneOf, Question, SeveralOf, Text, YesNo, read_question
+from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, Text, YesNo, read_question
 from sfumato.local.registry import read_protocol
 from sfumato.local.stages import TwoStage
 
@@ -60,7 +60,7 @@ class Survey:
 
     name: str
     version: int
-    question: Question
+    question: SurveyQuestion
     epsilon: Fraction
     protocol: Protocol
     reports: int = _REPORTS
@@ -105,7 +105,7 @@ class Survey:
     def plan(
         cls,
         name: str,
-        question: Question,
+        question: SurveyQuestion,
         *,
         epsilon: Number,
         people: int = 10_000,
@@ -186,7 +186,7 @@ class Survey:
             return
         protocol = self.protocol
         ratio = protocol.lifetime_ratio if isinstance(protocol, TwoStage) else protocol.max_ratio
-        single = isinstance(self.question, (YesNo, OneOf)) and not isinstance(self.question, SeveralOf)
+        single = isinstance(self.question, (YesNo, OneAnswer)) and not isinstance(self.question, SeveralOf)
         values = self.question.size if single else self.cap  # type: ignore[attr-defined]
         drawn = self.cap if self.every is not None else min(self.cap, values)  # kept by value: one for each
         cost = Fraction(epsilon_of(ratio)) * drawn  # from above
@@ -264,11 +264,11 @@ def _known(found: Mapping[str, Any], names: tuple[str, ...], where: str) -> None
         )
 
 
-def _check_domain(question: Question, protocol: Protocol) -> None:
+def _check_domain(question: SurveyQuestion, protocol: Protocol) -> None:
     """Refuse a protocol that is about other answers than the question."""
     names = {
         YesNo: _ONE_ANSWER,
-        OneOf: (*_ONE_ANSWER, "hadamard", "geometry"),
+        OneAnswer: (*_ONE_ANSWER, "hadamard", "geometry"),
         SeveralOf: ("set", "several", "unary_set"),
         NumberIn: ("duchi", "piecewise", "hybrid"),
         Text: ("prefixes",),

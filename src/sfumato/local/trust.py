@@ -30,7 +30,7 @@ from sfumato.local.shuffling import local_epsilon
 from sfumato.local.subset import SubsetSelection
 from sfumato.session import Budget, Database, Question, connect
 
-__all__ = ["Asked", "MODELS", "MeanAsked", "Model", "SharesAsked", "Way"]
+__all__ = ["MODELS", "MeanAsked", "Model", "SharesAsked", "TrustQuestion", "Way"]
 
 Model = Literal["central", "shuffled", "local"]
 MODELS: tuple[Model, ...] = get_args(Model)
@@ -46,7 +46,7 @@ _BUDGET = 10**12  # of nobody: it is thrown away with the table
 class Way:
     """How a question is answered in one model: by a question to the engine, or by a protocol."""
 
-    asked: Asked
+    asked: TrustQuestion
     question: Question | None = None
     protocol: Protocol | None = None
 
@@ -72,7 +72,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked(ABC):
+class TrustQuestion(ABC):
     """A question about people, and its answers in every model; `values` has one entry per person."""
 
     values: npt.NDArray[Any]
@@ -135,7 +135,7 @@ class Asked(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanAsked(Asked):
+class MeanAsked(TrustQuestion):
     """The average of a number between bounds.
 
     Theorem: the engine's average is private against adding or removing a person, with half of
@@ -202,7 +202,7 @@ class MeanAsked(Asked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SharesAsked(Asked):
+class SharesAsked(TrustQuestion):
     """The shares of all of `size` answers, each given as its place.
 
     The engine counts each answer; the number of people is public here, as it is in a survey. To replace

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sfumato.local.families import slices
 
-__all__ = ["Levels", "Spectrum", "Word"]
+__all__ = ["Spectrum", "Word", "WordLevels"]
 
 _Digits = npt.NDArray[np.uint8]
 _WORDS = 1 << 26  # at most so many words: all are counted at once
@@ -64,7 +64,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
+class WordLevels:
     """How long beginnings are, in rising order, and how many of the equally likely levels have each length.
 
     With g the prime and m the digits of a whole string: a word has w digits, the most with g^w <= 2^26; the
@@ -87,7 +87,7 @@ class Levels:
     weights: tuple[int, ...]
 
     @classmethod
-    def of(cls, prime: int, *, digits: int) -> Levels:
+    def of(cls, prime: int, *, digits: int) -> WordLevels:
         """Return the levels for strings of so many digits."""
         step = max(1, _power(prime, _STEPS))
         first = _power(prime, _WORDS) - step

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sfumato.catalog.kind import Kind
 from sfumato.plan.expressions import Expressions, conjunction
 from sfumato.plan.functions import near_names
-from sfumato.plan.question import Question
+from sfumato.plan.question import Statement
 from sfumato.plan.syntax import AGGREGATES, IGNORED
 from sfumato.plan.tree import Aggregate, Expression, Function, Span
 
@@ -56,7 +56,7 @@ _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANT
 class Aggregates:
     """Reads aggregate calls within a scope. `inner`: of one unit's own rows, so any kind has a MIN."""
 
-    question: Question
+    question: Statement
     expressions: Expressions
     inner: bool = False
 

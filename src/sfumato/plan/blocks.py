@@ -17,9 +17,9 @@ from sfumato.plan.contributions import claimed, with_clause
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.groups import Grouping
 from sfumato.plan.hints import CLAUSES
-from sfumato.plan.outer import check, output_names, rebuilt, unique
-from sfumato.plan.outers import released_subquery
-from sfumato.plan.scope import Rows, Scope
+from sfumato.plan.postprocessing import released_subquery
+from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
+from sfumato.plan.scope import Scope, ScopedRows
 from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query, within
 from sfumato.plan.tree import GROUPING_SET, Aggregate, Query
 
@@ -27,7 +27,7 @@ __all__ = ["private_block"]
 
 
 def private_block(
-    select: exp.Select, rows: Rows, scope: Scope, groups: Grouping, context: Context
+    select: exp.Select, rows: ScopedRows, scope: Scope, groups: Grouping, context: Context
 ) -> Released:
     """Add the private question of a SELECT, and return what is left of it over the noisy table."""
     return _Block(select, rows, scope, groups, context).read()
@@ -35,7 +35,7 @@ def private_block(
 
 class _Block:
     def __init__(
-        self, select: exp.Select, rows: Rows, scope: Scope, groups: Grouping, context: Context
+        self, select: exp.Select, rows: ScopedRows, scope: Scope, groups: Grouping, context: Context
     ) -> None:
         self.select = select
         self.rows = rows

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sfumato.catalog.kind import Kind
 from sfumato.plan import functions
-from sfumato.plan.tree import Column, Expression, Literal
+from sfumato.plan.tree import ColumnRef, Expression, Literal
 
 __all__ = ["Buckets", "told"]
 
@@ -69,7 +69,7 @@ class Buckets:
     def __len__(self) -> int:
         return len(self.lows)
 
-    def index(self, column: Column) -> Expression:
+    def index(self, column: ColumnRef) -> Expression:
         """Return the number of a value's bucket, counted from 0, as an expression."""
 
         def between(first: int, last: int) -> Expression:

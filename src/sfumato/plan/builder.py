@@ -23,20 +23,20 @@ from sfumato.plan import functions
 from sfumato.plan.aggregates import aggregate_kind, takes_dates
 from sfumato.plan.expressions import conjunction
 from sfumato.plan.hints import hints_for
-from sfumato.plan.question import Question
+from sfumato.plan.question import Statement
 from sfumato.plan.relations import table_rows
 from sfumato.plan.request import NamedQuery, Options, Request
-from sfumato.plan.scope import Output, Rows, Scope, Source
+from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.summaries import Summary
 from sfumato.plan.tree import (
     Aggregate,
-    Column,
+    ColumnRef,
     Expression,
     Filter,
     Function,
     Join,
     PerUnit,
-    Project,
+    Projection,
     Query,
     SemiJoin,
 )
@@ -54,9 +54,9 @@ def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame:
         _refuse(f"no table `{name}`", "SF402", hint)
     known = alias or found.name
 
-    def build(question: Question) -> tuple[Rows, Scope]:
+    def build(question: Statement) -> tuple[ScopedRows, Scope]:
         rows = table_rows(found, known, question)
-        return rows, Scope(sources=[Source(alias=known, outputs=rows.outputs)])
+        return rows, Scope(sources=[ScopedSource(alias=known, outputs=rows.outputs)])
 
     return Frame(catalog=catalog, build=build)
 
@@ -66,7 +66,7 @@ class Frame:
     """Rows: of people, each of exactly one unit, or public."""
 
     catalog: Catalog
-    build: Callable[[Question], tuple[Rows, Scope]]
+    build: Callable[[Statement], tuple[ScopedRows, Scope]]
     conditions: tuple[Val, ...] = ()
 
     # -- rows from rows ----------------------------------------------------------------------
@@ -78,17 +78,17 @@ class Frame:
     def select(self, *names: str, alias: str = "subquery", **columns: Any) -> Frame:
         """Return columns by name, and new ones from expressions; the unit comes along unseen."""
 
-        def build(question: Question) -> tuple[Rows, Scope]:
+        def build(question: Statement) -> tuple[ScopedRows, Scope]:
             known = question.alias(alias)
             rows, scope = self._built(question)
             projected, outputs = [], [output for output in rows.outputs if output.column is None]
             for name, value in {**{_last(name): col(name) for name in names}, **columns}.items():
                 expression = _read(value, scope)
-                column = Column(name=f"{known}.{name}", kind=_kind(expression, name))
+                column = ColumnRef(name=f"{known}.{name}", kind=_kind(expression, name))
                 projected.append((column.name, expression))
                 outputs.append(Output(name=name, column=column))
-            relation = Project(source=rows.relation, columns=tuple(projected))
-            return _named(Rows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
+            relation = Projection(source=rows.relation, columns=tuple(projected))
+            return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
 
         return Frame(catalog=self.catalog, build=build)
 
@@ -104,7 +104,7 @@ class Frame:
         if how not in ("inner", "left"):
             _refuse(f"a {how} join keeps rows that belong to no one", "SF406", "use inner or left")
 
-        def build(question: Question) -> tuple[Rows, Scope]:
+        def build(question: Statement) -> tuple[ScopedRows, Scope]:
             left, scope = self._built(question)
             right, beside = other._built(question)
             _check_join(left, right, unit, how)
@@ -122,7 +122,7 @@ class Frame:
                 outer=how == "left",
             )
             outputs = (*left.outputs, *right.outputs)
-            return Rows(relation=relation, outputs=outputs, unit=first.unit), both
+            return ScopedRows(relation=relation, outputs=outputs, unit=first.unit), both
 
         return Frame(catalog=self.catalog, build=build)
 
@@ -135,7 +135,7 @@ class Frame:
     ) -> Frame:
         """Return the rows for which another frame has a matching row; `negated`: has none."""
 
-        def build(question: Question) -> tuple[Rows, Scope]:
+        def build(question: Statement) -> tuple[ScopedRows, Scope]:
             rows, scope = self._built(question)
             inner, inside = other._built(question)
             if inner.unit is not None:
@@ -160,7 +160,7 @@ class Frame:
     def union_all(self, *others: Frame, alias: str = "subquery") -> Frame:
         """Return these rows and those of other frames of the same unit; columns go by their places."""
 
-        def build(question: Question) -> tuple[Rows, Scope]:
+        def build(question: Statement) -> tuple[ScopedRows, Scope]:
             known = question.alias(alias)
             branches = [frame._built(question)[0] for frame in (self, *others)]
             return _named(united(branches, known, _refuse_branch), alias)
@@ -170,7 +170,7 @@ class Frame:
     def per_unit(self, *keys: str, alias: str = "subquery", **aggregates: Summary) -> Frame:
         """Return one row per unit and keys, with exact aggregates of the unit's own rows."""
 
-        def build(question: Question) -> tuple[Rows, Scope]:
+        def build(question: Statement) -> tuple[ScopedRows, Scope]:
             known = question.alias(alias)
             rows, scope = self._built(question)
             if rows.unit is None or rows.unit.column is None:
@@ -184,19 +184,19 @@ class Frame:
                 expression = _read(col(key), scope)
                 kind = _kind(expression, key)
                 inner.append((f"{under}.k{position}", expression))
-                columns.append((f"{known}.{_last(key)}", Column(name=f"{under}.k{position}", kind=kind)))
-                outputs.append(Output(name=_last(key), column=Column(name=columns[-1][0], kind=kind)))
+                columns.append((f"{known}.{_last(key)}", ColumnRef(name=f"{under}.k{position}", kind=kind)))
+                outputs.append(Output(name=_last(key), column=ColumnRef(name=columns[-1][0], kind=kind)))
             for position, (name, summary) in enumerate(aggregates.items()):
                 aggregate = _aggregate(summary, scope, inner=True)
                 kind = _aggregate_kind(aggregate)
                 found.append((f"{under}.a{position}", aggregate))
-                columns.append((f"{known}.{name}", Column(name=f"{under}.a{position}", kind=kind)))
-                outputs.append(Output(name=name, column=Column(name=columns[-1][0], kind=kind)))
-            relation = Project(
+                columns.append((f"{known}.{name}", ColumnRef(name=f"{under}.a{position}", kind=kind)))
+                outputs.append(Output(name=name, column=ColumnRef(name=columns[-1][0], kind=kind)))
+            relation = Projection(
                 source=PerUnit(source=rows.relation, keys=tuple(inner), aggregates=tuple(found)),
                 columns=tuple(columns),
             )
-            return _named(Rows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
+            return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
 
         return Frame(catalog=self.catalog, build=build)
 
@@ -228,7 +228,7 @@ class Frame:
         """Return the request for aggregates of all rows."""
         return Grouped(frame=self, keys=(), shape="plain").agg(**aggregates)
 
-    def _built(self, question: Question) -> tuple[Rows, Scope]:
+    def _built(self, question: Statement) -> tuple[ScopedRows, Scope]:
         rows, scope = self.build(question)
         condition = conjunction([_condition(one, scope) for one in self.conditions])
         if condition is not None:
@@ -247,7 +247,7 @@ class Grouped:
 
     def agg(self, **aggregates: Summary) -> Request:
         """Return the request for aggregates of each group."""
-        question = Question("", self.frame.catalog)
+        question = Statement("", self.frame.catalog)
         name = question.free_table()
         rows, scope = self.frame._built(question)
         if rows.unit is None:
@@ -275,7 +275,7 @@ class Grouped:
         return Request(
             text="",
             queries=(NamedQuery(name=name, query=query),),
-            outer=f"SELECT {listed} FROM {_quoted(name)}",
+            postprocessing=f"SELECT {listed} FROM {_quoted(name)}",
             options=Options(),
         )
 
@@ -302,7 +302,7 @@ def _lists(sets: tuple[Sequence[str], ...]) -> tuple[Sequence[str], ...]:
 
 
 def _read(value: Any, scope: Scope) -> Expression:
-    def find(name: str) -> Column:
+    def find(name: str) -> ColumnRef:
         alias, dot, last = name.rpartition(".")
         found = scope.find(name) or (scope.find(last, alias) if dot else [])
         if len(found) > 1:
@@ -358,7 +358,7 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
     )
 
 
-def _check_join(left: Rows, right: Rows, unit: bool, how: str) -> None:
+def _check_join(left: ScopedRows, right: ScopedRows, unit: bool, how: str) -> None:
     both = left.unit is not None and right.unit is not None
     if both and (left.by_row or right.by_row):
         message = "a join of private tables would spread one unit over several rows"
@@ -393,8 +393,8 @@ def _sets(count: int, shape: str) -> tuple[tuple[int, ...], ...]:
     return (everything,)
 
 
-def _named(rows: Rows, alias: str) -> tuple[Rows, Scope]:
-    return rows, Scope(sources=[Source(alias=alias, outputs=rows.outputs)])
+def _named(rows: ScopedRows, alias: str) -> tuple[ScopedRows, Scope]:
+    return rows, Scope(sources=[ScopedSource(alias=alias, outputs=rows.outputs)])
 
 
 def _kind(expression: Expression, name: str) -> Kind:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sfumato.plan.functions import FunctionError, call
-from sfumato.plan.question import Question
-from sfumato.plan.scope import Rows, Scope
+from sfumato.plan.question import Statement
+from sfumato.plan.scope import Scope, ScopedRows
 from sfumato.plan.tree import Call, Expression
 
 __all__ = ["Context", "Cte", "Released"]
@@ -36,7 +36,7 @@ class Cte:
 class Context:
     """The question and the common table expressions that a query can name."""
 
-    question: Question
+    question: Statement
     ctes: dict[str, Cte] = field(default_factory=dict)
 
     def call(self, name: str, arguments: tuple[Expression, ...], at: exp.Expr) -> Call:
@@ -57,13 +57,15 @@ class Context:
                 return True
         return False
 
-    def rows(self, query: exp.Expr, alias: str) -> Rows:
+    def rows(self, query: exp.Expr, alias: str) -> ScopedRows:
         """Return the rows of a subquery, its columns named under the alias."""
         from sfumato.plan.selects import rows
 
         return rows(query, self, alias)
 
-    def sources(self, select: exp.Select, parent: Scope | None = None) -> tuple[Rows, Scope, list[exp.Expr]]:
+    def sources(
+        self, select: exp.Select, parent: Scope | None = None
+    ) -> tuple[ScopedRows, Scope, list[exp.Expr]]:
         """Return the rows of a subquery's FROM, the scope of its expressions, what WHERE gave to joins."""
         from sfumato.plan.selects import sources
 

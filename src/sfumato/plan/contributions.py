@@ -14,9 +14,9 @@ from sqlglot import exp
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
 from sfumato.plan.aggregates import aggregate_kind
-from sfumato.plan.question import Question
-from sfumato.plan.scope import Rows, Scope
-from sfumato.plan.tree import Aggregate, Column, Function, PerUnit, Query, Relation, Scan
+from sfumato.plan.question import Statement
+from sfumato.plan.scope import Scope, ScopedRows
+from sfumato.plan.tree import Aggregate, ColumnRef, Function, PerUnit, Query, Relation, Scan
 
 __all__ = ["claimed", "with_clause"]
 
@@ -28,7 +28,7 @@ _PER_ROW = (
 _ADDED_UP = (Function.AVG, Function.SUM, Function.COUNT, Function.COUNT_ROWS)
 
 
-def claimed(aggregate: Aggregate, node: exp.Expr, question: Question) -> Aggregate:
+def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggregate:
     """Return an aggregate with the bounds that were written inside its call."""
     places = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     for entry in question.bounds:
@@ -60,7 +60,9 @@ def claimed(aggregate: Aggregate, node: exp.Expr, question: Question) -> Aggrega
     return aggregate
 
 
-def with_clause(query: Query, select: exp.Select, rows: Rows, scope: Scope, question: Question) -> Query:
+def with_clause(
+    query: Query, select: exp.Select, rows: ScopedRows, scope: Scope, question: Statement
+) -> Query:
     """Return a private question in the sense of GoogleSQL's clause, if that SELECT has one."""
     clause = question.clause
     if clause is None:
@@ -90,7 +92,7 @@ def with_clause(query: Query, select: exp.Select, rows: Rows, scope: Scope, ques
     return _averages_of_rows(query) if rows.by_row else _averages_of_averages(query, question)
 
 
-def _is_here(select: exp.Select, question: Question) -> bool:
+def _is_here(select: exp.Select, question: Statement) -> bool:
     """Whether the clause follows this very SELECT: no other one begins before its list."""
     assert question.clause is not None
     first = question.place(select.expressions[0])
@@ -100,12 +102,12 @@ def _is_here(select: exp.Select, question: Question) -> bool:
     return re.search(r"\bselect\b", between) is None
 
 
-def _check_declared(query: Query, question: Question) -> None:
+def _check_declared(query: Query, question: Statement) -> None:
     assert question.clause is not None
     tables = {scan.alias: question.catalog.table(scan.table) for scan in _scans(query.source)}
     for _, key in query.keys:
         known = False
-        if isinstance(key, Column):
+        if isinstance(key, ColumnRef):
             alias, _, name = key.name.partition(".")
             table = tables.get(alias)
             field = table.field(name) if table is not None else None
@@ -133,7 +135,7 @@ def _averages_of_rows(query: Query) -> Query:
     return replace(query, aggregates=aggregates)
 
 
-def _averages_of_averages(query: Query, question: Question) -> Query:
+def _averages_of_averages(query: Query, question: Statement) -> Query:
     if all(aggregate.function is not Function.AVG for _, aggregate in query.aggregates):
         return query
     if len(query.grouping_sets) > 1:
@@ -157,21 +159,21 @@ def _averages_of_averages(query: Query, question: Question) -> Query:
         kind = aggregate_kind(own)
         assert kind is not None
         inner.append((f"{under}.{name}", own))
-        column = Column(name=f"{under}.{name}", kind=kind)
+        column = ColumnRef(name=f"{under}.{name}", kind=kind)
         outer.append((name, _over_units(aggregate, column, query, question)))
     question.options = replace(question.options, max_rows=1)
     return replace(
         query,
         source=PerUnit(source=query.source, keys=keys, aggregates=tuple(inner)),
         keys=tuple(
-            (name, Column(name=f"{under}.{name}", kind=_kind(key.kind), span=key.span))
+            (name, ColumnRef(name=f"{under}.{name}", kind=_kind(key.kind), span=key.span))
             for name, key in query.keys
         ),
         aggregates=tuple(outer),
     )
 
 
-def _over_units(aggregate: Aggregate, column: Column, query: Query, question: Question) -> Aggregate:
+def _over_units(aggregate: Aggregate, column: ColumnRef, query: Query, question: Statement) -> Aggregate:
     average = aggregate.function is Function.AVG
     bounds = aggregate.bounds_per_group
     if bounds is None and aggregate.function in (Function.COUNT, Function.COUNT_ROWS):
@@ -192,7 +194,7 @@ def _over_units(aggregate: Aggregate, column: Column, query: Query, question: Qu
     )
 
 
-def _max_rows(scan: Scan, question: Question) -> int | None:
+def _max_rows(scan: Scan, question: Statement) -> int | None:
     table = question.catalog.table(scan.table)
     return table.max_rows if table is not None and table.private else None
 

@@ -51,10 +51,10 @@ class Sought:
         """Return the request with the post-processing that reads bounds off the noisy buckets."""
         [named] = self.request.queries
         [(cells, _)] = named.query.aggregates
-        outer = told(
+        sql = told(
             self.buckets, released=named.name, cells=cells, apart=apart, beside=beside, share=self.share
         )
-        return replace(self.request, outer=outer, notes=self._notes(apart, beside))
+        return replace(self.request, postprocessing=sql, notes=self._notes(apart, beside))
 
     def _notes(self, apart: int, beside: int) -> tuple[str, ...]:
         about = f"about all values of `{self.column}`"

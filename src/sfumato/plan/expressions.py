@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sfumato.catalog.kind import Kind
 from sfumato.plan import functions
-from sfumato.plan.question import Question
+from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope
 from sfumato.plan.syntax import (
     BINARY,
@@ -24,7 +24,7 @@ from sfumato.plan.syntax import (
     is_query,
     is_volatile,
 )
-from sfumato.plan.tree import Column, Expression, Literal, Span
+from sfumato.plan.tree import ColumnRef, Expression, Literal, Span
 
 __all__ = ["Expressions", "conjunction"]
 
@@ -45,7 +45,7 @@ class Expressions:
     around this one be used, as conditions of EXISTS do.
     """
 
-    question: Question
+    question: Statement
     scope: Scope
     replace: Callable[[exp.Expr], Expression | None] | None = None
     outside: bool = False
@@ -137,7 +137,7 @@ class Expressions:
                 at=node,
                 hints=("it serves to join private tables, in COUNT(DISTINCT ..) and in inner GROUP BY",),
             )
-        return Column(name=output.column.name, kind=output.column.kind, span=self.question.span(node))
+        return ColumnRef(name=output.column.name, kind=output.column.kind, span=self.question.span(node))
 
     def output(self, node: exp.Column) -> Output:
         """Return what a column's name means in this scope, the unit included."""

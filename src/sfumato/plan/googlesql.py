@@ -28,7 +28,7 @@ from typing import Any
 from sqlglot import Token, TokenType
 
 from sfumato.errors import InvalidArgument
-from sfumato.plan.question import Bounds, Clause, Question
+from sfumato.plan.question import Bounds, Clause, Statement
 from sfumato.plan.request import Options
 from sfumato.plan.tree import Span
 
@@ -48,7 +48,7 @@ _FURTHEST = 10**300  # beyond, a bound is no double
 _BOUNDS = {"contribution_bounds_per_group": True, "contribution_bounds_per_row": False}
 
 
-def cut(tokens: list[Token], question: Question) -> str:
+def cut(tokens: list[Token], question: Statement) -> str:
     """Return the text without what only GoogleSQL has, noting that in the question."""
     reader = _Reader(tokens, question)
     spans = [*reader.clauses(), *reader.bounds()]
@@ -63,7 +63,7 @@ def cut(tokens: list[Token], question: Question) -> str:
 @dataclass(slots=True)
 class _Reader:
     tokens: list[Token]
-    question: Question
+    question: Statement
 
     def clauses(self) -> list[Span]:
         """Read SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(..), at most once."""

@@ -9,14 +9,14 @@ from sfumato.plan.tree import (
     Call,
     Case,
     Cast,
-    Column,
+    ColumnRef,
     Expression,
     Filter,
     Function,
     Join,
     Literal,
     PerUnit,
-    Project,
+    Projection,
     Query,
     Relation,
     Scan,
@@ -52,7 +52,7 @@ def outline_relation(relation: Relation) -> str:
             return table if table == alias else f"{table} as {alias}"
         case Filter(source=source, condition=condition):
             return f"filter({outline_relation(source)}, {outline_expression(condition)})"
-        case Project(source=source, columns=columns):
+        case Projection(source=source, columns=columns):
             named = ", ".join(f"{name} = {outline_expression(value)}" for name, value in columns)
             return f"project({outline_relation(source)}, {named})"
         case Join(left=left, right=right, condition=on, on_unit=on_unit, outer=outer):
@@ -99,7 +99,7 @@ def outline_expression(expression: Expression, *, alias: bool = True) -> str:
         return outline_expression(part, alias=alias)
 
     match expression:
-        case Column(name=name):
+        case ColumnRef(name=name):
             return name if alias else name.rsplit(".", 1)[-1]
         case Literal(value=value):
             return _value(value)

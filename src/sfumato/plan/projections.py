@@ -12,10 +12,10 @@ from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.groups import Grouping
 from sfumato.plan.hints import CLAUSES
-from sfumato.plan.outer import output_names
-from sfumato.plan.scope import Output, Rows, Scope
+from sfumato.plan.postprocessing_rules import output_names
+from sfumato.plan.scope import Output, Scope, ScopedRows
 from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query
-from sfumato.plan.tree import Aggregate, Column, Expression, Filter, PerUnit, Project, Relation
+from sfumato.plan.tree import Aggregate, ColumnRef, Expression, Filter, PerUnit, Projection, Relation
 from sfumato.plan.unions import united
 
 __all__ = ["distinct_rows", "per_unit_rows", "projected_rows", "union_rows"]
@@ -23,7 +23,9 @@ __all__ = ["distinct_rows", "per_unit_rows", "projected_rows", "union_rows"]
 _ROW_CLAUSES = ("expressions", "from_", "joins", "where", "with_")
 
 
-def projected_rows(select: exp.Select, rows: Rows, scope: Scope, context: Context, alias: str) -> Rows:
+def projected_rows(
+    select: exp.Select, rows: ScopedRows, scope: Scope, context: Context, alias: str
+) -> ScopedRows:
     """Return the rows of a SELECT without aggregates."""
     _refuse_choices(select, context, *_ROW_CLAUSES)
     read = Expressions(context.question, scope)
@@ -43,14 +45,16 @@ def projected_rows(select: exp.Select, rows: Rows, scope: Scope, context: Contex
         if expression.kind is None:
             hint = "CAST(NULL AS ..) says of what kind"
             context.question.refuse("a column needs a kind", code="SF404", at=select, hints=(hint,))
-        column = Column(name=f"{alias}.{name}", kind=expression.kind)
+        column = ColumnRef(name=f"{alias}.{name}", kind=expression.kind)
         columns.append((column.name, expression))
         outputs.append(Output(name=name, column=column))
     _distinct_names(select, [output.name for output in outputs], context)
-    return Rows(relation=_project(rows.relation, columns), outputs=tuple(outputs), unit=rows.unit)
+    return ScopedRows(relation=_project(rows.relation, columns), outputs=tuple(outputs), unit=rows.unit)
 
 
-def distinct_rows(select: exp.Select, rows: Rows, scope: Scope, context: Context, alias: str) -> Rows:
+def distinct_rows(
+    select: exp.Select, rows: ScopedRows, scope: Scope, context: Context, alias: str
+) -> ScopedRows:
     """Return the distinct rows of each unit: DISTINCT over columns that include the unit."""
     question = context.question
     distinct = select.args["distinct"]
@@ -75,14 +79,14 @@ def distinct_rows(select: exp.Select, rows: Rows, scope: Scope, context: Context
             continue
         name = f"{alias}.{output.name}"
         keys.append((name, output.column))
-        outputs.append(Output(name=output.name, column=Column(name=name, kind=output.column.kind)))
+        outputs.append(Output(name=output.name, column=ColumnRef(name=name, kind=output.column.kind)))
     relation = PerUnit(source=plain.relation, keys=tuple(keys), aggregates=())
-    return Rows(relation=relation, outputs=tuple(outputs), unit=rows.unit)
+    return ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit)
 
 
 def per_unit_rows(
-    select: exp.Select, rows: Rows, scope: Scope, groups: Grouping, context: Context, alias: str
-) -> Rows:
+    select: exp.Select, rows: ScopedRows, scope: Scope, groups: Grouping, context: Context, alias: str
+) -> ScopedRows:
     """Return one row per unit and keys, with aggregates of the unit's own rows."""
     question = context.question
     _refuse_choices(select, context, *_ROW_CLAUSES, "group", "having")
@@ -99,14 +103,14 @@ def per_unit_rows(
                 question.refuse("a list cannot be a column of an inner query", code="SF404", at=node)
             if aggregate not in aggregates:
                 aggregates.append(aggregate)
-            return Column(name=f"{under}.a{aggregates.index(aggregate)}", kind=kind)
+            return ColumnRef(name=f"{under}.a{aggregates.index(aggregate)}", kind=kind)
         if has_aggregate(node) or is_query(node) or not list(node.find_all(exp.Column)):
             return None
         if isinstance(node, exp.Column) and (not isinstance(node.this, exp.Identifier) or read.unit(node)):
             return None
         position = groups.position(read(node))
         if position is not None:
-            return Column(name=f"{under}.k{position}", kind=_kind(groups.keys[position]))
+            return ColumnRef(name=f"{under}.k{position}", kind=_kind(groups.keys[position]))
         if isinstance(node, exp.Column):
             _not_grouped(node, context)
         return None
@@ -123,7 +127,7 @@ def per_unit_rows(
         expression = write(value)
         if expression.kind is None:
             question.refuse("a column needs a kind", code="SF404", at=value)
-        column = Column(name=f"{alias}.{name}", kind=expression.kind)
+        column = ColumnRef(name=f"{alias}.{name}", kind=expression.kind)
         columns.append((column.name, expression))
         outputs.append(Output(name=name, column=column))
     _distinct_names(select, [output.name for output in outputs], context)
@@ -138,16 +142,16 @@ def per_unit_rows(
         aggregates=tuple((f"{under}.a{position}", one) for position, one in enumerate(aggregates)),
     )
     kept = relation if condition is None else Filter(source=relation, condition=condition)
-    return Rows(relation=_project(kept, columns), outputs=tuple(outputs), unit=rows.unit)
+    return ScopedRows(relation=_project(kept, columns), outputs=tuple(outputs), unit=rows.unit)
 
 
 def union_rows(
     query: exp.SetOperation,
-    done: list[tuple[exp.Expr, Rows]],
+    done: list[tuple[exp.Expr, ScopedRows]],
     rest: list[exp.Expr],
     context: Context,
     alias: str,
-) -> Rows:
+) -> ScopedRows:
     """Return UNION ALL of rows of the same people."""
     question = context.question
     _check_union(query, context)
@@ -163,7 +167,7 @@ def union_rows(
 
 def _project(source: Relation, columns: list[tuple[str, Expression]]) -> Relation:
     """Return the named columns of a relation; with none, its units alone count and it stays as it is."""
-    return Project(source=source, columns=tuple(columns)) if columns else source
+    return Projection(source=source, columns=tuple(columns)) if columns else source
 
 
 # -- parts ----------------------------------------------------------------------------------

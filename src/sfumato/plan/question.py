@@ -15,7 +15,7 @@ from sfumato.plan.request import NamedQuery, Options
 from sfumato.plan.syntax import function_name
 from sfumato.plan.tree import Query, Span
 
-__all__ = ["Bounds", "Clause", "Question"]
+__all__ = ["Bounds", "Clause", "Statement"]
 
 _CLOSING = re.compile(r"\s*\)")
 
@@ -41,7 +41,7 @@ class Clause:
     unit: tuple[str | None, str] | None
 
 
-class Question:
+class Statement:
     """What is known while one statement is taken apart. Holds no data and reads none."""
 
     def __init__(self, text: str, catalog: Catalog) -> None:

@@ -14,17 +14,17 @@ from sqlglot import exp
 from sfumato.catalog.table import Table
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions, conjunction
-from sfumato.plan.question import Question
-from sfumato.plan.scope import Output, Rows, Scope, Source
+from sfumato.plan.question import Statement
+from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.syntax import conjuncts, has_aggregate
-from sfumato.plan.tree import Column, Expression, Filter, Join, Relation, Scan, SemiJoin
+from sfumato.plan.tree import ColumnRef, Expression, Filter, Join, Relation, Scan, SemiJoin
 
 __all__ = ["filtered", "joined", "table_rows"]
 
 _ROW_UNIT = "each row of a table here is a unit by itself: name a column as its unit to join private tables"
 
 
-def table_rows(table: Table, alias: str, question: Question) -> Rows:
+def table_rows(table: Table, alias: str, question: Statement) -> ScopedRows:
     """Return the rows of a table of the catalog; its unit is seen, but is no column of the tree."""
     known = question.alias(alias)
     columns, outputs = [], []
@@ -32,20 +32,20 @@ def table_rows(table: Table, alias: str, question: Question) -> Rows:
         if table.unit is not None and field.name == table.unit.column:
             outputs.append(Output(name=field.name, column=None))
             continue
-        column = Column(name=f"{known}.{field.name}", kind=field.kind)
+        column = ColumnRef(name=f"{known}.{field.name}", kind=field.kind)
         columns.append(column)
         outputs.append(Output(name=field.name, column=column))
     scan = Scan(table=table.name, alias=known, columns=tuple(columns))
-    return Rows(relation=scan, outputs=tuple(outputs), unit=table.unit)
+    return ScopedRows(relation=scan, outputs=tuple(outputs), unit=table.unit)
 
 
 def joined(
-    sources: list[tuple[str, Rows]],
+    sources: list[tuple[str, ScopedRows]],
     joins: list[exp.Join],
     context: Context,
     parent: Scope | None,
     where: exp.Expr | None = None,
-) -> tuple[Rows, Scope, list[exp.Expr]]:
+) -> tuple[ScopedRows, Scope, list[exp.Expr]]:
     """Return the rows of FROM with its joins, the scope they make, and the conditions of WHERE they took.
 
     One join per further source. Of two private tables with nothing but a comma between them, WHERE must
@@ -54,15 +54,15 @@ def joined(
     """
     question = context.question
     found = conjuncts(where.this) if where is not None and where.this is not None else []
-    everything = Scope(sources=[Source(alias=alias, outputs=rows.outputs) for alias, rows in sources])
+    everything = Scope(sources=[ScopedSource(alias=alias, outputs=rows.outputs) for alias, rows in sources])
     taken: list[exp.Expr] = []
     alias, rows = sources[0]
-    scope = Scope(sources=[Source(alias=alias, outputs=rows.outputs)], parent=parent)
+    scope = Scope(sources=[ScopedSource(alias=alias, outputs=rows.outputs)], parent=parent)
     for (alias, right), join in zip(sources[1:], joins, strict=True):
         if any(source.alias.lower() == alias.lower() for source in scope.sources):
             hint = "give one of them another alias"
             question.refuse(f"`{alias}` is in FROM twice", code="SF402", at=join.this, hints=(hint,))
-        source = Source(alias=alias, outputs=right.outputs)
+        source = ScopedSource(alias=alias, outputs=right.outputs)
         matching = [part for part in found if _matches_units(part, scope, source, everything)]
         taken += matching if _is_comma(join) else []
         rows = _join(rows, right, source, join, scope, context, matching)
@@ -73,7 +73,7 @@ def _is_comma(join: exp.Join) -> bool:
     return not any(join.args.get(part) for part in ("on", "using", "side", "method"))
 
 
-def _matches_units(part: exp.Expr, left: Scope, right: Source, everything: Scope) -> bool:
+def _matches_units(part: exp.Expr, left: Scope, right: ScopedSource, everything: Scope) -> bool:
     """Whether a condition is the equality of a unit to the left and the unit to the right."""
     if not isinstance(part, exp.EQ):
         return False
@@ -94,14 +94,14 @@ def _matches_units(part: exp.Expr, left: Scope, right: Source, everything: Scope
 
 
 def _join(
-    left: Rows,
-    right: Rows,
-    source: Source,
+    left: ScopedRows,
+    right: ScopedRows,
+    source: ScopedSource,
     join: exp.Join,
     scope: Scope,
     context: Context,
     matching: list[exp.Expr],
-) -> Rows:
+) -> ScopedRows:
     question = context.question
     question.only(join, "this", "on", "using", "side", "kind", "method")
     side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
@@ -154,11 +154,11 @@ def _join(
     relation = Join(
         left=first.relation, right=second.relation, condition=condition, on_unit=on_unit, outer=outer
     )
-    return Rows(relation=relation, outputs=(*left.outputs, *right.outputs), unit=first.unit)
+    return ScopedRows(relation=relation, outputs=(*left.outputs, *right.outputs), unit=first.unit)
 
 
 def _condition(
-    source: Source, join: exp.Join, scope: Scope, context: Context
+    source: ScopedSource, join: exp.Join, scope: Scope, context: Context
 ) -> tuple[bool, Expression | None]:
     question = context.question
     right = Scope(sources=[source])
@@ -213,8 +213,8 @@ def _as_column(identifier: exp.Expr) -> exp.Column:
 
 
 def filtered(
-    rows: Rows, scope: Scope, where: exp.Expr | None, context: Context, done: Sequence[exp.Expr] = ()
-) -> Rows:
+    rows: ScopedRows, scope: Scope, where: exp.Expr | None, context: Context, done: Sequence[exp.Expr] = ()
+) -> ScopedRows:
     """Return the rows that WHERE keeps; [NOT] EXISTS and IN (SELECT ..) become semi-joins.
 
     `done` are conditions that a join has taken already.
@@ -232,7 +232,7 @@ def filtered(
     relation = rows.relation if condition is None else Filter(source=rows.relation, condition=condition)
     for part in semi:
         relation = _semi_join(relation, rows, scope, part, context)
-    return Rows(relation=relation, outputs=rows.outputs, unit=rows.unit)
+    return ScopedRows(relation=relation, outputs=rows.outputs, unit=rows.unit)
 
 
 def _is_semi(node: exp.Expr) -> bool:
@@ -249,7 +249,9 @@ def _negated(node: exp.Expr) -> exp.Exists | None:
     return inner if isinstance(inner, exp.Exists) else None
 
 
-def _semi_join(relation: Relation, rows: Rows, scope: Scope, node: exp.Expr, context: Context) -> Relation:
+def _semi_join(
+    relation: Relation, rows: ScopedRows, scope: Scope, node: exp.Expr, context: Context
+) -> Relation:
     exists = _negated(node)
     if exists is not None:
         context.question.only(node, "this")
@@ -318,8 +320,8 @@ def _semi_join(relation: Relation, rows: Rows, scope: Scope, node: exp.Expr, con
 
 def _semi(
     relation: Relation,
-    rows: Rows,
-    inner: Rows,
+    rows: ScopedRows,
+    inner: ScopedRows,
     other: Relation,
     condition: Expression | None,
     on_unit: bool,
@@ -343,7 +345,7 @@ def _semi(
 
 def _semi_join_on_rows(
     relation: Relation,
-    rows: Rows,
+    rows: ScopedRows,
     scope: Scope,
     operand: exp.Expr,
     query: exp.Expr,

@@ -81,7 +81,7 @@ class NamedQuery:
 class Request:
     """A statement, taken apart.
 
-    `outer` is DuckDB SQL over the noisy tables, each under the name of its query and with the
+    `postprocessing` is DuckDB SQL over the noisy tables, each under the name of its query and with the
     columns of its keys and aggregates, and over the public tables listed in `public`; it gives
     the answer the columns, order and arithmetic that were asked for. None: the noisy table of
     the only query is the answer. `notes` are told with the answer; they know no more than the plan.
@@ -89,7 +89,7 @@ class Request:
 
     text: str
     queries: tuple[NamedQuery, ...]
-    outer: str | None
+    postprocessing: str | None
     options: Options = field(default_factory=Options)
     public: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from sfumato.catalog.table import Unit
-from sfumato.plan.tree import Column, Relation
+from sfumato.plan.tree import ColumnRef, Relation
 
-__all__ = ["Output", "Rows", "Scope", "Source"]
+__all__ = ["Output", "Scope", "ScopedRows", "ScopedSource"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +18,12 @@ class Output:
     """
 
     name: str
-    column: Column | None
+    column: ColumnRef | None
     whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class ScopedRows:
     """A relation and its columns by name; public if it has no unit."""
 
     relation: Relation
@@ -37,13 +37,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ScopedSource:
     """What one entry of FROM offers, under its alias."""
 
     alias: str
     outputs: tuple[Output, ...]
 
-    def far(self) -> Source:
+    def far(self) -> ScopedSource:
         """Return the same source on the far side of an outer join."""
         return replace(self, outputs=tuple(replace(output, whole=False) for output in self.outputs))
 
@@ -52,7 +52,7 @@ class Source:
 class Scope:
     """The sources of one SELECT; `parent` is the SELECT around it, where correlation is allowed."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[ScopedSource] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)  # names of USING: the first source's column counts
     parent: Scope | None = None
 

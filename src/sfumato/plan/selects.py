@@ -15,11 +15,11 @@ from sqlglot import exp
 from sfumato.plan.blocks import private_block
 from sfumato.plan.context import Context, Cte, Released
 from sfumato.plan.groups import grouping
-from sfumato.plan.outers import post_processing, post_processing_union
+from sfumato.plan.postprocessing import post_processing, post_processing_union
 from sfumato.plan.projections import distinct_rows, per_unit_rows, projected_rows, union_rows
-from sfumato.plan.question import Question
+from sfumato.plan.question import Statement
 from sfumato.plan.relations import filtered, joined, table_rows
-from sfumato.plan.scope import Rows, Scope
+from sfumato.plan.scope import Scope, ScopedRows
 from sfumato.plan.syntax import has_aggregate
 
 __all__ = ["from_nodes", "plan", "read_source", "refuse_table", "rows", "sources"]
@@ -30,7 +30,7 @@ _SELECT = (
 )  # fmt: skip
 
 
-def plan(query: exp.Expr, context: Context, alias: str) -> Rows | Released:
+def plan(query: exp.Expr, context: Context, alias: str) -> ScopedRows | Released:
     """Return what a query is: rows whose columns are named under the alias, or released tables."""
     question = context.question
     if isinstance(query, exp.Subquery):
@@ -51,7 +51,7 @@ def plan(query: exp.Expr, context: Context, alias: str) -> Rows | Released:
     return _close_ctes(query, inner, result)
 
 
-def rows(query: exp.Expr, context: Context, alias: str) -> Rows:
+def rows(query: exp.Expr, context: Context, alias: str) -> ScopedRows:
     """Return a query that must be rows."""
     result = plan(query, context, alias)
     if isinstance(result, Released):
@@ -64,7 +64,7 @@ def rows(query: exp.Expr, context: Context, alias: str) -> Rows:
     return result
 
 
-def _select(select: exp.Select, context: Context, alias: str) -> Rows | Released:
+def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Released:
     question = context.question
     found = [read_source(node, context) for node in from_nodes(select, context)]
     over_people = any(isinstance(source, tuple) and source[1].unit is not None for source in found)
@@ -116,7 +116,7 @@ def from_nodes(select: exp.Select, context: Context) -> list[exp.Expr]:
     return [source.this, *(join.this for join in select.args.get("joins") or [])]
 
 
-def read_source(node: exp.Expr, context: Context) -> tuple[str, Rows] | Released | None:
+def read_source(node: exp.Expr, context: Context) -> tuple[str, ScopedRows] | Released | None:
     """Return an entry of FROM: an alias and rows of people, a released query, or None if it is public."""
     question = context.question
     if isinstance(node, exp.Table):
@@ -158,13 +158,13 @@ def sources(
     select: exp.Select,
     context: Context,
     parent: Scope | None,
-    found: list[tuple[str, Rows] | Released | None] | None = None,
-) -> tuple[Rows, Scope, list[exp.Expr]]:
+    found: list[tuple[str, ScopedRows] | Released | None] | None = None,
+) -> tuple[ScopedRows, Scope, list[exp.Expr]]:
     """Return the rows of FROM with its joins, the scope of expressions, and what WHERE gave to joins."""
     nodes = from_nodes(select, context)
     if found is None:
         found = [read_source(node, context) for node in nodes]
-    entries: list[tuple[str, Rows]] = []
+    entries: list[tuple[str, ScopedRows]] = []
     for node, source in zip(nodes, found, strict=True):
         if isinstance(source, Released):
             context.question.refuse("a noisy result cannot choose private rows", code="SF406", at=node)
@@ -172,7 +172,7 @@ def sources(
     return joined(entries, select.args.get("joins") or [], context, parent, select.args.get("where"))
 
 
-def _public_rows(node: exp.Expr, context: Context) -> tuple[str, Rows]:
+def _public_rows(node: exp.Expr, context: Context) -> tuple[str, ScopedRows]:
     question = context.question
     name = node.alias or (node.name if isinstance(node, exp.Table) else "subquery")
     if isinstance(node, exp.Table):
@@ -195,7 +195,7 @@ def _check_table(node: exp.Table, context: Context) -> None:
     _check_alias(node, context)
 
 
-def refuse_table(node: exp.Table, question: Question) -> NoReturn:
+def refuse_table(node: exp.Table, question: Statement) -> NoReturn:
     """Refuse what is not a table of the catalog."""
     if not isinstance(node.this, exp.Identifier):
         names = ", ".join(sorted(table.name for table in question.catalog.tables))
@@ -251,7 +251,7 @@ def _with_ctes(query: exp.Query, context: Context) -> Context:
     return Context(question, ctes)
 
 
-def _close_ctes(query: exp.Query, context: Context, result: Rows | Released) -> Rows | Released:
+def _close_ctes(query: exp.Query, context: Context, result: ScopedRows | Released) -> ScopedRows | Released:
     """Refuse queries of WITH that nothing used; keep those that post-processing reads."""
     clause = query.args.get("with_")
     if clause is None:
@@ -274,7 +274,7 @@ def _close_ctes(query: exp.Query, context: Context, result: Rows | Released) -> 
 # -- set operations -------------------------------------------------------------------------
 
 
-def _set_operation(query: exp.SetOperation, context: Context, alias: str) -> Rows | Released:
+def _set_operation(query: exp.SetOperation, context: Context, alias: str) -> ScopedRows | Released:
     sides = _sides(query)
     private = [context.private(side) for side in sides]
     if not any(private) or not all(private):

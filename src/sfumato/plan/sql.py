@@ -13,7 +13,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
 from sfumato.plan.dialect import parsed
-from sfumato.plan.question import Question
+from sfumato.plan.question import Statement
 from sfumato.plan.request import Request
 from sfumato.plan.selects import plan, refuse_table
 from sfumato.plan.syntax import PLAIN
@@ -27,14 +27,14 @@ _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 def parse(text: str, catalog: Catalog) -> Request:
     """Return the request that a statement makes. A function of the text and the catalog alone."""
-    question = Question(text, catalog)
+    question = Statement(text, catalog)
     try:
         return request_of(_statement(question), question)
     except RecursionError:
         question.refuse("the question is nested too deeply", code="SF401")
 
 
-def request_of(statement: exp.Query, question: Question) -> Request:
+def request_of(statement: exp.Query, question: Statement) -> Request:
     """Return the request of a parsed statement."""
     for node in statement.walk():
         if type(node) in PLAIN:
@@ -67,13 +67,13 @@ def request_of(statement: exp.Query, question: Question) -> Request:
     return Request(
         text=question.text,
         queries=tuple(question.queries),
-        outer=_rendered(result.query, question),
+        postprocessing=_rendered(result.query, question),
         options=question.options,
         public=tuple(question.public),
     )
 
 
-def _rendered(query: exp.Query, question: Question) -> str:
+def _rendered(query: exp.Query, question: Statement) -> str:
     """Return post-processing as text that reads back as the very same query, or refuse it."""
     try:
         text = query.sql(dialect="duckdb", comments=False, identify=True, unsupported_level=ErrorLevel.RAISE)
@@ -92,7 +92,7 @@ def _quoted(query: exp.Expr) -> exp.Expr:
     return copy
 
 
-def _refuse_public(statement: exp.Expr, question: Question) -> NoReturn:
+def _refuse_public(statement: exp.Expr, question: Statement) -> NoReturn:
     for table in statement.find_all(exp.Table):
         named = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
         if question.catalog.table(table.name) is None and table.name.lower() not in named:
@@ -105,7 +105,7 @@ def _refuse_public(statement: exp.Expr, question: Question) -> NoReturn:
     )
 
 
-def _statement(question: Question) -> exp.Query:
+def _statement(question: Statement) -> exp.Query:
     if len(question.text) > _LONGEST:
         question.refuse(f"a question has at most {_LONGEST} characters", code="SF401")
     if "\0" in question.text:

@@ -24,7 +24,7 @@ __all__ = [
     "Call",
     "Case",
     "Cast",
-    "Column",
+    "ColumnRef",
     "Expression",
     "Filter",
     "Function",
@@ -32,7 +32,7 @@ __all__ = [
     "Join",
     "Literal",
     "PerUnit",
-    "Project",
+    "Projection",
     "Query",
     "Relation",
     "Scan",
@@ -58,7 +58,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnRef:
     """A column of the relation below."""
 
     name: str
@@ -104,7 +104,7 @@ class Cast:
     span: Span | None = field(default=None, compare=False)
 
 
-Expression = Column | Literal | Call | Case | Cast
+Expression = ColumnRef | Literal | Call | Case | Cast
 
 
 # -- relations ------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Scan:
 
     table: str
     alias: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnRef, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Projection:
     """One output column per expression; the unit is carried along unseen."""
 
     source: Relation
@@ -183,7 +183,7 @@ class SemiJoin:
     negated: bool = False
 
 
-Relation = Scan | Filter | Project | Join | Union | PerUnit | SemiJoin
+Relation = Scan | Filter | Projection | Join | Union | PerUnit | SemiJoin
 
 
 # -- aggregates and the question ------------------------------------------------------------
@@ -230,7 +230,7 @@ class Query:
     """One private question, and the free post-processing of its noisy answer.
 
     The noisy answer is a table named `released` with the columns of `keys` and `aggregates`;
-    `outer` is SQL over it (and other tables of `inner` queries, each by its name), or None.
+    `postprocessing` is SQL over it (and other tables of `inner` queries, each by its name), or None.
     Grouping sets are tuples of key positions; plain GROUP BY has one that holds them all.
     """
 

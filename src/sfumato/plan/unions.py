@@ -7,8 +7,8 @@ from typing import NoReturn, Protocol
 
 from sfumato.catalog.kind import Kind
 from sfumato.plan.functions import cast
-from sfumato.plan.scope import Output, Rows
-from sfumato.plan.tree import Column, Project, Union
+from sfumato.plan.scope import Output, ScopedRows
+from sfumato.plan.tree import ColumnRef, Projection, Union
 
 __all__ = ["Refuse", "united"]
 
@@ -21,7 +21,7 @@ class Refuse(Protocol):
         ...
 
 
-def united(branches: Sequence[Rows], alias: str, refuse: Refuse) -> Rows:
+def united(branches: Sequence[ScopedRows], alias: str, refuse: Refuse) -> ScopedRows:
     """Return UNION ALL of rows of the same people; columns go by their places, and have the first's names."""
     first = branches[0]
     for place, branch in enumerate(branches):
@@ -47,13 +47,16 @@ def united(branches: Sequence[Rows], alias: str, refuse: Refuse) -> Rows:
             hint = "convert it: CAST(.. AS VARCHAR), or .cast('text')"
             refuse(len(branches) - 1, f"`{output.name}` differs in kind", "SF404", hint)
         kind = kinds.pop() if len(kinds) == 1 else Kind.REAL
-        outputs.append(Output(name=output.name, column=Column(name=f"{alias}.{output.name}", kind=kind)))
+        outputs.append(Output(name=output.name, column=ColumnRef(name=f"{alias}.{output.name}", kind=kind)))
     projects = []
     for branch in branches:
         columns = tuple(
-            (output.column.name, cast(Column(name=own.column.name, kind=own.column.kind), output.column.kind))
+            (
+                output.column.name,
+                cast(ColumnRef(name=own.column.name, kind=own.column.kind), output.column.kind),
+            )
             for output, own in zip(outputs, branch.outputs, strict=True)
             if output.column is not None and own.column is not None
         )
-        projects.append(Project(source=branch.relation, columns=columns))
-    return Rows(relation=Union(sources=tuple(projects)), outputs=tuple(outputs), unit=first.unit)
+        projects.append(Projection(source=branch.relation, columns=columns))
+    return ScopedRows(relation=Union(sources=tuple(projects)), outputs=tuple(outputs), unit=first.unit)

@@ -11,11 +11,11 @@ from sfumato.catalog.kind import Kind, kind_of
 from sfumato.errors import InvalidArgument
 from sfumato.plan import functions
 from sfumato.plan.hints import hints_for
-from sfumato.plan.tree import Case, Column, Expression, Literal
+from sfumato.plan.tree import Case, ColumnRef, Expression, Literal
 
 __all__ = ["Val", "call", "col", "lit", "val", "when"]
 
-_Find = Callable[[str], Column]
+_Find = Callable[[str], ColumnRef]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,21 +18,21 @@ import numpy.typing as npt
 
 from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer, Bounding
-from sfumato.analysis.laws import Law, miss
-from sfumato.analysis.others import LABEL
+from sfumato.analysis.noise_distribution import Law, miss
 from sfumato.analysis.pricing import Cost
 from sfumato.analysis.ratios import fieller
+from sfumato.analysis.remainder_group import LABEL
 from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.calendar import dates
-from sfumato.release.located import located
 from sfumato.release.noise import NoisyGroups
+from sfumato.release.quantile_estimate import located
 from sfumato.release.quantiles import quantiles
 from sfumato.release.trees import Tree
 
-__all__ = ["Added", "Column", "NoisyTable", "tabulate"]
+__all__ = ["Added", "NoisyColumn", "NoisyTable", "tabulate"]
 
 _COUNTS = (Function.COUNT_ROWS, Function.COUNT, Function.COUNT_DISTINCT, Function.COUNT_UNITS)
 _RATIOS = {
@@ -62,7 +62,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
+class NoisyColumn:
     """Values of one column, and the ends of their intervals; keys have none."""
 
     values: list[Any]
@@ -110,16 +110,16 @@ class NoisyTable:
             values[-1] = LABEL
         return values
 
-    def aggregate(self, answer: Answer, level: float | None = 0.95) -> Column:
+    def aggregate(self, answer: Answer, level: float | None = 0.95) -> NoisyColumn:
         """Return one aggregate's values and intervals of a level; None: values alone, ends mean nothing."""
         parts = [self._answer(answer, place, level) for place in range(len(self.groups))]
-        return Column(
+        return NoisyColumn(
             values=[value for part in parts for value in part.values],
             low=[value for part in parts for value in part.low],
             high=[value for part in parts for value in part.high],
         )
 
-    def ratio(self, first: Answer, second: Answer, level: float) -> Column | None:
+    def ratio(self, first: Answer, second: Answer, level: float) -> NoisyColumn | None:
         """Return the ratio of two counts or sums, which may share noise; None if one of them is neither.
 
         Fieller's interval, as for the mean; without ends where the second is not clear of its noise.
@@ -144,7 +144,7 @@ class NoisyTable:
                 chance=miss(level),
             )
             parts.append((low.tolist(), high.tolist()))
-        return Column(
+        return NoisyColumn(
             values=[],
             low=[end for low, _ in parts for end in low],
             high=[end for _, high in parts for end in high],
@@ -154,7 +154,7 @@ class NoisyTable:
         """Return the noise of a measure in a grouping set."""
         return next(each for each in self.noises if (each.measure, each.grouping_set) == (measure, place))
 
-    def _answer(self, answer: Answer, place: int, level: float | None) -> Column:
+    def _answer(self, answer: Answer, place: int, level: float | None) -> NoisyColumn:
         groups, chance = self.groups[place], 0.0 if level is None else miss(level)
         added = [self.noise(measure, place) for measure in answer.measures]
         laws = [each.law for each in added]
@@ -247,7 +247,7 @@ def _tree(answer: Answer, added: Added) -> Tree:
 
 def _scaled(
     answer: Answer, noisy: Sequence[int | Fraction], unit: Fraction, width: int | Fraction, clip: bool
-) -> Column:
+) -> NoisyColumn:
     """Return exact numbers times a unit; ends of whole numbers are whole, and rounded outward."""
     n, d = unit.numerator, unit.denominator
 
@@ -266,7 +266,7 @@ def _scaled(
         low, high = [real(value - width) for value in noisy], [real(value + width) for value in noisy]
     if clip:
         values, low, high = (_clipped(each, answer) for each in (values, low, high))
-    return Column(values=values, low=low, high=high)
+    return NoisyColumn(values=values, low=low, high=high)
 
 
 def _half_width(law: Law, level: float | None) -> int:
@@ -289,38 +289,38 @@ def _histogram(
     law: Law,
     level: float | None,
     clip: bool,
-) -> Column:
+) -> NoisyColumn:
     """Return a list of counts per group; from one layer the noisy integers themselves."""
     if len(layers) != 1:
         raise Unsupported("a histogram whose cells are in several layers")
     width = _half_width(law, level)
     rows = [_scaled(answer, row, answer.weight, width, clip) for row in layers[0].tolist()]
-    return Column(
+    return NoisyColumn(
         values=[row.values for row in rows], low=[row.low for row in rows], high=[row.high for row in rows]
     )
 
 
-def _column(answer: Answer, estimate: moments.Estimate) -> Column:
+def _column(answer: Answer, estimate: moments.Estimate) -> NoisyColumn:
     """Return Python numbers, None for NaN."""
     low, high = estimate.low.tolist(), estimate.high.tolist()
     values = [None if math.isnan(value) else value for value in estimate.values.tolist()]
     if answer.epoch is not None:
-        return Column(
+        return NoisyColumn(
             values=dates(answer.epoch, values),
             low=dates(answer.epoch, low),
             high=dates(answer.epoch, high, up=True),
         )
     if not answer.integer:
-        return Column(values=values, low=low, high=high)
-    return Column(
+        return NoisyColumn(values=values, low=low, high=high)
+    return NoisyColumn(
         values=[None if value is None else round(value) for value in values],
         low=[math.floor(value) if math.isfinite(value) else value for value in low],
         high=[math.ceil(value) if math.isfinite(value) else value for value in high],
     )
 
 
-def _lists(columns: list[Column], groups: int) -> Column:
-    return Column(
+def _lists(columns: list[NoisyColumn], groups: int) -> NoisyColumn:
+    return NoisyColumn(
         values=[[column.values[group] for column in columns] for group in range(groups)],
         low=[[column.low[group] for column in columns] for group in range(groups)],
         high=[[column.high[group] for column in columns] for group in range(groups)],

@@ -33,9 +33,9 @@ from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog.kind import Value
 from sfumato.core.noise import discrete_gaussian, discrete_laplace
 from sfumato.errors import Unsupported
-from sfumato.release.finding import Search
-from sfumato.release.others import rest_of
-from sfumato.release.rounds import found_in_rounds
+from sfumato.release.remainder_group import rest_of
+from sfumato.release.single_quantile import Search
+from sfumato.release.weighted_selection import found_in_rounds
 
 __all__ = ["NoisyGroups", "add_noise", "key_order"]
 

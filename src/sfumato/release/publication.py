@@ -8,21 +8,21 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.others import LABEL
 from sfumato.analysis.pricing import Cost
+from sfumato.analysis.remainder_group import LABEL
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.tree import Function
 from sfumato.release.answers import NoisyTable
 from sfumato.release.calendar import dates
 from sfumato.release.lineage import Origin, trace
+from sfumato.release.plain_tables import plain_table_of
 from sfumato.release.release import Release
-from sfumato.release.sandbox import Sheet, query
-from sfumato.release.sheets import sheet_of
+from sfumato.release.sandbox import PlainTable, query
 
 __all__ = ["cost_record", "notes_of", "publish"]
 
-_Followed = tuple[Sheet, tuple[Origin | None, ...], tuple[int, ...] | None, str | None]
+_Followed = tuple[PlainTable, tuple[Origin | None, ...], tuple[int, ...] | None, str | None]
 
 _BOUNDED = (
     "intervals cover the bounded statistic: what clamping values and capping rows took off is not covered"
@@ -38,7 +38,7 @@ _COUNTS = {
 
 def publish(
     tables: tuple[NoisyTable, ...],
-    outer: str | None,
+    postprocessing: str | None,
     *,
     public: Mapping[str, Any] | None = None,
     cost: Mapping[str, Any] | None = None,
@@ -46,17 +46,17 @@ def publish(
     notes: tuple[str, ...] = (),
     labels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Release:
-    """Return the release of noisy tables: the only one as it is, or what `outer` makes of them.
+    """Return the release of noisy tables: the only one as it is, or what `postprocessing` makes of them.
 
-    Where `outer` cannot make anything of these very numbers, the first table itself, its columns called by
-    their `labels`, with a note that says why: what was paid for is not lost.
+    Where `postprocessing` fails on these very numbers: the first table itself, its columns called by their
+    `labels`, with a note that says why: what was paid for is not lost.
     """
-    sheets = {table.name: sheet_of(table) for table in tables}
-    if outer is None:
+    sheets = {table.name: plain_table_of(table) for table in tables}
+    if postprocessing is None:
         followed = _whole(tables[0], sheets)
     else:
         try:
-            followed = _processed(sheets, outer, public)
+            followed = _processed(sheets, postprocessing, public)
         except QueryRefused as refusal:
             followed = _whole(tables[0], sheets, (labels or {}).get(tables[0].name, {}))
             notes = (*notes, _unprocessed(refusal, len(tables)))
@@ -160,13 +160,15 @@ def _some(marks: tuple[Any, ...]) -> str:
     return ", ".join(shown if len(shown) <= 12 else [*shown[:6], "..", *shown[-5:]])
 
 
-def _processed(sheets: Mapping[str, Sheet], outer: str, public: Mapping[str, Any] | None) -> _Followed:
+def _processed(
+    sheets: Mapping[str, PlainTable], postprocessing: str, public: Mapping[str, Any] | None
+) -> _Followed:
     """Run post-processing, where possible with a hidden column that follows rows to the noisy table."""
-    followed = trace(outer, {name: sheet.columns for name, sheet in sheets.items()})
+    followed = trace(postprocessing, {name: sheet.columns for name, sheet in sheets.items()})
     if followed is not None and followed.plain:
         whole = sheets[followed.table]
         places = [whole.columns.index(origin.column) for origin in followed.origins if origin is not None]
-        shown = Sheet(
+        shown = PlainTable(
             columns=followed.names,
             types=tuple(whole.types[place] for place in places),
             values=tuple(whole.values[place] for place in places),
@@ -178,14 +180,14 @@ def _processed(sheets: Mapping[str, Sheet], outer: str, public: Mapping[str, Any
         except QueryRefused:
             pass  # an aggregate, say, cannot stand beside a row number: no intervals
         else:
-            shown = Sheet(columns=sheet.columns[:-1], types=sheet.types[:-1], values=sheet.values[:-1])
+            shown = PlainTable(columns=sheet.columns[:-1], types=sheet.types[:-1], values=sheet.values[:-1])
             return shown, followed.origins, tuple(sheet.values[-1]), followed.table
-    sheet = query(sheets, outer, public=public)
+    sheet = query(sheets, postprocessing, public=public)
     return sheet, (None,) * len(sheet.columns), None, None
 
 
 def _whole(
-    table: NoisyTable, sheets: Mapping[str, Sheet], labels: Mapping[str, str] | None = None
+    table: NoisyTable, sheets: Mapping[str, PlainTable], labels: Mapping[str, str] | None = None
 ) -> _Followed:
     """Return a noisy table as it is."""
     sheet = _without_sets(sheets[table.name], table)
@@ -200,12 +202,12 @@ def _unprocessed(refusal: QueryRefused, tables: int) -> str:
     return f"post-processing failed on these numbers ({reason}): this is {which}, and nothing is lost"
 
 
-def _without_sets(sheet: Sheet, table: NoisyTable) -> Sheet:
+def _without_sets(sheet: PlainTable, table: NoisyTable) -> PlainTable:
     number = len(table.columns)
-    return Sheet(columns=table.columns, types=sheet.types[:number], values=sheet.values[:number])
+    return PlainTable(columns=table.columns, types=sheet.types[:number], values=sheet.values[:number])
 
 
-def _length(sheet: Sheet) -> int:
+def _length(sheet: PlainTable) -> int:
     return len(sheet.values[0]) if sheet.values else 0
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.laws import Law, widest_quantile
 from sfumato.analysis.moments import Estimate
+from sfumato.analysis.noise_distribution import Law, widest_quantile
 from sfumato.catalog.kind import Kind
 from sfumato.release.trees import Tree
 

@@ -14,8 +14,8 @@ from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.answers import NoisyTable
 from sfumato.release.lineage import Origin
-from sfumato.release.sandbox import Sheet, query
-from sfumato.release.sheets import widened
+from sfumato.release.plain_tables import widened
+from sfumato.release.sandbox import PlainTable, query
 from sfumato.release.storage import decode, dump, encode, load, read_table, table_record
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Release:
                 columns.insert(place + 1, f"{name}_{('low', 'high')[end]}")
                 types.insert(place + 1, _end_type(types[place], side))
                 values.insert(place + 1, side)
-        return Sheet(columns=tuple(columns), types=tuple(types), values=tuple(values)).arrow()
+        return PlainTable(columns=tuple(columns), types=tuple(types), values=tuple(values)).arrow()
 
     def to_pandas(self, level: float | None = None) -> pandas.DataFrame:
         """Return a pandas frame; whole numbers stay whole beside missing ones."""
@@ -218,7 +218,7 @@ class Release:
 
 def _through(expression: str, ends: list[Any]) -> list[Any]:
     """Put ends of intervals through the expression that their column went through; None if it fails there."""
-    sheet = Sheet(columns=("x",), types=(widened(_kind_of(ends), ends),), values=(ends,))
+    sheet = PlainTable(columns=("x",), types=(widened(_kind_of(ends), ends),), values=(ends,))
     try:
         text = f"SELECT {expression} AS y FROM ends ORDER BY rowid"
         return query({"ends": sheet}, text, finite=False).values[0]

@@ -22,7 +22,7 @@ from sfumato.release.total import total
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Sheet", "check", "query"]
+__all__ = ["PlainTable", "check", "query"]
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
@@ -59,7 +59,7 @@ _PLAIN = {"BOOLEAN", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sheet:
+class PlainTable:
     """A table of plain values: columns with their SQL types (BIGINT, DOUBLE[], ..) and values."""
 
     columns: tuple[str, ...]
@@ -78,13 +78,17 @@ class Sheet:
 
 
 def query(
-    tables: Mapping[str, Sheet], sql: str, *, public: Mapping[str, Any] | None = None, finite: bool = True
-) -> Sheet:
+    tables: Mapping[str, PlainTable],
+    sql: str,
+    *,
+    public: Mapping[str, Any] | None = None,
+    finite: bool = True,
+) -> PlainTable:
     """Run one SELECT over noisy tables (and public Arrow tables) and return its rows.
 
     Numbers that are not finite become NULL, unless they are ends of intervals and may be infinite.
 
-    >>> sheet = Sheet(columns=("n",), types=("BIGINT",), values=([3, 5],))
+    >>> sheet = PlainTable(columns=("n",), types=("BIGINT",), values=([3, 5],))
     >>> query({"released": sheet}, "SELECT max(n) AS most FROM released").values
     ([5],)
     """
@@ -117,7 +121,7 @@ def query(
             f"post-processing gives over {_MOST_ROWS:,} rows", code="SF404", text=sql, hints=_PLAINER
         )
     settled = [_settled(kind) for kind in kinds]
-    return Sheet(
+    return PlainTable(
         columns=tuple(names),
         types=tuple(settled),
         values=tuple([_value(row[i], kind) for row in rows] for i, kind in enumerate(settled)),
@@ -125,11 +129,11 @@ def query(
 
 
 def check(
-    tables: Mapping[str, Sheet],
+    tables: Mapping[str, PlainTable],
     sql: str,
     *,
     public: Mapping[str, Any] | None = None,
-    samples: Callable[[], Sequence[Mapping[str, Sheet]]] | None = None,
+    samples: Callable[[], Sequence[Mapping[str, PlainTable]]] | None = None,
 ) -> None:
     """Refuse a statement that cannot run, before anything is spent: run it over empty tables.
 
@@ -141,7 +145,7 @@ def check(
     if followed is not None and followed.plain:
         return  # columns by their names: nothing that could go wrong
     empty = {
-        name: Sheet(columns=sheet.columns, types=sheet.types, values=tuple([] for _ in sheet.columns))
+        name: PlainTable(columns=sheet.columns, types=sheet.types, values=tuple([] for _ in sheet.columns))
         for name, sheet in tables.items()
     }
     slices = {name: table.slice(0, 0) for name, table in (public or {}).items()}
@@ -155,7 +159,7 @@ def check(
 
 
 def _refusal_of(
-    tables: Mapping[str, Sheet], sql: str, public: Mapping[str, Any] | None
+    tables: Mapping[str, PlainTable], sql: str, public: Mapping[str, Any] | None
 ) -> QueryRefused | None:
     try:
         query(tables, sql, public=public)
@@ -172,7 +176,7 @@ def _has_scalar_subquery(sql: str) -> bool:
     return any(not isinstance(node.parent, (exp.From, exp.Join, exp.SetOperation)) for node in found)
 
 
-def _create(connection: duckdb.DuckDBPyConnection, name: str, sheet: Sheet) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, name: str, sheet: PlainTable) -> None:
     """Create a base table, whose rowid is then the number of the row."""
     columns = ", ".join(
         f"unnest(${i}::{kind}[]) AS {_quoted(column)}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.laws import Law
+from sfumato.analysis.noise_distribution import Law
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function

@@ -25,7 +25,7 @@ class Database:
     """Tables that can be asked about, and the budget of the people in them."""
 
     catalog: Catalog
-    budget_of: PrivacyBudget
+    terms: PrivacyBudget
     ledger: Ledger
     backend: Backend
     unit: str
@@ -75,7 +75,7 @@ class Database:
         `db.declare(income=db.bounds("income", epsilon=0.1).release().between())` puts it to use.
         NULLs if nothing can be told from noise. `false_alarm` is the chance that a bound is too wide.
         """
-        from sfumato.analysis.alarms import alarm
+        from sfumato.analysis.detection_threshold import detection_threshold
         from sfumato.plan.estimates import bounds_request
 
         sought = bounds_request(self.catalog, column, table=table, share=share, false_alarm=false_alarm)
@@ -83,7 +83,7 @@ class Database:
         def finish(priced: Priced) -> Request:
             [bounding], [cost] = priced.boundings, priced.costs
             [answer], [noise] = bounding.answers, cost.noises
-            apart, beside = (alarm(noise, answer.weight, chance) for chance in sought.chances)
+            apart, beside = (detection_threshold(noise, answer.weight, chance) for chance in sought.chances)
             return sought.answered(apart=apart, beside=beside)
 
         return replace(self.ask(sought.request, epsilon=epsilon), finish=finish)
@@ -125,6 +125,11 @@ class Database:
         return replace(self, catalog=catalog, backend=self.backend.under(catalog))
 
     @property
-    def budget(self) -> Balance:
-        """What was spent and what is left."""
+    def balance(self) -> Balance:
+        """What was spent and what is left of the budget; `terms` is the budget itself."""
         return self.ledger.balance(self.unit)
+
+    @property
+    def budget(self) -> Balance:
+        """The same as `balance`."""
+        return self.balance

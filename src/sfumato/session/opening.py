@@ -96,7 +96,7 @@ def connect(
     )
     return Database(
         catalog=backend.catalog,
-        budget_of=book.budget(protected.name),
+        terms=book.budget(protected.name),
         ledger=book,
         backend=backend.engine,
         unit=protected.name,
@@ -146,7 +146,7 @@ def open_project(
     propose(project, book, private=private, public=public)
     return Database(
         catalog=backend.catalog,
-        budget_of=project.budget,
+        terms=project.budget,
         ledger=book,
         backend=backend.engine,
         unit=project.unit,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sfumato.analysis.publics import with_public_keys
+from sfumato.analysis.public_keys import with_public_keys
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.pipeline import Priced, answer, plan
@@ -39,12 +39,12 @@ class Question:
         database = self.database
         queries = [named.query for named in self.request.queries]
         catalog = with_public_keys(database.catalog, queries, database.backend.public_values)
-        priced = plan(self.request, catalog=catalog, budget=database.budget_of, epsilon=chosen)
+        priced = plan(self.request, catalog=catalog, budget=database.terms, epsilon=chosen)
         return priced if self.finish is None else replace(priced, request=self.finish(priced))
 
     def losses(self, *, epsilon: Number | None = None) -> Question:
         """Ask what clamping and capping take from this question: another question, with its own price."""
-        from sfumato.analysis.losses import losses_request
+        from sfumato.analysis.clipping_bias import losses_request
 
         return self.database.ask(losses_request(self.request, self.database.catalog), epsilon=epsilon)
 
@@ -62,7 +62,7 @@ class Question:
         texts = [
             explain(
                 bounding,
-                self.database.budget_of,
+                self.database.terms,
                 epsilon=self.epsilon,
                 size=size,
                 weights=options.weights if len(priced.costs) == 1 else None,
@@ -107,7 +107,7 @@ class Question:
         """Return this question at about the smallest epsilon whose 95% error is no larger. Free."""
         from sfumato.analysis.forecast import cheapest
 
-        options, budget = self.request.options, self.database.budget_of
+        options, budget = self.request.options, self.database.terms
         try:
             epsilon = cheapest(
                 self.priced(budget.epsilon).boundings,
@@ -145,7 +145,7 @@ class Question:
                 if one.in_ranks:
                     depends = f"±{one.error:.4g} ranks (95%)"
                 lines.append(f"  {one.name if one.name in shown else asked[one.name]}: {depends}")
-            budget, noise = self.database.budget_of, self.request.options.noise
+            budget, noise = self.database.terms, self.request.options.noise
             if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
                 lines.append(f"  {other}")
         lines.append("nothing is spent until .release()")
@@ -167,11 +167,11 @@ class Question:
 
 def shown_columns(request: Request) -> dict[str, str]:
     """Return, for each column that shows a noisy one as it is, which one that is."""
-    if request.outer is None or len(request.queries) != 1:
+    if request.postprocessing is None or len(request.queries) != 1:
         return {}
     [named] = request.queries
     columns = (*(name for name, _ in (*named.query.keys, *named.query.aggregates)), GROUPING_SET)
-    found = trace(request.outer, {named.name: columns})
+    found = trace(request.postprocessing, {named.name: columns})
     if found is None:
         return {}
     pairs = zip(found.names, found.origins, strict=True)

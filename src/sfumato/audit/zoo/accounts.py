@@ -17,13 +17,13 @@ from sfumato.audit.neighbours import answers, numbers
 from sfumato.audit.subject import Claim, Subject
 from sfumato.audit.zoo.animal import Animal
 from sfumato.core.noise import discrete_laplace
-from sfumato.core.response import RandomizedResponse
+from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.core.selection import ExponentialMechanism
 
 __all__ = ["ANIMALS", "fork_workers"]
 
 _REPORTS = 20
-_COIN = RandomizedResponse.coin_toss()
+_COIN = RandomizedResponseMechanism.coin_toss()
 _BIT = (Pair(name="a person who says no, and one who says yes", left=0, right=1),)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.analysis.keys import threshold
-from sfumato.audit.sheets import Columns
+from sfumato.audit.output_table import OutputColumns
 from sfumato.audit.subject import Claim, Subject
 from sfumato.audit.worlds import Rows, tables
 from sfumato.audit.zoo.animal import Animal
@@ -58,25 +58,25 @@ def _people_by_word(data: Rows) -> Counter[str]:
     return Counter(word for words in chosen.values() for word in sorted(words)[:_GROUPS])
 
 
-def _shown(counts: Counter[str], trials: int, *, least: float) -> Columns:
+def _shown(counts: Counter[str], trials: int, *, least: float) -> OutputColumns:
     """Return noisy counts of those words that reach a threshold, and which do."""
     columns = {}
     for word, people in counts.items():
         noisy = people + discrete_laplace(_GROUPS, size=trials)
         columns[f"count of {word!r}"] = np.where(noisy >= least, noisy, np.nan)
-    return Columns(trials, columns)
+    return OutputColumns(trials, columns)
 
 
-def _every_key(data: Rows, trials: int) -> Columns:
+def _every_key(data: Rows, trials: int) -> OutputColumns:
     return _shown(_people_by_word(data), trials, least=-math.inf)
 
 
-def _low_threshold(data: Rows, trials: int) -> Columns:
+def _low_threshold(data: Rows, trials: int) -> OutputColumns:
     least = threshold("laplace", Fraction(_GROUPS), 1, Fraction(_DELTA), gathered=False)
     return _shown(_people_by_word(data), trials, least=least)
 
 
-def _right_threshold(data: Rows, trials: int) -> Columns:
+def _right_threshold(data: Rows, trials: int) -> OutputColumns:
     least = threshold("laplace", Fraction(_GROUPS), _GROUPS, Fraction(_DELTA), gathered=False)
     return _shown(_people_by_word(data), trials, least=least)
 
@@ -112,17 +112,19 @@ def _join_then_cap(data: Rows, trials: int) -> Any:
     return len(rows) + discrete_laplace(2, size=trials)
 
 
-def _by_region(rows: list[dict[str, Any]], trials: int) -> Columns:
+def _by_region(rows: list[dict[str, Any]], trials: int) -> OutputColumns:
     counts = Counter(row["region"] for row in rows)
-    return Columns(trials, {region: counts[region] + discrete_laplace(2, size=trials) for region in _REGIONS})
+    return OutputColumns(
+        trials, {region: counts[region] + discrete_laplace(2, size=trials) for region in _REGIONS}
+    )
 
 
-def _first_rows(data: Rows, trials: int) -> Columns:
+def _first_rows(data: Rows, trials: int) -> OutputColumns:
     """Keep two rows of each person, and of all these the first twenty-two."""
     return _by_region(_capped(data["visits"], "person", 2)[:22], trials)
 
 
-def _all_rows(data: Rows, trials: int) -> Columns:
+def _all_rows(data: Rows, trials: int) -> OutputColumns:
     return _by_region(_capped(data["visits"], "person", 2), trials)
 
 

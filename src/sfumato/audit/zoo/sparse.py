@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.audit.neighbours import answers
-from sfumato.audit.sheets import Columns
+from sfumato.audit.output_table import OutputColumns
 from sfumato.audit.subject import Claim, Subject
 from sfumato.audit.zoo.animal import Animal
 from sfumato.core.noise import discrete_laplace
@@ -32,7 +32,7 @@ def _run(
     query_scale: float | None,
     crossings: int | None,
     values: bool = False,
-) -> Columns:
+) -> OutputColumns:
     """Answer all queries in each trial: 1 above, 0 below, NaN after the last crossing."""
     limit = discrete_laplace(threshold_scale, size=trials)
     left = np.full(trials, len(queries) if crossings is None else crossings)
@@ -48,22 +48,22 @@ def _run(
         if values:
             columns[f"value {place}"] = np.where(above, noisy, np.nan)
         left = left - above
-    return Columns(trials, columns)
+    return OutputColumns(trials, columns)
 
 
-def _roth(queries: Any, trials: int) -> Columns:
+def _roth(queries: Any, trials: int) -> OutputColumns:
     return _run(queries, trials, threshold_scale=2, query_scale=2, crossings=1, values=True)
 
 
-def _lee_clifton(queries: Any, trials: int) -> Columns:
+def _lee_clifton(queries: Any, trials: int) -> OutputColumns:
     return _run(queries, trials, threshold_scale=4, query_scale=4 / 3, crossings=5)
 
 
-def _stoddard(queries: Any, trials: int) -> Columns:
+def _stoddard(queries: Any, trials: int) -> OutputColumns:
     return _run(queries, trials, threshold_scale=1, query_scale=None, crossings=None)
 
 
-def _chen(queries: Any, trials: int) -> Columns:
+def _chen(queries: Any, trials: int) -> OutputColumns:
     return _run(queries, trials, threshold_scale=2, query_scale=2, crossings=None)
 
 

@@ -33,7 +33,7 @@ def _noisy(total: float, sensitivity: float, trials: int) -> Any:
 def _exact_sum(data: Any, trials: int, *, upper: float) -> Any:
     grid = Grid(step=1, lower=0, upper=round(upper * _STEPS))
     steps = int(grid.to_integers(np.asarray(data, dtype=np.float64) * _STEPS).sum())
-    return steps + discrete_laplace(grid.reach, size=trials)
+    return steps + discrete_laplace(grid.sensitivity, size=trials)
 
 
 def _float_sum(data: Any, trials: int) -> Any:

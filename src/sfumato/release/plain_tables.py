@@ -10,9 +10,9 @@ from sfumato.analysis.answer import Answer, Bounding
 from sfumato.catalog.kind import Kind
 from sfumato.plan.tree import GROUPING_SET, Function
 from sfumato.release.answers import NoisyTable
-from sfumato.release.sandbox import Sheet
+from sfumato.release.sandbox import PlainTable
 
-__all__ = ["expected_sheet", "sample_sheet", "sheet_of", "widened"]
+__all__ = ["expected_table", "plain_table_of", "sample_table", "widened"]
 
 _TYPES = {
     Kind.INTEGER: "BIGINT",
@@ -27,7 +27,7 @@ _MOST_SAMPLED = 10_000
 _WORD, _HUGE = 2**63 - 1, 10**38 - 1
 
 
-def sheet_of(table: NoisyTable) -> Sheet:
+def plain_table_of(table: NoisyTable) -> PlainTable:
     """Return a noisy table's columns; whole numbers beyond 64 bits widen their column.
 
     Where there are several grouping sets, a last column says in which of them a row is: the NULL of
@@ -36,7 +36,7 @@ def sheet_of(table: NoisyTable) -> Sheet:
     keys = [(kind, table.key(place)) for place, (_, kind) in enumerate(table.keys)]
     aggregates = [(answer, table.aggregate(answer, None).values) for answer in table.answers]
     several = len(table.groups) > 1
-    return Sheet(
+    return PlainTable(
         columns=(*table.columns, *([GROUPING_SET] if several else [])),
         types=(
             *(widened(_TYPES[kind], values) for kind, values in keys),
@@ -51,24 +51,24 @@ def sheet_of(table: NoisyTable) -> Sheet:
     )
 
 
-def expected_sheet(bounding: Bounding) -> Sheet:
+def expected_table(bounding: Bounding) -> PlainTable:
     """Return the empty sheet of a question that has not been asked yet, to try post-processing on."""
     columns = [(name, _TYPES[expression.kind]) for name, expression in bounding.query.keys]
     columns += [(answer.name, _type(answer)) for answer in bounding.answers]
     columns += [(GROUPING_SET, "BIGINT")] if len(bounding.query.grouping_sets) > 1 else []
-    return Sheet(
+    return PlainTable(
         columns=tuple(name for name, _ in columns),
         types=tuple(kind for _, kind in columns),
         values=tuple([] for _ in columns),
     )
 
 
-def sample_sheet(bounding: Bounding, times: int) -> Sheet | None:
+def sample_table(bounding: Bounding, times: int) -> PlainTable | None:
     """Return all rows that an answer will have, with numbers that are none of its own; None: not known yet.
 
     Aggregates are 1, 2, 3, .. in the order of the rows, `times` over.
     """
-    query, empty = bounding.query, expected_sheet(bounding)
+    query, empty = bounding.query, expected_table(bounding)
     if query.declared is None:
         return None
     rows: list[list[Any]] = []
@@ -82,7 +82,7 @@ def sample_sheet(bounding: Bounding, times: int) -> Sheet | None:
             several = [place] if len(query.grouping_sets) > 1 else []
             rows.append([*shown, *(_sampled(kind, number) for kind in kinds), *several])
     columns = tuple([row[at] for row in rows] for at in range(len(empty.columns)))
-    return Sheet(columns=empty.columns, types=empty.types, values=columns)
+    return PlainTable(columns=empty.columns, types=empty.types, values=columns)
 
 
 def _sampled(kind: str, number: int) -> Any:

@@ -18,7 +18,7 @@ the right, where the found cell does not count. These counts have the noise of k
 alone has less noise and, where rows are spread evenly, three quarters of the rows: whichever shows more.
 And since the annuli hold all rows, any edge has an excess of 1 - q times those below it less q times those
 above, with the noise of all: that tells where many rows share one value.
-Noise is whole: of each, half a step is added to what its continuous law says (`analysis.laws`).
+Noise is whole: of each, half a step is added to what its continuous law says (`analysis/noise_distribution`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.laws import Law, widest_quantile
 from sfumato.analysis.moments import Estimate
-from sfumato.release.finding import half_widths
+from sfumato.analysis.noise_distribution import Law, widest_quantile
 from sfumato.release.quantiles import between
+from sfumato.release.single_quantile import half_widths
 
 __all__ = ["CLEAR", "located"]
 
@@ -66,7 +66,8 @@ def located(
     stopping at the first that is not surely too low errs only if the first edge that is not too low is
     passed: with a chance of at most half of `chance`; likewise from above. Edges beyond all cells need no
     test. Without an anchor a tenth of `chance` is left for a choice that misses by more than t
-    (`analysis.finding` proves how rare that is); each of the three tests of an edge has a third of the rest.
+    (`analysis/single_quantile` proves how rare that is); each of the three tests of an edge has a third
+    of the rest.
     """
     edges = np.asarray(answer.edges, dtype=np.float64)
     cells, place = len(edges) - 1, layers[0].astype(np.int64)

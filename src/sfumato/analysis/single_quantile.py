@@ -2,7 +2,7 @@
 
 A tree of noisy counts answers any number of quantiles at once, and pays for all of them. One quantile
 q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (rows below edge i)
-- q * (rows from edge i on). In steps, each of them charged (`release.finding` does them):
+- q * (rows from edge i on). In steps, each of them charged (`release/single_quantile` does them):
 
     find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1)). Where a budget
              counts pure epsilon, by permute and flip, which costs the same there and never misses by more
@@ -12,13 +12,12 @@ q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (row
 
 With q = n/d all of these are integers, if D is taken d times.
 
-Theorem (what one unit moves): let it add c_i >= 0 to each cell i of a group, at most `reach` together.
-An edge with b of that below it and a above moves by (1-q) b - q a, so by at most max(q, 1-q) * reach; so do
-the utilities, since a maximum moves no further than what it is of. The exponential mechanism at rate
-e / (2 * max(q, 1-q) * reach) then has losses within a range of length e, and so has permute and flip within
--e and e. Annuli are disjoint: together they
-move by at most `reach` in L1, and so in L2. The place that was found is public when the rest is
-measured, so the costs add up as for questions that are chosen after seeing answers.
+Theorem (what one unit moves): let it add c_i >= 0 to each cell i of a group, together at most
+s = `count_sensitivity`. An edge with b of that below it and a above moves by (1-q) b - q a, so by at most
+max(q, 1-q) * s; so do the utilities, since a maximum moves no further than what it is of. The exponential
+mechanism at rate e / (2 * max(q, 1-q) * s) then has losses within a range of length e, and so has permute
+and flip within -e and e. Annuli are disjoint: together they move by at most s in L1,
+and so in L2. The place that was found is public when the rest is measured, so the costs add up as for questions that are chosen after seeing answers.
 
 Theorem (several groups): a unit in k groups meets k selections. If all k fall into one group of a coarser
 grouping set, its utilities move k times as far, and the range of losses is k times as long; if only
@@ -38,12 +37,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.shares import Item, NoiseKind, shortened
+from sfumato.analysis.noise_allocation import Item, NoiseKind, shortened
 from sfumato.core.events import Composed, DiscreteGaussian, DiscreteLaplace, Event, Pure, Repeated
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.plan.tree import Function
 
-__all__ = ["Finding", "FindingItem", "exact_quantile", "finds", "found_blocks", "single_quantile"]
+__all__ = [
+    "QuantileSearch",
+    "QuantileSearchItem",
+    "exact_quantile",
+    "finds",
+    "found_blocks",
+    "single_quantile",
+]
 
 _SHARES: dict[NoiseKind, tuple[Fraction, Fraction, Fraction]] = {
     "laplace": (Fraction(92, 100), Fraction(0), Fraction(8, 100)),
@@ -64,15 +70,15 @@ _PER_MU = 1.6  # about the range of losses that a Gaussian mu of 1 pays for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class QuantileSearch:
     """How one quantile of a histogram is found and measured; the annuli have the measure's own noise.
 
     Without `intervals` nothing is measured: the choice is all.
     """
 
     quantile: Fraction
-    epsilon: Fraction  # the range of losses of one selection, for a unit that moves one group by `reach`
-    reach: int
+    epsilon: Fraction  # range of losses of one selection, if one unit moves one group
+    count_sensitivity: int
     anchor: Fraction | None = None  # the parameter of the anchor's noise, of the same kind as the annuli's
     intervals: bool = True
     flips: bool = False  # permute and flip instead of the exponential mechanism
@@ -80,7 +86,7 @@ class Finding:
     @property
     def sensitivity(self) -> int:
         """How far one unit moves a utility or the anchor, in parts of the quantile's denominator."""
-        return _furthest(self.quantile) * self.reach
+        return _furthest(self.quantile) * self.count_sensitivity
 
     @property
     def rate(self) -> Fraction:
@@ -94,10 +100,10 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingItem(Item):
+class QuantileSearchItem(Item):
     """A histogram from which one quantile is found.
 
-    Its parameter is that of noise on `reach` which would cost as much as all steps together: for
+    Its parameter is that of noise on `count_sensitivity` which would cost as much as all steps together: for
     Laplace noise exactly, for Gaussian noise about. Without `intervals` Laplace noise has one step.
     """
 
@@ -108,19 +114,19 @@ class FindingItem(Item):
     def _shares(self, kind: NoiseKind) -> tuple[Fraction, Fraction, Fraction]:
         return _SHARES[kind] if self.intervals or kind == "gaussian" else _WITHOUT_INTERVALS
 
-    def finding(self, kind: NoiseKind, parameter: Fraction) -> Finding:
+    def finding(self, kind: NoiseKind, parameter: Fraction) -> QuantileSearch:
         """Return the selection and the anchor's noise."""
         furthest, anchor = _furthest(self.quantile), None
         find, measured, around = self._shares(kind)
         if kind == "laplace":
-            epsilon = find * self.reach / parameter
+            epsilon = find * self.sensitivity / parameter
         else:
-            epsilon = Fraction(_PER_MU * self.reach * math.sqrt(find / parameter))
+            epsilon = Fraction(_PER_MU * self.sensitivity * math.sqrt(find / parameter))
             anchor = shortened(furthest**2 * parameter / measured)
-        return Finding(
+        return QuantileSearch(
             quantile=self.quantile,
             epsilon=epsilon,
-            reach=self.reach,
+            count_sensitivity=self.sensitivity,
             anchor=anchor,
             intervals=around > 0,
             flips=self.pure,
@@ -135,16 +141,16 @@ class FindingItem(Item):
         """Return what all steps cost, in all groups of one unit."""
         found, annuli = self.finding(kind, parameter), self.annuli(kind, parameter)
         noises = [(found.anchor, found.sensitivity)] if found.anchor is not None else []
-        noises += [(annuli, self.reach)] if found.intervals else []
+        noises += [(annuli, self.sensitivity)] if found.intervals else []
         events: list[Event] = []
         for multiple, times in self.shifts:
             loss = found.epsilon * multiple
             each: list[Event] = [Pure(loss=loss) if found.flips else BoundedRange(loss=loss)]
-            for noise, reach in noises:
+            for noise, sensitivity in noises:
                 if kind == "laplace":
-                    each.append(DiscreteLaplace(scale=noise, sensitivity=reach * multiple))
+                    each.append(DiscreteLaplace(scale=noise, sensitivity=sensitivity * multiple))
                 else:
-                    each.append(DiscreteGaussian(sigma_squared=noise, sensitivity=reach * multiple))
+                    each.append(DiscreteGaussian(sigma_squared=noise, sensitivity=sensitivity * multiple))
             events += each if times == 1 else [Repeated(event=one, times=times) for one in each]
         return Composed(events=tuple(events))
 
@@ -184,7 +190,8 @@ def finds(quantile: Fraction, cells: int, kind: NoiseKind, levels: int, branchin
 def found_blocks(quantile: Fraction, kind: NoiseKind) -> Fraction:
     """Return the variance of a found rank, in that of a count which costs as much.
 
-    With Laplace noise, of the choice: a rank falls off exponentially with scale 2 max(q, 1-q) reach / e.
+    With Laplace noise, of the choice: a rank falls off exponentially with scale
+    2 max(q, 1-q) count_sensitivity / e.
     With Gaussian noise, of the anchor.
     """
     furthest = max(quantile, 1 - quantile)

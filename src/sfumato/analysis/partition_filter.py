@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from sfumato.catalog.catalog import Catalog
 from sfumato.plan.tree import (
     Call,
-    Column,
+    ColumnRef,
     Expression,
     Filter,
     Join,
     Literal,
     PerUnit,
-    Project,
+    Projection,
     Relation,
     Scan,
     SemiJoin,
@@ -61,7 +61,7 @@ def _view(relation: Relation, catalog: Catalog) -> _View:
             return _View(columns=found, labels=table.parts())
         case Filter(source=source, condition=condition):
             return _narrowed(_view(source, catalog), condition)
-        case Project(source=source, columns=projected):
+        case Projection(source=source, columns=projected):
             below = _view(source, catalog)
             return _View(columns=_carried(below, projected), labels=below.labels, parts=below.parts)
         case PerUnit(source=source, keys=keys):
@@ -86,7 +86,9 @@ def _view(relation: Relation, catalog: Catalog) -> _View:
 
 
 def _carried(below: _View, columns: tuple[tuple[str, Expression], ...]) -> frozenset[str]:
-    return frozenset(name for name, one in columns if isinstance(one, Column) and one.name in below.columns)
+    return frozenset(
+        name for name, one in columns if isinstance(one, ColumnRef) and one.name in below.columns
+    )
 
 
 def _narrowed(view: _View, condition: Expression) -> _View:
@@ -96,11 +98,11 @@ def _narrowed(view: _View, condition: Expression) -> _View:
             for argument in arguments:
                 view = _narrowed(view, argument)
             return view
-        case Call(function="=", arguments=(Column(name=name), Literal() as value)):
+        case Call(function="=", arguments=(ColumnRef(name=name), Literal() as value)):
             named: tuple[Expression, ...] = (value,)
-        case Call(function="=", arguments=(Literal() as value, Column(name=name))):
+        case Call(function="=", arguments=(Literal() as value, ColumnRef(name=name))):
             named = (value,)
-        case Call(function="in", arguments=(Column(name=name), *values)):
+        case Call(function="in", arguments=(ColumnRef(name=name), *values)):
             named = tuple(values)
         case _:
             return view

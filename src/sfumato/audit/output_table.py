@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato.errors import InvalidArgument
 
-__all__ = ["ABSENT", "Column", "Columns", "Sheet", "atom", "sheet_of"]
+__all__ = ["ABSENT", "OutputColumn", "OutputColumns", "OutputTable", "atom", "output_table_of"]
 
 _MOST_PLACES = 256
 """Places of one output that are looked at; of a longer one, the first, and the length."""
@@ -33,7 +33,7 @@ ABSENT = _Absent()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class OutputColumns:
     """Outputs that are laid out already: numbers by place, one per trial; NaN where an output lacks it.
 
     A place that is not listed is one that no output has: nothing tells it from a column of NaN.
@@ -48,7 +48,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class OutputColumn:
     """One place of all outputs: `numbers` are NaN where there is none.
 
     `atoms` tell any two values apart: texts, or None where all values are numbers of one `kind`.
@@ -63,9 +63,9 @@ class Column:
         """Whether it holds floats, whose low bits may tell."""
         return self.kind != "int" and self.kind != "bool"
 
-    def among(self, rows: slice) -> Column:
+    def among(self, rows: slice) -> OutputColumn:
         """Return some of the outputs."""
-        return Column(self.numbers[rows], None if self.atoms is None else self.atoms[rows], self.kind)
+        return OutputColumn(self.numbers[rows], None if self.atoms is None else self.atoms[rows], self.kind)
 
     def is_atom(self, value: str | float) -> npt.NDArray[np.bool_]:
         """Tell where the column holds an atom: a number of a column of numbers, or a text of `atom`."""
@@ -83,47 +83,47 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sheet:
+class OutputTable:
     """Columns by the name of their place, and how many outputs there are."""
 
-    columns: dict[str, Column]
+    columns: dict[str, OutputColumn]
     size: int
     of_numbers: bool = False  # a column that is not there is one of NaN
 
-    def among(self, rows: slice) -> Sheet:
+    def among(self, rows: slice) -> OutputTable:
         """Return some of the outputs."""
         size = len(range(*rows.indices(self.size)))
         columns = {name: column.among(rows) for name, column in self.columns.items()}
-        return Sheet(columns, size, self.of_numbers)
+        return OutputTable(columns, size, self.of_numbers)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> OutputColumn:
         """Return a column; one that no output of this sheet has is absent everywhere."""
         found = self.columns.get(name)
         if found is not None:
             return found
         if self.of_numbers:
-            return Column(np.full(self.size, np.nan), None, "float")
+            return OutputColumn(np.full(self.size, np.nan), None, "float")
         atoms = np.full(self.size, atom(ABSENT), dtype=object)
-        return Column(np.full(self.size, np.nan), atoms, "mixed")
+        return OutputColumn(np.full(self.size, np.nan), atoms, "mixed")
 
 
-def sheet_of(outputs: Any) -> Sheet:
+def output_table_of(outputs: Any) -> OutputTable:
     """Lay outputs out in columns.
 
-    >>> sheet = sheet_of([(1, "a"), (2.5, None), ValueError("no")])
+    >>> sheet = output_table_of([(1, "a"), (2.5, None), ValueError("no")])
     >>> list(sheet.columns)
     ['out[0]', 'out[1]', 'out', 'out text', 'length of out']
     >>> sheet.column("out[0]").numbers.tolist()
     [1.0, 2.5, nan]
     """
-    if isinstance(outputs, Columns):
+    if isinstance(outputs, OutputColumns):
         laid = {name: _column(array.astype(np.float64)) for name, array in outputs.places.items()}
-        return Sheet(laid, outputs.trials, True)
+        return OutputTable(laid, outputs.trials, True)
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and outputs.ndim in (1, 2):
         if outputs.ndim == 1:
-            return Sheet({"out": _column(outputs)}, len(outputs))
+            return OutputTable({"out": _column(outputs)}, len(outputs))
         width = min(outputs.shape[1], _MOST_PLACES)
-        return Sheet({f"out[{at}]": _column(outputs[:, at]) for at in range(width)}, len(outputs))
+        return OutputTable({f"out[{at}]": _column(outputs[:, at]) for at in range(width)}, len(outputs))
     if not isinstance(outputs, Sequence | np.ndarray) or isinstance(outputs, str | bytes):
         raise InvalidArgument(
             "a run must return a list or an array with one output per trial",
@@ -143,7 +143,7 @@ def sheet_of(outputs: Any) -> Sheet:
         values.extend([ABSENT] * (size - len(values)))
         columns[name] = _column(_array(values))
     order = sorted(columns, key=lambda name: (name.startswith("length"), name.endswith("text")))
-    return Sheet({name: columns[name] for name in order}, size)
+    return OutputTable({name: columns[name] for name in order}, size)
 
 
 def atom(value: Any) -> str:
@@ -210,15 +210,15 @@ def _array(values: list[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def _column(array: npt.NDArray[Any]) -> Column:
+def _column(array: npt.NDArray[Any]) -> OutputColumn:
     if array.dtype.kind == "f":
-        return Column(array.astype(np.float64), None, "float")
+        return OutputColumn(array.astype(np.float64), None, "float")
     if array.dtype.kind in "biu" and (array.dtype.itemsize < 8 or not len(array) or _narrow(array)):
-        return Column(array.astype(np.float64), None, "bool" if array.dtype.kind == "b" else "int")
+        return OutputColumn(array.astype(np.float64), None, "bool" if array.dtype.kind == "b" else "int")
     values = array.tolist()
     numbers = np.array([_number(value) for value in values])
     atoms = np.array([atom(value) for value in values], dtype=object)
-    return Column(numbers, atoms, "mixed")
+    return OutputColumn(numbers, atoms, "mixed")
 
 
 def _narrow(array: npt.NDArray[Any]) -> bool:

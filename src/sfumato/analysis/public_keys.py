@@ -14,7 +14,7 @@ from sfumato.analysis.shapes import column_leaves
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Value
-from sfumato.plan.tree import Filter, Join, PerUnit, Project, Query, Relation, Scan, SemiJoin, Union
+from sfumato.plan.tree import Filter, Join, PerUnit, Projection, Query, Relation, Scan, SemiJoin, Union
 
 __all__ = ["MOST_VALUES", "with_public_keys"]
 
@@ -66,7 +66,7 @@ def _origins(relation: Relation, name: str, catalog: Catalog) -> Iterator[tuple[
                     yield table.name, field.name
         case Filter(source=source) | SemiJoin(source=source):
             yield from _origins(source, name, catalog)
-        case Project(source=source, columns=projected) | PerUnit(source=source, keys=projected):
+        case Projection(source=source, columns=projected) | PerUnit(source=source, keys=projected):
             for one, expression in projected:
                 if one == name:
                     for leaf in column_leaves(expression):

@@ -12,13 +12,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.analysis import Bounding, Cost, bound, price
-from sfumato.analysis.others import wider
+from sfumato.analysis.remainder_group import wider
 from sfumato.backends.exact import ExactGroups
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
 from sfumato.release import Release
-from sfumato.release.others import rest_of
+from sfumato.release.remainder_group import rest_of
 from tests.engine.doors import open_door
 from tests.engine.replay import BUDGET, record
 from tests.engine.worlds import CATALOG, NEIGHBOURS, crowd, newcomer

@@ -1,4 +1,4 @@
-"""Everything else: the exact numbers of the groups that were not selected, as one. See `analysis.others`."""
+"""The remainder group: the exact numbers of all groups that were not selected. Proof: `analysis`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
-from sfumato.backends.cells import SparseCells
 from sfumato.backends.exact import ExactGroups, Members
+from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.errors import Unsupported
 
 __all__ = ["rest_of"]

@@ -20,10 +20,10 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.analysis import Bounding, Cost, bound, finding, price
+from sfumato.analysis import Bounding, Cost, bound, price, single_quantile
 from sfumato.analysis.explain import explain
-from sfumato.analysis.finding import Finding
 from sfumato.analysis.forecast import forecasts
+from sfumato.analysis.single_quantile import QuantileSearch
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
@@ -33,7 +33,7 @@ from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
 from sfumato.release import Release, add_noise, tabulate
-from sfumato.release.finding import Search
+from sfumato.release.single_quantile import Search
 from tests.engine.replay import found_too_far
 
 ALARM = 1e-9
@@ -128,7 +128,9 @@ def too_far(cost: Cost, groups: int = 1, seeds: int = 25) -> Iterator[str]:
     assert noise.finding is not None
     for cells in (5, 40, 111):
         for seed in range(seeds):
-            pairs = [neighbours(cells, noise.finding.reach, seed * 10 + at) for at in range(groups)]
+            pairs = [
+                neighbours(cells, noise.finding.count_sensitivity, seed * 10 + at) for at in range(groups)
+            ]
             old, new = (
                 ExactGroups(
                     grouping_set=(),
@@ -155,7 +157,7 @@ def test_one_unit_moves_no_more_than_is_charged(quantile: str, kind: Any) -> Non
 def test_a_sensitivity_of_the_wrong_side_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 0.9 a unit below moves an edge by 0.1, but one above by 0.9."""
     wrong = lambda q: min(q.numerator, q.denominator - q.numerator)  # noqa: E731
-    monkeypatch.setattr(finding, "_furthest", wrong)
+    monkeypatch.setattr(single_quantile, "_furthest", wrong)
     for kind in ("laplace", "gaussian"):
         _, cost = priced("SELECT QUANTILE(age, 0.9) FROM people", GAUSSIAN, noise=kind)
         found = list(too_far(cost))
@@ -291,10 +293,10 @@ def test_a_value_on_an_edge_is_in_the_interval() -> None:
 
 def test_an_interval_that_leaves_noise_out_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: margins of a tenth do not cover."""
-    from sfumato.release import located
+    from sfumato.release import quantile_estimate
 
-    honestly = located.widest_quantile
-    monkeypatch.setattr(located, "widest_quantile", lambda *given: honestly(*given) / 10)
+    honestly = quantile_estimate.widest_quantile
+    monkeypatch.setattr(quantile_estimate, "widest_quantile", lambda *given: honestly(*given) / 10)
     for shape, budget in (("even", GAUSSIAN), ("one", PURE)):
         with pytest.raises(AssertionError):
             test_intervals_cover_the_quantile(shape, 0.5, budget)
@@ -416,7 +418,7 @@ def test_explaining_tells_how_it_is_found() -> None:
 
 def test_counts_beyond_a_word_are_found_all_the_same() -> None:
     """The chance of another cell is below 2 exp(-100 * 5 / 2)."""
-    found = Finding(quantile=Fraction(1, 2), epsilon=Fraction(100), reach=1)
+    found = QuantileSearch(quantile=Fraction(1, 2), epsilon=Fraction(100), count_sensitivity=1)
     cells = np.array([[2**61, 5, 2**61]])
     search = Search(cells, found)
     assert search.excess.tolist() == [[-(2**62) - 5, -5, 5, 2**62 + 5]]
@@ -424,4 +426,4 @@ def test_counts_beyond_a_word_are_found_all_the_same() -> None:
     assert search.annuli(np.array([1])).tolist() == [[2**61, 0, 5, 2**61]]
     anchored = Search(cells, replace(found, anchor=Fraction(1)))
     assert anchored.annuli(np.array([1])).tolist() == [[2**61, 0, 0, 5, 2**61, 0]]
-    assert replace(found, reach=3).sensitivity == 3
+    assert replace(found, count_sensitivity=3).sensitivity == 3

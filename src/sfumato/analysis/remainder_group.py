@@ -4,7 +4,7 @@ Declared keys: it is one more declared group, for rows with any other value, or 
 it as in any group, and it costs nothing of its own.
 
 Selected keys: it is the sum of the groups that were not selected. Given which were, let j of a unit's at
-most k groups be shown: they move by at most the reach R each, and the sum by (k - j) R.
+most k groups be shown: they move by at most the sensitivity R each, and the sum by (k - j) R.
 
 Theorem (Gaussian): with variance v in groups and k v in the sum, this costs what k groups do: in units of
 R^2 / v it is j + (k - j)^2 / k <= k, for k - j <= k. For mu the step of the wider noise must be small
@@ -22,7 +22,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
-from sfumato.analysis.shares import NoiseKind
+from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.catalog.kind import Kind, Value
 from sfumato.core.events import DiscreteGaussian
 from sfumato.errors import QueryRefused

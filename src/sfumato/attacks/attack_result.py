@@ -14,10 +14,10 @@ from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Line, Picture, Points
 
 __all__ = [
+    "AttackResult",
     "EPSILONS",
-    "Finding",
     "LEVEL",
-    "Measured",
+    "MeasuredRate",
     "bit_bound",
     "right",
     "success_picture",
@@ -64,7 +64,7 @@ def with_interval(rate: Proportion) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRate:
     """How often an attack succeeded against releases of this system with one epsilon.
 
     `bound` is what no attacker can exceed on average; None where no such number is known.
@@ -88,7 +88,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AttackResult:
     """One attack: its story, its success against a naive release and against this system, its pictures.
 
     `success` says in a few words what counts as success; `guess` is the share that guessing gets.
@@ -101,7 +101,7 @@ class Finding:
     success: str
     guess: float
     naive: Proportion
-    curve: tuple[Measured, ...]
+    curve: tuple[MeasuredRate, ...]
     facts: tuple[tuple[str, str], ...] = ()
     pictures: tuple[Picture, ...] = ()
 
@@ -137,7 +137,7 @@ class Finding:
         return "\n".join(lines)
 
 
-def success_picture(finding: Finding, *, caption: str, bound: bool = True) -> Picture:
+def success_picture(finding: AttackResult, *, caption: str, bound: bool = True) -> Picture:
     """Draw success against epsilon: measured, beside guessing, the naive release and the bound."""
     if not finding.curve:
         raise InvalidArgument(

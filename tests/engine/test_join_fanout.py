@@ -98,7 +98,7 @@ def two_tables(first: Any, second: Any) -> Database:
     ledger.register("person", budget)
     catalog = Catalog(tables)
     backend = DuckDBBackend(opened, catalog)
-    return Database(catalog=catalog, budget_of=budget, ledger=ledger, backend=backend, unit="person")
+    return Database(catalog=catalog, terms=budget, ledger=ledger, backend=backend, unit="person")
 
 
 WHOLE, REAL, TEXT = pyarrow.array([1, 2]), pyarrow.array([1.0, 2.0]), pyarrow.array(["1.00", "2.00"])

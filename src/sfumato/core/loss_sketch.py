@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.core.events.base import Direction, Event, FloatArray
 from sfumato.core.losses import IntArray
 
-__all__ = ["NEGLIGIBLE", "Outline", "Plan", "tilt_at_delta", "tilt_at_epsilon"]
+__all__ = ["LossSketch", "NEGLIGIBLE", "WindowPlan", "tilt_at_delta", "tilt_at_epsilon"]
 
 NEGLIGIBLE = 36.0
 """-ln of the tilted mass that may lie beyond either end of the window."""
@@ -31,7 +31,7 @@ _LEAST_STEP = 2.0**-32  # below it, round-off would outweigh what finer cells ga
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outline:
+class LossSketch:
     """Cells of losses between `edges`: P(L > lower edge), the P-mass as a logarithm, one typical loss."""
 
     edges: FloatArray
@@ -40,12 +40,12 @@ class Outline:
     losses: FloatArray
 
     @classmethod
-    def of(cls, event: Event, direction: Direction) -> Outline:
+    def of(cls, event: Event, direction: Direction) -> LossSketch:
         """Sketch an event over its support."""
         return cls._between(event, direction, *event.support(direction))
 
     @classmethod
-    def reaching(cls, event: Event, direction: Direction, theta: float) -> Outline | None:
+    def reaching(cls, event: Event, direction: Direction, theta: float) -> LossSketch | None:
         """Sketch it as far up as E[e^(theta L)] needs; None where that has no known bound."""
         sketch = cls.of(event, direction)
         low, high = event.support(direction)
@@ -62,7 +62,7 @@ class Outline:
         return cls._between(event, direction, low, float(beyond[faint[0]]))
 
     @classmethod
-    def _between(cls, event: Event, direction: Direction, low: float, high: float) -> Outline:
+    def _between(cls, event: Event, direction: Direction, low: float, high: float) -> LossSketch:
         """Cut a range evenly and, because losses may have very different sizes, in octaves around zero."""
         reach = max(abs(low), abs(high), _LEAST_LOSS)
         octaves = reach * np.exp2(-np.arange(0.0, 40.0, 1.0 / 16.0))
@@ -150,11 +150,11 @@ class Outline:
         return np.unique(np.concatenate([inner, outer.astype(np.int64)]))
 
 
-_Parts = Sequence[tuple[Outline, int]]
+_Parts = Sequence[tuple[LossSketch, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class WindowPlan:
     """Where to look: the tilt, the further tilts that bound the window's ends, the ends, the step."""
 
     theta: float
@@ -165,7 +165,7 @@ class Plan:
     step: float
 
     @classmethod
-    def around(cls, parts: _Parts, theta: float, error: float, pieces: int | None = None) -> Plan:
+    def around(cls, parts: _Parts, theta: float, error: float, pieces: int | None = None) -> WindowPlan:
         """Plan a window around the law tilted by `theta`.
 
         Each of `pieces` cells of width h adds up to h^2/6 to the variance, h^2/12 to the mean, and
@@ -200,11 +200,11 @@ class Plan:
         step = _aligned(parts, theta, step)
         return cls(theta=theta, lower=lower, upper=upper, low=low, high=high, step=step)
 
-    def with_step(self, step: float) -> Plan:
+    def with_step(self, step: float) -> WindowPlan:
         """Return the same plan on another grid."""
         return replace(self, step=step)
 
-    def knots(self, outline: Outline, count: int) -> IntArray:
+    def knots(self, outline: LossSketch, count: int) -> IntArray:
         """Return where to evaluate the tails of an event that occurs `count` times."""
         ends = [self.theta + end for end in (-(self.lower or 0.0), self.upper or 0.0) if end]
         return outline.knots([self.theta, *ends], self.step, count)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from sfumato.plan.functions import near_names
-from sfumato.plan.question import Question
+from sfumato.plan.question import Statement
 from sfumato.plan.syntax import BINARY, CALLS, KINDS, NAMED, is_volatile
 
 __all__ = ["check", "output_names", "rebuilt", "unique"]
@@ -50,7 +50,7 @@ _INSTEAD: dict[type[exp.Expr], str] = {
 _KNOWN = tuple(sorted({*_NAMES, *(name for name, _ in CALLS.values())}))
 
 
-def check(node: exp.Expr, question: Question) -> None:
+def check(node: exp.Expr, question: Statement) -> None:
     """Refuse one node of post-processing that is not on the list; its children are checked by themselves."""
     if type(node) in _ALLOWED:
         return

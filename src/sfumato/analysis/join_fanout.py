@@ -26,12 +26,12 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused, Unsupported
 from sfumato.plan.tree import (
     Call,
-    Column,
+    ColumnRef,
     Expression,
     Filter,
     Join,
     PerUnit,
-    Project,
+    Projection,
     Query,
     Relation,
     Scan,
@@ -53,7 +53,7 @@ def unit_joins(relation: Relation) -> int:
     match relation:
         case Scan():
             return 0
-        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+        case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
             return unit_joins(source)
         case SemiJoin(source=source, other=other):
             return unit_joins(source) + unit_joins(other)
@@ -96,7 +96,7 @@ class _Growth:
             case Scan(table=name):
                 table = self.catalog.table(name)
                 return 1 if table is not None and table.private else self.copies_of(name, ())
-            case Filter(source=source) | Project(source=source):
+            case Filter(source=source) | Projection(source=source):
                 return self.rows(source)
             case PerUnit(source=source, keys=keys):
                 grown = self.rows(source)
@@ -137,7 +137,7 @@ class _Growth:
                 return self._private(left) or self._private(right)
             case Union(sources=sources):
                 return any(self._private(source) for source in sources)
-            case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+            case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
                 return self._private(source)
             case SemiJoin(source=source):
                 return self._private(source)
@@ -187,7 +187,7 @@ def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
         case Call(function="=", arguments=(first, second)):
             for here, there in ((first, second), (second, first)):
                 if (
-                    isinstance(here, Column)
+                    isinstance(here, ColumnRef)
                     and _has(public, here.name)
                     and not (here.kind is Kind.INTEGER and there.kind is Kind.REAL)
                     and not any(_has(public, leaf.name) for leaf in column_leaves(there))
@@ -201,7 +201,7 @@ def _has(relation: Relation, name: str) -> bool:
             return any(column.name == name for column in columns)
         case Filter(source=source) | SemiJoin(source=source):
             return _has(source, name)
-        case Project(columns=projected):
+        case Projection(columns=projected):
             return any(name == one for one, _ in projected)
         case Join(left=left, right=right):
             return _has(left, name) or _has(right, name)
@@ -218,8 +218,8 @@ def _origin(relation: Relation, name: str) -> tuple[Scan, str] | None:
             return relation, name.removeprefix(f"{alias}.")
         case Filter(source=source) | SemiJoin(source=source):
             return _origin(source, name)
-        case Project(source=source, columns=projected):
+        case Projection(source=source, columns=projected):
             for one, expression in projected:
-                if one == name and isinstance(expression, Column):
+                if one == name and isinstance(expression, ColumnRef):
                     return _origin(source, expression.name)
     return None

@@ -37,7 +37,7 @@ from sfumato.plan.outline import outline_expression
 from sfumato.plan.request import NamedQuery, Request
 from sfumato.plan.tree import (
     Aggregate,
-    Column,
+    ColumnRef,
     Expression,
     Filter,
     Function,
@@ -91,7 +91,7 @@ def losses_request(request: Request, catalog: Catalog) -> Request:
     return Request(
         text="",
         queries=(NamedQuery(name=named.name, query=query),),
-        outer=f"SELECT {', '.join(shown)} FROM {_quoted(named.name)}",
+        postprocessing=f"SELECT {', '.join(shown)} FROM {_quoted(named.name)}",
         notes=(*notes, _NOT_COVERED),
     )
 
@@ -156,7 +156,7 @@ class _Losses:
         for place, (label, aggregate, (low, high)) in enumerate(self._sums()):
             kind = Kind.INTEGER if aggregate.function is not Function.SUM else aggregate.arguments[0].kind
             inner.append((f"group.s{place}", aggregate))
-            sums = Column(name=f"group.s{place}", kind=kind or Kind.REAL)
+            sums = ColumnRef(name=f"group.s{place}", kind=kind or Kind.REAL)
             clamped = replace(_ROWS, where=_beyond(sums, low, high))
             outer.append((f"unit.s{place}", clamped))
             asked.append((self._name(f"sums_outside_{label}"), _sum(f"unit.s{place}", groups)))
@@ -247,12 +247,12 @@ class _Losses:
 
     def _distinct(self) -> list[tuple[Expression, Expression | None, int]]:
         """Return what is counted distinct, and how many values of one unit count."""
-        reaches = {measure.name: measure.reach for measure in self.bounding.query.measures}
+        sensitivities = {measure.name: measure.sensitivity for measure in self.bounding.query.measures}
         found = []
         for name, aggregate in self.query.aggregates:
             if aggregate.function is Function.COUNT_DISTINCT:
                 measure = self.bounding.answer(name).measures[0]
-                found.append((aggregate.arguments[0], aggregate.where, reaches[measure]))
+                found.append((aggregate.arguments[0], aggregate.where, sensitivities[measure]))
         return found
 
     def _name(self, wanted: str) -> str:
@@ -268,16 +268,16 @@ class _Losses:
 
 
 def _of(function: Function, name: str) -> Aggregate:
-    return Aggregate(function=function, arguments=(Column(name=name, kind=Kind.INTEGER),))
+    return Aggregate(function=function, arguments=(ColumnRef(name=name, kind=Kind.INTEGER),))
 
 
 def _over(name: str, most: int) -> Aggregate:
-    more = call(">", (Column(name=name, kind=Kind.INTEGER), _literal(most)))
+    more = call(">", (ColumnRef(name=name, kind=Kind.INTEGER), _literal(most)))
     return replace(_ROWS, where=more)
 
 
 def _sum(name: str, most: int) -> Aggregate:
-    capped = call("least", (Column(name=name, kind=Kind.INTEGER), _literal(most)))
+    capped = call("least", (ColumnRef(name=name, kind=Kind.INTEGER), _literal(most)))
     return Aggregate(function=Function.SUM, arguments=(capped,))
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.analysis.laws import Law, tail, widest_quantile
+from sfumato.analysis.noise_distribution import Law, tail, widest_quantile
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.errors import InvalidArgument
 

@@ -34,14 +34,16 @@ class Item:
 
     measure: str | None
     grouping_set: int
-    reach: int
+    sensitivity: int
     weight: Fraction
-    shifts: tuple[tuple[int, int], ...]  # (how many times the reach one number moves, how many numbers)
+    shifts: tuple[tuple[int, int], ...]  # (how many times the sensitivity one number moves, how many numbers)
     levels: int = 1
     branching: int = 2
     blocks: Fraction = Fraction(1)  # about how many noisy numbers an answer's variance is that of
     norm: bool = False  # Gaussian: only the norm of all shifts is known
-    rounds: tuple[Fraction, ...] = ()  # shares of each round: in each, the reach is that of a whole vector
+    rounds: tuple[
+        Fraction, ...
+    ] = ()  # shares of each round: in each, the sensitivity is that of a whole vector
 
     def event(self, kind: NoiseKind, parameter: Fraction) -> Event:
         """Return what noise of a parameter on this item costs."""
@@ -51,7 +53,7 @@ class Item:
             return self._vector(parameter)
         events: list[Event] = []
         for multiple, times in self.shifts:
-            shift = self.reach * multiple
+            shift = self.sensitivity * multiple
             one: Event
             if kind == "laplace":
                 one = DiscreteLaplace(scale=parameter, sensitivity=shift)
@@ -63,7 +65,7 @@ class Item:
 
     def _vector(self, parameter: Fraction) -> Event:
         """Return Gaussian noise on numbers of which only the norm of their change is known."""
-        norm = Fraction(self.reach**2 * self.l2_squared // self.levels)
+        norm = Fraction(self.sensitivity**2 * self.l2_squared // self.levels)
         one = DiscreteGaussianVector(sigma_squared=parameter, l2_squared=norm)
         return one if self.levels == 1 else Repeated(event=one, times=self.levels)
 
@@ -77,21 +79,21 @@ class Item:
         for share in self.rounds:
             own = parameter / share
             if kind == "laplace":
-                found.append((own, DiscreteLaplace(scale=own, sensitivity=self.reach)))
+                found.append((own, DiscreteLaplace(scale=own, sensitivity=self.sensitivity)))
             else:
                 own = shortened(own)
-                event = DiscreteGaussianVector(sigma_squared=own, l2_squared=Fraction(self.reach**2))
+                event = DiscreteGaussianVector(sigma_squared=own, l2_squared=Fraction(self.sensitivity**2))
                 found.append((own, event))
         return found
 
     @property
     def l1(self) -> int:
-        """The sum of all shifts, in reaches."""
+        """The sum of all shifts, in sensitivities."""
         return self.levels * sum(multiple * times for multiple, times in self.shifts)
 
     @property
     def l2_squared(self) -> int:
-        """The sum of all squared shifts, in squared reaches."""
+        """The sum of all squared shifts, in squared sensitivities."""
         return self.levels * sum(multiple**2 * times for multiple, times in self.shifts)
 
 
@@ -109,7 +111,7 @@ class Treatment:
         total = 0.0
         for item, parameter in zip(self.items, self.parameters, strict=True):
             variance = 2 * parameter**2 if self.kind == "laplace" else parameter
-            total += float(item.weight * item.blocks * variance / item.reach**2)
+            total += float(item.weight * item.blocks * variance / item.sensitivity**2)
         return total
 
 
@@ -154,7 +156,7 @@ def calibrated(
         parameters = []
         for item, ratio in zip(items, ratios, strict=True):
             relative = Fraction(level * ratio)
-            unit = item.reach if kind == "laplace" else item.reach**2
+            unit = item.sensitivity if kind == "laplace" else item.sensitivity**2
             parameters.append(shortened(relative * unit))
         return Treatment(kind=kind, items=items, parameters=tuple(parameters))
 
@@ -192,7 +194,7 @@ def _guess(items: tuple[Item, ...], ratios: list[float], budget: PrivacyBudget, 
     level = unit * sum(item.l2_squared / ratio for item, ratio in zip(items, ratios, strict=True))
     total = 0.0
     for item, ratio in zip(items, ratios, strict=True):
-        variance = level * ratio * item.reach**2
+        variance = level * ratio * item.sensitivity**2
         # what a certified mu^2 of integers is above that of real numbers
         total += item.l2_squared / ratio * (1 + 1 / ((6 if variance >= 1_000 else 12) * variance))
     return unit * total * (1 + 1e-7)
@@ -207,7 +209,7 @@ def _pure(items: tuple[Item, ...], epsilon: Fraction) -> Treatment:
         rounded = [Fraction(max(1, round(wish / sum(wishes) * 2**_BITS))) for wish in wishes]
         shares = [part / sum(rounded) for part in rounded]
     scales = tuple(
-        item.l1 * item.reach / (epsilon * share) for item, share in zip(items, shares, strict=True)
+        item.l1 * item.sensitivity / (epsilon * share) for item, share in zip(items, shares, strict=True)
     )
     return Treatment(kind="laplace", items=items, parameters=scales)
 

@@ -7,8 +7,8 @@ from sqlglot import exp
 from sfumato.plan.context import Context, Released
 from sfumato.plan.functions import near_names
 from sfumato.plan.hints import CLAUSES
-from sfumato.plan.outer import check, output_names, rebuilt, unique
-from sfumato.plan.scope import Rows
+from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
+from sfumato.plan.scope import ScopedRows
 from sfumato.plan.syntax import has_aggregate, within
 
 __all__ = ["post_processing", "post_processing_union", "released_subquery"]
@@ -42,7 +42,7 @@ def post_processing(
     select: exp.Select,
     context: Context,
     parents: tuple[_Names, ...] = (),
-    found: list[tuple[str, Rows] | Released | None] | None = None,
+    found: list[tuple[str, ScopedRows] | Released | None] | None = None,
 ) -> Released:
     """Return a SELECT over released and public tables; `found` is its FROM, if that was read before."""
     return _Post(select, context, parents, found).read()
@@ -87,7 +87,7 @@ class _Post:
         select: exp.Select,
         context: Context,
         parents: tuple[_Names, ...],
-        found: list[tuple[str, Rows] | Released | None] | None,
+        found: list[tuple[str, ScopedRows] | Released | None] | None,
     ) -> None:
         self.found = found
         self.select = select
@@ -173,7 +173,7 @@ class _Post:
                 names.append(name)
         return tuple(unique(names))
 
-    def _table(self, node: exp.Expr, source: tuple[str, Rows] | Released | None) -> exp.Expr:
+    def _table(self, node: exp.Expr, source: tuple[str, ScopedRows] | Released | None) -> exp.Expr:
         """Return an entry of FROM over released or public tables, and note its columns."""
         question = self.question
         if isinstance(source, tuple):

@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.analysis.grids import Cells, cells_of, centred_grid, clamped_grid, ones, ranked_cells
 from sfumato.analysis.intervals import Interval
+from sfumato.analysis.value_grids import Cells, cells_of, centred_grid, clamped_grid, ones, ranked_cells
 
 ENDS = (
     st.fractions(-(10**12), 10**12, max_denominator=1000)
@@ -27,7 +27,7 @@ def test_values_on_a_grid_stay_within_their_bounds(
     assert (
         grid.step.numerator * grid.step.denominator
     ).bit_count() == 1  # a power of two: engines divide exactly
-    assert grid.reach <= (2**25 if multiplied else 2**41)
+    assert grid.sensitivity <= (2**25 if multiplied else 2**41)
     lowest, highest = (point * grid.step + Fraction(centre) for point in (grid.low, grid.high))
     if grid.low < grid.high:
         assert low <= lowest < highest <= high

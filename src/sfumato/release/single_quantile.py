@@ -2,7 +2,7 @@
 
 What is here sees exact integers and is called by `noise`, which opened them; all that leaves it is a
 choice of an exact selection mechanism, and integers to which `noise` adds noise at once. See
-`analysis.finding` for the steps and for what one unit can move of them.
+`analysis/single_quantile` for the steps and for what one unit can move of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.finding import Finding
+from sfumato.analysis.single_quantile import QuantileSearch
 
 __all__ = ["Search", "half_widths"]
 
@@ -39,7 +39,7 @@ class Search:
     `excess[g, i]` is d times D_i of group g, for the quantile n/d.
     """
 
-    def __init__(self, cells: _Integers, finding: Finding) -> None:
+    def __init__(self, cells: _Integers, finding: QuantileSearch) -> None:
         n, d = finding.quantile.numerator, finding.quantile.denominator
         if cells.dtype != object and cells.size:
             largest = float(np.abs(cells.astype(np.float64)).sum(axis=1).max())

@@ -43,8 +43,8 @@ def sandbox(request: Request) -> duckdb.DuckDBPyConnection:
 
 def columns_of(text: str) -> list[str]:
     request = parse(text, CATALOG)
-    assert request.outer is not None
-    result = sandbox(request).execute(request.outer)
+    assert request.postprocessing is not None
+    result = sandbox(request).execute(request.postprocessing)
     return [column[0] for column in result.description or []]
 
 
@@ -82,16 +82,16 @@ def test_arithmetic_order_and_windows_mean_what_they_say() -> None:
     )
     engine = sandbox(request)
     engine.execute("INSERT INTO released VALUES ('a', 100, 50), ('b', 90, 30), ('c', 5, 5), ('d', 11, 11)")
-    assert request.outer is not None
-    assert engine.execute(request.outer).fetchall() == [("b", 3.0, 2), ("a", 2.0, 1)]
+    assert request.postprocessing is not None
+    assert engine.execute(request.postprocessing).fetchall() == [("b", 3.0, 2), ("a", 2.0, 1)]
 
 
 def test_names_of_keys_and_aggregates_cannot_be_confused() -> None:
     request = parse("SELECT region AS a0, COUNT(*) AS k0 FROM people GROUP BY region ORDER BY k0", CATALOG)
     engine = sandbox(request)
     engine.execute("INSERT INTO released VALUES ('x', 2), ('y', 1)")
-    assert request.outer is not None
-    assert engine.execute(request.outer).fetchall() == [("y", 1), ("x", 2)]
+    assert request.postprocessing is not None
+    assert engine.execute(request.postprocessing).fetchall() == [("y", 1), ("x", 2)]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.gaussian import Gaussian
-from sfumato.core.laplace import Laplace
+from sfumato.core.gaussian import GaussianMechanism
+from sfumato.core.laplace import LaplaceMechanism
 from sfumato.core.mechanism import confidence
 from sfumato.core.normal import tail_quantile
 from sfumato.errors import InvalidArgument
@@ -67,7 +67,7 @@ class Law:
 
 @lru_cache(maxsize=1024)
 def _half_width(kind: str, parameter: Fraction, level: Fraction) -> int:
-    noise = Laplace(parameter) if kind == "laplace" else Gaussian(sigma_squared=parameter)
+    noise = LaplaceMechanism(parameter) if kind == "laplace" else GaussianMechanism(sigma_squared=parameter)
     return int(noise.error(level))  # type: ignore[arg-type]
 
 

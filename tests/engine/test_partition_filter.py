@@ -9,7 +9,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.analysis import bound
-from sfumato.analysis.parts import parts_of
+from sfumato.analysis.partition_filter import parts_of
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.source import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, one_of

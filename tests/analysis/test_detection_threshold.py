@@ -1,4 +1,4 @@
-"""An alarm is the least count that noise alone reaches no more often than was said: from the exact law."""
+"""The detection threshold is the least count that noise alone reaches rarely enough, by its exact law."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.analysis.alarms import alarm
+from sfumato.analysis.detection_threshold import detection_threshold
 from sfumato.analysis.pricing import Noise
 from sfumato.core.events import DiscreteLaplace
 
@@ -22,7 +22,7 @@ def noise(kind: str, parameter: int) -> Noise:
 def test_laplace(chance: float, weight: Fraction) -> None:
     """P(noise >= k) = e^(-k/s) / (1 + e^(-1/s)), and a count of t is reached from (t - 1/2) / weight."""
     scale = int(10 / weight)
-    found = alarm(noise("laplace", scale), weight, chance)
+    found = detection_threshold(noise("laplace", scale), weight, chance)
 
     def tail(count: int) -> float:
         gap = max(1, math.ceil((count - Fraction(1, 2)) / weight))
@@ -35,6 +35,6 @@ def test_laplace(chance: float, weight: Fraction) -> None:
 @pytest.mark.parametrize("chance", [0.0125, 1e-4, 1e-9])
 def test_gaussian(chance: float) -> None:
     """A wide discrete Gaussian is close to the continuous one."""
-    found = alarm(noise("gaussian", 40**2 * 1024**2), Fraction(1, 1024), chance)
+    found = detection_threshold(noise("gaussian", 40**2 * 1024**2), Fraction(1, 1024), chance)
     tail = [math.erfc((count - 0.5) / 40 / math.sqrt(2)) / 2 for count in (found - 1, found)]
     assert tail[1] <= chance * 1.001 and tail[0] > chance * 0.999
