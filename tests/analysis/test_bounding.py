@@ -264,12 +264,13 @@ def test_a_missing_cap_is_refused(asked: Query, options: Options, name: str) -> 
 
 
 def test_distinct_values_are_capped() -> None:
-    def reach(options: Options, value: Any) -> int:
-        return bounded(question(aggregate(Function.COUNT_DISTINCT, value)), options).query.measures[0].sensitivity
+    def sensitivity(options: Options, value: Any) -> int:
+        asked = question(aggregate(Function.COUNT_DISTINCT, value))
+        return bounded(asked, options).query.measures[0].sensitivity
 
-    assert reach(Options(max_distinct=9), WORD) == 9
-    assert reach(Options(max_rows=5), WORD) == 5
-    assert reach(Options(max_rows=5), REGION) == 3  # there are no more
+    assert sensitivity(Options(max_distinct=9), WORD) == 9
+    assert sensitivity(Options(max_rows=5), WORD) == 5
+    assert sensitivity(Options(max_rows=5), REGION) == 3  # there are no more
 
 
 def test_caps_that_no_answer_depends_on_are_not_asked_for() -> None:

@@ -17,7 +17,8 @@ s = `count_sensitivity`. An edge with b of that below it and a above moves by (1
 max(q, 1-q) * s; so do the utilities, since a maximum moves no further than what it is of. The exponential
 mechanism at rate e / (2 * max(q, 1-q) * s) then has losses within a range of length e, and so has permute
 and flip within -e and e. Annuli are disjoint: together they move by at most s in L1,
-and so in L2. The place that was found is public when the rest is measured, so the costs add up as for questions that are chosen after seeing answers.
+and so in L2. The place that was found is public when the rest is measured, so
+the costs add up as for questions that are chosen after seeing answers.
 
 Theorem (several groups): a unit in k groups meets k selections. If all k fall into one group of a coarser
 grouping set, its utilities move k times as far, and the range of losses is k times as long; if only
