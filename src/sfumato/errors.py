@@ -141,7 +141,7 @@ class EngineFailure(SfumatoError):
 class LedgerError(SfumatoError):
     """The ledger did not agree, so nothing may be answered.
 
-    SF601 cannot be opened, read or written   SF602 damaged, altered, or not a ledger   SF603 newer format
+    SF601 cannot be opened, read or written   SF602 damaged, altered, or not a ledger   SF603 another format
     SF604 busy for longer than the stated wait   SF605 unknown unit, or another budget for a known one
     SF606 idempotency key used for another request   SF607 burnt idempotency key
     SF608 reservation used twice or too late   SF609 an analyst without a grant

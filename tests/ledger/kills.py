@@ -1,9 +1,9 @@
 """Workers that are killed while they spend; run in a process of its own, because it forks.
 
-Each round forks a worker, which spends and reports what it was answered (r, c) and when it laid an ask on the
-desk (a), through a pipe. It is killed with SIGKILL at a random moment, with others at work beside it; or it
-kills itself at a step of the path (before and after the reservation, during the query, before and after the
-commit), or as it is about to send its n-th statement to SQLite. Then the ledger is compared with the reports.
+Each round forks a worker, which spends and reports what it was answered (r, c) through a pipe. It is killed
+with SIGKILL at a random moment, with others at work beside it; or it kills itself at a step of the path (before
+and after the reservation, during the query, before and after the commit), or as it is about to send its n-th
+statement to SQLite. Then the ledger is compared with the reports.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import signal
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import Ledger
-from sfumato.ledger.desk import Desk
 from tests.ledger.accounts import opened, raw, reserve
 
 RANDOM_KILLS = 400
@@ -48,13 +46,6 @@ def work(path: Path, report: int, *, step: str | None, before: int, statements: 
 
     if statements is not None:
         raw(ledger).set_trace_callback(trace)
-    ask = Desk.ask
-
-    def told(*arguments: Any) -> int | None:
-        os.write(report, b"a0\n")
-        return ask(*arguments)
-
-    Desk.ask = told  # type: ignore[method-assign]
     spends = 0
     while True:
         now = step if spends == before else None
@@ -104,8 +95,6 @@ def reaped(worker: int, reading: int) -> list[str]:
 def compare(ledger: Ledger, said: list[str]) -> None:
     """See that the ledger holds at least what was answered."""
     for word in said:
-        if word[0] == "a":
-            continue
         sequence = int(word[1:])
         (entry,) = ledger.history(after=sequence - 1, limit=1)
         assert entry.sequence == sequence, "an answered reservation is lost"
@@ -123,7 +112,7 @@ def audit(ledger: Ledger, answered: int) -> None:
 
 def random_kills(folder: Path) -> tuple[int, int]:
     """Kill one of four at a random moment and start another; a fresh ledger now and then."""
-    kills = answered = asked = 0
+    kills = answered = 0
     for number in range(4):
         path = folder / str(number)
         so_far, words = 0, list[str]()
@@ -140,12 +129,10 @@ def random_kills(folder: Path) -> tuple[int, int]:
                 with opened(path, epsilon=EPSILON) as ledger:
                     compare(ledger, words)
                 so_far += sum(word[0] == "r" for word in words)
-                asked += sum(word[0] == "a" for word in words)
                 words.clear()
         with opened(path, epsilon=EPSILON) as ledger:
             audit(ledger, so_far)
         answered += so_far
-    assert asked > 0, "nobody asked another to write"
     return kills, answered
 
 

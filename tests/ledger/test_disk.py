@@ -41,9 +41,10 @@ def changed(path: Path, *statements: str) -> None:
 # -- files that are not a ledger, or not one we know --------------------------------------
 
 
-def test_a_newer_format_is_refused_and_left_alone(tmp_path):
+@pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1])
+def test_another_format_is_refused_and_left_alone(tmp_path, version):
     written(tmp_path / "a")
-    changed(tmp_path / "a", f"PRAGMA user_version = {FORMAT + 1}")
+    changed(tmp_path / "a", f"PRAGMA user_version = {version}")
     before = (tmp_path / "a").read_bytes()
     assert refused(tmp_path / "a") == "SF603"
     assert (tmp_path / "a").read_bytes() == before

@@ -15,8 +15,7 @@ BEGIN = """
 import ctypes, os, signal, sys, threading, time
 from sfumato.errors import LedgerError
 from sfumato.ledger import Ledger
-from sfumato.ledger.desk import Desk
-from sfumato.ledger.liveness import Liveness
+from sfumato.ledger.open_reservations import OpenReservations
 from tests.ledger.accounts import opened, reserve
 
 path = sys.argv[1]
@@ -113,18 +112,15 @@ with opened(path) as ledger:
 
 OWN = """
 ledger = opened(path)
-Desk.at(f"{path}-desk", ledger.path, create=True)
 spend(ledger)
-place = ledger._journal._clerk._place
 
 def child():
-    "Spend in another thread, and tell whether its place at the desk is another than the parent's."
+    "Spend in another thread."
     done = []
     thread = threading.Thread(target=lambda: done.append(spend(ledger)))
     thread.start()
     thread.join(20)
-    own, (desk,) = ledger._journal._clerk._place, Desk._known.values()
-    return len(done), place is not None, own not in (None, place), desk._own == {own}
+    return len(done)
 
 print(in_child(child))
 with reserve(ledger, idempotency_key="k"):
@@ -245,7 +241,7 @@ print(in_child(lambda: spend(opened(path + "2")) and "child"), len(threads))
 
 NO_LOG = """
 import sfumato.ledger.store as store
-from sfumato.ledger import log
+from sfumato.ledger import connection
 ledger = opened(path)
 spend(ledger)
 in_child(lambda: 0)
@@ -255,12 +251,12 @@ def failing(path):
     store.Log = Log
     raise OSError(24, "Too many open files")
 
-sync = log._sync
+sync = connection._sync
 def watched(file):
     synced.append(os.readlink(f"/proc/self/fd/{file}"))
     sync(file)
 
-store.Log, log._sync = failing, watched
+store.Log, connection._sync = failing, watched
 try: spend(ledger)
 except LedgerError as error: print(error.code)
 spend(ledger)
@@ -279,7 +275,7 @@ ledger.verify()
 GUARDED = """
 ledger = opened(path)
 spend(ledger)
-for guard in (Desk._guard, Liveness._guard, ledger._journal._turns._lock):
+for guard in (OpenReservations._guard, ledger._journal._group._lock):
     held, go = threading.Event(), threading.Event()
     def hold():
         with guard:
@@ -313,8 +309,8 @@ def test_a_parent_does_not_go_by_what_it_read_before_the_fork(tmp_path: Path) ->
 
 
 def test_a_child_has_locks_of_its_own_and_none_of_its_parents(tmp_path: Path) -> None:
-    """Its threads are not kept waiting, its place is another, and what its parent left undone is burnt."""
-    assert said(BEGIN + OWN, tmp_path / "a") == ["(1, True, True, True)", "SF607"]
+    """Its threads are not kept waiting, and what its parent left undone is burnt."""
+    assert said(BEGIN + OWN, tmp_path / "a") == ["1", "SF607"]
 
 
 def test_a_child_that_inherited_a_connection_is_refused(tmp_path: Path) -> None:
@@ -354,4 +350,4 @@ def test_a_reservation_that_two_processes_have_is_answered_once(tmp_path: Path) 
 
 
 def test_a_child_waits_for_no_lock_of_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
-    assert said(BEGIN + GUARDED, tmp_path / "a") == ["'well'"] * 3
+    assert said(BEGIN + GUARDED, tmp_path / "a") == ["'well'"] * 2

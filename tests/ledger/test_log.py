@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import Ledger, log
+from sfumato.ledger import Ledger, connection
 from tests.ledger.accounts import answer, raw, reserve
 from tests.ledger.accounts import opened as _opened
 
@@ -66,7 +66,7 @@ def platter(tmp_path, monkeypatch) -> Platter:
     folder = tmp_path / "platter"
     folder.mkdir()
     platter = Platter(tmp_path / "a", folder)
-    monkeypatch.setattr(log, "_sync", platter.sync)
+    monkeypatch.setattr(connection, "_sync", platter.sync)
     return platter
 
 
@@ -76,16 +76,18 @@ def test_what_was_confirmed_survives_a_power_failure(platter, monkeypatch):
     with opened(platter.path) as first, opened(platter.path) as second:
         for ledger in (first, second, first, first, second):
             reservation = reserve(ledger)
-            monkeypatch.setattr(log, "_sync", lambda _: None)  # opening the copy must not move the disk on
+            monkeypatch.setattr(
+                connection, "_sync", lambda _: None
+            )  # opening the copy must not move the disk on
             with platter.left() as left:
                 assert left.head() == reservation.head
-            monkeypatch.setattr(log, "_sync", sync)
+            monkeypatch.setattr(connection, "_sync", sync)
             head = reservation.commit(b"noisy")
-            monkeypatch.setattr(log, "_sync", lambda _: None)
+            monkeypatch.setattr(connection, "_sync", lambda _: None)
             with platter.left() as left:
                 assert left.head() == head and left.release(reservation.sequence) == b"noisy"
                 left.verify()
-            monkeypatch.setattr(log, "_sync", sync)
+            monkeypatch.setattr(connection, "_sync", sync)
 
 
 def test_others_write_while_one_waits_for_the_disk(platter):

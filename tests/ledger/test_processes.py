@@ -127,14 +127,14 @@ def test_an_answer_that_arrives_while_one_looks_is_not_taken_for_burnt(tmp_path,
         opened(tmp_path / "a") as second,
         reserve(first, idempotency_key="k") as reservation,
     ):
-        liveness = type(second._journal.liveness)
+        reservations = type(second._journal.open_reservations)
 
         def late(self: object, sequence: int) -> bool:
             if reservation._open:
                 reservation.commit(b"made")
             return False
 
-        monkeypatch.setattr(liveness, "alive", late)
+        monkeypatch.setattr(reservations, "alive", late)
         assert answer(second, idempotency_key="k") == b"made"
 
 

@@ -15,11 +15,10 @@ from sfumato.core import PrivacyBudget, RenyiRule
 from sfumato.core.events import Composed, Event, Gaussian, Laplace, Pure, RandomizedResponse, Repeated
 from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger.canonical import canonical, restored
-from sfumato.ledger.charges import Reserved
+from sfumato.ledger.charges import Reserved, Totals
 from sfumato.ledger.records import START, Committed, Link, Opened, Signer
 from sfumato.ledger.renewal import Renewal
 from sfumato.ledger.terms import Bound, Granted, Registered
-from sfumato.ledger.totals import Totals
 from tests.ledger.accounts import answer, opened
 
 RESERVED = Reserved(
@@ -31,7 +30,6 @@ RESERVED = Reserved(
     request_hash="r",
     data_version="1",
     policy_hash="p",
-    nonce="0f",
     key=None,
 )
 RECORDS = [

@@ -14,7 +14,7 @@ from sfumato.core import GaussianRule, PrivacyBudget, PureRule
 from sfumato.core.events import Pure
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError
 from sfumato.ledger import Ledger, Renewal
-from sfumato.ledger.totals import Charge, Totals
+from sfumato.ledger.charges import Charge, Totals
 from tests.ledger.accounts import HASHES, HUNDREDTH, answer, opened, reserve
 
 DAY = 86_400_000

@@ -225,7 +225,7 @@ def forged(rows: list[Row], change) -> None:
         ('"units":"1000000000000000000"', '"units":"1"'),  # a cheaper charge
         ('"spent":"5000000000000000000"', '"spent":"0"'),  # a total that forgets
         ('"limit":"10000000000000000000000"', '"limit":"1"'),  # less than was spent
-        ('"format":"4"', '"format":"5"'),
+        ('"format":"5"', '"format":"6"'),
         ('"column":"id"', '"column":7'),  # not what names a unit
         ('"column":"who"', '"column":null'),  # rows for people
         ('"keys_units":"0"', '"keys_units":0'),  # not canonical

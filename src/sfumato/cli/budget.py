@@ -14,7 +14,7 @@ from sfumato.cli.screen import bar, screen
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.rules import UNITS
 from sfumato.ledger import Balance, Entry, Ledger
-from sfumato.ledger.totals import Charge
+from sfumato.ledger.charges import Charge
 from sfumato.session import propose
 
 __all__ = ["lines_of", "record_of", "run"]

@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.analysis.forecast import forecasts
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Balance, GrantBalance
-from sfumato.ledger.totals import Charge
+from sfumato.ledger.charges import Charge
 from sfumato.pipeline import admit, parts_charged
 from sfumato.session import Question
 

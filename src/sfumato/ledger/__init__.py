@@ -1,18 +1,19 @@
 """May it run: budgets of units of protection, charged before data is read, in a chain of records.
 
-Reading order: `canonical`, `records`, `renewal`, `totals`, `terms`, `charges` (what is written), `signer`,
-`receipts`, `schema`, `connection`, `journal` (how it is kept), `liveness`, `balance`, `account`, `proposal`,
-`accounts`, `spending`, `reservation`, `ledger` (what is allowed), `verification`, `export` (what is
-believed).
+Reading order: `canonical`, `records`, `renewal`, `charges`, `terms` (what is written), `signer`, `receipts`,
+`schema`, `forks`, `connection`, `group_commit`, `sidecar_files`, `open_reservations`, `store`, `journal` (how
+it is kept), `account`, `accounts`, `reservation`, `ledger` (what is allowed), `verification`, `export` (what
+is believed).
 """
 
-from sfumato.ledger.balance import Balance, Entry, GrantBalance
+from sfumato.ledger.account import Balance, GrantBalance
+from sfumato.ledger.charges import Entry
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.proposal import Binding, Proposal
 from sfumato.ledger.receipts import verify_receipt
 from sfumato.ledger.records import Head
 from sfumato.ledger.renewal import Renewal
 from sfumato.ledger.reservation import Reservation
+from sfumato.ledger.terms import Binding, Proposal
 
 __all__ = [
     "Balance",

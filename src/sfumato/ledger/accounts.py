@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError
-from sfumato.ledger.account import Account, check_text
-from sfumato.ledger.balance import GrantBalance
+from sfumato.ledger.account import Account, GrantBalance, check_text
 from sfumato.ledger.journal import Journal
-from sfumato.ledger.proposal import Binding, Proposal
 from sfumato.ledger.records import Record
 from sfumato.ledger.signer import Key
-from sfumato.ledger.terms import Bound, Granted
+from sfumato.ledger.terms import Binding, Bound, Granted, Proposal
 
 __all__ = ["Accounts"]
 
@@ -84,19 +82,11 @@ class Accounts:
         """
         pending = tuple(one for one in tuple(self._proposed) if one.unit == unit)
         if not pending:
-            return self.on_record(unit), ()
+            return self._known.get(unit) or self._account_on_record(unit), ()
         for one in pending:
             for record in self._news(one, self._journal.key()):
                 self._journal.append(record)
         return self._account_on_record(unit), pending
-
-    def proposes(self, unit: str) -> bool:
-        """Return whether anything is proposed for a unit that is not on record yet."""
-        return any(one.unit == unit for one in tuple(self._proposed))
-
-    def on_record(self, unit: str) -> Account:
-        """Return the account of a unit as it is on record, whatever is proposed; inside writing()."""
-        return self._known.get(unit) or self._account_on_record(unit)
 
     def _account_on_record(self, unit: str) -> Account:
         terms = self._journal.registered(unit)
@@ -192,12 +182,12 @@ class Accounts:
         """Return who has a grant, on record or proposed, by name; inside writing() or reading()."""
         return sorted({*self._journal.analysts(unit), *(name for name, _ in self._granting(unit))})
 
-    def granted(self, account: Account, analyst: str, *, proposed: bool = True) -> GrantBalance:
+    def granted(self, account: Account, analyst: str) -> GrantBalance:
         """Return what an analyst may spend and has spent; inside writing() or reading()."""
         unit = account.registered.unit
         grant = self._journal.granted(unit, analyst)
         for name, budget in self._granting(unit):
-            if name == analyst and proposed:
+            if name == analyst:
                 grant = Granted.of(unit, analyst, budget, self._journal.now())
         if grant is None:
             raise LedgerError(

@@ -1,17 +1,116 @@
-"""Charges: the record that is on the disk before any data is read."""
+"""Charges: the record that is on the disk before any data is read, and what charges add up to.
+
+    common   charges that concern every unit
+    parts    charges that concern only the units of one part; a unit is in one part
+    epoch    charges since the last renewal
+
+Theorem (parallel composition, add/remove): let every unit have one value of an attribute, and let an
+answer about the parts P be computed from units whose value is in P only. Between two datasets that
+differ in one unit of part p, an answer about parts without p has the same law, so it adds nothing
+to the loss; the loss is that of the common charges and of those that name p. A filter that stops
+before `common + parts[p]` passes the limit for *any* p is therefore valid for every unit, also
+where questions are chosen after seeing answers. Replacing one unit by another is removing one
+and adding one: two parts are touched, and the two largest count (events must then be priced for a
+replacement, which covers one within a part).
+
+Assumes: the attribute's one value per unit, which the engine enforces within one version of data and
+policy. Between versions a person's value may have changed; then what the parts hold is moved to
+`common` at its worst, and all parts begin again. Epochs count every charge in full. Rounds: up.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from sfumato.core.events.base import Event
+from sfumato.core.rules import UNITS
 from sfumato.ledger.canonical import restored
 from sfumato.ledger.records import Record, as_dict, as_text, as_whole
-from sfumato.ledger.totals import Charge, Totals
 
-__all__ = ["Reserved"]
+__all__ = ["Charge", "Entry", "Reserved", "Totals"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What is to be added: to everyone, or with `parts` to the units of these parts."""
+
+    units: int
+    keys_units: int
+    parts: tuple[str, ...] | None = None
+    version: str = ""  # of data and policy
+    epoch: int | None = None  # by the clock; None: the budget is not renewed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What has been charged so far, in units of 10^-20."""
+
+    common: int = 0
+    keys_common: int = 0
+    parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    version: str = ""
+    touched: int = 1  # how many parts a change of one unit can touch
+    epoch: int | None = None
+    epoch_spent: int = 0
+    epoch_keys_spent: int = 0
+
+    @property
+    def spent(self) -> int:
+        """The total of the unit that bears most."""
+        return self.common + _largest((units for units, _ in self.parts.values()), self.touched)
+
+    @property
+    def keys_spent(self) -> int:
+        """The delta for keys of the unit that bears most."""
+        return self.keys_common + _largest((keys for _, keys in self.parts.values()), self.touched)
+
+    def at(self, epoch: int | None) -> Totals:
+        """Return the totals when the clock says `epoch`: numbers only grow, and a new one begins at zero."""
+        if epoch is None or (self.epoch is not None and epoch <= self.epoch):
+            return self
+        return replace(self, epoch=epoch, epoch_spent=0, epoch_keys_spent=0)
+
+    def charged(self, charge: Charge) -> Totals:
+        """Return the totals with one more charge."""
+        now = self.at(charge.epoch)
+        if now.epoch is not None:
+            now = replace(
+                now,
+                epoch_spent=now.epoch_spent + charge.units,
+                epoch_keys_spent=now.epoch_keys_spent + charge.keys_units,
+            )
+        if charge.parts is None:
+            return replace(
+                now, common=now.common + charge.units, keys_common=now.keys_common + charge.keys_units
+            )
+        if now.parts and now.version != charge.version:
+            now = replace(now, common=now.spent, keys_common=now.keys_spent, parts={})
+        parts = dict(now.parts)
+        for part in charge.parts:
+            units, keys = parts.get(part, (0, 0))
+            parts[part] = (units + charge.units, keys + charge.keys_units)
+        return replace(now, parts=parts, version=charge.version)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a record says of the totals, JSON-ready."""
+        partition = {
+            "common": self.common,
+            "keys_common": self.keys_common,
+            "parts": {part: list(pair) for part, pair in self.parts.items()},
+            "version": self.version,
+            "touched": self.touched,
+        }
+        epoch = {"number": self.epoch, "spent": self.epoch_spent, "keys_spent": self.epoch_keys_spent}
+        return {
+            "spent": self.spent,
+            "keys_spent": self.keys_spent,
+            "partition": partition if self.parts else None,
+            "epoch": None if self.epoch is None else epoch,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +129,6 @@ class Reserved(Record):
     data_version: str  # as a keyed hash: a reader of the ledger cannot test guesses about the data
     policy_hash: str
     key: str | None  # the idempotency key
-    nonce: str  # random: no two charges are the same
     analyst: str | None = None
     parts: tuple[str, ...] | None = None
     totals: Totals = field(default_factory=Totals)
@@ -79,7 +177,6 @@ class Reserved(Record):
             "data_version",
             "policy_hash",
             "key",
-            "nonce",
         )
         analyst = {"name": self.analyst, "spent": self.analyst_spent, "keys_spent": self.analyst_keys_spent}
         return {
@@ -103,12 +200,47 @@ class Reserved(Record):
             data_version=as_text(fields["data_version"]),
             policy_hash=as_text(fields["policy_hash"]),
             key=None if fields["key"] is None else as_text(fields["key"]),
-            nonce=as_text(fields["nonce"]),
             analyst=None if analyst is None else as_text(analyst["name"]),
             parts=None if parts is None else tuple(as_text(part) for part in parts),
             totals=_totals(fields),
             analyst_spent=0 if analyst is None else as_whole(analyst["spent"]),
             analyst_keys_spent=0 if analyst is None else as_whole(analyst["keys_spent"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One charge, as an owner or an analyst may see it: public facts only."""
+
+    sequence: int
+    at: int  # milliseconds since 1970, by the clock of the machine that wrote it
+    unit: str
+    cost: Fraction  # in the currency of the budget's rule
+    keys_delta: Fraction
+    event: Event
+    request_hash: str
+    policy_hash: str
+    key: str | None
+    committed: bool  # False: still being answered, or burnt
+    analyst: str | None = None
+    parts: tuple[str, ...] | None = None  # None: charged to every part
+
+    @staticmethod
+    def of(sequence: int, record: Reserved, *, committed: bool) -> Entry:
+        """Return a charge on record as the history shows it."""
+        return Entry(
+            sequence=sequence,
+            at=record.at,
+            unit=record.unit,
+            cost=Fraction(record.units, UNITS),
+            keys_delta=Fraction(record.keys_units, UNITS),
+            event=record.happened(),
+            request_hash=record.request_hash,
+            policy_hash=record.policy_hash,
+            key=record.key,
+            committed=committed,
+            analyst=record.analyst,
+            parts=record.parts,
         )
 
 
@@ -137,3 +269,7 @@ def _totals(fields: dict[str, Any]) -> Totals:
             epoch_keys_spent=as_whole(epoch["keys_spent"]),
         )
     return totals
+
+
+def _largest(values: Any, number: int) -> int:
+    return sum(sorted(values, reverse=True)[:number])

@@ -1,9 +1,23 @@
-"""Connections to a ledger file: made so that what was committed stays, and refused where it would not."""
+"""Connections to a ledger file: what was committed stays, once the disk has confirmed it.
+
+SQLite can wait for the disk inside a commit, while everyone else waits for the right to write. Here a commit
+only writes to the write-ahead log. The right to write is passed on, and whoever committed then waits for the
+disk, together with all who committed meanwhile.
+
+Theorem: when `Log.confirm` returns, every record of a transaction that was committed before it was called is
+on the disk. The log is one file that is written in order: frames of an earlier commit are in it before those
+of a later one, and the system's sync covers all of them. Where the log was begun afresh in between, SQLite
+had copied its contents to the main file before, and synced first the log and then that file (both
+`synchronous` NORMAL and FULL do this).
+Assumes: a sync that reports success tells the truth, and one that failed is reported to everybody who had the
+file open (Linux since 4.13, others similar). Whoever opens it later begins a fresh log: see `connect`.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -13,16 +27,22 @@ from urllib.parse import quote
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
+from sfumato.ledger.forks import Identity
+
+try:
+    from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined,unused-ignore]
+except ImportError:
+    F_FULLFSYNC = None  # only some systems have a sync that does not reach the disk itself
 
 __all__ = [
     "FAILURES",
+    "Log",
     "begin",
-    "busy",
     "connect",
     "create_file",
+    "identity_of",
     "in_memory",
     "raise_refusal",
-    "too_busy",
     "translated",
     "unreliable",
 ]
@@ -80,10 +100,16 @@ def begin(connection: sqlite3.Connection, kind: str, deadline: float) -> None:
         except sqlite3.OperationalError as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if not busy(error) or time.monotonic() >= deadline:
+            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
         time.sleep(pause)
         pause = max(_SHORT_PAUSE, pause * _HASTE)
+
+
+def identity_of(path: str | Path) -> Identity:
+    """Return which file has this name now: another file may have it later."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def create_file(path: Path, begin: str, *values: object) -> None:
@@ -106,6 +132,53 @@ def create_file(path: Path, begin: str, *values: object) -> None:
     finally:
         for suffix in ("", "-wal", "-shm"):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+class Log:
+    """The log beside a ledger, opened a second time to wait for the disk."""
+
+    __slots__ = ("_closed", "_file", "_lock", "_waiting")
+
+    def __init__(self, path: Path) -> None:  # SQLite has it open already, so nobody deletes it
+        flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        self._file = os.open(f"{os.path.realpath(path)}-wal", flags)
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._closed = False
+
+    def confirm(self) -> None:
+        """Return when the disk holds everything that was written to the log before."""
+        with self._lock:
+            if self._closed:
+                raise LedgerError("the ledger was closed before the disk confirmed a write", code="SF601")
+            self._waiting += 1
+        try:
+            _sync(self._file)
+        except OSError as error:
+            raise LedgerError(
+                f"the disk did not confirm a write: {error.strerror or type(error).__name__}",
+                code="SF601",
+                hints=("nothing was answered; what may have been charged stays charged",),
+            ) from error
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                self._leave()
+
+    def close(self) -> None:
+        """Let go of the file, once nobody waits for it. There are no locks on it that this would drop."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._leave()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # half-built
+            self.close()
+
+    def _leave(self) -> None:
+        if self._closed and not self._waiting:  # earlier, its number might come to mean another file
+            os.close(self._file)
 
 
 @contextmanager
@@ -133,21 +206,6 @@ def raise_refusal(error: BaseException, path: Path | None) -> NoReturn:
             error.place = place
             error.args = (str(error),)
     raise error
-
-
-def busy(error: sqlite3.Error) -> bool:
-    """Return whether an error says that others are at work."""
-    return _primary(error) == sqlite3.SQLITE_BUSY
-
-
-def too_busy(place: object) -> LedgerError:
-    """Return the refusal of one who waited in vain for others."""
-    return LedgerError(
-        "the ledger was busy for longer than the stated wait",
-        code="SF604",
-        place=str(place),
-        hints=("nothing was charged by this call; try again",),
-    )
 
 
 def unreliable(error: sqlite3.Error) -> bool:
@@ -198,10 +256,11 @@ def _primary(error: sqlite3.Error) -> int:
 def _refusal(error: sqlite3.Error, place: str) -> LedgerError:
     match _primary(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return too_busy(place)
+            message, code = "the ledger was busy for longer than the stated wait", "SF604"
+            hints: tuple[str, ...] = ("nothing was charged by this call; try again",)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CONSTRAINT:
             message, code = "the ledger is damaged or altered", "SF602"
-            hints: tuple[str, ...] = (_NOTHING, "restore a copy and compare its head with one kept elsewhere")
+            hints = (_NOTHING, "restore a copy and compare its head with one kept elsewhere")
         case sqlite3.SQLITE_FULL:
             message, code, hints = "the disk is full", "SF601", (_NOTHING,)
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
@@ -210,3 +269,12 @@ def _refusal(error: sqlite3.Error, place: str) -> LedgerError:
         case _:
             message, code, hints = f"the ledger failed: {error}", "SF601", (_NOTHING,)
     return LedgerError(message, code=code, place=place, hints=hints)
+
+
+def _sync(file: int) -> None:
+    if F_FULLFSYNC is not None:
+        fcntl(file, F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(file)
+    else:
+        os.fsync(file)

@@ -15,13 +15,13 @@ from typing import NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
-from sfumato.ledger.charges import Reserved
+from sfumato.ledger.charges import Entry, Reserved
 from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signer
 from sfumato.ledger.signer import Key, has_key, key_beside
 from sfumato.ledger.store import Store
 from sfumato.ledger.terms import Bound, Granted, Registered
 
-__all__ = ["FILED", "Journal", "Row", "files_of", "milliseconds"]
+__all__ = ["FILED", "Journal", "Row", "milliseconds"]
 
 
 class Row(NamedTuple):
@@ -56,7 +56,6 @@ class Journal(Store):
         self, path: Path | None, wait: float, *, create: bool, clock: Callable[[], int] | None = None
     ) -> None:
         self.now = milliseconds if clock is None else clock
-        self.shares = clock is None  # one that goes by a clock of its own writes for itself alone
         self._key: Key | None = None
         self._newest: Link | None = None
         self._charges: dict[str, Reserved] = {}
@@ -67,9 +66,6 @@ class Journal(Store):
     def forget(self) -> None:
         self._newest = None
         self._charges.clear()
-
-    def keeps(self, link: Link) -> bool:
-        return self._one("WHERE sequence = ?", link.sequence) == link
 
     def key(self) -> Key:
         """Return the key of this ledger; make it, or put it on record, where that was not done yet."""
@@ -224,7 +220,7 @@ class Journal(Store):
 
     def charges(
         self, unit: str | None, analyst: str | None, *, after: int, limit: int, newest: bool = False
-    ) -> list[tuple[Link, Reserved, bool]]:
+    ) -> list[Entry]:
         """Return charges after a record, oldest or newest first, and whether each was answered."""
         tests = ["kind = 'reserved'", "sequence > ?"]
         values: list[str | int] = [after]
@@ -238,11 +234,11 @@ class Journal(Store):
             f"WHERE {' AND '.join(tests)} ORDER BY sequence {'DESC' if newest else ''} LIMIT ?",
             (*values, limit),
         )
-        charges = []
+        entries = []
         for *stored, committed in found:
             link = _checked(*stored)
-            charges.append((link, _expect(link, Reserved), bool(committed)))
-        return charges
+            entries.append(Entry.of(link.sequence, _expect(link, Reserved), committed=bool(committed)))
+        return entries
 
     def rows(self, condition: str = "", *values: str | int) -> Iterator[Row]:
         """Yield rows as they are stored, unchecked, in order."""
@@ -265,12 +261,6 @@ class Journal(Store):
         query = f"SELECT sequence, previous, hash, body FROM records {condition}"
         row = self._connection.execute(query, values).fetchone()
         return None if row is None else _checked(*row)
-
-
-def files_of(path: Path) -> tuple[Path, ...]:
-    """Return a ledger's file and those that lie beside it: its log, its key, its locks, its desk."""
-    real = Path(os.path.realpath(path))
-    return tuple(real.with_name(real.name + more) for more in ("", "-wal", "-shm", "-key", "-live", "-desk"))
 
 
 def milliseconds() -> int:

@@ -17,19 +17,17 @@ from typing import NoReturn, TextIO
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.core.events.base import Event
-from sfumato.core.rules import UNITS
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
-from sfumato.ledger.account import check_text
+from sfumato.ledger.account import Balance, GrantBalance, check_text
 from sfumato.ledger.accounts import Accounts
-from sfumato.ledger.balance import Balance, Entry, GrantBalance
-from sfumato.ledger.charges import Reserved
+from sfumato.ledger.charges import Entry, Reserved
 from sfumato.ledger.export import exported
-from sfumato.ledger.journal import Journal, files_of
-from sfumato.ledger.proposal import Binding, Proposal
-from sfumato.ledger.records import Head, Link
+from sfumato.ledger.journal import Journal
+from sfumato.ledger.records import Head
 from sfumato.ledger.renewal import Renewal
-from sfumato.ledger.reservation import Reservation
-from sfumato.ledger.spending import Spending
+from sfumato.ledger.reservation import Reservation, reserve
+from sfumato.ledger.sidecar_files import files_of
+from sfumato.ledger.terms import Binding, Proposal
 from sfumato.ledger.verification import verified
 
 __all__ = ["Ledger"]
@@ -53,12 +51,11 @@ class Ledger:
     <ledger in memory: the budget is forgotten when this process ends>
     """
 
-    __slots__ = ("_accounts", "_journal", "_spending")
+    __slots__ = ("_accounts", "_journal")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._accounts = Accounts(journal)
-        self._spending = Spending(journal, self._accounts)
 
     @staticmethod
     def open(
@@ -242,14 +239,13 @@ class Ledger:
             keys_units=keys_units,
             event=event.to_dict(),
             key=idempotency_key,
-            nonce=os.urandom(8).hex(),
             analyst=analyst,
             parts=named,
             request_hash=request_hash,
             data_version=self._journal.key().blind(f"version\n{data_version}"),
             policy_hash=policy_hash,
         )
-        return self._spending.reserve(draft)
+        return reserve(draft, self._journal, self._accounts)
 
     # -- looking back -------------------------------------------------------------------------
 
@@ -275,13 +271,13 @@ class Ledger:
         with self._journal.reading():
             most = -1 if limit is None else min(limit, _MOST)
             found = self._journal.charges(unit, analyst, after=min(after, _MOST), limit=most)
-            return tuple(map(_entry, found))
+            return tuple(found)
 
     def newest(self, limit: int, unit: str | None = None, *, analyst: str | None = None) -> tuple[Entry, ...]:
         """Return the newest charges, oldest first; they are looked up, however long the ledger is."""
         with self._journal.reading():
             found = self._journal.charges(unit, analyst, after=0, limit=min(limit, _MOST), newest=True)
-        return tuple(map(_entry, reversed(found)))
+        return tuple(reversed(found))
 
     def last_entry(self, unit: str | None = None, *, analyst: str | None = None) -> Entry | None:
         """Return the newest charge, None if there is none."""
@@ -385,21 +381,3 @@ class Ledger:
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a ledger cannot be copied or pickled; open its file again instead")
-
-
-def _entry(charge: tuple[Link, Reserved, bool]) -> Entry:
-    link, record, committed = charge
-    return Entry(
-        sequence=link.sequence,
-        at=record.at,
-        unit=record.unit,
-        cost=Fraction(record.units, UNITS),
-        keys_delta=Fraction(record.keys_units, UNITS),
-        event=record.happened(),
-        request_hash=record.request_hash,
-        policy_hash=record.policy_hash,
-        key=record.key,
-        committed=committed,
-        analyst=record.analyst,
-        parts=record.parts,
-    )

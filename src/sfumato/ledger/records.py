@@ -38,8 +38,8 @@ __all__ = [
     "as_whole",
 ]
 
-FORMAT = 4
-"""The version of the format of records; a newer one is refused."""
+FORMAT = 5
+"""The version of the format of records; any other is refused."""
 
 START = "0" * 64
 """What the first record names as the hash before it."""

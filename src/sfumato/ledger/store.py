@@ -19,24 +19,20 @@ from typing import TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import forks
-from sfumato.ledger.beside import identity_of
-from sfumato.ledger.clerk import Clerk
 from sfumato.ledger.connection import (
     FAILURES,
+    Log,
     begin,
-    busy,
     connect,
     create_file,
+    identity_of,
     in_memory,
     raise_refusal,
     translated,
     unreliable,
 )
-from sfumato.ledger.desk import Ask
-from sfumato.ledger.liveness import Liveness
-from sfumato.ledger.log import Log
-from sfumato.ledger.records import Link
-from sfumato.ledger.turns import Errand, Turns
+from sfumato.ledger.group_commit import GroupCommit, WriteRequest
+from sfumato.ledger.open_reservations import OpenReservations
 
 __all__ = ["Store"]
 
@@ -46,25 +42,21 @@ _T = TypeVar("_T")
 class _Transaction:
     """A transaction of a store. A class, not a generator: others wait while it is entered and left."""
 
-    __slots__ = ("_at_once", "_begun", "_kind", "_store")
+    __slots__ = ("_kind", "_store")
 
-    def __init__(self, store: Store, kind: str, *, at_once: bool = False) -> None:
+    def __init__(self, store: Store, kind: str) -> None:
         self._store = store
         self._kind = kind
-        self._at_once = at_once
 
-    def __enter__(self) -> bool:
+    def __enter__(self) -> None:
         try:
-            self._begun = self._store.begin(self._kind, at_once=self._at_once)
+            self._store.begin(self._kind)
         except FAILURES as error:
             raise_refusal(error, self._store.path)
-        return self._begun
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not self._begun:
-            return
         try:
             if error is None:
                 self._store.commit()
@@ -89,14 +81,12 @@ class Store(ABC):
         self.path = path
         self.wait = wait
         self._lock = threading.RLock()
-        self._turns = Turns()
+        self._group = GroupCommit()
         self._process = os.getpid()
         self._closed = False
         self._connected = False
-        self._clerk = Clerk()
-        self.serve: Callable[[bytes], Link] | None = None  # how to write what another process asks for
         self.identity = (0, 0)
-        self._liveness = Liveness(None)
+        self._open_reservations = OpenReservations(None)
         self._log: Log | None = None
         self._connections = 0
         self._state = self._confirmed = (0, 0, 0)  # nothing is known, and what others wrote not confirmed
@@ -153,8 +143,7 @@ class Store(ABC):
         ready, self._held = self._held and not self._connected and self.path is not None, False
         if child:
             self._lock = threading.RLock()
-            self._turns = Turns()
-            self._clerk = Clerk()
+            self._group = GroupCommit()
             self._process = os.getpid() if ready else _NOBODY
             self.forget()
             if self._connected:
@@ -164,37 +153,68 @@ class Store(ABC):
 
     # -- transactions -------------------------------------------------------------------------
 
-    def writing(self, *, at_once: bool = False) -> AbstractContextManager[bool]:
-        """Hold the only right to append; on leaving, what was appended is on the disk or nothing is.
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the only right to append; on leaving, what was appended is on the disk or nothing is."""
+        return _Transaction(self, "BEGIN IMMEDIATE")
 
-        Whoever finds another at work waits; `at_once`, it enters without that right and is told so: False.
-        """
-        return _Transaction(self, "BEGIN IMMEDIATE", at_once=at_once)
-
-    def write(self, section: Callable[[], _T], ask: Ask | None = None) -> _T:
-        """Run a section that appends, with those of others in one transaction; return what it returns.
-
-        With an `ask`, which says the same in words, another process may write it. When this returns, what was
-        appended is on the disk; where it raises, nothing of this section is, unless the disk did not
-        confirm it, or another process did not say so.
-        """
-        result: _T = self._turns.run(Errand(section, ask), self._write, self.wait)
-        return result
-
-    def _write(self, errands: list[Errand]) -> None:
-        self._clerk.write(self, errands)
-
-    def reading(self) -> AbstractContextManager[bool]:
+    def reading(self) -> AbstractContextManager[None]:
         """See one state of the store, whatever others append meanwhile; on leaving, it is on the disk."""
         return _Transaction(self, "BEGIN DEFERRED")
 
-    def begin(self, kind: str, *, at_once: bool = False) -> bool:
-        """Take the turn and begin a transaction; where that fails, the turn is given back.
+    def write(self, section: Callable[[], _T]) -> _T:
+        """Run a section that appends, with those of other threads in one transaction; return its result.
 
-        Return whether it was begun: `at_once`, it is not while others are at work.
+        When this returns, what the section appended is on the disk. Where it raises, nothing of it was
+        written, unless the disk did not confirm it.
         """
-        deadline = time.monotonic() + (0 if at_once else self.wait)
-        self._take_turn()
+        result: _T = self._group.run(WriteRequest(section), self._write, self._see_confirmed, self.wait)
+        return result
+
+    def _write(self, requests: list[WriteRequest]) -> None:
+        """Write the requests of several threads in one transaction, and wait for the disk once."""
+        with translated(self.path):
+            self.begin("BEGIN IMMEDIATE")
+            try:
+                for request in requests:
+                    self._run(request, alone=len(requests) == 1)
+                self._connection.execute("COMMIT")
+                log, state = self._log, self._note_commit()
+            except BaseException as error:
+                written = not self._undo(error)  # it may have been interrupted right after the COMMIT
+                for request in requests:
+                    request.written = written
+                raise
+            finally:
+                self._lock.release()
+            for request in requests:
+                request.written = True
+            self._confirm(log, state)
+
+    def _run(self, request: WriteRequest, *, alone: bool) -> None:
+        """Run one section; where it fails among others, take back only what it appended."""
+        if alone:
+            request.result = request.section()
+            return
+        self._connection.execute("SAVEPOINT request")
+        try:
+            request.result = request.section()
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and unreliable(error):
+                raise
+            request.error = _refusal_for(error, self.path)
+            self._connection.execute("ROLLBACK TO request")
+            self.forget()
+        self._connection.execute("RELEASE request")
+
+    def begin(self, kind: str) -> None:
+        """Take the turn and begin a transaction; where that fails, the turn is given back."""
+        deadline = time.monotonic() + self.wait
+        if not self._lock.acquire(timeout=self.wait):
+            raise LedgerError(
+                "other threads used the ledger for longer than the stated wait",
+                code="SF604",
+                hints=("nothing was charged by this call; try again",),
+            )
         try:
             connection = self._own_connection()
             try:
@@ -202,14 +222,10 @@ class Store(ABC):
                 self._look(connection)
             except BaseException as error:
                 self._undo(error)
-                if not (at_once and isinstance(error, sqlite3.OperationalError) and busy(error)):
-                    raise
-                self._lock.release()
-                return False
+                raise
         except BaseException:
             self._lock.release()
             raise
-        return True
 
     def commit(self) -> None:
         """Commit, give the turn back, and return when the disk holds what was read and written."""
@@ -221,12 +237,21 @@ class Store(ABC):
             except BaseException as error:
                 self._undo(error)
                 raise
-            state = self._state = (*self._state[:2], self._connection.total_changes)
-            log = self._log
+            log, state = self._log, self._note_commit()
         finally:
             self._lock.release()
-        if log is not None and state != self._confirmed:  # others are at work already
-            self._confirm(log, state)
+        self._confirm(log, state)
+
+    def _confirm(self, log: Log | None, state: tuple[int, int, int]) -> None:
+        """Return when the disk holds a state of the store; others are at work already."""
+        if log is None or state == self._confirmed:
+            return
+        try:
+            log.confirm()
+        except LedgerError:
+            self.close()  # the system may have forgotten what it failed to write, and claim success next time
+            raise
+        self._confirmed = state
 
     def abandon(self, error: BaseException) -> None:
         """Take back what was written since `begin`, and give the turn back."""
@@ -237,29 +262,15 @@ class Store(ABC):
         finally:
             self._lock.release()
 
-    def _undo(self, error: BaseException) -> None:
+    def _undo(self, error: BaseException) -> bool:
+        """Take back what was written since `begin`; return False where it was committed already."""
         self.forget()
+        undone = self._connection.in_transaction
         if isinstance(error, sqlite3.Error) and unreliable(error):
             self.close()  # a disk that failed once to write may claim success next time
-        elif self._connection.in_transaction:
+        elif undone:
             self._connection.execute("ROLLBACK")
-
-    def check_usable(self) -> None:
-        """Refuse to go on with a store that could not be written to."""
-        with translated(self.path):
-            self._take_turn()
-            try:
-                self._own_connection()
-            finally:
-                self._lock.release()
-
-    def _take_turn(self) -> None:
-        if not self._lock.acquire(timeout=self.wait):
-            raise LedgerError(
-                "other threads used the ledger for longer than the stated wait",
-                code="SF604",
-                hints=("nothing was charged by this call; try again",),
-            )
+        return undone
 
     def _look(self, connection: sqlite3.Connection) -> None:
         """Note which state this is: by what others committed, and by what was changed here."""
@@ -269,25 +280,19 @@ class Store(ABC):
             self.forget()
             self._state = state
 
-    def execute(self, statement: str) -> None:
-        """Execute a statement; inside writing()."""
-        self._connection.execute(statement)
+    def _see_confirmed(self) -> None:
+        """Return when the disk holds everything that was committed."""
+        with self.reading():
+            pass
+
+    def _note_commit(self) -> tuple[int, int, int]:
+        """Note that the state changed by what was written here, and return it."""
+        self._state = (*self._state[:2], self._connection.total_changes)
+        return self._state
 
     @abstractmethod
     def forget(self) -> None:
         """Forget what was read: the store has changed since, or did not change as expected."""
-
-    @abstractmethod
-    def keeps(self, link: Link) -> bool:
-        """Return whether a record is in the store; inside writing()."""
-
-    def _confirm(self, log: Log, state: tuple[int, int, int]) -> None:
-        try:
-            log.confirm()
-        except LedgerError:
-            self.close()  # the system may have forgotten what it failed to write, and claim success next time
-            raise
-        self._confirmed = state
 
     def _own_connection(self) -> sqlite3.Connection:
         if self._closed:
@@ -318,7 +323,6 @@ class Store(ABC):
             self._closed = True
             if self._process != os.getpid():
                 return  # a parent's: neither to be used nor to be closed
-            self._clerk.leave()
             log = self._log
             if self._connected:
                 self._disconnect()
@@ -339,6 +343,16 @@ class Store(ABC):
             return
 
     @property
-    def liveness(self) -> Liveness:
-        """Which reservations are being worked on."""
-        return self._liveness if self.path is None else Liveness.of(self.path)
+    def open_reservations(self) -> OpenReservations:
+        """Which reservations somebody works on."""
+        return self._open_reservations if self.path is None else OpenReservations.of(self.path)
+
+
+def _refusal_for(error: Exception, path: Path | None) -> Exception:
+    """Return what is raised to the thread whose section failed; its own transaction does not translate it."""
+    try:
+        if isinstance(error, FAILURES):
+            raise_refusal(error, path)
+    except LedgerError as refusal:
+        return refusal
+    return error

@@ -1,4 +1,8 @@
-"""Terms: records of what is allowed. Budgets of units, grants of analysts, and whom a source is about."""
+"""Terms: what is allowed. Budgets of units, grants of analysts, and whom a source is about.
+
+Whoever opens data proposes terms. Nothing of a proposal is on record until something is charged: the first
+charge writes, in one transaction with itself, what the proposal says and the ledger does not.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,11 @@ from typing import Any, ClassVar
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.ledger.canonical import restored
+from sfumato.ledger.charges import Totals
 from sfumato.ledger.records import Record, as_dict, as_text, as_whole
 from sfumato.ledger.renewal import Renewal
-from sfumato.ledger.totals import Totals
 
-__all__ = ["Bound", "Granted", "Registered"]
+__all__ = ["Binding", "Bound", "Granted", "Proposal", "Registered"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +165,50 @@ class Bound(Record):
     def _read(cls, at: int, fields: dict[str, Any]) -> Bound:
         column = None if fields["column"] is None else as_text(fields["column"])
         return Bound(at=at, unit=as_text(fields["unit"]), source=as_text(fields["source"]), column=column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A table, by the texts that identify its source, and the column that says whose each row is.
+
+    Without a column every row is a unit by itself; in a public table, there are none.
+    """
+
+    table: str
+    sources: tuple[str, ...]
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A unit of protection, its terms, and the data that is and is not about it.
+
+    Without a budget, the terms on record hold.
+    """
+
+    unit: str
+    budget: PrivacyBudget | None = None
+    renewal: Renewal | None = None
+    partition: str | None = None
+    replace_one: bool = False
+    distinct: bool = False
+    private: tuple[Binding, ...] = ()
+    public: tuple[Binding, ...] = ()
+    grants: tuple[tuple[str, PrivacyBudget], ...] = ()
+
+    def registered(self, at: int) -> Registered | None:
+        """Return the record of its terms; None where they are left to what is on record."""
+        if self.budget is None:
+            return None
+        return Registered.of(
+            self.unit,
+            self.budget,
+            at,
+            renewal=self.renewal,
+            partition=self.partition,
+            replace_one=self.replace_one,
+            distinct=self.distinct,
+        )
 
 
 def _truth(value: Any) -> bool:

@@ -12,11 +12,10 @@ from typing import Any
 
 from sfumato.errors import LedgerError, SfumatoError
 from sfumato.ledger.account import Account
-from sfumato.ledger.charges import Reserved
+from sfumato.ledger.charges import Reserved, Totals
 from sfumato.ledger.journal import FILED, Journal, Row
 from sfumato.ledger.records import FORMAT, START, Committed, Head, Link, Opened, Record, Signer
 from sfumato.ledger.terms import Bound, Granted, Registered
-from sfumato.ledger.totals import Totals
 
 __all__ = ["verified"]
 

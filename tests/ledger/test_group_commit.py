@@ -13,9 +13,9 @@ import pytest
 
 from sfumato.core.events import Pure
 from sfumato.errors import BudgetExceeded, LedgerError
-from sfumato.ledger import log
+from sfumato.ledger import connection
+from sfumato.ledger.group_commit import GroupCommit, WriteRequest
 from sfumato.ledger.records import Signer
-from sfumato.ledger.turns import Errand, Turns
 from tests.ledger.accounts import opened, reserve
 from tests.processes import said
 
@@ -39,6 +39,10 @@ def together(number: int, work: Callable[[int], object]) -> list[object]:
     return outcomes
 
 
+def never() -> None:
+    raise AssertionError("only a request whose leader was interrupted waits for the disk by itself")
+
+
 def test_many_threads_cost_few_syncs_and_every_charge_is_there(tmp_path: Path, monkeypatch) -> None:
     """Sixteen threads spend five times each, on a disk that takes its time: far fewer than 160 syncs."""
     syncs = []
@@ -50,7 +54,7 @@ def test_many_threads_cost_few_syncs_and_every_charge_is_there(tmp_path: Path, m
 
     with opened(tmp_path / "a", 1000) as ledger:
         reserve(ledger).commit(b"first")
-        monkeypatch.setattr(log, "_sync", slow)
+        monkeypatch.setattr(connection, "_sync", slow)
 
         def spend(place: int) -> list[int]:
             numbers = []
@@ -103,40 +107,41 @@ def test_a_section_that_fails_halfway_leaves_nothing_and_the_others_stay(tmp_pat
 
 
 def test_whoever_waits_too_long_is_refused_and_nothing_of_it_is_written() -> None:
-    turns, at_work, go = Turns(), threading.Event(), threading.Event()
+    group, at_work, go = GroupCommit(), threading.Event(), threading.Event()
     written: list[str] = []
 
-    def write(errands: list[Errand]) -> None:
+    def write(requests: list[WriteRequest]) -> None:
         at_work.set()
         go.wait(20)
-        for errand in errands:
-            errand.result = errand.section()
+        for request in requests:
+            request.result = request.section()
 
-    first = threading.Thread(target=turns.run, args=(Errand(lambda: written.append("first")), write, 20.0))
+    request = WriteRequest(lambda: written.append("first"))
+    first = threading.Thread(target=group.run, args=(request, write, never, 20.0))
     first.start()
     at_work.wait(20)
     with pytest.raises(LedgerError) as refusal:
-        turns.run(Errand(lambda: written.append("second")), write, 0.02)
+        group.run(WriteRequest(lambda: written.append("second")), write, never, 0.02)
     assert refusal.value.code == "SF604"
     go.set()
     first.join(20)
-    turns.run(Errand(lambda: written.append("third")), write, 20.0)
+    group.run(WriteRequest(lambda: written.append("third")), write, never, 20.0)
     assert written == ["first", "third"]
 
 
 def test_a_write_that_fails_as_a_whole_is_everybodys_failure_and_the_next_is_not() -> None:
-    turns, waiting = Turns(), threading.Event()
+    group, waiting = GroupCommit(), threading.Event()
     failing = True
 
-    def write(errands: list[Errand]) -> None:
+    def write(requests: list[WriteRequest]) -> None:
         if failing:
             waiting.wait(20)
             raise OSError("the disk is gone")
-        for errand in errands:
-            errand.result = errand.section()
+        for request in requests:
+            request.result = request.section()
 
     def work(place: int) -> object:
-        return turns.run(Errand(lambda: place), write, 20.0)
+        return group.run(WriteRequest(lambda: place), write, never, 20.0)
 
     threading.Timer(0.3, waiting.set).start()
     done = together(6, work)
@@ -152,17 +157,77 @@ def test_a_sync_that_fails_answers_nobody(tmp_path: Path, monkeypatch) -> None:
 
     ledger = opened(tmp_path / "a", 1000)
     reserve(ledger).commit(b"first")
-    monkeypatch.setattr(log, "_sync", failing)
+    monkeypatch.setattr(connection, "_sync", failing)
     done = together(6, lambda _: reserve(ledger))
     assert all(isinstance(one, LedgerError) and one.code == "SF601" for one in done)
 
 
-FORKED_TURN = """
+INTERRUPTED = """
+import sys, threading
+import sfumato.ledger.connection as connection
+from tests.ledger.accounts import opened, reserve
+
+when, sync = sys.argv[2], connection._sync
+ledger = opened(sys.argv[1], 1000)
+reserve(ledger).commit(b"first")
+journal, go, outcomes = ledger._journal, threading.Event(), {}
+
+def until(group_has):
+    while not group_has(): pass
+
+def spend(name):
+    try: outcomes[name] = reserve(ledger, request_hash=name).record.request_hash
+    except BaseException as error: outcomes[name] = getattr(error, "code", type(error).__name__)
+
+def blocking(file):
+    go.wait()
+    connection._sync = interrupted
+    sync(file)
+
+def interrupted(file):
+    connection._sync = sync
+    if when == "after": raise KeyboardInterrupt
+    sync(file)
+
+append, appended = journal.append, []
+def interrupted_append(record, release=None):
+    appended.append(record)
+    if when == "before" and len(appended) == 3: raise KeyboardInterrupt  # two of three are written
+    return append(record, release)
+
+connection._sync, type(journal).append = blocking, lambda _, *arguments: interrupted_append(*arguments)
+threads = [threading.Thread(target=spend, args=("one",))]
+threads[0].start()
+until(lambda: journal._group._busy)
+for name in ("two", "three"):
+    threads.append(threading.Thread(target=spend, args=(name,)))
+    threads[-1].start()
+    until(lambda: len(journal._group._waiting) == len(threads) - 1)
+go.set()
+for thread in threads: thread.join()
+ledger.verify()
+print(*(outcomes[name] for name in ("one", "two", "three")))
+print(*(entry.request_hash for entry in ledger.entries()))
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_whoever_waited_for_an_interrupted_leader_is_charged_or_told_that_it_is_not(
+    tmp_path: Path, when: str
+) -> None:
+    """Before the commit: nothing was written. After it: the follower waits for the disk itself."""
+    outcomes, charged = said(INTERRUPTED, tmp_path / "a", when)
+    follower = "SF604" if when == "before" else "three"
+    assert outcomes == f"one KeyboardInterrupt {follower}"
+    assert charged == ("request one" if when == "before" else "request one two three")
+
+
+FORKED = """
 import os, sys
 from tests.ledger.accounts import opened, reserve
 with opened(sys.argv[1], 1000) as ledger:
     reserve(ledger).commit(b"first")
-    ledger._journal._turns._busy = True  # as if another thread were at work at the fork
+    ledger._journal._group._busy = True  # as if another thread were at work at the fork
     child = os.fork()
     if not child:
         try:
@@ -172,11 +237,11 @@ with opened(sys.argv[1], 1000) as ledger:
         except BaseException:
             os._exit(1)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    ledger._journal._turns._busy = False
+    ledger._journal._group._busy = False
     print(*(entry.committed for entry in ledger.history()))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
-    assert said(FORKED_TURN, tmp_path / "a") == ["0", "True True"]
+    assert said(FORKED, tmp_path / "a") == ["0", "True True"]
