@@ -2,8 +2,8 @@
 
 Each round forks a worker, which spends and reports what it was answered (r, c) through a pipe. It is killed
 with SIGKILL at a random moment, with others at work beside it; or it kills itself at a step of the path
-(before and after the reservation, during the query, before and after the commit), or as it is about to send its n-th
-statement to SQLite. Then the ledger is compared with the reports.
+(before and after the reservation, during the query, before and after the commit), or as it is about to send
+its n-th statement to SQLite. Then the ledger is compared with the reports.
 """
 
 from __future__ import annotations
