@@ -1,5 +1,6 @@
 # make demo   see what it does            make check   ruff and mypy
-# make test   run every test              make bench   race the rivals, write bench/results.json
+# make quick  tests of pure logic, 90 s   make bench   race the rivals, write bench/results.json
+# make test   all a change can break      make soak    hundreds of kills, millions of draws
 #
 # Each target first builds the environment it needs, from pinned versions, inside this folder.
 # Another interpreter: make PYTHON=python3.12 test
@@ -12,16 +13,25 @@ RIVALS := .venv-rivals
 PIP_INSTALL := -m pip install -qq --no-cache-dir --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo quick test soak check format bench clean
 
 help:
-	@sed -n '1,5s/^# \{0,1\}//p' Makefile
+	@sed -n '1,6s/^# \{0,1\}//p' Makefile
 
 demo: $(VENV)/installed
 	@$(VENV)/bin/python -m sfumato demo
 
+# No data, no files, no other process: what to run after every edit.
+QUICK := tests/core tests/catalog tests/plan tests/analysis tests/release tests/test_layers.py tests/test_exports.py
+
+quick: $(VENV)/installed
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not long and not soak" $(QUICK)
+
 test: $(VENV)/installed
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not soak"
+
+soak: $(VENV)/installed
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m soak
 
 check: $(VENV)/installed
 	$(VENV)/bin/python -m ruff check

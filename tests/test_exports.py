@@ -80,6 +80,23 @@ else:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=SOURCE)
 
 
+def repeated_classes(texts: dict[str, str]) -> dict[str, list[str]]:
+    """Return the public classes that more than one file defines, with the files."""
+    found: dict[str, list[str]] = {}
+    for path, text in texts.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path)
+    return {name: paths for name, paths in found.items() if len(paths) > 1}
+
+
+def test_a_public_class_name_stands_in_one_module() -> None:
+    texts = {str(path.relative_to(SOURCE)): path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
+    assert repeated_classes(texts) == {}
+    planted = repeated_classes({**texts, "sfumato/planted.py": "class Release: ..."})
+    assert planted == {"Release": ["sfumato/release/release.py", "sfumato/planted.py"]}
+
+
 def test_a_first_answer_imports_only_what_it_needs(tmp_path: Path) -> None:
     """Most of the time to a first answer is imports; these would double it."""
     path = str(tmp_path / "t.parquet")

@@ -89,3 +89,13 @@ def test_the_map_of_the_core_is_complete() -> None:
 def test_a_wrong_snippet_is_caught(text: str) -> None:
     with pytest.raises((AssertionError, ZeroDivisionError)):
         run_page(text, "planted")
+
+
+def test_the_map_of_the_tests_is_complete() -> None:
+    """Every folder of tests, and every file of tests beside them, has a line that says what it proves."""
+    tests = ROOT / "tests"
+    text = (tests / "README.md").read_text()
+    folders = {f"`{path.name}/`" for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    files = {f"`{path.name}`" for path in tests.glob("test_*.py")}
+    assert not {name for name in folders | files if f"| {name}" not in text}
+    assert not [name for name in re.findall(r"^\| `([\w./]+)`", text, re.M) if not (tests / name).exists()]

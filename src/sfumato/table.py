@@ -26,7 +26,7 @@ from sfumato.plan.values import Val
 if TYPE_CHECKING:
     from sfumato.release import Release
 
-__all__ = ["Ask", "Asked", "Groups", "PricedQuestion", "Rows"]
+__all__ = ["AskFunction", "Asked", "Groups", "PricedQuestion", "Rows"]
 
 
 class PricedQuestion(Protocol):
@@ -47,7 +47,7 @@ class PricedQuestion(Protocol):
         ...
 
 
-class Ask(Protocol):
+class AskFunction(Protocol):
     """How a database asks: `Database.ask`."""
 
     def __call__(self, request: Request, *, epsilon: Number | None = None, **options: Any) -> PricedQuestion:
@@ -60,7 +60,7 @@ class Asked:
     """A question without a price: give it an epsilon, or the error you can live with."""
 
     request: Request
-    _ask: Ask
+    _ask: AskFunction
 
     def ask(self, *, epsilon: Number | None = None, **options: Any) -> PricedQuestion:
         """Return the question with its price. Free; takes what `Database.sql` takes."""
@@ -87,7 +87,7 @@ class Groups:
     """Rows in groups."""
 
     grouped: Grouped
-    _ask: Ask
+    _ask: AskFunction
 
     def agg(self, **aggregates: Summary) -> Asked:
         """Return the question for aggregates of each group, under names: `agg(n=sf.count())`."""
@@ -99,7 +99,7 @@ class Rows:
     """Rows of a table that can be asked about."""
 
     frame: Frame
-    _ask: Ask
+    _ask: AskFunction
 
     def where(self, *conditions: Val) -> Rows:
         """Return the rows for which all conditions hold."""

@@ -1,7 +1,4 @@
-"""Twenty questions about real people: the Adult data, whose truth is public.
-
-The data is not part of the project; without it beside the repository these tests are skipped.
-"""
+"""Twenty questions about real people: the Adult data, whose truth is public (`tests/data/README.md`)."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-DATA = ROOT.parent / "shared" / "data" / "adult.parquet"
+DATA = ROOT / "tests" / "data" / "adult.parquet"
 LEVEL = 0.999_99
 
 
@@ -32,8 +29,6 @@ def adult() -> ModuleType:
 @pytest.fixture(scope="module")
 def asked(adult: ModuleType) -> Any:
     """The database, and each question with its release."""
-    if not DATA.exists():
-        pytest.skip("the Adult data is not there")
     database = adult.connect(str(DATA))
     questions = [(one, database.sql(one.sql, epsilon=adult.EPSILON)) for one in adult.QUESTIONS]
     before = database.budget.spent

@@ -32,6 +32,7 @@ LAWS = [
 ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize(("draw", "tail", "reach"), LAWS)
 def test_ten_million_draws_follow_the_law(draw, tail, reach, scale):
@@ -42,6 +43,7 @@ def test_ten_million_draws_follow_the_law(draw, tail, reach, scale):
     chi_square_verdict(draws, lambda m: tail(scale, m), quantile_edges(scale, reach))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("draw", [geometric, discrete_laplace, discrete_gaussian])
 def test_places_within_a_block_are_uniform(draw):
     """For a huge scale the last digits are uniform to one part in 10^6. False alarm 1e-9; power: a
@@ -50,6 +52,7 @@ def test_places_within_a_block_are_uniform(draw):
     chi_square_verdict(residues, lambda m: 1 - m / 97, np.arange(1, 97))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("draw", "tail", "reach"), LAWS)
 def test_scalars_follow_the_law(draw, tail, reach):
     """False alarm 1e-9; power with 2 * 10^4 draws: a scale wrong by 10%."""
@@ -58,6 +61,7 @@ def test_scalars_follow_the_law(draw, tail, reach):
     chi_square_verdict(draws, lambda m: tail(scale, m), quantile_edges(scale, reach))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("draw", "tail", "reach"), LAWS)
 def test_one_scale_per_element(draw, tail, reach):
     """Few and many different scales, shuffled together. False alarm 1e-9; power: an element drawn with
@@ -73,6 +77,7 @@ def test_one_scale_per_element(draw, tail, reach):
             )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(41, 3), Fraction(10**4, 7)], ids=str)
 @pytest.mark.parametrize(("draw", "tail", "reach"), LAWS)
 def test_beyond_the_stairs(draw, tail, reach, scale, monkeypatch):
@@ -97,6 +102,7 @@ def exact_only(monkeypatch):
     monkeypatch.setattr(noise, "staircase", unsure)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(355, 113), Fraction(10**4, 7)], ids=str)
 @pytest.mark.parametrize(("draw", "tail", "reach"), LAWS)
 def test_the_exact_fallback_has_the_same_law(draw, tail, reach, scale, exact_only, monkeypatch):
@@ -116,6 +122,7 @@ def test_the_exact_fallback_has_the_same_law(draw, tail, reach, scale, exact_onl
     chi_square_verdict(draws, lambda m: tail(scale, m), quantile_edges(scale, reach))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("draw", [geometric, discrete_laplace, discrete_gaussian])
 def test_float_and_exact_decisions_agree_on_the_same_bits(draw, scale, monkeypatch):

@@ -21,6 +21,8 @@ from sfumato.core.events import (
 
 GRID = {"value_discretization_interval": 1e-4, "use_connect_dots": True}
 
+pytestmark = pytest.mark.long
+
 CASES = [
     pytest.param(
         Gaussian(sigma=50), lambda: peer_pld.from_gaussian_mechanism(50, **GRID), 300, id="gaussian"

@@ -66,7 +66,9 @@ def wrongs(replay: Replay, world: int, kinds: tuple[str, ...]) -> Iterator[str]:
             )
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize(
+    "batch", [pytest.param(batch, marks=[pytest.mark.soak] if batch >= 4 else []) for batch in range(BATCHES)]
+)
 def test_one_person_more_stays_in_the_box(batch: int) -> None:
     found = []
     for place, asked in enumerate(questions(batch, EACH)):

@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sfumato.local import client
 from sfumato.local.survey import Survey
 
@@ -35,6 +37,7 @@ def sfumato(*arguments: str, cwd: Path) -> str:
     return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.soak
 def test_ten_thousand_phones(tmp_path: Path) -> None:
     """Every estimate within 6.5 of its deviations: a false alarm is rarer than 1e-9."""
     planned = sfumato(
