@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.analysis.keys import reaches
+from sfumato.analysis.keys import tail_probability
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Members
 from sfumato.release.weighted_selection import weights_of
@@ -36,8 +36,8 @@ _NEWCOMERS = (
 def _chance(selection: Selection, parameter: Fraction, gap: int) -> float:
     """Return P(noise >= gap)."""
     if gap >= 1:
-        return reaches(selection.kind, parameter, gap)
-    return 1 - reaches(selection.kind, parameter, 1 - gap)
+        return tail_probability(selection.kind, parameter, gap)
+    return 1 - tail_probability(selection.kind, parameter, 1 - gap)
 
 
 def _law(units: _Units, selection: Selection) -> _Law:
