@@ -75,7 +75,7 @@ class Classes:
     def of(
         cls, number: Integers, many: int, units: Units, sensitive: Sequence[Coded], chosen: Any = slice(None)
     ) -> Classes:
-        """Count units, or those that are chosen; `number` says of which class each of them is."""
+        """Count units, or those that are chosen; `number` holds the class of each unit."""
         weights, examples = units.weights[chosen], units.examples[chosen]
         tallies = []
         for column in sensitive:

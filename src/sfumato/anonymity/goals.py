@@ -71,7 +71,7 @@ class Goal:
         return np.asarray(good)
 
     def settled(self, classes: Classes, most: int) -> np.ndarray | None:
-        """Return the classes that are left when others are given up, of at most so many rows; None if none.
+        """Return the classes left after suppressing others of at most `rows` rows; None if there are none.
 
         Those that lack rows or values go first. What is left is compared with itself, for nobody sees the
         rest; so giving up classes can make others unlike the table, until nothing changes any more.

@@ -118,7 +118,7 @@ class Intervals(Hierarchy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes(Hierarchy):
-    """Texts by how they begin: so many characters are kept on each level."""
+    """Texts by their beginnings: each level keeps a number of characters."""
 
     keep: tuple[int, ...]
 

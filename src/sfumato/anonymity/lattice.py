@@ -52,7 +52,7 @@ def best_node(
 
 @dataclass(frozen=True, kw_only=True)
 class _Rolled:
-    """Units of which those that are alike at a node are one."""
+    """Units, merged where they are alike at a node."""
 
     node: Node
     units: Units
@@ -83,7 +83,7 @@ class Lattice:
         self._cache = [_Rolled(node=(0,) * len(ladders), units=self._whole)]
         self._room = 8 * many
         self._alone, self._worst = self._levels_alone()
-        self._lost = np.zeros(self._shape)  # at least so many rows must be suppressed
+        self._lost = np.zeros(self._shape)  # at least this many rows must be suppressed
         self._open = np.ones(self._shape, dtype=bool)  # not tried, and not known to fail
         self.tried = 0
         self.best: Node = tuple(size - 1 for size in self._shape)

@@ -1,6 +1,6 @@
 """Linkage: a table without names, joined with a list that has them.
 
-A hospital gives away its table, without names. A voter roll says who lives where, born when, of which sex.
+A hospital gives away its table, without names. A voter roll has names, addresses, birth dates and sex.
 Most people are the only one of their ZIP code, birth date and sex: join the two, and there the names are.
 
 The same join can be asked of this system, with the roll as a public table: one group for each voter. It

@@ -103,7 +103,7 @@ def reconstruction(
 ) -> AttackResult:
     """Rebuild a secret column from counts over random halves: four times as many as people, unless said.
 
-    Invented people, or one's own table with a column `trait` of true and false, of which at most 5,000 rows
+    Invented people, or one's own table with a column `trait` of true and false; at most 5,000 rows of it
     are taken. For an owner's eyes, and no release. On the curve, epsilon is the total of all questions
     together, at delta 1e-6.
     """

@@ -41,7 +41,7 @@ alone: every firm gets the same status, and every answer carries noise."""
 class MaxAuditor:
     """Answers questions for the largest of some values exactly, unless that would determine one of them.
 
-    All values are different. So whoever has a value that was told is in every set of which it was told, and a
+    All values are different. So whoever has a released value is in every set that gave it, and a
     value is determined when all others there are known to be smaller.
 
     >>> auditor = MaxAuditor([50, 70, 90])

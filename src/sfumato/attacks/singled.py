@@ -36,7 +36,7 @@ def shuffled(items: _Ints) -> _Ints:
 def fair_sample(bits: _Bools, most: int) -> _Ints:
     """Draw people of whom each has the bit with probability one half, whoever was drawn before.
 
-    A fair coin says of which kind the next one is; it ends with the first coin that nobody is left for. So
+    A fair coin chooses the kind of the next one; it ends with the first coin that nobody is left for. So
     who guesses without looking is right half of the time, which is what `bit_bound` assumes.
 
     >>> people = fair_sample(np.array([True, False] * 500), 100)

@@ -45,7 +45,7 @@ def laplace_table(scale: float, shift: int) -> _Table:
 
 
 def gaussian_table(sigma_squared: float, shift: int, times: int = 1) -> _Table:
-    """Return the two laws of discrete Gaussian noise on 0 and on `shift`, drawn so many times.
+    """Return the two laws of discrete Gaussian noise on 0 and on `shift`, drawn `times` times.
 
     The loss is linear in the output, so only the sum of outputs matters. Outputs beyond forty standard
     deviations, of probability below 1e-300, are left out.

@@ -30,8 +30,8 @@ __all__ = ["Pair", "Run", "best_bound", "lower_bound", "repeated"]
 Run = Callable[[Any, int], Any]
 """Takes data and a number of trials; returns as many independent outputs, in a list or an array."""
 
-_CHOOSING = 4  # one part in so many
-_SCREENING, _FEWEST, _STAY = 12, 150, 3  # one part in so many, but not fewer; pairs that stay
+_CHOOSING = 4  # one part in this many
+_SCREENING, _FEWEST, _STAY = 12, 150, 3  # one part in _SCREENING, at least _FEWEST; pairs that stay
 _LENIENT = 0.01  # when screening: what can hardly be seen yet must not be lost
 _CAUTION = 1e-6  # of the bounds by which events are compared: the best of thousands is partly luck
 
@@ -128,11 +128,11 @@ def _drawn(run: Run, data: Any, trials: int) -> OutputTable:
         outputs = run(data, trials)
     except Exception as error:  # whatever the data did, it is an output, the same in every trial
         outputs = [error] * trials
-    sheet = output_table_of(outputs)
-    if sheet.size != trials:
+    table = output_table_of(outputs)
+    if table.size != trials:
         raise InvalidArgument(
             f"a run of {trials} trials must return {trials} outputs",
             place="run",
             hints=("audit.repeated(f) makes a run of a function f(data) of one output",),
         )
-    return sheet
+    return table

@@ -1,4 +1,4 @@
-"""Features: what can be read off an output; each is a number per output, from columns of a sheet.
+"""Features: what can be read off an output; each is a number per output, from columns of a outputs.
 
 Plain features are fixed beforehand. Learned ones are fitted to a first part of the samples that are
 there for choosing, and judged by the rest of them; what is tested is tested on other samples again.
@@ -21,7 +21,7 @@ __all__ = ["Feature", "fitted", "lowest_bits", "plain"]
 
 _FloatArray = npt.NDArray[np.float64]
 
-_PAIRED = 6  # columns of which all pairs are looked at; of more, neighbours only
+_PAIRED = 6  # up to this many columns, all pairs are looked at; above it, neighbours only
 _BINS = 24
 _MOST_ATOMS = 4096
 _REMAINDERS = (2, 3, 5, 10)
@@ -35,17 +35,17 @@ class Feature:
     of: Callable[[OutputTable], _FloatArray]
 
 
-def plain(sheet: OutputTable) -> Iterator[Feature]:
-    """Yield the features of a sheet: values, low bits, remainders, sums, differences, extremes."""
-    numeric = list(sheet.columns)
+def plain(outputs: OutputTable) -> Iterator[Feature]:
+    """Yield the features of a outputs: values, low bits, remainders, sums, differences, extremes."""
+    numeric = list(outputs.columns)
     for name in numeric:
         yield Feature(name, lambda s, name=name: s.column(name).numbers)  # type: ignore[misc]
-        if sheet.columns[name].real and _fractions(sheet.columns[name]):
+        if outputs.columns[name].real and _fractions(outputs.columns[name]):
             yield Feature(
                 f"log2 of the lowest bit of {name}",
                 lambda s, name=name: lowest_bits(s.column(name).numbers),  # type: ignore[misc]
             )
-        elif _whole(sheet.columns[name]):
+        elif _whole(outputs.columns[name]):
             for modulus in _REMAINDERS:
                 yield Feature(
                     f"{name} mod {modulus}",
@@ -145,17 +145,17 @@ def _score_of_outputs(
 ) -> Callable[[OutputTable], _FloatArray] | None:
     """Learn the likelihood ratio of whole outputs, where few of them are different."""
 
-    def rows(sheet: OutputTable) -> list[Any]:
+    def rows(outputs: OutputTable) -> list[Any]:
         parts = []
         for name in names:
-            column = sheet.column(name)
+            column = outputs.column(name)
             parts.append((column.numbers if column.atoms is None else column.atoms).tolist())
         return list(zip(*parts, strict=True))
 
     table = _ratios(rows(left), rows(right))
     if table is None:
         return None
-    return lambda sheet: np.array([table.get(row, 0.0) for row in rows(sheet)])
+    return lambda outputs: np.array([table.get(row, 0.0) for row in rows(outputs)])
 
 
 def _ratios(left: list[Any], right: list[Any]) -> dict[Any, float] | None:
@@ -187,6 +187,6 @@ def _whole(column: OutputColumn) -> bool:
     return bool(len(finite)) and not _fractions(column) and bool((np.abs(finite) > 1).any())
 
 
-def _table(sheet: OutputTable, names: list[str]) -> _FloatArray:
-    table = np.stack([sheet.column(name).numbers for name in names], axis=1)
+def _table(outputs: OutputTable, names: list[str]) -> _FloatArray:
+    table = np.stack([outputs.column(name).numbers for name in names], axis=1)
     return np.where(np.isnan(table), -np.inf if len(names) > 1 else table, table)

@@ -18,7 +18,7 @@ _LARGEST = 200.0
 
 
 def one_run_miss(canaries: int, guesses: int, right: int, *, epsilon: float, delta: Number = 0) -> float:
-    """Return a bound on the probability of so many right guesses under (epsilon, delta)-privacy.
+    """Return a bound on the probability of this many right guesses under (epsilon, delta)-privacy.
 
     Theorem (Steinke, Nasr and Jagielski 2023, Theorem 5.2): of m canaries, each in or out by a fair coin,
     r are guessed and v guesses are right. With q = 1 / (1 + e^-epsilon), beta = P[Bin(r, q) >= v] and

@@ -1,4 +1,4 @@
-"""Sheets: outputs of any kind, laid out in columns, so that events can be looked for in all of them at once.
+"""Output tables: outputs of any kind in columns, so that events are searched in all at once.
 
 An output may be a number of any size, NaN, None, a text, a tuple, an array, a dict, a table, an exception,
 or nested ones of these. Every place in it becomes a column; a place that an output does not have is
@@ -97,7 +97,7 @@ class OutputTable:
         return OutputTable(columns, size, self.of_numbers)
 
     def column(self, name: str) -> OutputColumn:
-        """Return a column; one that no output of this sheet has is absent everywhere."""
+        """Return a column; one that no output of this table has is absent everywhere."""
         found = self.columns.get(name)
         if found is not None:
             return found
@@ -110,10 +110,10 @@ class OutputTable:
 def output_table_of(outputs: Any) -> OutputTable:
     """Lay outputs out in columns.
 
-    >>> sheet = output_table_of([(1, "a"), (2.5, None), ValueError("no")])
-    >>> list(sheet.columns)
+    >>> table = output_table_of([(1, "a"), (2.5, None), ValueError("no")])
+    >>> list(table.columns)
     ['out[0]', 'out[1]', 'out', 'out text', 'length of out']
-    >>> sheet.column("out[0]").numbers.tolist()
+    >>> table.column("out[0]").numbers.tolist()
     [1.0, 2.5, nan]
     """
     if isinstance(outputs, OutputColumns):

@@ -117,7 +117,7 @@ def _moved(priced: Priced, before: list[Ran], after: list[Ran]) -> Moved:
 
 
 def _epsilon(total: Moved, delta: float) -> float:
-    """Return what was moved costs at a delta, of which keys that appear use their part.
+    """Return what the moved integers cost at a delta; keys that appear use their part of it.
 
     Theorem: but for the chance that a key appears which one neighbour does not have, the release is one
     that never shows such keys; that one is (epsilon, delta - chance)-private between these neighbours.

@@ -1,6 +1,6 @@
 """Replay: the exact integers of one question on two neighbours, under one frozen salt.
 
-What one unit moved is held against what the plan claims (so many groups, each measure by so much), and
+What one unit moved is held against what the plan claims (groups, and each measure's sensitivity), and
 priced with the noise that the plan would add: the epsilon of these very neighbours, not an estimate. Where a
 quantile is found or keys are selected by weights, it is priced at the worst place, which is an upper bound.
 """
@@ -37,7 +37,7 @@ from sfumato.release.weighted_selection import weights_of
 __all__ = ["Moved", "moved"]
 
 _FEW = 24  # shifts of one measure that are priced one by one
-_SUBSETS = 6  # groups of which all subsets are tried as those that are shown
+_SUBSETS = 6  # up to this many groups, every subset is tried as the groups shown
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class _Comparison:
         return found
 
     def _box(self) -> None:
-        """Hold what moved against the plan's box: so many groups, each measure by its sensitivity in each."""
+        """Compare what moved with the plan: at most `max_groups` groups, each measure by its sensitivity."""
         query = self.bounding.query
         most = query.max_groups or 1
         changed = {key for moves in self.moves.values() for key in moves}

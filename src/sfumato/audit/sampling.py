@@ -71,7 +71,7 @@ def places_of(noisy: tuple[tuple[NoisyGroups, ...], ...]) -> list[NumberPlace]:
 def noisy_columns(
     bounding: Bounding, cost: Cost, groups: tuple[ExactGroups, ...], trials: int, places: list[NumberPlace]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Return so many releases, number by number; NaN where a group was not shown."""
+    """Return `trials` releases, number by number; NaN where a group was not shown."""
     columns = {str(place): np.full(trials, np.nan) for place in places}
     wanted: dict[tuple[int, tuple[str, ...]], list[NumberPlace]] = {}
     for place in places:

@@ -37,11 +37,11 @@ def best_distinguisher(left: OutputTable, right: OutputTable, *, delta: float, m
 
     Learned features are fitted to the first half and judged on the second, plain ones judged on all.
     """
-    best = Distinguisher("anything", lambda sheet: np.ones(sheet.size, dtype=np.bool_), True, 0.0)
+    best = Distinguisher("anything", lambda outputs: np.ones(outputs.size, dtype=np.bool_), True, 0.0)
     halves = [
-        (sheet.among(slice(0, half)), sheet.among(slice(half, None)))
-        for sheet in (left, right)
-        for half in (sheet.size // 2,)
+        (outputs.among(slice(0, half)), outputs.among(slice(half, None)))
+        for outputs in (left, right)
+        for half in (outputs.size // 2,)
     ]
     (first_left, rest_left), (first_right, rest_right) = halves
     learned = list(fitted(first_left, first_right))
@@ -59,7 +59,7 @@ def best_distinguisher(left: OutputTable, right: OutputTable, *, delta: float, m
 
 
 def _joined(left: OutputTable, right: OutputTable) -> OutputTable:
-    """Return a sheet that has the columns of both, to see which features make sense."""
+    """Return a table with the columns of both, to see which features make sense."""
     return OutputTable({**right.columns, **left.columns}, left.size, left.of_numbers)
 
 
@@ -90,7 +90,7 @@ def _by_threshold(
             cut = float(cuts[at])
             yield Distinguisher(
                 f"[{feature.words} {sign} {cut:.12g}]",
-                lambda sheet, cut=cut, compare=compare: compare(feature.of(sheet), cut),  # type: ignore[misc]
+                lambda outputs, cut=cut, compare=compare: compare(feature.of(outputs), cut),  # type: ignore[misc]
                 left_is_likely,
                 promise,
             )
@@ -99,7 +99,7 @@ def _by_threshold(
 def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float) -> Iterator[Distinguisher]:
     """Yield the best events that a place holds one value: a text, NaN, None, nothing at all."""
     for name in dict.fromkeys([*left.columns, *right.columns]):
-        sides = [sheet.column(name) for sheet in (left, right)]
+        sides = [outputs.column(name) for outputs in (left, right)]
         if all(side.atoms is None and not np.isnan(side.numbers).any() for side in sides):
             continue  # numbers: thresholds have seen to them
         if all(side.atoms is None for side in sides):
@@ -108,7 +108,7 @@ def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float
             for _, left_is_likely, promise in found:
                 yield Distinguisher(
                     f"[{name} is not there]",
-                    lambda sheet, name=name: np.isnan(sheet.column(name).numbers),  # type: ignore[misc]
+                    lambda outputs, name=name: np.isnan(outputs.column(name).numbers),  # type: ignore[misc]
                     left_is_likely,
                     promise,
                 )
@@ -123,7 +123,7 @@ def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float
         for at, left_is_likely, promise in found:
             yield Distinguisher(
                 f"[{name} is {known[at]}]",
-                lambda sheet, name=name, text=known[at]: sheet.column(name).is_atom(text),  # type: ignore[misc]
+                lambda outputs, name=name, text=known[at]: outputs.column(name).is_atom(text),  # type: ignore[misc]
                 left_is_likely,
                 promise,
             )

@@ -86,7 +86,7 @@ def product_table(*tables: Sequence[tuple[_Weight, _Weight]]) -> _Table:
 
 
 def repeated_table(table: Sequence[tuple[_Weight, _Weight]], times: int) -> _Table:
-    """Return the laws of so many releases of one kind."""
+    """Return the laws of `times` releases of one kind."""
     whole: _Table = [(1, 1)]
     while times:
         if times % 2:

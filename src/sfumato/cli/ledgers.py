@@ -66,7 +66,7 @@ def _anchor(
 
 @ledger_app.command("history")
 def _history(
-    limit: Annotated[int, typer.Option("--limit", "-n", help="The newest so many; 0 for all.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many to show; 0 for all.")] = 20,
     ledger: _Ledger = None,
     project: ProjectOption = "sfumato.toml",
     style: PlainOption = Plain.table,

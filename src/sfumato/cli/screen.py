@@ -49,7 +49,7 @@ def silence() -> None:
 
 
 def bar(share: float, width: int = 24) -> str:
-    """Return a bar of which a share is full; full only at the very end.
+    """Return a bar filled to a share; it is full only at the very end.
 
     >>> bar(0.5, 8) in ("████░░░░", "####....")   # by what the screen can show
     True

@@ -57,7 +57,7 @@ def _plan(
         typer.Option("--cap", help="Asked again and again: how many fresh reports a person ever makes."),
     ] = None,
     every: Annotated[
-        int | None, typer.Option("--every", help="With a cap: draw a fresh report every so many days.")
+        int | None, typer.Option("--every", help="With a cap: draw a fresh report every this many days.")
     ] = None,
     message_bits: Annotated[int, typer.Option("--message-bits", help="How long a report may be.")] = 65_536,
     seconds: Annotated[

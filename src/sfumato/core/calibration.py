@@ -40,7 +40,7 @@ _FINE = 2.0**-40
 
 
 def laplace_scale(l1: Number, epsilon: Number) -> Fraction:
-    """Return the Laplace scale of which the loss is at most epsilon everywhere: l1 / epsilon, exactly.
+    """Return the Laplace scale whose loss is at most epsilon everywhere: l1 / epsilon, exactly.
 
     Theorem: Dwork, McSherry, Nissim, Smith (2006).
 
@@ -141,7 +141,7 @@ def calibrate(
     start: float = 1.0,
     resolution: float = 1e-6,
 ) -> float:
-    """Return about the least noise of which a fixed batch of `times` events is (epsilon, delta)-private.
+    """Return about the least noise for which a fixed batch of `times` events is (epsilon, delta)-private.
 
     `make_event` builds the event from an amount of noise; more noise must cost less. The search
     begins at `start` and stops within a relative `resolution`.
@@ -178,7 +178,7 @@ def gaussian_error(sigma_squared: Number, level: float = 0.95) -> int:
 
 
 def laplace_scale_of_error(error: Number, level: float = 0.95) -> Fraction:
-    """Return about the largest Laplace scale of which the error at `level` is within `error`.
+    """Return about the largest Laplace scale whose error at `level` is within `error`.
 
     The epsilon is then l1 / scale. Rounds: down, to less error.
     """
@@ -186,7 +186,7 @@ def laplace_scale_of_error(error: Number, level: float = 0.95) -> Fraction:
 
 
 def sigma_squared_of_error(error: Number, level: float = 0.95) -> Fraction:
-    """Return about the largest squared sigma of which the error at `level` is within `error`.
+    """Return about the largest squared sigma whose error at `level` is within `error`.
 
     The rho is then l2^2 / (2 sigma^2). Rounds: down, to less error.
     """

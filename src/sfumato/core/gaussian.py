@@ -61,7 +61,7 @@ class GaussianMechanism(AdditiveNoise):
     def from_rho(
         cls, rho: Number, *, sensitivity: Number | Sensitivity = 1, grid: Grid | None = None
     ) -> GaussianMechanism:
-        """Return the least noise of which all answers together cost `rho`, exactly."""
+        """Return the least noise for which all answers together cost exactly `rho`."""
         charge = budget_quantity(rho, "rho")
         steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))
         step = Fraction(1) if grid is None else grid.step
@@ -77,7 +77,7 @@ class GaussianMechanism(AdditiveNoise):
         sensitivity: Number | Sensitivity = 1,
         grid: Grid | None = None,
     ) -> GaussianMechanism:
-        """Return about the least noise of which all answers together are (epsilon, delta)-private.
+        """Return about the least noise for which all answers together are (epsilon, delta)-private.
 
         Theorem: that of the event, whose delta is computed. Rounds: up: the result itself was tested.
         """

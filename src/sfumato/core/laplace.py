@@ -52,7 +52,7 @@ class LaplaceMechanism(AdditiveNoise):
     def from_epsilon(
         cls, epsilon: Number, *, sensitivity: Number | Sensitivity = 1, grid: Grid | None = None
     ) -> LaplaceMechanism:
-        """Return the least noise of which all answers together cost `epsilon`, exactly."""
+        """Return the least noise for which all answers together cost exactly `epsilon`."""
         loss = budget_quantity(epsilon, "epsilon")
         steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))
         step = Fraction(1) if grid is None else grid.step

@@ -17,7 +17,7 @@ _FloatArray = npt.NDArray[np.float64]
 
 
 def clopper_pearson(hits: npt.ArrayLike, trials: int, miss: float) -> tuple[_FloatArray, _FloatArray]:
-    """Return limits of the probability of a hit, each of which is wrong with probability at most `miss`.
+    """Return limits of the probability of a hit; each is wrong with probability at most `miss`.
 
     Theorem: for independent trials the limits are quantiles of beta laws, and hold at every
     size and every probability (Clopper and Pearson 1934).
@@ -34,7 +34,7 @@ def clopper_pearson(hits: npt.ArrayLike, trials: int, miss: float) -> tuple[_Flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proportion:
-    """So many hits in so many independent trials.
+    """A number of hits in a number of independent trials.
 
     >>> guessed = Proportion(hits=731, trials=1000)
     >>> guessed.share

@@ -124,7 +124,7 @@ class ExponentialMechanism(_Selection):
         """Return the index of one selected candidate per row of integer utilities.
 
         Theorem: as `release`, with the same law for each row, and rows independent of one another:
-        the first kept of so many uniform candidates is the first kept of them all.
+        the first kept of these uniform candidates is the first kept of them all.
         """
         rows, width = _table(utilities)
         best = utilities.max(axis=1) if rows else utilities[:, 0]

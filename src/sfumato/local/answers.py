@@ -1,4 +1,4 @@
-"""Answers of which a person may give several: who holds which, however they are handed over."""
+"""Questions with several answers per person: which person holds which answers, in any input form."""
 
 from __future__ import annotations
 

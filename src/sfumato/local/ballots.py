@@ -1,4 +1,4 @@
-"""Ballots: reports with a box for every answer, packed into bits, of which some are ticked."""
+"""Ballots: reports with one bit for every answer; a bit is one where the answer is ticked."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def bytes_for(size: int) -> int:
 
 
 def coin_bits(chance: Number, rows: int, size: int) -> _Bits:
-    """Toss rows of coins, each of which is 1 with exactly the stated chance; padding is 0.
+    """Toss rows of coins; each is 1 with exactly the stated probability; padding is 0.
 
     Theorem: U < chance is decided by the first binary digit in which they differ. In each of 64 lanes a
     random bit says whether U has the same digit: with equal chances the lane stays open or is decided,

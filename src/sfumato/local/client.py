@@ -431,7 +431,7 @@ _KINDS = {
 
 
 def _checked(found: _Table) -> _Table:
-    """Return the sections, every value of which is known, of its kind and within its bounds."""
+    """Return the sections; every value is known, of its kind and within its bounds."""
     _need(set(found) <= {"survey", "protocol", "limits"}, "the sections")
     head, limits = dict(found["survey"]), dict(found.get("limits", {}))
     domain, protocols = _KINDS[head["kind"]]

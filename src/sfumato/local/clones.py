@@ -1,7 +1,7 @@
 """Clones: the pair of distributions that says what shuffled reports give away, bounded from both sides.
 
 One person's report hides among those of others who *could have sent the same*. Let a and b be the laws
-of a person's report under two answers, no ratio of which exceeds the odds r. Then
+of a person's report under two answers, whose ratio never exceeds the odds r. Then
 
     Q0 = (r a - b) / (r - 1)   and   Q1 = (r b - a) / (r - 1)
 
@@ -47,7 +47,7 @@ _FAR = 1 + 2.0**-24  # what lies before and after is tiny, and bounded less care
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clones:
-    """The pair for so many others, of which each is a clone with a chance of `cover`."""
+    """The pair for `others` other people; each is a clone with probability `cover`."""
 
     odds: Fraction
     cover: Fraction
@@ -71,7 +71,7 @@ class Clones:
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return a lower and an upper bound of the pair's delta at this epsilon.
 
-        Theorem: with N = C + 1 draws, of which K came from Q0, the positive part of P - e^epsilon Q is
+        Theorem: with N = C + 1 draws, K of them from Q0, the positive part of P - e^epsilon Q is
         that of (2/N) m (1 + e^epsilon) (K - x) under a fair Bin(N, 1/2), where m = (r-1)/(r+1) and
         x = (N/2)(1 + tanh(epsilon/2)/m). Its sum over K >= t, t the least integer not below x, is
         (t/2) Pr[K = t] - (x - N/2) Pr[K >= t] (De Moivre); the tail is (t/2) Pr[K = t] times a continued

@@ -28,7 +28,7 @@ from sfumato.local.trust import MeanAsked, Model, SharesAsked, TrustQuestion, Wa
 __all__ = ["compare"]
 
 _STEPS = (Fraction(1, 10), Fraction(1, 5), Fraction(1, 2), 1, 2, 5)  # of epsilon
-_PARTS = (100, math.sqrt(1000), 10, math.sqrt(10), 1)  # of the people: one in so many
+_PARTS = (100, math.sqrt(1000), 10, math.sqrt(10), 1)  # one person in this many is used
 _LARGEST = 20  # what protocols offer
 _PEOPLE = 20_000
 _NORMAL = 1.959963984540054  # for 95%

@@ -69,7 +69,7 @@ class Deniability:
     def most(self, prior: Number | None = None) -> Fraction:
         """Return the largest chance that an observer can come to give an answer, from a `prior` one.
 
-        Theorem: by Bayes, a report of which the answer is at most `odds` times as likely a cause as any
+        Theorem: by Bayes, if an answer is at most `odds` times as likely a cause of a report as any
         other turns a chance of a into at most odds a / (odds a + 1 - a); and so again for every
         report that is made afresh. Rounds: up, and only beyond epsilon 200, to 1.
 

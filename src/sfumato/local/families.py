@@ -184,7 +184,7 @@ class LinearFamily:
         return rows
 
     def blocks(self) -> list[slice]:
-        """Cut the digits into runs of nearly equal length, none of which spells over 256 things."""
+        """Cut the digits into runs of nearly equal length; no run spells more than 256 things."""
         longest = max(1, int(math.log(_BLOCK_ROWS, self.base) + 1e-9))
         runs = -(-self.digits // longest)
         ends = [self.digits * (run + 1) // runs for run in range(runs)]

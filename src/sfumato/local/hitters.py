@@ -32,8 +32,8 @@ _SURELY = 1 << 8  # more of a sample than are wanted, for fear of too few
 _PAIRS = 1 << 27  # pairs of a beginning and a report that are looked at one by one: fewer than a second's
 _CELLS = 1 << 26  # of their tables
 _PER_REPORT, _FEWEST = 16, 4096  # beginnings that are kept per report, and in any case
-_FINALISTS, _FEWEST_FINALISTS = 16, 64  # one in so many candidates is tested, but no fewer
-_STILL, _GIVEN_UP = 8, -1  # after the first test one in so many is still tested; the count of others
+_FINALISTS, _FEWEST_FINALISTS = 16, 64  # one candidate in 16 is tested, at least 64
+_STILL, _GIVEN_UP = 8, -1  # after the first test one in 8 is tested further; the count of the rest
 _BELOW = 0.9  # of the chance that limits may fail: the lower ones decide what is found
 _CERTAIN = 30.0  # more evidence than this is no more
 _TOLD = 2.0  # deviations above the largest noise among all strings, of what is looked for
@@ -68,7 +68,7 @@ class Hitters:
         return tuple(text_of(string) for string in self.strings)
 
     def forged(self, reports: int) -> float:
-        """Return how far so many forged reports among those that were sent can have lifted a share.
+        """Return how far a number of forged reports can have lifted a share.
 
         Theorem: one that supports a string, among those that test, adds 1 to its count; without it the
         estimate would be (c - 1 - q (n - 1)) / ((n - 1)(p - q)), less by at most 1 / (n (p - q)).
@@ -262,7 +262,7 @@ class Growth:
         return log_expit(odds + average[rows]).astype(np.float32), deviations
 
     def _shift(self, weight: int) -> float:
-        """Return by how many deviations what is looked for stands out from noise, asked at so many levels."""
+        """Return by how many deviations a held string stands out from noise at this many levels."""
         from scipy.special import ndtri
 
         told = _TOLD - float(ndtri(0.05 / float(self.family.modulus) ** self.family.digits))

@@ -108,7 +108,7 @@ class _Rule(ABC):
 
     @abstractmethod
     def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
-        """Return what so many days cost a person whose answer changed so many times."""
+        """Return what `days` days cost a person whose answer changed `changes` times."""
 
     def step(self, memory: Memory, answer: int, day: int = 0) -> tuple[Memory, Report]:
         """Return one phone's memory after a day, and the report it sends."""
@@ -220,7 +220,7 @@ class Memoised(_Rule):
         return answer
 
     def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
-        """Return what so many days cost a person whose answer changed so many times."""
+        """Return what `days` days cost a person whose answer changed `changes` times."""
         permanent, instant = self._ratios()
         return LongitudinalPlan(
             rule="value", permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap
@@ -255,7 +255,7 @@ class Renewed(_Rule):
         return day // self.every
 
     def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
-        """Return what so many days cost; changes do not matter."""
+        """Return what `days` days cost; changes do not matter."""
         permanent, instant = self._ratios()
         return LongitudinalPlan(
             rule="calendar", permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap,
@@ -269,7 +269,7 @@ Rule = Memoised | Renewed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongitudinalPlan:
-    """What so many days of a survey cost a person whose answer changed so many times.
+    """What `days` days of a survey cost a person whose answer changed `changes` times.
 
     >>> plan = LongitudinalPlan(rule="value", permanent=Fraction(3), days=365, changes=4, cap=3)
     >>> plan.draws, plan.ratio, plan.worst_epsilon

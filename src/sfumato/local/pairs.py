@@ -278,7 +278,7 @@ class PairResponse(FrequencyProtocol):
 
 
 def _lower_limits(hits: _Integers, trials: _Integers, miss: float) -> _Floats:
-    """Return the lower limits of Clopper and Pearson for so many hits of so many trials each."""
+    """Return the lower limits of Clopper and Pearson for each number of hits and of trials."""
     from scipy.special import betaincinv
 
     low, some = np.zeros(len(hits)), hits > 0

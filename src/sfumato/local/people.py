@@ -46,7 +46,7 @@ class People:
         return len(self.values)
 
     def shuffled(self, most: int | None = None) -> People:
-        """Return the people in random order, or so many of them: every beginning is a random sample."""
+        """Return the people, or a number of them, in random order: every beginning is a random sample."""
         order = np.argsort(random_words(len(self)))
         return replace(self, values=self.values[order[: len(self) if most is None else most]])
 
@@ -112,7 +112,7 @@ def invent_answers(people: int, answers: Sequence[str]) -> People:
 
 
 def _check_list(answers: Sequence[str]) -> tuple[str, ...]:
-    """Return a list of different answers, of which there are at least two."""
+    """Return a list of at least two different answers."""
     known = tuple(answers)
     if not all(isinstance(answer, str) and answer for answer in known):
         raise InvalidArgument("answers are texts", place="answers", hints=("answers=('yes', 'no')",))

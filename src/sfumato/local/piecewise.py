@@ -69,7 +69,7 @@ class Piecewise(MeanProtocol):
         self._check()
         if not count(self.window, "window") < count(self.outputs, "outputs") <= _MOST:
             raise InvalidArgument(
-                "the window must be shorter than the outputs, of which there are at most 2^31",
+                "the window must be shorter than the outputs, and there are at most 2^31 outputs",
                 place="window",
                 hints=("a window over every output says nothing about the number",),
             )

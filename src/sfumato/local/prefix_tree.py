@@ -87,7 +87,7 @@ class PrefixTree(Protocol):
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, octets: int) -> PrefixTree:
-        """Take strings of so many bytes, and the prime number of hashes that leaves the least variance."""
+        """Take strings of `length` bytes, and the prime number of hashes that leaves the least variance."""
         odds = odds_of(epsilon)
         primes = [g for g in range(2, _LARGEST_PRIME + 1) if smallest_factor(g) == g]
         best = min(primes, key=lambda g: (odds + g - 1) ** 2 / (g - 1))

@@ -77,7 +77,7 @@ class OneAnswer(SurveyQuestion):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralOf(OneAnswer):
-    """Answered by any number of them, of which `most` are told."""
+    """Answered by any number of them; at most `most` are reported."""
 
     most: int
 
@@ -117,7 +117,7 @@ class NumberIn(SurveyQuestion):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(SurveyQuestion):
-    """Answered by a text, of which the first `length` bytes in UTF-8 count; common ones are found."""
+    """Answered by a text; its first `length` bytes in UTF-8 count, and common texts are found."""
 
     length: int = 6
 

@@ -11,7 +11,7 @@ _Numbers = npt.NDArray[np.uint64]
 
 
 class Seen:
-    """A set of 64-bit numbers that only grows, in sorted runs of which each is half of the next or less.
+    """A set of 64-bit numbers that only grows, in sorted runs, each at most half as long as the next.
 
     Eight bytes for each number, and no more than a logarithm of them to look through.
     """

@@ -207,7 +207,7 @@ class UnarySets(CoinBallot):
     ) -> UnarySets:
         """Return the symmetric or the optimised encoding; unless said, the one of less variance.
 
-        Theorem: sets differ in at most min(2 most, size) bits, each of which costs the symmetric encoding
+        Theorem: sets differ in at most min(2 most, size) bits, and each costs the symmetric encoding
         the same; an exchange of one answer for another costs the optimised one, and there are `most`.
         Rounds: down.
         """
@@ -248,7 +248,7 @@ def _odds_of_part(epsilon: Number, parts: int) -> Fraction:
     odds = Fraction(int(exp_below(budget_quantity(epsilon, "epsilon") / parts) * 2**digits), 2**digits)
     if odds <= 1:
         raise InvalidArgument(
-            "epsilon is too small to be shared among so many answers",
+            "epsilon is too small to be shared among this many answers",
             place="epsilon",
             hints=("let people hold fewer answers",),
         )

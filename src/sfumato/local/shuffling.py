@@ -179,7 +179,7 @@ def _crossing(
     function: Callable[[float], float], level: float, low: float, high: float,
     resolution: float = _RESOLUTION, guess: float | None = None,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return numbers next to each other, of which a falling function is above the level at the first alone.
+    """Return two neighbouring numbers; a falling function is above the level at the first only.
 
     It is taken for granted that the function is at most `level` at `high`, and everything else is looked
     at: the second number is `high` or was seen to be so, the first is `low` or was seen not to be.

@@ -60,7 +60,7 @@ class TwoStage(FrequencyProtocol):
 
     @abstractmethod
     def ratio_after(self, days: int) -> Fraction:
-        """Return the exact e^epsilon of so many days' reports of an answer that stays; up to 1000 days.
+        """Return the exact e^epsilon of `days` days' reports of an answer that stays; up to 1000 days.
 
         Rounds: up beyond that, to the limit.
         """
@@ -105,7 +105,7 @@ class TwoStage(FrequencyProtocol):
         return self.single.octets(field)
 
     def mean_variance(self, frequency: Number, n: int, days: int) -> float:
-        """Return the variance of the mean of so many days' estimates, for n people whose answers stay.
+        """Return the variance of the mean of `days` days' estimates, for n people whose answers stay.
 
         Theorem: given the kept report, days are independent coins of chance p2 or q2. Their noise is
         averaged away, and that of the kept reports stays: (p2 - q2)^2 p1 (1 - p1), or q1 (1 - q1).
@@ -147,7 +147,7 @@ class TwoStageResponse(TwoStage):
 
     Theorem: with odds r and s the chain is a k-ary response of odds (r s + k - 1)/(r + s + k - 2): the truth
     is told by two truths or by a lie taken back, any lie by a truth and a lie in either order or by two lies.
-    After d days, of which c_y told answer y, a report sequence has the probability
+    After d days, c_y of them with answer y, a report sequence has the probability
     (r - 1) s^c_x + sum_y s^c_y, up to a factor, so that the ratio of two answers is largest when all d days
     told one of them: the same formula with s^d in place of s. It grows to r.
 
@@ -199,7 +199,7 @@ class TwoStageResponse(TwoStage):
         return first.p, first.q, second.p, second.q
 
     def ratio_after(self, days: int) -> Fraction:
-        """Return the exact e^epsilon of so many days' reports of an answer that stays."""
+        """Return the exact e^epsilon of the reports of `days` days about an answer that stays."""
         if self.size == 1 or count(days, "days") > _LONG:
             return self.lifetime_ratio
         return self._odds(days)
@@ -298,7 +298,7 @@ class TwoStageUnary(TwoStage):
         return self.own, self.other, self.if_set, self.if_unset
 
     def ratio_after(self, days: int) -> Fraction:
-        """Return the exact e^epsilon of so many days' reports of an answer that stays."""
+        """Return the exact e^epsilon of the reports of `days` days about an answer that stays."""
         if self.size == 1 or count(days, "days") > _LONG:
             return self.lifetime_ratio
         p1, q1, p2, q2 = self.stages

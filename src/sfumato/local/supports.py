@@ -35,7 +35,7 @@ def number_of(digits: npt.NDArray[Any], base: int) -> _Counts:
 def supports_of_continuations(
     prime: int, heads: _Digits, step: int, reports: Iterable[tuple[_Residues, _Residues]]
 ) -> tuple[_Counts, int]:
-    """Return the supports of every continuation of every head by so many digits, and the number of reports.
+    """Return the supports of every continuation of every head by `digits` digits, and the number of reports.
 
     Reports come as seeds, a row per digit, and values. They are counted by the hash of a head less
     their value, and by their seed after it: what all continuations need to know of them.

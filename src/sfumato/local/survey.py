@@ -47,7 +47,7 @@ class Survey:
     `reports` is how many are counted at most, `honest` how many are sure to be sent by people who keep to
     the protocol (for shuffling), `text` the file. `cap` is how many reports of one person are ever drawn
     from their answers, None where everyone is asked once; they are kept by value or, with `every`, drawn
-    anew every so many days (`longitudinal`). `lifetime` is the epsilon promised of all of them together:
+    anew every `every` days (`longitudinal`). `lifetime` is the epsilon promised of all of them together:
     between any two lives with `every`; kept by value, between lives in which the same days have the same
     value as each other, whichever it is. Unless given, it is what the cap makes it.
 

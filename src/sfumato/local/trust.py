@@ -59,7 +59,7 @@ class Way:
         return self.asked.central_error(self.question)
 
     def squared_errors(self, repetitions: int) -> _Floats:
-        """Answer so many times; return how far from the truth, squared, and on average over answers."""
+        """Answer `times` times; return the squared error, averaged over the answers."""
         found = np.array([self._answer() for _ in range(repetitions)])
         squares: _Floats = np.mean((found - self.asked.truth) ** 2, axis=1)
         return squares

@@ -1,4 +1,4 @@
-"""Unary encoding: a bit for every answer, each of which is randomised on its own."""
+"""Unary encoding: one bit for every answer, each randomised on its own."""
 
 from __future__ import annotations
 

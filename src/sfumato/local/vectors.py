@@ -198,7 +198,7 @@ class PrivUnit(Protocol):
         return np.floor(exact + _uniforms(exact.size).reshape(exact.shape)).astype(np.int64)
 
     def _directions(self, vectors: _Floats) -> _Floats:
-        """Turn every vector into a random unit vector, of which the clipped vector is the average."""
+        """Turn every vector into a random vector whose average is the clipped vector."""
         # Divided by the largest coordinate first: squares of floats may overflow, or vanish.
         largest = np.max(np.abs(vectors), axis=1, keepdims=True)
         empty = largest[:, 0] == 0

@@ -14,7 +14,7 @@ from sfumato.local.families import slices
 __all__ = ["Spectrum", "Word", "WordLevels"]
 
 _Digits = npt.NDArray[np.uint8]
-_WORDS = 1 << 26  # at most so many words: all are counted at once
+_WORDS = 1 << 26  # at most this many words: all are counted at once
 _STEPS = 400  # continuations of a beginning, if the prime is not larger
 _SHORTER, _WHOLE, _LOOK, _TEST = 2, 3, 1, 4  # levels of each length, of whole strings, and to test these
 _PIECE = 1 << 14
@@ -88,7 +88,7 @@ class WordLevels:
 
     @classmethod
     def of(cls, prime: int, *, digits: int) -> WordLevels:
-        """Return the levels for strings of so many digits."""
+        """Return the levels for strings of `digits` digits."""
         step = max(1, _power(prime, _STEPS))
         first = _power(prime, _WORDS) - step
         if digits <= first:

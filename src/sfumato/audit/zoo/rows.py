@@ -85,7 +85,7 @@ def _right_threshold(data: Rows, trials: int) -> OutputColumns:
 
 
 def _capped(rows: Iterable[dict[str, Any]], unit: str, most: int) -> list[dict[str, Any]]:
-    """Keep so many rows of each unit."""
+    """Keep at most a given number of rows of each unit."""
     seen: Counter[Any] = Counter()
     kept = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Sums, square roots and exponentials of costs, none of which may come out too small."""
+"""Sums, square roots and exponentials of costs, rounded so that none comes out too small."""
 
 from __future__ import annotations
 
