@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument
@@ -115,7 +115,7 @@ class Rows:
         on: Val | None = None,
         *,
         unit: bool = False,
-        how: Literal["inner", "left"] = "inner",
+        how: str = "inner",
     ) -> Rows:
         """Return rows beside matching rows: of a public table, or of the same unit with `unit=True`."""
         return self._with(self.frame.join(_frame(other), on, unit=unit, how=how))

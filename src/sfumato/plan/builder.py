@@ -25,7 +25,7 @@ from sfumato.plan.expressions import conjunction
 from sfumato.plan.hints import hints_for
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import table_rows
-from sfumato.plan.request import NamedQuery, Options, Request
+from sfumato.plan.request import Options, Request
 from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.summaries import Summary
 from sfumato.plan.tree import (
@@ -41,9 +41,12 @@ from sfumato.plan.tree import (
     SemiJoin,
 )
 from sfumato.plan.unions import united
+from sfumato.plan.unit_safety import unit_of
 from sfumato.plan.values import Val, col, val
 
 __all__ = ["Frame", "Grouped", "table"]
+
+_JOINS = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
 
 
 def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame:
@@ -98,31 +101,36 @@ class Frame:
         on: Val | None = None,
         *,
         unit: bool = False,
-        how: Literal["inner", "left"] = "inner",
+        how: str = "inner",
     ) -> Frame:
         """Return rows beside matching rows: of a public frame, or of the same unit with `unit=True`."""
-        if how not in ("inner", "left"):
-            _refuse(f"a {how} join keeps rows that belong to no one", "SF406", "use inner or left")
+        if how not in _JOINS:
+            raise InvalidArgument(
+                "how is not a kind of join", place="how", hints=("how='inner' or how='left'",)
+            )
+        outer, keeps_right = _JOINS[how]
 
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             left, scope = self._built(question)
             right, beside = other._built(question)
-            _check_join(left, right, unit, how)
-            far = [source.far() for source in beside.sources] if how == "left" else beside.sources
+            far = [source.far() for source in beside.sources] if outer else beside.sources
             both = Scope(sources=[*scope.sources, *far], merged=scope.merged | beside.merged)
             if len({source.alias.lower() for source in both.sources}) < len(both.sources):
                 _refuse("two tables of a join have one alias", "SF402", "table(name, catalog, alias=..)")
             condition = None if on is None else _condition(on, both)
-            first, second = (right, left) if left.unit is None and right.unit is not None else (left, right)
+            private_first = how == "inner" and left.unit is None and right.unit is not None
+            first, second = (right, left) if private_first else (left, right)
             relation = Join(
                 left=first.relation,
                 right=second.relation,
                 condition=condition,
                 on_unit=unit,
-                outer=how == "left",
+                outer=outer,
+                keeps_right=keeps_right,
             )
             outputs = (*left.outputs, *right.outputs)
-            return ScopedRows(relation=relation, outputs=outputs, unit=first.unit), both
+            whose = unit_of(relation, self.catalog, "")
+            return ScopedRows(relation=relation, outputs=outputs, unit=whose), both
 
         return Frame(catalog=self.catalog, build=build)
 
@@ -138,12 +146,6 @@ class Frame:
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             rows, scope = self._built(question)
             inner, inside = other._built(question)
-            if inner.unit is not None:
-                _check_join(rows, inner, unit, "inner")
-                if rows.unit is None:
-                    _refuse("public rows cannot be chosen by private ones", "SF406")
-            elif unit:
-                _refuse("a public frame has no unit", "SF406")
             both = Scope(sources=[*scope.sources, *inside.sources])
             condition = None if on is None else _condition(on, both)
             relation = SemiJoin(
@@ -173,8 +175,6 @@ class Frame:
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             known = question.alias(alias)
             rows, scope = self._built(question)
-            if rows.unit is None or rows.unit.column is None:
-                _refuse("these rows name no unit to group by", "SF406")
             under = question.alias(f"{known}_units")
             inner: list[tuple[str, Expression]] = []
             found: list[tuple[str, Aggregate]] = []
@@ -250,8 +250,6 @@ class Grouped:
         question = Statement("", self.frame.catalog)
         name = question.free_table()
         rows, scope = self.frame._built(question)
-        if rows.unit is None:
-            _refuse("this asks nothing of a private table", "SF404")
         keys = [(label, _read(value, scope)) for label, value in self.keys]
         found: list[Aggregate] = []
         shown = [(f"k{position}", label) for position, (label, _) in enumerate(keys)]
@@ -269,12 +267,13 @@ class Grouped:
             aggregates=tuple((f"a{position}", one) for position, one in enumerate(found)),
             text="",
         )
+        question.ask(name, query)
         listed = ", ".join(
             f"{_quoted(name)}.{_quoted(column)} AS {_quoted(label)}" for column, label in shown
         )
         return Request(
             text="",
-            queries=(NamedQuery(name=name, query=query),),
+            queries=tuple(question.queries),
             postprocessing=f"SELECT {listed} FROM {_quoted(name)}",
             options=Options(),
         )
@@ -356,21 +355,6 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
         bounds_per_group=summary.bounds_per_group,
         bounds_per_row=summary.bounds_per_row,
     )
-
-
-def _check_join(left: ScopedRows, right: ScopedRows, unit: bool, how: str) -> None:
-    both = left.unit is not None and right.unit is not None
-    if both and (left.by_row or right.by_row):
-        message = "a join of private tables would spread one unit over several rows"
-        _refuse(message, "SF406", "name a column as the unit")
-    if unit and not both:
-        _refuse("a public frame has no unit", "SF406")
-    if both and not unit:
-        _refuse("two private tables can be joined only on their unit", "SF406", "join(other, unit=True)")
-    if left.unit is not None and right.unit is not None and left.unit.name != right.unit.name:
-        _refuse(f"units `{left.unit.name}` and `{right.unit.name}` are not the same people", "SF406")
-    if how == "left" and left.unit is None and right.unit is not None:
-        _refuse("a public table that keeps its rows tells who has no match", "SF406")
 
 
 def _key_names(keys: tuple[str | Val, ...], named: dict[str, Val]) -> tuple[tuple[str, Val], ...]:

@@ -162,7 +162,8 @@ def union_rows(
     def refuse(place: int, message: str, code: str, hint: str) -> NoReturn:
         question.refuse(message, code=code, at=branches[place][0], hints=(hint,))
 
-    return united([branch for _, branch in branches], alias, refuse)
+    spans = [question.place(side) for side, _ in branches]
+    return united([branch for _, branch in branches], alias, refuse, spans)
 
 
 def _project(source: Relation, columns: list[tuple[str, Expression]]) -> Relation:

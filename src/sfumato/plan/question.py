@@ -14,6 +14,7 @@ from sfumato.plan.hints import CLAUSES, hints_for
 from sfumato.plan.request import NamedQuery, Options
 from sfumato.plan.syntax import function_name
 from sfumato.plan.tree import Query, Span
+from sfumato.plan.unit_safety import check_units
 
 __all__ = ["Bounds", "Clause", "Statement"]
 
@@ -150,7 +151,8 @@ class Statement:
         return name
 
     def ask(self, name: str, query: Query) -> None:
-        """Add a private question, answered by the released table of that name."""
+        """Add a private question, answered by the released table of that name, or refuse it."""
+        check_units(query, self.catalog)
         self.queries.append(NamedQuery(name=name, query=query))
 
     def use_public(self, name: str) -> None:

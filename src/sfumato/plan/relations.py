@@ -1,7 +1,7 @@
 """Relations: FROM, joins and WHERE over rows of people and public rows, each row of exactly one unit.
 
-What is refused here is what would let a row depend on two people: joins that do not match
-the unit, public rows that stay when no person matches, and subqueries over everyone.
+Names are resolved here: whether a condition matches the units of both sides, or reads columns. Which joins
+and subqueries keep each row with one unit, `unit_safety` says of the tree.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.syntax import conjuncts, has_aggregate
 from sfumato.plan.tree import ColumnRef, Expression, Filter, Join, Relation, Scan, SemiJoin
+from sfumato.plan.unit_safety import unit_of
 
 __all__ = ["filtered", "joined", "table_rows"]
-
-_ROW_UNIT = "each row of a table here is a unit by itself: name a column as its unit to join private tables"
 
 
 def table_rows(table: Table, alias: str, question: Statement) -> ScopedRows:
@@ -106,55 +105,25 @@ def _join(
     question.only(join, "this", "on", "using", "side", "kind", "method")
     side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
     words = " ".join(word for word in (method, side, kind) if word)
-    if side in ("RIGHT", "FULL"):
-        hint = "put the private table first and use LEFT JOIN"
-        question.refuse(
-            f"a {side} JOIN keeps rows that belong to no one", code="SF406", at=join.this, hints=(hint,)
-        )
-    if method or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
+    if method or side not in ("", "LEFT", "RIGHT", "FULL") or kind not in ("", "INNER", "OUTER", "CROSS"):
         hint = "use JOIN .. ON, or WHERE [NOT] EXISTS (..)"
         question.refuse(f"{words} JOIN is not supported", code="SF404", at=join.this, hints=(hint,))
-    outer = side == "LEFT"
-    if outer and left.unit is None and right.unit is not None:
-        hint = "put the private table first, or declare the groups: column = one_of(..)"
-        question.refuse(
-            "a public table that keeps its rows tells who has no match",
-            code="SF406",
-            at=join.this,
-            hints=(hint,),
-        )
-    if (left.by_row or right.by_row) and left.unit is not None and right.unit is not None:
-        message = "a join of private tables would spread one unit over several rows"
-        question.refuse(message, code="SF406", at=join.this, hints=(_ROW_UNIT,))
-    both = left.unit is not None and right.unit is not None
-    if left.unit is not None and right.unit is not None and left.unit.name != right.unit.name:
-        question.refuse(
-            f"units `{left.unit.name}` and `{right.unit.name}` are not the same people",
-            code="SF406",
-            at=join.this,
-            hints=("ask about each of them by itself, in requests of their own",),
-        )
+    outer, keeps_right = side in ("LEFT", "FULL"), side in ("RIGHT", "FULL")
     on_unit, condition = _condition(source, join, scope, context)
-    on_unit = on_unit or (_is_comma(join) and bool(matching))
-    if both and not on_unit:
-        names = [output.name for output in right.outputs if output.column is None]
-        word = "WHERE" if _is_comma(join) else "ON"
-        example = (
-            f"as in {word} a.{names[0]} = b.{names[0]}" if names else "select the unit in the inner query"
-        )
-        question.refuse(
-            "two private tables can be joined only on their unit",
-            code="SF406",
-            at=join.this,
-            hints=(f"match it by itself, joined to the rest by AND, {example}",),
-        )
     scope.sources.append(source.far() if outer else source)
-    swap = left.unit is None and right.unit is not None
-    first, second = (right, left) if swap else (left, right)
+    private_first = not (outer or keeps_right) and left.unit is None and right.unit is not None
+    first, second = (right, left) if private_first else (left, right)
     relation = Join(
-        left=first.relation, right=second.relation, condition=condition, on_unit=on_unit, outer=outer
+        left=first.relation,
+        right=second.relation,
+        condition=condition,
+        on_unit=on_unit or (_is_comma(join) and bool(matching)),
+        outer=outer,
+        keeps_right=keeps_right,
+        span=question.place(join.this),
     )
-    return ScopedRows(relation=relation, outputs=(*left.outputs, *right.outputs), unit=first.unit)
+    unit = unit_of(relation, question.catalog, question.text)
+    return ScopedRows(relation=relation, outputs=(*left.outputs, *right.outputs), unit=unit)
 
 
 def _condition(
@@ -231,7 +200,7 @@ def filtered(
     condition = conjunction([read.condition(part) for part in plain])
     relation = rows.relation if condition is None else Filter(source=rows.relation, condition=condition)
     for part in semi:
-        relation = _semi_join(relation, rows, scope, part, context)
+        relation = _semi_join(relation, scope, part, context)
     return ScopedRows(relation=relation, outputs=rows.outputs, unit=rows.unit)
 
 
@@ -249,13 +218,11 @@ def _negated(node: exp.Expr) -> exp.Exists | None:
     return inner if isinstance(inner, exp.Exists) else None
 
 
-def _semi_join(
-    relation: Relation, rows: ScopedRows, scope: Scope, node: exp.Expr, context: Context
-) -> Relation:
+def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Context) -> Relation:
     exists = _negated(node)
     if exists is not None:
         context.question.only(node, "this")
-        found = _semi_join(relation, rows, scope, exists, context)
+        found = _semi_join(relation, scope, exists, context)
         assert isinstance(found, SemiJoin)
         return replace(found, negated=True)
     question = context.question
@@ -269,7 +236,7 @@ def _semi_join(
         if operand is None:
             hint = "SELECT 1 FROM .. WHERE .."
             question.refuse("EXISTS takes a plain SELECT", code="SF404", at=node, hints=(hint,))
-        return _semi_join_on_rows(relation, rows, scope, operand, query, context)
+        return _semi_join_on_rows(relation, scope, operand, query, context)
     if operand is not None and len(query.expressions) != 1:
         question.refuse("IN takes a query of one column", code="SF404", at=query)
     question.only(query, "expressions", "from_", "joins", "where", "distinct")
@@ -315,41 +282,14 @@ def _semi_join(
     narrowed = conjunction(local)
     if narrowed is not None:
         other = Filter(source=other, condition=narrowed)
-    return _semi(relation, rows, inner, other, conjunction(conditions), on_unit, node, context)
-
-
-def _semi(
-    relation: Relation,
-    rows: ScopedRows,
-    inner: ScopedRows,
-    other: Relation,
-    condition: Expression | None,
-    on_unit: bool,
-    node: exp.Expr,
-    context: Context,
-) -> Relation:
-    if inner.unit is not None:
-        if rows.unit is None:
-            context.question.refuse("public rows cannot be chosen by private ones", code="SF406", at=node)
-        if not on_unit or inner.unit.name != rows.unit.name:
-            names = [output.name for output in inner.outputs if output.column is None]
-            hint = f"add to its conditions: {names[0]} = outer_table.{names[0]}" if names else _ROW_UNIT
-            context.question.refuse(
-                "a subquery over private rows must be matched on the unit",
-                code="SF406",
-                at=node,
-                hints=(hint,),
-            )
-    return SemiJoin(source=relation, other=other, condition=condition, on_unit=on_unit)
+    condition = conjunction(conditions)
+    return SemiJoin(
+        source=relation, other=other, condition=condition, on_unit=on_unit, span=question.place(node)
+    )
 
 
 def _semi_join_on_rows(
-    relation: Relation,
-    rows: ScopedRows,
-    scope: Scope,
-    operand: exp.Expr,
-    query: exp.Expr,
-    context: Context,
+    relation: Relation, scope: Scope, operand: exp.Expr, query: exp.Expr, context: Context
 ) -> Relation:
     question = context.question
     inner = context.rows(query, question.alias("chosen"))
@@ -358,20 +298,20 @@ def _semi_join_on_rows(
     output = inner.outputs[0]
     outside = Expressions(question, scope)
     unit = outside.unit(operand)
-    if inner.unit is not None:
-        if unit is None or output.column is not None:
-            hint = "select the unit: uid IN (SELECT uid FROM .. GROUP BY uid HAVING ..)"
-            question.refuse(
-                "a subquery over private rows must be matched on the unit",
-                code="SF406",
-                at=query,
-                hints=(hint,),
-            )
-        on_unit = _whole([unit, output], query, context)
-        return _semi(relation, rows, inner, inner.relation, None, on_unit, query, context)
-    assert output.column is not None
-    condition = context.call("=", (outside(operand), output.column), query)
-    return SemiJoin(source=relation, other=inner.relation, condition=condition, on_unit=False)
+    condition = None
+    if output.column is not None:
+        condition = context.call("=", (outside(operand), output.column), query)
+    elif unit is not None:
+        _whole([unit, output], query, context)
+    else:
+        question.refuse("the unit of protection can be matched only with a unit", code="SF406", at=query)
+    return SemiJoin(
+        source=relation,
+        other=inner.relation,
+        condition=condition,
+        on_unit=output.column is None,
+        span=question.place(query),
+    )
 
 
 def _simple(query: exp.Select) -> bool:

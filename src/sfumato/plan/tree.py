@@ -140,7 +140,8 @@ class Join:
     """Rows of the left side beside matching rows of the right side.
 
     `on_unit`: both sides are private, and rows match only within one unit. Otherwise the right
-    side is public. `outer`: rows of the left side without a match stay, with NULLs.
+    side is public. `outer`: rows of the left side without a match stay, with NULLs. `keeps_right`: so do
+    rows of the right side; `unit_safety` refuses that.
     """
 
     left: Relation
@@ -148,6 +149,8 @@ class Join:
     condition: Expression | None
     on_unit: bool
     outer: bool
+    keeps_right: bool = False
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +158,7 @@ class Union:
     """All rows of several relations of one unit, with the same columns."""
 
     sources: tuple[Relation, ...]
+    spans: tuple[Span | None, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +168,7 @@ class PerUnit:
     source: Relation
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +186,7 @@ class SemiJoin:
     condition: Expression | None
     on_unit: bool
     negated: bool = False
+    span: Span | None = field(default=None, compare=False)
 
 
 Relation = Scan | Filter | Projection | Join | Union | PerUnit | SemiJoin

@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol
 from sfumato.catalog.kind import Kind
 from sfumato.plan.functions import cast
 from sfumato.plan.scope import Output, ScopedRows
-from sfumato.plan.tree import ColumnRef, Projection, Union
+from sfumato.plan.tree import ColumnRef, Projection, Span, Union
 
 __all__ = ["Refuse", "united"]
 
@@ -21,19 +21,15 @@ class Refuse(Protocol):
         ...
 
 
-def united(branches: Sequence[ScopedRows], alias: str, refuse: Refuse) -> ScopedRows:
+def united(
+    branches: Sequence[ScopedRows], alias: str, refuse: Refuse, spans: Sequence[Span | None] = ()
+) -> ScopedRows:
     """Return UNION ALL of rows of the same people; columns go by their places, and have the first's names."""
     first = branches[0]
     for place, branch in enumerate(branches):
-        if branch.unit is None or first.unit is None or branch.unit.name != first.unit.name:
-            hint = "ask about each of them by itself, in requests of their own"
-            refuse(place, "UNION ALL of different units", "SF406", hint)
-        if branch.by_row:
-            hint = "name a column as the unit of these tables"
-            refuse(place, "one row could come in twice", "SF406", hint)
         shape = [output.column is None for output in branch.outputs]
         if shape != [output.column is None for output in first.outputs]:
-            hint = "the same columns in the same order, the unit in the same place"
+            hint = "rows of one unit, with the same columns in the same order, the unit in the same place"
             refuse(place, "the sides of UNION ALL differ in their columns", "SF404", hint)
     outputs: list[Output] = []
     for position, output in enumerate(first.outputs):
@@ -59,4 +55,5 @@ def united(branches: Sequence[ScopedRows], alias: str, refuse: Refuse) -> Scoped
             if output.column is not None and own.column is not None
         )
         projects.append(Projection(source=branch.relation, columns=columns))
-    return ScopedRows(relation=Union(sources=tuple(projects)), outputs=tuple(outputs), unit=first.unit)
+    union = Union(sources=tuple(projects), spans=tuple(spans))
+    return ScopedRows(relation=union, outputs=tuple(outputs), unit=first.unit)
