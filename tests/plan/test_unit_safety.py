@@ -41,7 +41,9 @@ def scan(table: str, alias: str | None = None) -> Scan:
     return Scan(table=table, alias=name, columns=kept)
 
 
-PEOPLE, VISITS, CARS, SALES, REGIONS = (scan(name) for name in ("people", "visits", "cars", "sales", "regions"))
+PEOPLE, VISITS, CARS, SALES, REGIONS = (
+    scan(name) for name in ("people", "visits", "cars", "sales", "regions")
+)
 
 
 def join(left: Relation, right: Relation, **given: bool) -> Join:
@@ -101,7 +103,10 @@ UNSAFE: list[tuple[str, Relation]] = [
     ("come in twice", Union(sources=(SALES, scan("sales", "s")))),
     ("no unit to group by", per_unit(SALES)),
     ("no unit to group by", per_unit(REGIONS)),
-    ("cannot be read", Scan(table="people", alias="p", columns=(ColumnRef(name="p.uid", kind=Kind.INTEGER),))),
+    (
+        "cannot be read",
+        Scan(table="people", alias="p", columns=(ColumnRef(name="p.uid", kind=Kind.INTEGER),)),
+    ),
     ("no table", Scan(table="elsewhere", alias="e", columns=())),
 ]
 
