@@ -12,7 +12,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from sfumato.analysis.answer import Answer, Bounding
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
@@ -25,7 +25,14 @@ from sfumato.analysis.measures import MULTIPLIED, RATIOS, Argument, Measures
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
-from sfumato.analysis.shapes import column_leaves, is_aggregate, may_copy_rows, one_row_per_unit, scans
+from sfumato.analysis.shapes import (
+    column_leaves,
+    declared_cap,
+    is_aggregate,
+    may_copy_rows,
+    one_row_per_unit,
+    scans,
+)
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
 from sfumato.catalog.table import Table
@@ -78,8 +85,8 @@ class _Bounder:
             units_are_rows=lambda: not one_row and not summed and self._found("max_rows") == 1,
         )
         answers = tuple(self._answer(name, one, columns, measures) for name, one in query.aggregates)
-        if options.min_units is not None and declared is not None and query.keys:
-            measures.units(None)
+        if options.min_units is not None and (declared is not None or () in sets):
+            measures.units(None)  # decides which groups, or whether the total, are shown
         bounded = BoundedQuery(
             source=query.source,
             row_unit=row_unit,
@@ -169,13 +176,11 @@ class _Bounder:
         table = self.catalog.table(name)
         return table is not None and table.private
 
-    def _found(self, name: str) -> int | None:
+    def _found(self, name: Literal["max_groups", "max_rows"]) -> int | None:
         given: int | None = getattr(self.options, name)
-        if given is not None:
-            return given
-        return max((cap for table in self._private_tables() if (cap := getattr(table, name))), default=None)
+        return given if given is not None else declared_cap(self.query.source, self.catalog, name)
 
-    def _cap(self, name: str, span: Span | None) -> int:
+    def _cap(self, name: Literal["max_groups", "max_rows"], span: Span | None) -> int:
         found = self._found(name)
         if found is not None:
             return found

@@ -215,10 +215,11 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
                 " finds popular groups, and no unit spends weight on those in the next"
             )
         else:
+            what = "groups are" if bounding.query.keys else "the answer is"
             lines.append(
-                f"groups are shown{where} if their noisy number of units is at least {selection.threshold:,}"
+                f"{what} shown{where} if the noisy number of units is at least {selection.threshold:,}"
             )
-        if bounding.select_keys:
+        if bounding.select_keys and selection.delta:
             chance = f"{float(selection.delta):.3g}"
             lines.append(f"  a group that a single unit makes is shown with a chance of at most {chance}")
     for noise in cost.others:

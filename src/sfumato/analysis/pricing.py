@@ -166,13 +166,14 @@ def _cost(
                 )
             )
         decides = item.measure is None or item.measure == units
-        if not decides or item.grouping_set not in selected:
+        total = item.grouping_set not in selected  # nothing to select, but it may be of too few units
+        if not decides or (total and bounding.min_units is None):
             continue
         if item.rounds:
             delta = share / len(selected)
             selections.append(_by_weights(item, best.kind, parameter, bounding.query.max_groups or 1, delta))
             continue
-        if bounding.select_keys:
+        if bounding.select_keys and not total:
             level, delta = _level(bounding, best.kind, parameter, item.grouping_set, share / len(selected))
             level += (bounding.min_units or 1) - 1
         elif bounding.min_units is not None:

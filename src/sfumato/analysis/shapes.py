@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
+from sfumato.catalog.catalog import Catalog
 from sfumato.plan.tree import (
     Call,
     Case,
@@ -20,7 +22,7 @@ from sfumato.plan.tree import (
     Union,
 )
 
-__all__ = ["column_leaves", "is_aggregate", "may_copy_rows", "one_row_per_unit", "scans"]
+__all__ = ["column_leaves", "declared_cap", "is_aggregate", "may_copy_rows", "one_row_per_unit", "scans"]
 
 
 def scans(relation: Relation) -> Iterator[Scan]:
@@ -42,14 +44,51 @@ def scans(relation: Relation) -> Iterator[Scan]:
 
 
 def one_row_per_unit(relation: Relation) -> bool:
-    """Return whether each unit has one row at most: its rows have been aggregated to one."""
+    """Return whether each unit has one row at most: its rows have been aggregated to one.
+
+    A join on the unit pairs rows of one unit only, so of two such sides it makes one row at most.
+    """
     match relation:
         case PerUnit(keys=keys):
             return not keys
         case Filter(source=source) | Projection(source=source) | SemiJoin(source=source):
             return one_row_per_unit(source)
+        case Join(left=left, right=right, on_unit=True):
+            return one_row_per_unit(left) and one_row_per_unit(right)
         case _:
             return False
+
+
+def declared_cap(relation: Relation, catalog: Catalog, name: Literal["max_groups", "max_rows"]) -> int | None:
+    """Return the cap that follows from the tables whose rows a relation has; None: none is declared.
+
+    Theorem: privacy does not rest on which cap this is, for the engine holds every unit to the cap of the
+    bounded query (`backends.contributions`). The cap says how much of a unit is left out, and how much
+    noise hides the rest, so it must follow the rows that a unit can have here:
+    a filter, a projection or a semi-join (also a negated one) keeps some rows of its source and repeats none,
+    so what the other side of a semi-join holds does not matter; a join on the unit with a side that has one
+    row per unit meets each row of the other side once at most. Where both sides of a join on the unit, or
+    several parts of a union, have several rows of a unit, the largest of their caps is used.
+    """
+    match relation:
+        case Scan(table=table_name):
+            table = catalog.table(table_name)
+            return None if table is None else getattr(table, name)
+        case PerUnit(keys=()):
+            return 1
+        case Filter(source=source) | Projection(source=source) | SemiJoin(source=source):
+            return declared_cap(source, catalog, name)
+        case PerUnit(source=source):
+            return declared_cap(source, catalog, name)
+        case Join(left=left, right=right, on_unit=on_unit):
+            if on_unit and one_row_per_unit(left):
+                return declared_cap(right, catalog, name)
+            if not on_unit or one_row_per_unit(right):
+                return declared_cap(left, catalog, name)
+            sides: tuple[Relation, ...] = (left, right)
+        case Union(sources=sources):
+            sides = sources
+    return max((cap for one in sides if (cap := declared_cap(one, catalog, name))), default=None)
 
 
 def may_copy_rows(relation: Relation) -> bool:
