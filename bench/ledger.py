@@ -32,7 +32,7 @@ from report import Row, show
 
 from sfumato.core import PrivacyBudget
 from sfumato.core.events import Pure
-from sfumato.ledger import Head, Ledger
+from sfumato.ledger import OWNER, Head, Ledger
 from sfumato.ledger.connection import begin
 
 WRITERS = 8
@@ -42,7 +42,7 @@ LOSS = Fraction(1, 1000)
 LEAST = 1000
 SHARE = 0.6
 BODY, RELEASE = "x" * 700, b"y" * 200
-HASHES = {"request_hash": "r" * 64, "data_version": "1", "policy_hash": "p" * 64}
+HASHES = {"request_hash": "r" * 64, "data_version": "1", "policy_hash": "p" * 64, "analyst": OWNER}
 
 
 def ledger_rows(*, rounds: int = 3, records: int = 1_000_000) -> list[Row]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sfumato import core, errors
     from sfumato.catalog import between, one_of
+    from sfumato.ledger import OWNER
     from sfumato.plan.summaries import (
         avg,
         corr,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Budget",
     "Database",
+    "OWNER",
     "Question",
     "Release",
     "__version__",
@@ -71,6 +73,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Budget": "session",
     "Database": "session",
+    "OWNER": "ledger",
     "Question": "session",
     "Release": "release",
     "avg": "plan.summaries",

@@ -24,7 +24,7 @@ from sfumato.catalog import Catalog, Policy, Value
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
-from sfumato.ledger import Ledger
+from sfumato.ledger import Ledger, Owner
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
@@ -150,8 +150,8 @@ def answer(
     catalog: Catalog,
     ledger: Ledger,
     backend: Backend,
+    analyst: str | Owner,
     idempotency_key: str | None = None,
-    analyst: str | None = None,
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
     admit(priced, catalog.policy)

@@ -130,3 +130,13 @@ def test_a_fresh_process_does_the_same(folder: Path) -> None:
     refused = program(folder, "anonymity", "measure", "people.parquet", "-q", "no")
     assert refused.returncode == 2 and refused.stderr.startswith("error[SF101]")
     assert "hint: it has person, age, town, ill" in refused.stderr
+
+
+def test_texts_in_csv_are_no_formulas() -> None:
+    from sfumato.cli.anonymity import _without_formulas
+
+    table = pa.table({"name": ["=1+1", None, "x", "-2", "\tq"], "n": [-1, 2, 3, 4, 5]})
+    assert _without_formulas(table).to_pydict() == {
+        "name": ["'=1+1", None, "x", "'-2", "'\tq"],
+        "n": [-1, 2, 3, 4, 5],
+    }

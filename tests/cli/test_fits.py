@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Pure
-from sfumato.ledger import Ledger, Renewal
+from sfumato.ledger import OWNER, Ledger, Renewal
 from tests.cli.programs import PROJECT, make_project, sfumato
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
@@ -18,7 +18,7 @@ WIDE = PROJECT.replace("epsilon = 2", "epsilon = 9")
 PARTED = WIDE.replace(
     'unit = "person"\nmax_groups = 1', 'unit = "person"\npartition = "region"\nmax_groups = 1'
 )
-HASHES = {"request_hash": "r", "data_version": "1", "policy_hash": "p"}
+HASHES = {"request_hash": "r", "data_version": "1", "policy_hash": "p", "analyst": OWNER}
 
 
 @pytest.mark.parametrize(

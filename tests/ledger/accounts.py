@@ -8,9 +8,9 @@ from pathlib import Path
 
 from sfumato.core import PrivacyBudget
 from sfumato.core.events import Pure
-from sfumato.ledger import Ledger, Reservation
+from sfumato.ledger import OWNER, Ledger, Reservation
 
-HASHES = {"request_hash": "request", "data_version": "1", "policy_hash": "policy"}
+HASHES = {"request_hash": "request", "data_version": "1", "policy_hash": "policy", "analyst": OWNER}
 HUNDREDTH = Pure(loss=Fraction(1, 100))
 
 

@@ -197,7 +197,7 @@ def test_a_replay_is_free_when_the_budget_is_gone(ledger):
         answer(ledger, idempotency_key="new")
 
 
-@pytest.mark.parametrize("changed", HASHES)
+@pytest.mark.parametrize("changed", ["request_hash", "data_version", "policy_hash"])
 def test_a_key_stands_for_one_request(ledger, changed):
     answer(ledger, idempotency_key="k")
     with pytest.raises(LedgerError) as refusal:

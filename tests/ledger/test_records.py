@@ -30,6 +30,7 @@ RESERVED = Reserved(
     request_hash="r",
     data_version="1",
     policy_hash="p",
+    nonce="0f",
     key=None,
 )
 RECORDS = [

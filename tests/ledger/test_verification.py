@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.core import PrivacyBudget
 from sfumato.errors import LedgerError
-from sfumato.ledger import Head, Ledger, Renewal
+from sfumato.ledger import OWNER, Head, Ledger, Renewal
 from sfumato.ledger.canonical import canonical
 from sfumato.ledger.journal import Journal, Row
 from sfumato.ledger.records import Link, Record
@@ -48,7 +48,7 @@ def ledger():
             reserve(ledger, idempotency_key=f"burnt {number}" if number % 2 else None)
         else:
             key = f"key {number}" if number % 3 else None
-            analyst = "alice" if number % 2 else None
+            analyst = "alice" if number % 2 else OWNER
             answer(ledger, b"release %d" % number, idempotency_key=key, analyst=analyst)
     while ledger.head().sequence < RECORDS:
         reserve(ledger)

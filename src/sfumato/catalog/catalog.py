@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sfumato.catalog.policy import Policy
 from sfumato.catalog.table import Table
@@ -32,5 +32,6 @@ class Catalog:
         return next((table for table in self.tables if table.name.lower() == name.lower()), None)
 
     def fingerprint(self) -> str:
-        """Return a hash of all that is declared: a policy that changes in any way has another."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()
+        """Return a hash of all that is declared, without the grants: those are the ledger's."""
+        declared = replace(self, policy=replace(self.policy, analysts=()))
+        return hashlib.sha256(repr(declared).encode()).hexdigest()

@@ -164,9 +164,23 @@ def _bytes(table: Any, path: str) -> bytes:
     if path.lower().endswith(".csv"):
         from pyarrow import csv
 
-        csv.write_csv(table, sink)
+        csv.write_csv(_without_formulas(table), sink)
     else:
         import pyarrow.parquet as pq
 
         pq.write_table(table, sink)
     return bytes(sink.getvalue().to_pybytes())
+
+
+def _without_formulas(table: Any) -> Any:
+    """Return a table in which texts that a spreadsheet would run as a formula have a quote before them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = table.column(place)
+            live = pc.match_substring_regex(column, r"^[=+\-@\t\r]")
+            quoted = pc.binary_join_element_wise("'", column, "")
+            table = table.set_column(place, field, pc.if_else(live, quoted, column))
+    return table

@@ -14,8 +14,9 @@ from sfumato.catalog.declaration import nearest
 from sfumato.cli.project import book_of
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import screen, working
+from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
-from sfumato.ledger import Binding
+from sfumato.ledger import Binding, Ledger
 from sfumato.session import propose
 
 __all__ = ["run"]
@@ -28,6 +29,7 @@ class _Findings:
     tables: list[dict[str, Any]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     ledger: str = ""
+    grants: list[str] = field(default_factory=list)  # where the ledger says something else than the file
 
 
 def run(file: str, *, as_json: bool) -> None:
@@ -36,9 +38,14 @@ def run(file: str, *, as_json: bool) -> None:
     found = _Findings()
     with working("reading the schemas"):
         schemas = {table.name: _table(project, table, found) for table in project.tables}
-    found.ledger = _ledger(project, schemas)
+    _ledger(project, schemas, found)
     if as_json:
-        record = {"tables": found.tables, "missing": found.missing, "ledger": found.ledger}
+        record = {
+            "tables": found.tables,
+            "missing": found.missing,
+            "ledger": found.ledger,
+            "grants": found.grants,
+        }
         screen().print(json.dumps(record))
         return
     out = screen()
@@ -46,6 +53,8 @@ def run(file: str, *, as_json: bool) -> None:
         whose = f"private, unit `{each['unit']}`" if each["unit"] else "public"
         out.print(f"{each['name']}: {whose}, {each['columns']} columns, {each['declared']} declared")
     out.print(f"ledger: {found.ledger}")
+    for line in found.grants:
+        out.print(f"grant: {line}")
     for line in found.missing:
         out.print(f"missing: {line}")
     out.print(f"{file} fits its tables")
@@ -117,7 +126,7 @@ def _missing(table: ProjectTable, made: Table) -> list[str]:
     return lines
 
 
-def _ledger(project: Project, schemas: Mapping[str, Schema]) -> str:
+def _ledger(project: Project, schemas: Mapping[str, Schema], findings: _Findings) -> None:
     """Hold the project and its files against the record of its ledger, as opening them would."""
     found: dict[bool, list[Binding]] = {True: [], False: []}
     for table in project.tables:
@@ -127,6 +136,30 @@ def _ledger(project: Project, schemas: Mapping[str, Schema]) -> str:
         found[unit is not None].append(Binding(table=table.name, sources=sources, column=column))
     with book_of(project) as ledger:
         propose(project, ledger, private=tuple(found[True]), public=tuple(found[False]))
-        if project.unit not in ledger.units():
-            return "begun; the first question that is charged fixes the budget"
-        return str(ledger.balance(project.unit))
+        begun = project.unit in ledger.units()
+        findings.ledger = (
+            str(ledger.balance(project.unit))
+            if begun
+            else "begun; the first question that is charged fixes the budget"
+        )
+        findings.grants = _grants(project, ledger)
+
+
+def _grants(project: Project, ledger: Ledger) -> list[str]:
+    """Say where the ledger has other grants than the file, which it had from the file only at first."""
+    stated = {each.name: each.budget for each in project.policy.analysts}
+    lines = []
+    for grant in ledger.grants(project.unit):
+        name, held = grant.analyst, _limits(grant.budget)
+        if name not in stated:
+            lines.append(f"`{name}` has {held} on record, and is not in the file; the ledger rules")
+        elif stated[name] != grant.budget:
+            lines.append(
+                f"`{name}` has {held} on record, the file says {_limits(stated[name])}; the ledger rules "
+                f"(`sfumato ledger grant {name}` puts the file's on record)"
+            )
+    return lines
+
+
+def _limits(budget: PrivacyBudget) -> str:
+    return f"epsilon {float(budget.epsilon):g}, delta {float(budget.delta):g}"

@@ -13,6 +13,8 @@ from sfumato.release import Release
 
 __all__ = ["rendered"]
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how texts begin that spreadsheets evaluate
+
 
 def rendered(release: Release, style: str, level: float) -> bytes:
     """Return an answer as the bytes of a format; with intervals of a level beside each aggregate."""
@@ -50,9 +52,16 @@ def _csv(release: Release, level: float) -> str:
     header, rows = _wide(release, level)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
+    writer.writerow(map(_cell, header))
+    writer.writerows([[_cell(cell) for cell in row] for row in rows])
     return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell of a CSV file; a text that a spreadsheet would run as a formula gets a quote first."""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return "" if value is None else value
 
 
 def _record(release: Release, level: float) -> dict[str, Any]:

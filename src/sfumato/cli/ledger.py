@@ -13,14 +13,15 @@ from typing import Any
 from sfumato.catalog import Project, read_project
 from sfumato.cli.formats import rendered
 from sfumato.cli.outputs import can_write, kept, write, writing
-from sfumato.cli.project import open_ledger
+from sfumato.cli.project import book_of, open_ledger
 from sfumato.cli.screen import screen, working
 from sfumato.core.rules import UNITS
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import Head, Ledger, verify_receipt
 from sfumato.release import Release
+from sfumato.session import propose
 
-__all__ = ["anchor", "create", "export", "history", "receipt", "show", "verify"]
+__all__ = ["anchor", "create", "export", "grant", "history", "receipt", "show", "verify"]
 
 
 def create(file: str, path: str | None) -> None:
@@ -33,6 +34,23 @@ def create(file: str, path: str | None) -> None:
     with Ledger.open(target) as ledger:
         head = ledger.head()
     screen().print(f"begun: {target}\nanchor: {head}")
+
+
+def grant(file: str, name: str) -> None:
+    """Put an analyst's grant on record, as the project file states it."""
+    project = read_project(file)
+    analyst = project.policy.analyst(name)
+    if analyst is None:
+        raise project.written.refusal(
+            f"the project file has no grant of `{name}`",
+            ("policy", "analysts"),
+            code="SF705",
+            hints=("add it: [policy.analysts.<name>] with an epsilon",),
+        )
+    with book_of(project) as ledger:
+        propose(project, ledger)
+        ledger.grant(project.unit, name, analyst.budget)
+        screen().print(f"on record: {ledger.grant_balance(project.unit, name)}")
 
 
 def verify(file: str, path: str | None, noted: str | None, *, as_json: bool) -> None:

@@ -37,6 +37,18 @@ def _create(
     create(project, ledger)
 
 
+@ledger_app.command("grant")
+def _grant(
+    analyst: Annotated[str, typer.Argument(help="The name of an analyst in the project file.")],
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Put the grant that the project file states on record; it replaces an earlier one."""
+    from sfumato.cli.ledger import grant
+
+    grant(project, analyst)
+
+
 @ledger_app.command("verify")
 def _verify(
     anchor: Annotated[

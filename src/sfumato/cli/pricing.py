@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.analysis.forecast import forecasts
 from sfumato.errors import BudgetExceeded
-from sfumato.ledger import Balance, GrantBalance
+from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import admit, parts_charged
 from sfumato.session import Question
@@ -66,7 +66,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         epoch=balance.totals.epoch,
     )
     who = database.analyst
-    grant = None if who is None else database.ledger.grant_balance(database.unit, who)
+    grant = None if isinstance(who, Owner) else database.ledger.grant_balance(database.unit, who)
     errors = [
         (one.name, "depends on the group's size" if one.error is None else _error(one.error, one.in_ranks))
         for bounding, cost in zip(priced.boundings, priced.costs, strict=True)

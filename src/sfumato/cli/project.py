@@ -8,7 +8,7 @@ from pathlib import Path
 from sfumato.catalog import Project, read_project
 from sfumato.cli.screen import working
 from sfumato.errors import LedgerError
-from sfumato.ledger import Ledger
+from sfumato.ledger import OWNER, Ledger
 from sfumato.session import Database, open_project
 
 __all__ = ["OpenedProject", "book_of", "open_ledger", "open_tables"]
@@ -28,7 +28,8 @@ def open_tables(file: str, *, analyst: str | None = None, free: bool = False) ->
     project = read_project(file)
     with working("opening the tables"):
         book = book_of(project)
-        database = open_project(project, analyst=analyst, ledger=book, read=not free)
+        who = OWNER if analyst is None else analyst
+        database = open_project(project, analyst=who, ledger=book, read=not free)
         return OpenedProject(project=project, database=database, begun=project.unit in book.units())
 
 

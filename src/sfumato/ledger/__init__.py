@@ -13,7 +13,7 @@ from sfumato.ledger.receipts import verify_receipt
 from sfumato.ledger.records import Head
 from sfumato.ledger.renewal import Renewal
 from sfumato.ledger.reservation import Reservation
-from sfumato.ledger.terms import Binding, Proposal
+from sfumato.ledger.terms import OWNER, Binding, Owner, Proposal
 
 __all__ = [
     "Balance",
@@ -22,6 +22,8 @@ __all__ = [
     "GrantBalance",
     "Head",
     "Ledger",
+    "OWNER",
+    "Owner",
     "Proposal",
     "Renewal",
     "Reservation",

@@ -13,9 +13,9 @@ from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError
 from sfumato.ledger.canonical import canonical
 from sfumato.ledger.charges import Charge, Reserved, Totals
 from sfumato.ledger.renewal import Renewal
-from sfumato.ledger.terms import Granted, Registered
+from sfumato.ledger.terms import Granted, Owner, Registered
 
-__all__ = ["Account", "Balance", "GrantBalance", "check_text"]
+__all__ = ["Account", "Balance", "GrantBalance", "check_text", "checked_analyst"]
 
 _LONGEST = 1024
 
@@ -299,6 +299,20 @@ def check_text(text: object, name: str) -> None:
     """Refuse what is no name: nothing, too long, or not printable."""
     if not isinstance(text, str) or not 1 <= len(text) <= _LONGEST or not text.isprintable():
         raise InvalidArgument(f"{name} must be text of 1 to {_LONGEST} printable characters", place=name)
+
+
+def checked_analyst(analyst: object) -> str | None:
+    """Return the name of whoever asks, None for the owner; refuse a name that is missing."""
+    if isinstance(analyst, Owner):
+        return None
+    if analyst is None:
+        raise InvalidArgument(
+            "say who asks: the name of an analyst, or OWNER",
+            place="analyst",
+            hints=("only the budget limits the owner, so a missing name does not stand for the owner",),
+        )
+    check_text(analyst, "analyst")
+    return str(analyst)
 
 
 def _about(what: str, refusal: BudgetExceeded | None) -> BudgetExceeded | None:

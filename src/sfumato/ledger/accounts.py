@@ -124,8 +124,7 @@ class Accounts:
             yield from self._bindings(proposal, key, at)
         for analyst, budget in proposal.grants:
             grant = Granted.of(unit, analyst, account.check_rule(budget, "budget"), at)
-            held = journal.granted(unit, analyst)
-            if held is None or replace(held, at=at).body(1) != grant.body(1):
+            if journal.granted(unit, analyst) is None:  # a proposal seeds grants; after that the ledger rules
                 yield grant
 
     def _bindings(self, proposal: Proposal, key: Key, at: int) -> Iterator[Bound]:
@@ -166,17 +165,15 @@ class Accounts:
 
     def grant(self, unit: str, analyst: str, budget: PrivacyBudget) -> None:
         """Let an analyst spend from a unit's budget, up to a limit of the same rule."""
-        if self._account(unit) is None:
-            self.known(unit)  # proposed: fixed with it
         check_text(analyst, "analyst")
-        self.fix(self._with_terms(Proposal(unit=unit, grants=((analyst, budget),))))
-
-    def _with_terms(self, proposal: Proposal) -> Proposal:
-        """Return a proposal with the terms that were proposed for its unit, where none are on record."""
-        if self._account(proposal.unit) is not None:
-            return proposal
-        terms = next(one for one, made in self._proposed.items() if one.unit == proposal.unit and made)
-        return replace(terms, private=(), public=(), grants=proposal.grants)
+        grant = Granted.of(unit, analyst, self.known(unit).check_rule(budget, "budget"), self._journal.now())
+        if self._account(unit) is None:  # proposed: the grant fixes the terms that it lies under
+            terms = next(one for one, made in self._proposed.items() if one.unit == unit and made)
+            self.fix(replace(terms, private=(), public=(), grants=()))
+        with self._journal.writing():
+            held = self._journal.granted(unit, analyst)
+            if held is None or replace(held, at=grant.at) != grant:
+                self._journal.append(grant)
 
     def analysts(self, unit: str) -> list[str]:
         """Return who has a grant, on record or proposed, by name; inside writing() or reading()."""
@@ -187,7 +184,7 @@ class Accounts:
         unit = account.registered.unit
         grant = self._journal.granted(unit, analyst)
         for name, budget in self._granting(unit):
-            if name == analyst:
+            if grant is None and name == analyst:
                 grant = Granted.of(unit, analyst, budget, self._journal.now())
         if grant is None:
             raise LedgerError(

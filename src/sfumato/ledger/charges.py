@@ -129,6 +129,7 @@ class Reserved(Record):
     data_version: str  # as a keyed hash: a reader of the ledger cannot test guesses about the data
     policy_hash: str
     key: str | None  # the idempotency key
+    nonce: str  # random: a ledger that was set back and charged for the same again has another chain
     analyst: str | None = None
     parts: tuple[str, ...] | None = None
     totals: Totals = field(default_factory=Totals)
@@ -177,6 +178,7 @@ class Reserved(Record):
             "data_version",
             "policy_hash",
             "key",
+            "nonce",
         )
         analyst = {"name": self.analyst, "spent": self.analyst_spent, "keys_spent": self.analyst_keys_spent}
         return {
@@ -200,6 +202,7 @@ class Reserved(Record):
             data_version=as_text(fields["data_version"]),
             policy_hash=as_text(fields["policy_hash"]),
             key=None if fields["key"] is None else as_text(fields["key"]),
+            nonce=as_text(fields["nonce"]),
             analyst=None if analyst is None else as_text(analyst["name"]),
             parts=None if parts is None else tuple(as_text(part) for part in parts),
             totals=_totals(fields),
@@ -213,7 +216,7 @@ class Entry:
     """One charge, as an owner or an analyst may see it: public facts only."""
 
     sequence: int
-    at: int  # milliseconds since 1970, by the clock of the machine that wrote it
+    at: int  # the hour, in milliseconds since 1970, by the clock of the machine that wrote it
     unit: str
     cost: Fraction  # in the currency of the budget's rule
     keys_delta: Fraction

@@ -21,7 +21,7 @@ from sfumato.ledger.signer import Key, has_key, key_beside
 from sfumato.ledger.store import Store
 from sfumato.ledger.terms import Bound, Granted, Registered
 
-__all__ = ["FILED", "Journal", "Row", "milliseconds"]
+__all__ = ["FILED", "Journal", "Row"]
 
 
 class Row(NamedTuple):
@@ -46,6 +46,8 @@ FILED = ("unit", "analyst", "source", "key", "reservation")
 _COLUMNS = ", ".join(Row._fields)
 _INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES ({', '.join('?' * len(Row._fields))})"
 
+_HOUR = 3_600_000  # in milliseconds
+
 _T = TypeVar("_T", bound=Record)
 
 
@@ -55,13 +57,17 @@ class Journal(Store):
     def __init__(
         self, path: Path | None, wait: float, *, create: bool, clock: Callable[[], int] | None = None
     ) -> None:
-        self.now = milliseconds if clock is None else clock
+        self._clock = clock or _milliseconds
         self._key: Key | None = None
         self._newest: Link | None = None
         self._charges: dict[str, Reserved] = {}
         opened = Opened(at=self.now(), ledger=os.urandom(16).hex())
         link = Link(sequence=1, previous=START, body=opened.body(1))
         super().__init__(path, wait, _INSERT, _row(link, opened, None), create=create)
+
+    def now(self) -> int:
+        """Return the hour, in milliseconds since 1970; a finer date would tell how long the data took."""
+        return self._clock() // _HOUR * _HOUR
 
     def forget(self) -> None:
         self._newest = None
@@ -199,9 +205,9 @@ class Journal(Store):
             raise LedgerError("the ledger has lost its first record", code="SF602")
         return _expect(first, Opened).ledger
 
-    def keyed(self, key: str) -> tuple[Link, Reserved] | None:
-        """Return the reservation made under an idempotency key."""
-        link = self._one("WHERE key = ?", key)
+    def keyed(self, key: str, analyst: str | None) -> tuple[Link, Reserved] | None:
+        """Return the reservation that an analyst (None: the owner) made under an idempotency key."""
+        link = self._one("WHERE key = ? AND ifnull(analyst, '') = ?", key, analyst or "")
         return None if link is None else (link, _expect(link, Reserved))
 
     def release(self, reservation: int) -> bytes | None:
@@ -263,8 +269,7 @@ class Journal(Store):
         return None if row is None else _checked(*row)
 
 
-def milliseconds() -> int:
-    """Return the time for a record."""
+def _milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 

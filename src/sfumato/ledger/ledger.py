@@ -18,7 +18,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.core.events.base import Event
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
-from sfumato.ledger.account import Balance, GrantBalance, check_text
+from sfumato.ledger.account import Balance, GrantBalance, check_text, checked_analyst
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Entry, Reserved
 from sfumato.ledger.export import exported
@@ -27,7 +27,7 @@ from sfumato.ledger.records import Head
 from sfumato.ledger.renewal import Renewal
 from sfumato.ledger.reservation import Reservation, reserve
 from sfumato.ledger.sidecar_files import files_of
-from sfumato.ledger.terms import Binding, Proposal
+from sfumato.ledger.terms import Binding, Owner, Proposal
 from sfumato.ledger.verification import verified
 
 __all__ = ["Ledger"]
@@ -40,10 +40,11 @@ class Ledger:
     """Budgets, charges and releases, append-only, shared by any number of threads and processes.
 
     >>> from sfumato.core.events import Pure
+    >>> from sfumato.ledger import OWNER
     >>> ledger = Ledger.open(None)
     >>> ledger.register("person", PrivacyBudget(epsilon=1))
-    >>> hashes = {"request_hash": "r", "data_version": "1", "policy_hash": "p"}
-    >>> with ledger.reserve("person", Pure(loss=0.25), 0, **hashes) as reservation:
+    >>> asked = {"request_hash": "r", "data_version": "1", "policy_hash": "p", "analyst": OWNER}
+    >>> with ledger.reserve("person", Pure(loss=0.25), 0, **asked) as reservation:
     ...     head = reservation.commit(b"noisy")
     >>> ledger.remaining("person")
     Fraction(3, 4)
@@ -211,24 +212,25 @@ class Ledger:
         policy_hash: str,
         idempotency_key: str | None = None,
         *,
-        analyst: str | None = None,
+        analyst: str | Owner,
         parts: Iterable[str] | None = None,
     ) -> Reservation:
         """Charge an event to a unit; when this returns, the charge is on the disk.
 
         Raises `BudgetExceeded` and charges nothing where the event, or the delta of its key
         selection, does not fit: not into the budget, this epoch's allowance, or the analyst's grant.
-        Without an `analyst` it is the owner who asks, whom the budget alone limits. `parts` names the
+        `analyst` says who asks, under a grant; `OWNER` asks under the budget alone. `parts` names the
         parts of the partition that the event is about; None: it concerns every unit.
 
-        With an idempotency key that was answered before for the same request, data and policy,
-        the stored release comes back and nothing is charged. Rounds: up.
+        An idempotency key belongs to whoever asks. If it was answered before for the same request, data
+        and policy, the stored release comes back and nothing is charged. Rounds: up.
         """
         texts = {"request_hash": request_hash, "data_version": data_version, "policy_hash": policy_hash}
-        optional = {"idempotency_key": idempotency_key, "analyst": analyst}
-        given = {name: text for name, text in optional.items() if text is not None}
-        for name, text in {"unit": unit, **texts, **given}.items():
+        who = checked_analyst(analyst)
+        for name, text in {"unit": unit, **texts}.items():
             check_text(text, name)
+        if idempotency_key is not None:
+            check_text(idempotency_key, "idempotency_key")
         account = self._accounts.known(unit)
         named = account.checked_parts(None if parts is None else tuple(parts))
         units, keys_units = account.budget.charge(event, keys_delta)  # may take a while: before others wait
@@ -239,7 +241,8 @@ class Ledger:
             keys_units=keys_units,
             event=event.to_dict(),
             key=idempotency_key,
-            analyst=analyst,
+            nonce=os.urandom(8).hex(),
+            analyst=who,
             parts=named,
             request_hash=request_hash,
             data_version=self._journal.key().blind(f"version\n{data_version}"),

@@ -54,7 +54,7 @@ class Record(ABC):
     kind: ClassVar[str]
     registry: ClassVar[dict[str, type[Record]]] = {}
 
-    at: int  # milliseconds since 1970, by this machine's clock; only renewals go by it
+    at: int  # the hour, in milliseconds since 1970, by this machine's clock; only renewals go by it
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super(Record, cls).__init_subclass__(**kwargs)
@@ -108,7 +108,10 @@ class Signer(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed(Record):
-    """The release of a reservation: its hash and length; the bytes are kept beside the record."""
+    """The release of a reservation: its hash and length; the bytes are kept beside the record.
+
+    Its date is that of the reservation: the time between them would tell how long the data took.
+    """
 
     kind: ClassVar[str] = "committed"
     reservation: int

@@ -31,7 +31,7 @@ def reserve(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservatio
         earlier = None
         if draft.key is not None:
             with journal.reading():
-                earlier = journal.keyed(draft.key)
+                earlier = journal.keyed(draft.key, draft.analyst)
         made = _charge(draft, journal, accounts) if earlier is None else _replay(draft, *earlier, journal)
         if made is not None:
             return made
@@ -50,7 +50,7 @@ def _charge(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservatio
     held: list[int] = []
 
     def section() -> tuple[Reserved, Link, tuple[Proposal, ...]] | None:
-        if draft.key is not None and journal.keyed(draft.key) is not None:
+        if draft.key is not None and journal.keyed(draft.key, draft.analyst) is not None:
             return None
         account, proposals = accounts.settle(draft.unit)  # the first charge fixes what was proposed
         record = _fitting(draft, account, journal, accounts)
@@ -183,7 +183,7 @@ class Reservation:
                 sequence=self.sequence,
                 hints=("reserve again; each answer is paid for by itself",),
             )
-        record = Committed.of(self.sequence, release, self._journal.now())  # hashed before others wait
+        record = Committed.of(self.sequence, release, self._record.at)  # hashed before others wait
         try:
             link = self._journal.write(lambda: self._journal.append(record, release))
         except BaseException as error:

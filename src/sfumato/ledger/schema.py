@@ -38,7 +38,7 @@ STATEMENTS = (
     "CREATE INDEX analysts ON records (kind, unit, analyst, sequence) WHERE analyst IS NOT NULL",
     "CREATE UNIQUE INDEX one_unit ON records (source) WHERE source IS NOT NULL",
     "CREATE INDEX bindings ON records (unit, sequence) WHERE kind = 'bound'",
-    "CREATE UNIQUE INDEX one_request ON records (key) WHERE key IS NOT NULL",
+    "CREATE UNIQUE INDEX one_request ON records (key, ifnull(analyst, '')) WHERE key IS NOT NULL",
     "CREATE UNIQUE INDEX one_release ON records (reservation) WHERE reservation IS NOT NULL",
     """CREATE TRIGGER appended BEFORE INSERT ON records
 WHEN new.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM records)

@@ -7,6 +7,7 @@ charge writes, in one transaction with itself, what the proposal says and the le
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar
 
 from sfumato.core.accountant import PrivacyBudget
@@ -15,7 +16,17 @@ from sfumato.ledger.charges import Totals
 from sfumato.ledger.records import Record, as_dict, as_text, as_whole
 from sfumato.ledger.renewal import Renewal
 
-__all__ = ["Binding", "Bound", "Granted", "Proposal", "Registered"]
+__all__ = ["Binding", "Bound", "Granted", "OWNER", "Owner", "Proposal", "Registered"]
+
+
+class Owner(Enum):
+    """Whoever owns the data: the budget alone limits what the owner asks."""
+
+    OWNER = "owner"
+
+
+OWNER = Owner.OWNER
+"""Given where an analyst is asked for. None is refused: a name that is missing must not mean "no limit"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ class _Walk:
         self._sources: set[str] = set()
         self._by_row: dict[str, bool] = {}  # whether rows are units, by the first source of a unit
         self._unanswered: set[int] = set()
-        self._keys: set[str] = set()
+        self._keys: set[tuple[str | None, str]] = set()
 
     def step(self, row: Row | tuple[Any, ...]) -> None:
         """Check one row against all before it."""
@@ -123,7 +123,7 @@ class _Walk:
 
     def _charge(self, record: Reserved, sequence: int) -> bool:
         account = self._accounts.get(record.unit)
-        if account is None or record.key in self._keys:
+        if account is None or (record.analyst, record.key) in self._keys:
             return False
         terms = account.registered
         if record.parts is not None and (terms.partition is None or not record.parts):
@@ -148,7 +148,7 @@ class _Walk:
             self._granted[who] = after
         self._unanswered.add(sequence)
         if record.key is not None:
-            self._keys.add(record.key)
+            self._keys.add((record.analyst, record.key))
         return True
 
     def _answer(self, record: Committed, release: bytes | None) -> bool:

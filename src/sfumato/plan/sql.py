@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import NoReturn
 
 import sqlglot
@@ -125,15 +124,10 @@ def _statement(question: Statement) -> exp.Query:
             hints=("one statement: SELECT .. or WITH .. SELECT ..",),
         )
     text = googlesql.cut(tokens, question)
-    logger = logging.getLogger("sqlglot")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     try:
         statements = parsed(text)
     except ParseError as error:
         question.refuse(*_syntax(error), code="SF401", at=_place(error, question.text))
-    finally:
-        logger.setLevel(level)
     found = [statement for statement in statements if statement is not None]
     if len(found) != 1:
         at = found[1] if len(found) > 1 else None

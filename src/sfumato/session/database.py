@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.catalog import Catalog, Column, Declaration, Domain
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
-from sfumato.ledger import Balance, Ledger
+from sfumato.ledger import OWNER, Balance, Ledger, Owner
 from sfumato.pipeline import Backend, Priced
 from sfumato.plan.request import Request, with_options
 from sfumato.session.question import Question, shown_columns
@@ -29,7 +29,7 @@ class Database:
     ledger: Ledger
     backend: Backend
     unit: str
-    analyst: str | None = None
+    analyst: str | Owner = OWNER
 
     def sql(self, text: str, *, epsilon: Number | None = None, **options: Any) -> Question:
         """Ask in SQL. Free: shows what it would cost and how far off it would be."""

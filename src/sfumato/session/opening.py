@@ -26,7 +26,7 @@ from sfumato.catalog import (
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import positive
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
-from sfumato.ledger import Binding, Ledger, Proposal, Renewal
+from sfumato.ledger import OWNER, Binding, Ledger, Owner, Proposal, Renewal
 from sfumato.pipeline import Backend
 from sfumato.session.database import Database
 from sfumato.session.sources import declared_columns, private_sources
@@ -47,7 +47,7 @@ def connect(
     public: Mapping[str, Any] | None = None,
     renewal: Renewal | None = None,
     partition: str | None = None,
-    analyst: str | None = None,
+    analyst: str | Owner = OWNER,
     distinct: bool = False,
     memory: str | None = None,
     seconds: float | None = None,
@@ -107,7 +107,7 @@ def connect(
 def open(
     path: str | os.PathLike[str] = "sfumato.toml",
     *,
-    analyst: str | None = None,
+    analyst: str | Owner = OWNER,
     ledger: Ledger | None = None,
 ) -> Database:
     """Open the tables of a project file, private and public, with its budget, ledger and policy.
@@ -122,15 +122,15 @@ def open(
 
 
 def open_project(
-    project: Project, *, analyst: str | None = None, ledger: Ledger | None = None, read: bool = True
+    project: Project, *, analyst: str | Owner = OWNER, ledger: Ledger | None = None, read: bool = True
 ) -> Database:
     """Open the tables of a project that was read already; see `open`.
 
     Without `read` nothing can be asked, and no value is looked at except in CSV files, whose kinds of
     columns follow from them: for prices.
     """
-    _check_analyst(project, analyst)
     book = Ledger.open(project.ledger, create=False) if ledger is None else ledger
+    _check_analyst(project, book, analyst)
     sources = {table.name: table.source for table in project.tables}
     known = {table.name: table for table in project.tables}
     declarations = [table.declaration for table in project.tables]
@@ -273,16 +273,26 @@ def _bindings(opened: _Opened) -> tuple[tuple[Binding, ...], tuple[Binding, ...]
     return tuple(found[True]), tuple(found[False])
 
 
-def _check_analyst(project: Project, analyst: str | None) -> None:
-    """Refuse whoever the policy does not name, where it names anybody."""
-    known = project.policy.analysts
-    if known and (analyst is None or project.policy.analyst(analyst) is None):
-        who = "this project says who may ask" if analyst is None else f"`{analyst}` may not ask here"
-        raise project.written.refusal(
-            who,
-            ("policy", "analysts"),
-            code="SF705",
-            hints=("say who you are: --analyst NAME, or analyst= in Python",)
-            if analyst is None
-            else ("the owner can add a grant: [policy.analysts.<name>]",),
+def _check_analyst(project: Project, ledger: Ledger, analyst: str | Owner) -> None:
+    """Refuse whoever neither the policy nor the ledger names, where the policy names anybody."""
+    if analyst is None:
+        raise InvalidArgument(
+            "say who asks: the name of an analyst, or sf.OWNER",
+            place="analyst",
+            hints=("a missing name does not stand for the owner",),
         )
+    known = {each.name for each in project.policy.analysts}
+    if not known or analyst in known:
+        return
+    begun = project.unit in ledger.units()
+    if begun and any(grant.analyst == analyst for grant in ledger.grants(project.unit)):
+        return
+    owner = isinstance(analyst, Owner)
+    raise project.written.refusal(
+        "this project says who may ask" if owner else f"`{analyst}` may not ask here",
+        ("policy", "analysts"),
+        code="SF705",
+        hints=("say who you are: --analyst NAME, or analyst= in Python",)
+        if owner
+        else ("the owner can add a grant: [policy.analysts.<name>]",),
+    )
