@@ -110,8 +110,8 @@ def use(watch: Watch, db: sf.Database) -> None:
         attempt(watch, f"losses {text}", lambda question=question: question.losses(epsilon=0.1).explain())
         priced = attempt(watch, f"price {text}", question.priced)
         exact = db.backend.run(priced.boundings[0].query)
-        watch.see("exact values", exact, [exact], {"exact": exact}, exact.open(), exact.open()[0].members)
-        assert str(exact.open()[0]) == "<exact groups: hidden>"
+        watch.see("exact values", exact, [exact], {"exact": exact}, exact.reveal(), exact.reveal()[0].members)
+        assert str(exact.reveal()[0]) == "<exact groups: hidden>"
         release = attempt(
             watch, f"release {text}", lambda question=question, text=text: question.release(key=text)
         )
@@ -316,7 +316,7 @@ Engine.table = fail
 BROKEN = """
 import sfumato.release.noise, sfumato.pipeline
 def fail(exact, *_, **__):
-    raise ValueError(f"cannot add noise to {list(exact.open()[0].keys)}")
+    raise ValueError(f"cannot add noise to {list(exact.reveal()[0].keys)}")
 sfumato.pipeline.add_noise = fail
 """
 

@@ -63,6 +63,8 @@ OWNERS_TOOLS = {"anonymity", "attacks"}
 # One file of a survey's layer: the owner compares models of trust with the truth. A collector may not look.
 OWNERS_FILES = {"sfumato/local/people.py"}
 IMPORTED_AS = {"vl_convert_python": "vl_convert"}  # distributions whose module has another name
+# Who may open an `Exact`: noise, of everybody's rows; the auditor's laboratory, of rows it invented.
+REVEAL = {"sfumato/release/noise.py", "sfumato/audit/laboratory.py"}
 PEERS = {"diffprivlib", "dp_accounting", "opendp", "pipeline_dp", "snsql", "tmlt"}
 
 
@@ -249,6 +251,37 @@ def test_a_planted_wrong_import_is_caught(path: str, line: str) -> None:
 )
 def test_a_right_import_is_let_through(path: str, line: str) -> None:
     assert not violations(line, path)
+
+
+def reveals(text: str) -> list[int]:
+    """Return the lines on which an exact value could be revealed: by the method, its name, or its slot."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if (isinstance(node, ast.Attribute) and (node.attr == "reveal" or node.attr.endswith("__secret")))
+        or (isinstance(node, ast.Constant) and node.value in ("reveal", "_Exact__secret", "__secret"))
+    ]
+
+
+def test_only_named_modules_reveal_exact_values() -> None:
+    found = {str(path.relative_to(SOURCE)): reveals(path.read_text()) for path in files()}
+    revealing = {path for path, lines in found.items() if lines}
+    assert revealing - {"sfumato/backends/exact.py"} == REVEAL
+    assert all(len(found[path]) == 1 for path in REVEAL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.reveal()",
+        "f = x.reveal",
+        "getattr(x, 'reveal')()",
+        "x._Exact__secret",
+        "getattr(x, '_Exact__secret')",
+    ],
+)
+def test_a_planted_revelation_is_found(text: str) -> None:
+    assert reveals(text)
 
 
 @pytest.mark.parametrize("module", ["sfumato", "sfumato.core"])

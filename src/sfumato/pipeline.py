@@ -10,24 +10,28 @@ All after it is paid for: an error, a crash or a timeout burns what was reserved
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
 from sfumato.analysis import BoundedQuery, Bounding, Cost, bound, price_together
+from sfumato.analysis.detection_threshold import with_thresholds
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.partition_filter import parts_of
-from sfumato.analysis.shapes import scans
+from sfumato.analysis.public_keys import PublicValues, with_public_keys
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.catalog import Catalog, Policy, Value
+from sfumato.catalog import Catalog, Policy, Unit, Value
+from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import Ledger, Owner
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
+from sfumato.plan.unit_safety import check_units
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
+from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.sandbox import PlainTable, check
 
@@ -91,24 +95,34 @@ class Priced:
         record = cost_record(*self.costs)
         return Fraction(record["epsilon"])
 
+    def fingerprint(self) -> str:
+        """Return a hash of what is asked and of what it costs. The rest follows from catalog and data."""
+        return fingerprint(request=self.request, unit=self.unit, cost=cost_record(*self.costs))
+
     @property
     def keys_delta(self) -> Fraction:
         """What selecting keys may cost."""
         return sum((cost.keys_delta for cost in self.costs), Fraction(0))
 
 
-def plan(request: Request, *, catalog: Catalog, budget: PrivacyBudget, epsilon: Fraction | None) -> Priced:
-    """Price a request: free, and a function of the request, the catalog and the budget alone.
+def plan(
+    request: Request,
+    *,
+    catalog: Catalog,
+    budget: PrivacyBudget,
+    epsilon: Fraction | None,
+    public_values: PublicValues,
+) -> Priced:
+    """Price a request: free, and a function of the request, the catalog, public tables and the budget alone.
 
     `epsilon` is for the whole request; several private questions in one share what it allows.
     """
-    options = request.options
+    options, queries = request.options, [named.query for named in request.queries]
     asked = options.epsilon if epsilon is None else epsilon
-    if asked is not None and asked > _MOST_EPSILON:
-        raise InvalidArgument(
-            "so large an epsilon protects no one", place="epsilon", hints=("a usual choice is below 10",)
-        )
-    boundings = tuple(bound(named.query, catalog, options) for named in request.queries)
+    _check_epsilon(asked)
+    unit = _one_unit([check_units(query, catalog) for query in queries], request)
+    known = with_public_keys(catalog, queries, public_values)
+    boundings = tuple(bound(query, known, options) for query in queries)
     costs = price_together(
         boundings,
         budget,
@@ -125,8 +139,8 @@ def plan(request: Request, *, catalog: Catalog, budget: PrivacyBudget, epsilon: 
             hints=("add an aggregate, such as COUNT(*)",),
         )
     return Priced(
-        request=request,
-        unit=_unit(request, catalog),
+        request=with_thresholds(request, boundings, costs),
+        unit=unit,
         boundings=boundings,
         costs=costs,
         parts=_parts(request, catalog),
@@ -154,6 +168,37 @@ def answer(
     idempotency_key: str | None = None,
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
+    request = priced.request
+    public = {name: backend.public_table(name) for name in request.public}
+    _refuse_what_cannot_run(priced, catalog, ledger, backend, public)
+    with ledger.reserve(
+        priced.unit,
+        priced.event,
+        priced.keys_delta,
+        request_hash=priced.fingerprint(),
+        data_version=backend.data_version(),
+        policy_hash=catalog.fingerprint(),
+        idempotency_key=idempotency_key,
+        analyst=analyst,
+        parts=parts_charged(priced, catalog=catalog, ledger=ledger),
+    ) as reservation:
+        if reservation.replayed is not None:
+            return Release.from_json(reservation.replayed.decode())
+        noisy = [
+            add_noise(backend.run(bounding.query), bounding, cost)
+            for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
+        ]
+        answered = _published(priced, noisy, public)
+        digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
+        release = replace(answered, receipt=reservation.receipt(digest))
+        reservation.commit(release.to_json().encode())
+        return release
+
+
+def _refuse_what_cannot_run(
+    priced: Priced, catalog: Catalog, ledger: Ledger, backend: Backend, public: Mapping[str, Any]
+) -> None:
+    """Refuse, before anything is charged, whatever is known to fail afterwards."""
     admit(priced, catalog.policy)
     if ledger.replace_one(priced.unit):
         raise LedgerError(
@@ -163,48 +208,31 @@ def answer(
             place="unit",
             hints=("keep a budget for questions in a ledger of its own, registered without replace_one",),
         )
-    request = priced.request
-    public = {name: backend.public_table(name) for name in request.public}
     _try_postprocessing(priced, public)
-    refuse_copies((named.query for named in request.queries), catalog, backend.public_copies)
+    refuse_copies((named.query for named in priced.request.queries), catalog, backend.public_copies)
     for bounding in priced.boundings:
         backend.check(bounding.query)
-    with ledger.reserve(
-        priced.unit,
-        priced.event,
-        priced.keys_delta,
-        request_hash=_fingerprint(priced),
-        data_version=backend.data_version(),
-        policy_hash=catalog.fingerprint(),
-        idempotency_key=idempotency_key,
-        analyst=analyst,
-        parts=parts_charged(priced, catalog=catalog, ledger=ledger),
-    ) as reservation:
-        if reservation.replayed is not None:
-            return Release.from_json(reservation.replayed.decode())
-        tables = tuple(
-            tabulate(
-                named.name,
-                add_noise(backend.run(bounding.query), bounding, cost),
-                bounding,
-                cost,
-                non_negative=request.options.non_negative,
-            )
-            for named, bounding, cost in zip(request.queries, priced.boundings, priced.costs, strict=True)
+
+
+def _published(
+    priced: Priced, noisy: Sequence[tuple[NoisyGroups, ...]], public: Mapping[str, Any]
+) -> Release:
+    """Return the answer: noisy sums as averages and quantiles with intervals, and then post-processing."""
+    request = priced.request
+    tables = tuple(
+        tabulate(named.name, groups, bounding, cost, non_negative=request.options.non_negative)
+        for named, groups, bounding, cost in zip(
+            request.queries, noisy, priced.boundings, priced.costs, strict=True
         )
-        cost = cost_record(*priced.costs)
-        answered = publish(
-            tables,
-            request.postprocessing,
-            public=public,
-            cost=cost,
-            notes=request.notes,
-            labels={named.name: labels(named.query) for named in request.queries},
-        )
-        digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
-        release = replace(answered, receipt=reservation.receipt(digest))
-        reservation.commit(release.to_json().encode())
-        return release
+    )
+    return publish(
+        tables,
+        request.postprocessing,
+        public=public,
+        cost=cost_record(*priced.costs),
+        notes=request.notes,
+        labels={named.name: labels(named.query) for named in request.queries},
+    )
 
 
 def parts_charged(priced: Priced, *, catalog: Catalog, ledger: Ledger) -> frozenset[str] | None:
@@ -231,22 +259,24 @@ def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
         check(sheets, priced.request.postprocessing, public=public, samples=samples)
 
 
-def _unit(request: Request, catalog: Catalog) -> str:
-    """Return whose budget pays: the one unit that all private tables of the request are about."""
-    units = set()
-    for named in request.queries:
-        for scan in scans(named.query.source):
-            table = catalog.table(scan.table)
-            if table is not None and table.unit is not None:
-                units.add(table.unit.name)
-    if len(units) != 1:
+def _check_epsilon(epsilon: Fraction | None) -> None:
+    if epsilon is not None and epsilon > _MOST_EPSILON:
+        raise InvalidArgument(
+            "so large an epsilon protects no one", place="epsilon", hints=("a usual choice is below 10",)
+        )
+
+
+def _one_unit(units: Sequence[Unit], request: Request) -> str:
+    """Return whose budget pays: the one unit that all questions of the request are about."""
+    names = {unit.name for unit in units}
+    if len(names) != 1:
         raise QueryRefused(
             "one request is about one unit of protection",
             code="SF406",
             text=request.text,
             hints=("ask about different units in requests of their own",),
         )
-    return str(units.pop())
+    return names.pop()
 
 
 def _parts(request: Request, catalog: Catalog) -> frozenset[str] | None:
@@ -260,8 +290,3 @@ def _partition(unit: str, catalog: Catalog) -> str | None:
     """Return the attribute by which the engine divides a unit into parts."""
     tables = (table for table in catalog.tables if table.unit is not None and table.unit.name == unit)
     return next((table.partition for table in tables if table.partition is not None), None)
-
-
-def _fingerprint(priced: Priced) -> str:
-    """Return a hash of what is asked and how it is answered."""
-    return hashlib.sha256(repr((priced.request, priced.boundings, priced.costs)).encode()).hexdigest()

@@ -141,7 +141,7 @@ def run(
 ) -> tuple[ExactGroups, ...]:
     source = open_tables({"t": pa.Table.from_pylist(rows, schema=SCHEMA)}, threads=threads)
     try:
-        return DuckDBBackend(source, catalog(unit), threads=threads).run(asked, _salt=salt).open()
+        return DuckDBBackend(source, catalog(unit), threads=threads).run(asked, _salt=salt).reveal()
     finally:
         source.close()
 
@@ -395,7 +395,7 @@ def test_keys_of_every_kind_come_back_as_they_are() -> None:
         max_rows=1,
         measures=(COUNT,),
     )
-    (groups,) = DuckDBBackend(source, about).run(asked).open()
+    (groups,) = DuckDBBackend(source, about).run(asked).reveal()
     assert list(groups.keys) == [tuple(row[name] for name in kinds) for row in rows]
     assert groups.keys[-1] == tuple(rows[1][name] for name in kinds)
 
@@ -405,7 +405,7 @@ def test_units_of_other_types_are_told_apart() -> None:
     rows = [{"who": 2**64 - 1 - i, "g": "p", "h": 0, "x": 1.0} for i in range(5)]
     source = open_tables({"t": pa.Table.from_pylist(rows, schema=schema)})
     about = Catalog((Table(name="t", fields=source.fields("t"), unit=Unit(name="p", column="who")),))
-    (groups,) = DuckDBBackend(source, about).run(query()).open()
+    (groups,) = DuckDBBackend(source, about).run(query()).reveal()
     assert groups.units is not None and groups.units.tolist() == [5]
 
 

@@ -61,7 +61,7 @@ def test_a_person_with_many_groups_takes_the_memory_of_rows(whole: bool) -> None
     finally:
         tracemalloc.stop()
     assert peak < 100e6
-    [groups] = exact.open()
+    [groups] = exact.reveal()
     assert len(groups.keys) == (1 if whole else WORDS)
     assert len(database.sql(MEDIAN, epsilon=1).release()) == 0
 
@@ -82,9 +82,9 @@ def test_cells_of_selected_groups_are_those_of_all() -> None:
         }
     )
     with_table = people(frame, word=sf.one_of(*range(-50, 9)))
-    [dense] = with_table.backend.run(bounded(with_table), _salt=7).open()  # type: ignore[call-arg]
+    [dense] = with_table.backend.run(bounded(with_table), _salt=7).reveal()  # type: ignore[call-arg]
     found = people(frame)
-    [sparse] = found.backend.run(bounded(found), _salt=7).open()  # type: ignore[call-arg]
+    [sparse] = found.backend.run(bounded(found), _salt=7).reveal()  # type: ignore[call-arg]
     measure = bounded(found).measures[-1]
     there = np.flatnonzero(np.asarray(dense.measures[measure.name]).sum(axis=1))
     assert [dense.keys[place] for place in there] == list(sparse.keys)

@@ -110,7 +110,7 @@ def record(query: BoundedQuery, source: Source, *, threads: int, salt: int = SAL
     backend = DuckDBBackend(_Logged(source, statements), CATALOG, threads=threads)  # type: ignore[arg-type]
     error, groups = None, ()
     try:
-        groups = backend.run(query, _salt=salt).open()
+        groups = backend.run(query, _salt=salt).reveal()
     except Exception as caught:  # whatever it is, it must not depend on the data
         error = f"{type(caught).__name__}: {caught}"
     renamed = tuple(re.sub(r"__t[0-9a-f]{16}", "__t", text) for text in statements)

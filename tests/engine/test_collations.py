@@ -13,7 +13,7 @@ from sfumato.session import Database
 
 def groups(database: Database, text: str) -> tuple[ExactGroups, ...]:
     query = database.sql(text, epsilon=1).priced().boundings[0].query
-    return database.backend.run(query, _salt=7).open()  # type: ignore[call-arg]
+    return database.backend.run(query, _salt=7).reveal()  # type: ignore[call-arg]
 
 
 def opened(path: Path, *, first: str | None, unit: str = "person") -> Database:

@@ -60,7 +60,7 @@ def exact(text: str, days: list[Any], moments: list[Any]) -> Any:
     )
     (named,) = parse(text, CATALOG).queries
     bounding = bound(named.query, CATALOG, Options())
-    (groups,) = DuckDBBackend(open_tables({"t": table}), CATALOG).run(bounding.query).open()
+    (groups,) = DuckDBBackend(open_tables({"t": table}), CATALOG).run(bounding.query).reveal()
     return bounding, {name: values[0] for name, values in groups.measures.items()}
 
 

@@ -40,9 +40,9 @@ def losses(text: str, **options: Any) -> Request:
 
 
 REQUESTS = {
-    "bounds of whole numbers": bounds_request(CATALOG, "big", table="visits").request,
-    "bounds of real numbers": bounds_request(CATALOG, "amount", table="named").request,
-    "bounds by row": bounds_request(CATALOG, "amount", table="lone").request,
+    "bounds of whole numbers": bounds_request(CATALOG, "big", table="visits"),
+    "bounds of real numbers": bounds_request(CATALOG, "amount", table="named"),
+    "bounds by row": bounds_request(CATALOG, "amount", table="lone"),
     "caps": caps_request(CATALOG, "visits", by=["region", "word"], limit=20),
     "caps of the whole table": caps_request(CATALOG, "named", limit=5),
     "losses": losses(
@@ -90,9 +90,9 @@ def _counted(values: list[Any], kind: Kind) -> list[int]:
     """Return the exact cells of a table whose rows are units: opened here, in a test."""
     opened = open_tables({"t": pd.DataFrame({"x": pd.Series(values, dtype=_TYPES[kind])})})
     catalog = Catalog((Table(name="t", fields=opened.fields("t"), unit=Unit(name="row", column=None)),))
-    [named] = bounds_request(catalog, "x").request.queries
+    [named] = bounds_request(catalog, "x").queries
     query = bound(named.query, catalog, Options(max_rows=1)).query
-    [groups] = DuckDBBackend(opened, catalog).run(query).open()
+    [groups] = DuckDBBackend(opened, catalog).run(query).reveal()
     [cells] = groups.measures.values()
     return [int(n) for n in cells[0]]
 

@@ -63,7 +63,7 @@ def repeated(opened: Database, listed: str, epsilon: float, rule: str, size: int
     """Return the forecasts of a question, its noisy table with fresh noise in each row, and the truth."""
     priced = opened.sql(f"SELECT {listed} FROM t", epsilon=epsilon).priced()
     [bounding], [cost] = priced.boundings, priced.costs
-    [groups] = opened.backend.run(bounding.query).open()  # type: ignore[attr-defined]
+    [groups] = opened.backend.run(bounding.query).reveal()  # type: ignore[attr-defined]
     copies = ExactGroups(
         grouping_set=(),
         keys=[()] * TIMES,

@@ -335,7 +335,7 @@ def test_a_unit_alone_in_many_groups_counts_once_in_a_few() -> None:
     """What the engine hands over: of forty rare words of one person, two, each with one unit."""
     world = crowd(0, people=12, rows=60) + newcomer("huge", 0, 999)
     bounding, cost = asked(COUNTS, noise="laplace", groups=2, rows=1)
-    (groups,) = DuckDBBackend(world.opened(), CATALOG).run(bounding.query).open()
+    (groups,) = DuckDBBackend(world.opened(), CATALOG).run(bounding.query).reveal()
     assert groups.units is not None
     rare = [
         int(units)

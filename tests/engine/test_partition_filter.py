@@ -83,7 +83,7 @@ def exact(text: str, without: int | None = None) -> list[tuple[object, ...]]:
         tables[table.name] = pa.table(arrays, names=[field.name for field in table.fields])
     backend = DuckDBBackend(open_tables(tables), CATALOG)
     (named,) = parse(text, CATALOG).queries
-    found = backend.run(bound(named.query, CATALOG, CAPS).query, _salt=1).open()
+    found = backend.run(bound(named.query, CATALOG, CAPS).query, _salt=1).reveal()
     return [tuple(map(int, values)) for group in found for values in group.measures.values()]
 
 

@@ -28,7 +28,7 @@ def longest(text: str) -> int:
     frame = pd.DataFrame({"person": [1], "x": [2.0]})
     database = sf.connect(frame, name="people", unit="person", max_groups=1, max_rows=1, budget=BUDGET)
     asked = f"SELECT SUM(LEAST(GREATEST(LENGTH({text}), 0), 1000000)) FROM people"
-    [one] = database.backend.run(database.sql(asked, epsilon=1).priced().boundings[0].query).open()
+    [one] = database.backend.run(database.sql(asked, epsilon=1).priced().boundings[0].query).reveal()
     return int(one.measures["m0"][0])
 
 

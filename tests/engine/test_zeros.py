@@ -38,7 +38,7 @@ def opened(rows: pd.DataFrame | pa.Table) -> Database:
 def counts(rows: pd.DataFrame, inner: str, key: str) -> dict[Any, int]:
     text = f"SELECT {key} AS k, COUNT(*) AS n FROM ({inner}) AS g GROUP BY 1"
     [found] = opened(rows).sql(text, epsilon=1).priced().boundings
-    [one] = opened(rows).backend.run(found.query).open()  # type: ignore[attr-defined]
+    [one] = opened(rows).backend.run(found.query).reveal()  # type: ignore[attr-defined]
     names = ("".join(map(repr, key)) for key in one.keys)
     return dict(zip(names, one.measures["m0"].tolist(), strict=True))
 

@@ -30,6 +30,7 @@ from sfumato.analysis.domains import columns_of, narrowed
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.analysis.shapes import one_row_per_unit
 from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.errors import QueryRefused
 from sfumato.plan.functions import call
@@ -81,9 +82,9 @@ def losses_request(request: Request, catalog: Catalog) -> Request:
     losses = _Losses(query=named.query, bounding=bounding, columns=columns_of(named.query.source, catalog))
     one_row = bounding.query.row_unit or one_row_per_unit(named.query.source)
     query = losses.by_row() if one_row else losses.by_unit()
-    shown = [f"{_quoted(name)}" for name, _ in query.aggregates]
+    shown = [f"{identifier(name)}" for name, _ in query.aggregates]
     shown += [
-        f"{_quoted(name)} / nullif({_quoted('rows')}, 0) AS {_quoted(f'{name}_share')}"
+        f"{identifier(name)} / nullif({identifier('rows')}, 0) AS {identifier(f'{name}_share')}"
         for name, _ in query.aggregates
         if name.startswith("outside_")
     ]
@@ -91,7 +92,7 @@ def losses_request(request: Request, catalog: Catalog) -> Request:
     return Request(
         text="",
         queries=(NamedQuery(name=named.name, query=query),),
-        postprocessing=f"SELECT {', '.join(shown)} FROM {_quoted(named.name)}",
+        postprocessing=f"SELECT {', '.join(shown)} FROM {identifier(named.name)}",
         notes=(*notes, _NOT_COVERED),
     )
 
@@ -303,7 +304,3 @@ def _said(value: Expression) -> str:
 
 def _refuse(text: str, message: str, *hints: str) -> NoReturn:
     raise QueryRefused(message, code="SF404", text=text, hints=hints)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -1,14 +1,30 @@
-"""Alarms: how large a noisy count must be before it is more than noise."""
+"""Detection thresholds: how large a noisy count must be before it is more than noise."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
+from sfumato.analysis.answer import Bounding
 from sfumato.analysis.keys import tail_probability
-from sfumato.analysis.pricing import Noise
+from sfumato.analysis.pricing import Cost, Noise
+from sfumato.plan.request import Request
 
-__all__ = ["detection_threshold"]
+__all__ = ["detection_threshold", "with_thresholds"]
+
+
+def with_thresholds(request: Request, boundings: Sequence[Bounding], costs: Sequence[Cost]) -> Request:
+    """Return the request as it is, or, if it seeks bounds, with what reads them off buckets of such noise."""
+    sought = request.sought
+    if sought is None:
+        return request
+    [named], [bounding], [cost] = request.queries, boundings, costs
+    [(cells, _)], [answer], [noise] = named.query.aggregates, bounding.answers, cost.noises
+    apart, beside = (detection_threshold(noise, answer.weight, chance) for chance in sought.chances)
+    sql = sought.postprocessing(released=named.name, cells=cells, apart=apart, beside=beside)
+    return replace(request, postprocessing=sql, notes=sought.notes(apart=apart, beside=beside))
 
 
 def detection_threshold(noise: Noise, weight: Fraction, chance: float) -> int:

@@ -16,7 +16,10 @@ from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Value
 from sfumato.plan.tree import Filter, Join, PerUnit, Projection, Query, Relation, Scan, SemiJoin, Union
 
-__all__ = ["MOST_VALUES", "with_public_keys"]
+__all__ = ["MOST_VALUES", "PublicValues", "with_public_keys"]
+
+PublicValues = Callable[[str, str], tuple[Value, ...] | None]
+"""Gives the different values of a public table's column, without NULL; None where there are too many."""
 
 MOST_VALUES = 100_000
 """Values of a public column that become keys; where there are more, groups are selected privately."""
@@ -24,9 +27,7 @@ MOST_VALUES = 100_000
 _MOST_GROUPS = 1_000_000
 
 
-def with_public_keys(
-    catalog: Catalog, queries: Iterable[Query], values_of: Callable[[str, str], tuple[Value, ...] | None]
-) -> Catalog:
+def with_public_keys(catalog: Catalog, queries: Iterable[Query], values_of: PublicValues) -> Catalog:
     """Return the catalog in which public columns that are grouped by have their values declared.
 
     `values_of` gives the different values of a table's column, without NULL; None: there are too many.

@@ -53,7 +53,7 @@ class Laboratory:
         """Return the exact integers of a bounded query under the frozen salt."""
         backend = DuckDBBackend(self.source(rows), catalog, threads=1)
         try:
-            return backend.run(query, _salt=_SALT).open()
+            return backend.run(query, _salt=_SALT).reveal()
         except SfumatoError as error:  # an engine that stumbles over somebody tells of them
             return str(error)
 

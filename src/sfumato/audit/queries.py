@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from sfumato.analysis.public_keys import with_public_keys
 from sfumato.audit.black_box import Pair, best_bound
 from sfumato.audit.evidence import Evidence
 from sfumato.audit.laboratory import Laboratory, Ran
@@ -75,15 +74,20 @@ def examine_query(
     request = _with_options(parse(text, catalog), options)
     asked = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
     reader = DuckDBBackend(lab.source(lab.pairs[0].left), catalog)
-    known = with_public_keys(catalog, [named.query for named in request.queries], reader.public_values)
-    priced = plan(request, catalog=known, budget=limit, epsilon=asked or limit.epsilon)
+    priced = plan(
+        request,
+        catalog=catalog,
+        budget=limit,
+        epsilon=asked or limit.epsilon,
+        public_values=reader.public_values,
+    )
     claim = Claim(
         epsilon=upper_float(asked or limit.epsilon), delta=upper_float(limit.delta_loss + priced.keys_delta)
     )
     ran: dict[int, list[Ran]] = {}
     for rows in (rows for pair in lab.pairs for rows in (pair.left, pair.right)):
         if id(rows) not in ran:
-            ran[id(rows)] = [lab.run(bounding.query, rows, known) for bounding in priced.boundings]
+            ran[id(rows)] = [lab.run(bounding.query, rows, catalog) for bounding in priced.boundings]
     runs = {pair.name: (ran[id(pair.left)], ran[id(pair.right)]) for pair in lab.pairs}
     found = {pair: _moved(priced, *sides) for pair, sides in runs.items()}
     highs = {pair: _epsilon(one, claim.delta) for pair, one in found.items()}

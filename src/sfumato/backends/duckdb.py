@@ -18,13 +18,13 @@ from sfumato.backends.by_unit import count_units
 from sfumato.backends.compile import Program, compile_query
 from sfumato.backends.engine import Engine
 from sfumato.backends.exact import Exact, ExactGroups, Members
-from sfumato.backends.expressions import identifier
 from sfumato.backends.keys import Keys
 from sfumato.backends.relations import Relations
 from sfumato.backends.source import Source
 from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import GroupingSet, GroupTotals
 from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Value
 from sfumato.errors import EngineFailure, Unsupported
 from sfumato.plan.tree import ColumnRef, Scan

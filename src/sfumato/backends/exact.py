@@ -18,7 +18,10 @@ _T = TypeVar("_T")
 
 
 class Exact(Generic[_T]):
-    """A private value. Only `release.noise` reads it; a test proves that no other module calls `open`."""
+    """A private value. `release.noise` reveals it, to add noise, and `audit.laboratory`, of invented rows.
+
+    A test looks at all of the package: no other module calls `reveal`.
+    """
 
     __slots__ = ("__secret",)
 
@@ -36,7 +39,7 @@ class Exact(Generic[_T]):
     def __reduce__(self) -> NoReturn:
         raise Unsupported("an exact value cannot be copied or stored")
 
-    def open(self) -> _T:
+    def reveal(self) -> _T:
         """Return the secret, to add noise to it."""
         return self.__secret
 

@@ -35,7 +35,6 @@ __all__ = [
     "canonical",
     "constant",
     "expression",
-    "identifier",
     "normalised",
     "number",
     "plain_text",
@@ -55,17 +54,6 @@ _Names = Mapping[str, str]
 _NAN = "'nan'::DOUBLE"
 _LONGEST = 2**16  # code points of a text that was put together
 _CHAIN = {"+", "-", "*", "neg", "abs"}  # once not finite, these stay not finite: tested at the top
-
-
-def identifier(name: str) -> str:
-    """Return a quoted name.
-
-    >>> identifier('a"b')
-    '"a""b"'
-    """
-    if "\0" in name:
-        raise Unsupported("a name with a NUL in it")
-    return '"' + _encodable(name).replace('"', '""') + '"'
 
 
 def constant(value: Value, kind: Kind | None = None) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.backends.expressions import identifier
 from sfumato.backends.source import open_tables
+from sfumato.catalog.identifiers import identifier
 from sfumato.errors import InvalidArgument
 
 __all__ = ["read_owned"]

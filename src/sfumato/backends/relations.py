@@ -15,8 +15,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from sfumato.backends.expressions import expression, identifier, normalised, number, plain_text
+from sfumato.backends.expressions import expression, normalised, number, plain_text
 from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
 from sfumato.errors import Unsupported

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.backends.copies import Copied, arrow_of, copied, not_text
-from sfumato.backends.expressions import constant, identifier
+from sfumato.backends.expressions import constant
 from sfumato.backends.files import Files, ending, found_files, header_of
+from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field
 from sfumato.core.entropy import process_id

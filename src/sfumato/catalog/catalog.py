@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from sfumato.catalog.canonical import fingerprint
 from sfumato.catalog.policy import Policy
 from sfumato.catalog.table import Table
 from sfumato.errors import InvalidArgument
@@ -32,6 +32,9 @@ class Catalog:
         return next((table for table in self.tables if table.name.lower() == name.lower()), None)
 
     def fingerprint(self) -> str:
-        """Return a hash of all that is declared, without the grants: those are the ledger's."""
-        declared = replace(self, policy=replace(self.policy, analysts=()))
-        return hashlib.sha256(repr(declared).encode()).hexdigest()
+        """Return a hash of all that is declared about tables and questions, without grants.
+
+        Who may ask, and how much, is for the ledger: a grant that changes must not make another analyst's
+        retry a different request.
+        """
+        return fingerprint(tables=self.tables, ceiling=self.policy.ceiling, measures=self.policy.measures)

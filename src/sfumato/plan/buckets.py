@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.plan import functions
 from sfumato.plan.tree import ColumnRef, Expression, Literal
 
-__all__ = ["Buckets", "told"]
+__all__ = ["Buckets", "SoughtBounds", "told"]
 
 _SMALLEST, _LARGEST = -30, 100  # of real numbers: powers of two
 _BITS = 63
@@ -83,6 +84,46 @@ class Buckets:
         return between(0, len(self) - 1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoughtBounds:
+    """Bounds of a column that are to be read off noisy buckets, once it is known how large the noise is."""
+
+    buckets: Buckets
+    column: str
+    share: float
+    false_alarm: float
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        """How often noise may make an empty bucket seem full: away from others, and beside them."""
+        return self.false_alarm / 10 / len(self.buckets), self.false_alarm * 9 / 20
+
+    def postprocessing(self, *, released: str, cells: str, apart: int, beside: int) -> str:
+        """Return the SQL that reads bounds off the noisy buckets, in the column `cells` of a table."""
+        return told(
+            self.buckets, released=released, cells=cells, apart=apart, beside=beside, share=self.share
+        )
+
+    def notes(self, *, apart: int, beside: int) -> tuple[str, ...]:
+        """Return what the bounds mean."""
+        about = f"about all values of `{self.column}`"
+        if self.share:
+            about += f", less {self.share:g} of them,"
+        empty = (
+            f"one with fewer than {beside:,} units counts as empty, and so does one with fewer than {apart:,}"
+        )
+        wide = (
+            f"with a chance of at most {self.false_alarm:g} low or high lies beyond all values, unless it is"
+        )
+        return (
+            f"{about} lie between low and high, which are edges of buckets: numbers of one power of two",
+            "buckets count units, not rows: the rows of one unit weigh 1 together",
+            f"{empty} away from the rest: what so few units have may lie outside, and no interval covers it",
+            f"{wide} zero: an end much nearer to zero than the other is put there",
+            "both are NULL where nothing can be told from noise",
+        )
+
+
 def told(buckets: Buckets, *, released: str, cells: str, apart: int, beside: int, share: float) -> str:
     """Return the post-processing that reads bounds off noisy buckets, as SQL over the released table.
 
@@ -105,8 +146,8 @@ def told(buckets: Buckets, *, released: str, cells: str, apart: int, beside: int
     size, cut = len(buckets), repr(share / 2)
     return f"""
         WITH cells AS (
-            SELECT unnest(range(1, {size + 1})) AS place, unnest({_quoted(cells)}) AS n
-            FROM {_quoted(released)}
+            SELECT unnest(range(1, {size + 1})) AS place, unnest({identifier(cells)}) AS n
+            FROM {identifier(released)}
         ),
         sure AS (SELECT min(place) AS low, max(place) AS high FROM cells WHERE n >= {apart}),
         walked AS (
@@ -134,7 +175,3 @@ def told(buckets: Buckets, *, released: str, cells: str, apart: int, beside: int
                CASE WHEN high < 0 AND high >= low / {_NEAR} THEN 0 ELSE high END AS high
         FROM bounds
     """
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -17,6 +17,7 @@ from itertools import combinations
 from typing import Any, Literal, NoReturn
 
 from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.plan import functions
@@ -269,12 +270,12 @@ class Grouped:
         )
         question.ask(name, query)
         listed = ", ".join(
-            f"{_quoted(name)}.{_quoted(column)} AS {_quoted(label)}" for column, label in shown
+            f"{identifier(name)}.{identifier(column)} AS {identifier(label)}" for column, label in shown
         )
         return Request(
             text="",
             queries=tuple(question.queries),
-            postprocessing=f"SELECT {listed} FROM {_quoted(name)}",
+            postprocessing=f"SELECT {listed} FROM {identifier(name)}",
             options=Options(),
         )
 
@@ -396,7 +397,3 @@ def _aggregate_kind(aggregate: Aggregate) -> Kind:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -8,7 +8,7 @@ charged and answered on the one path.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from sfumato.catalog.catalog import Catalog
@@ -17,7 +17,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field, Table, cap
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument, QueryRefused
-from sfumato.plan.buckets import Buckets, told
+from sfumato.plan.buckets import Buckets, SoughtBounds
 from sfumato.plan.builder import Frame
 from sfumato.plan.builder import table as rows_of
 from sfumato.plan.functions import near_names
@@ -26,53 +26,10 @@ from sfumato.plan.request import Options, Request
 from sfumato.plan.summaries import count, histogram, max_, quantile
 from sfumato.plan.values import Val, col
 
-__all__ = ["Sought", "bounds_request", "caps_request", "declared_table", "private_table"]
+__all__ = ["bounds_request", "caps_request", "declared_table", "private_table"]
 
 _CELLS = "people"
 _ROWS = "rows of a group"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
-    """A request for buckets, and how bounds are told from them once the noise is known."""
-
-    request: Request
-    buckets: Buckets
-    column: str
-    share: float
-    false_alarm: float
-
-    @property
-    def chances(self) -> tuple[float, float]:
-        """How often noise may make an empty bucket seem full: away from others, and beside them."""
-        return self.false_alarm / 10 / len(self.buckets), self.false_alarm * 9 / 20
-
-    def answered(self, *, apart: int, beside: int) -> Request:
-        """Return the request with the post-processing that reads bounds off the noisy buckets."""
-        [named] = self.request.queries
-        [(cells, _)] = named.query.aggregates
-        sql = told(
-            self.buckets, released=named.name, cells=cells, apart=apart, beside=beside, share=self.share
-        )
-        return replace(self.request, postprocessing=sql, notes=self._notes(apart, beside))
-
-    def _notes(self, apart: int, beside: int) -> tuple[str, ...]:
-        about = f"about all values of `{self.column}`"
-        if self.share:
-            about += f", less {self.share:g} of them,"
-        empty = (
-            f"one with fewer than {beside:,} units counts as empty, and so does one with fewer than {apart:,}"
-        )
-        wide = (
-            f"with a chance of at most {self.false_alarm:g} low or high lies beyond all values, unless it is"
-        )
-        return (
-            f"{about} lie between low and high, which are edges of buckets: numbers of one power of two",
-            "buckets count units, not rows: the rows of one unit weigh 1 together",
-            f"{empty} away from the rest: what so few units have may lie outside, and no interval covers it",
-            f"{wide} zero: an end much nearer to zero than the other is put there",
-            "both are NULL where nothing can be told from noise",
-        )
 
 
 def bounds_request(
@@ -82,7 +39,7 @@ def bounds_request(
     table: str | None = None,
     share: float = 0.0,
     false_alarm: float = 0.05,
-) -> Sought:
+) -> Request:
     """Ask how many units have values in each bucket of a column.
 
     A unit's rows weigh 1 together (`max_rows=1`), whatever caps are declared. Theorem: that is never
@@ -112,13 +69,10 @@ def bounds_request(
     frame = rows_of(found.name, catalog).where(~value.is_null())
     place = Val(lambda find: buckets.index(find(field.name)))
     request = frame.select(bucket=place).agg(**{_CELLS: histogram("bucket")})
-    return Sought(
-        request=replace(request, options=Options(max_rows=1)),
-        buckets=buckets,
-        column=field.name,
-        share=float(share),
-        false_alarm=float(false_alarm),
+    sought = SoughtBounds(
+        buckets=buckets, column=field.name, share=float(share), false_alarm=float(false_alarm)
     )
+    return replace(request, options=Options(max_rows=1), sought=sought)
 
 
 def caps_request(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sfumato.catalog.table import cap
 from sfumato.core.arguments import budget_quantity, delta_quantity, positive
 from sfumato.errors import InvalidArgument
+from sfumato.plan.buckets import SoughtBounds
 from sfumato.plan.tree import Query
 
 __all__ = ["NamedQuery", "Options", "Request", "with_options"]
@@ -85,6 +86,7 @@ class Request:
     columns of its keys and aggregates, and over the public tables listed in `public`; it gives
     the answer the columns, order and arithmetic that were asked for. None: the noisy table of
     the only query is the answer. `notes` are told with the answer; they know no more than the plan.
+    `sought`: bounds are to be read off noisy buckets; post-processing follows once the noise is known.
     """
 
     text: str
@@ -93,6 +95,7 @@ class Request:
     options: Options = field(default_factory=Options)
     public: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    sought: SoughtBounds | None = None
 
 
 def with_options(request: Request, options: Mapping[str, Any]) -> Request:

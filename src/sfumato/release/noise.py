@@ -76,7 +76,7 @@ def add_noise(
     if bounding.others and {noise.measure for noise in cost.others} != cells.keys():
         raise Unsupported("a plan for everything else whose measures do not have exactly one noise each")
     found: list[NoisyGroups] = []
-    for place, groups in enumerate(exact.open()):
+    for place, groups in enumerate(exact.reveal()):
         noisy, shown = _noisy(groups, place, plans[place], cells, cost)
         found.append(noisy)
         if bounding.others:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from sfumato.catalog.identifiers import identifier
 from sfumato.errors import QueryRefused
 from sfumato.release.lineage import trace
 from sfumato.release.total import total
@@ -102,7 +103,7 @@ def query(
             _create(connection, name, sheet)
         for name, table in (public or {}).items():
             connection.register("__arriving", table)
-            connection.execute(f"CREATE TABLE {_quoted(name)} AS SELECT * FROM __arriving")
+            connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT * FROM __arriving")
             connection.unregister("__arriving")
         for lock in _LOCKS:
             connection.execute(lock)
@@ -179,14 +180,14 @@ def _has_scalar_subquery(sql: str) -> bool:
 def _create(connection: duckdb.DuckDBPyConnection, name: str, sheet: PlainTable) -> None:
     """Create a base table, whose rowid is then the number of the row."""
     columns = ", ".join(
-        f"unnest(${i}::{kind}[]) AS {_quoted(column)}"
+        f"unnest(${i}::{kind}[]) AS {identifier(column)}"
         for i, (column, kind) in enumerate(zip(sheet.columns, sheet.types, strict=True), start=1)
     )
     values = [
         [float(value) for value in column] if kind == "DOUBLE" and None not in column else column
         for kind, column in zip(sheet.types, sheet.values, strict=True)
     ]
-    connection.execute(f"CREATE TABLE {_quoted(name)} AS SELECT {columns}", values)
+    connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT {columns}", values)
 
 
 def _allowed(sql: str, names: set[str]) -> None:
@@ -256,10 +257,6 @@ def _refusal(sql: str, error: Exception) -> QueryRefused:
         ("take one of its rows: an aggregate, or ORDER BY and LIMIT 1",) if _SEVERAL in message else _PLAINER
     )
     return QueryRefused(f"post-processing failed: {message}", code=code, text=sql, hints=hints)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 # -- types ----------------------------------------------------------------------------------

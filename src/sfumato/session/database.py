@@ -10,7 +10,7 @@ from sfumato.catalog import Catalog, Column, Declaration, Domain
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
-from sfumato.pipeline import Backend, Priced
+from sfumato.pipeline import Backend
 from sfumato.plan.request import Request, with_options
 from sfumato.session.question import Question, shown_columns
 
@@ -75,18 +75,10 @@ class Database:
         `db.declare(income=db.bounds("income", epsilon=0.1).release().between())` puts it to use.
         NULLs if nothing can be told from noise. `false_alarm` is the chance that a bound is too wide.
         """
-        from sfumato.analysis.detection_threshold import detection_threshold
         from sfumato.plan.estimates import bounds_request
 
-        sought = bounds_request(self.catalog, column, table=table, share=share, false_alarm=false_alarm)
-
-        def finish(priced: Priced) -> Request:
-            [bounding], [cost] = priced.boundings, priced.costs
-            [answer], [noise] = bounding.answers, cost.noises
-            apart, beside = (detection_threshold(noise, answer.weight, chance) for chance in sought.chances)
-            return sought.answered(apart=apart, beside=beside)
-
-        return replace(self.ask(sought.request, epsilon=epsilon), finish=finish)
+        request = bounds_request(self.catalog, column, table=table, share=share, false_alarm=false_alarm)
+        return self.ask(request, epsilon=epsilon)
 
     def caps(
         self,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sfumato.analysis.public_keys import with_public_keys
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.pipeline import Priced, answer, plan
@@ -31,16 +30,18 @@ class Question:
     database: Database
     request: Request
     epsilon: Fraction | None
-    finish: Callable[[Priced], Request] | None = None  # post-processing that must know the noise
 
     def priced(self, epsilon: Number | None = None) -> Priced:
         """Return what one unit can change, the noise that takes, and the cost. Free."""
         chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
         database = self.database
-        queries = [named.query for named in self.request.queries]
-        catalog = with_public_keys(database.catalog, queries, database.backend.public_values)
-        priced = plan(self.request, catalog=catalog, budget=database.terms, epsilon=chosen)
-        return priced if self.finish is None else replace(priced, request=self.finish(priced))
+        return plan(
+            self.request,
+            catalog=database.catalog,
+            budget=database.terms,
+            epsilon=chosen,
+            public_values=database.backend.public_values,
+        )
 
     def losses(self, *, epsilon: Number | None = None) -> Question:
         """Ask what clamping and capping take from this question: another question, with its own price."""
