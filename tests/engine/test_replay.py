@@ -184,11 +184,11 @@ def test_a_price_for_fewer_groups_is_caught(text: str, noise: Any) -> None:
 
 @pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
 def test_an_engine_that_keeps_all_groups_is_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class All(by_unit.Choice):
+    class All(by_unit.PackedChoice):
         def __init__(self, **options: Any) -> None:
             super().__init__(**{**options, "max_groups": None})
 
-    monkeypatch.setattr(by_unit, "Choice", All)
+    monkeypatch.setattr(by_unit, "PackedChoice", All)
     assert any("groups moved" in wrong or "altogether" in wrong for wrong in caught(honest(text)))
 
 

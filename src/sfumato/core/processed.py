@@ -22,8 +22,8 @@ class PostProcessed:
     in every measure of this package (Dwork, McSherry, Nissim and Smith 2006).
     Assumes: the function sees the released value and nothing else of the data.
 
-    >>> from sfumato.core.laplace import Laplace
-    >>> never_negative = PostProcessed(Laplace.from_epsilon(1), lambda count: max(0, count))
+    >>> from sfumato.core.laplace import LaplaceMechanism
+    >>> never_negative = PostProcessed(LaplaceMechanism.from_epsilon(1), lambda count: max(0, count))
     >>> never_negative.release(0) >= 0, never_negative.event.epsilon()
     (True, Fraction(1, 1))
     """

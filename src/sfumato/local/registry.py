@@ -21,7 +21,7 @@ _HOMES = {
     "hashing": "hashing.LocalHashing",
     "hybrid": "hybrid.Hybrid",
     "piecewise": "piecewise.Piecewise",
-    "prefixes": "hitters.PrefixTree",
+    "prefixes": "prefix_tree.PrefixTree",
     "response": "response.KaryResponse",
     "set": "sets.SetSelection",
     "several": "several.SeveralAnswers",
