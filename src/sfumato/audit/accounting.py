@@ -113,10 +113,10 @@ def _budgets() -> Iterator[Verdict]:
     )
     for rule, delta, event, table in cases:
         budget = PrivacyBudget(epsilon=4, delta=delta, rule=rule)
-        purse, times = PrivacyFilter(budget), 0
+        allowance, times = PrivacyFilter(budget), 0
         try:
             while True:
-                purse.spend(event)
+                allowance.spend(event)
                 times += 1
         except BudgetExceeded:
             pass
