@@ -196,7 +196,8 @@ def test_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown[0].split() == ["k", "n", "age", "q"]
     assert shown[3].split()[:3] == ["north", "100", "±6"]
     assert "NULL" in shown[5] and "-3 ±6" in shown[5]
-    assert "-- epsilon 0.5; delta 1e-06; ± covers 95%" in shown
+    assert "52.00 (51.87..52.14)" in shown[3] and "49.0000 ±0.0073" in shown[4]
+    assert "-- epsilon 0.5; delta 1e-06; ± and low..high cover 95%" in shown
     assert any("not covered" in line for line in shown) and any("negative" in line for line in shown)
     assert shown[0].index("n") < shown[0].index("age")
 
@@ -210,7 +211,7 @@ def test_keys_cannot_break_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     found = publish((noisy(monkeypatch, keys=[("a\nb\x1b[31m",), ("x" * 500,)]),), None)
     lines = repr(found).splitlines()
     assert (
-        len(lines) == 4 + len(found.notes) + 1
+        len(lines) == 4 + len(found.remarks()) + 1
         and max(map(len, lines[:4])) < 140
         and "\x1b" not in repr(found)
     )

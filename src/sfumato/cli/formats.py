@@ -10,6 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.release import Release
+from sfumato.release.display import NO_INFORMATION
+from sfumato.release.information import informative, rows_flagged
 
 __all__ = ["rendered"]
 
@@ -32,8 +34,11 @@ def rendered(release: Release, style: str, level: float) -> bytes:
 
 
 def _wide(release: Release, level: float) -> tuple[list[str], list[list[Any]]]:
-    """Return columns and rows, with the ends of intervals beside their aggregates."""
-    ends = release.intervals(level)
+    """Return columns and rows, with the ends of intervals beside their aggregates.
+
+    A value whose interval covers all that it could be is left empty: it says nothing.
+    """
+    ends, nothing = release.intervals(level), release.no_information(level)
     header: list[str] = []
     for name in release.columns:
         header += [name, f"{name}_low", f"{name}_high"] if name in ends else [name]
@@ -41,9 +46,10 @@ def _wide(release: Release, level: float) -> tuple[list[str], list[list[Any]]]:
     for place, row in enumerate(release.rows):
         cells: list[Any] = []
         for name, value in zip(release.columns, row, strict=True):
-            cells.append(value)
             if name in ends:
-                cells += ends[name][place] or (None, None)
+                cells += [informative(value, nothing[name][place]), *(ends[name][place] or (None, None))]
+            else:
+                cells.append(value)
         rows.append(cells)
     return header, rows
 
@@ -66,16 +72,17 @@ def _cell(value: Any) -> Any:
 
 def _record(release: Release, level: float) -> dict[str, Any]:
     """Return an answer as JSON has it: the same for a release that was just made and one that was stored."""
-    ends = release.intervals(level)
+    ends, nothing = release.intervals(level), release.no_information(level)
     rows = [dict(zip(release.columns, map(_plain, row), strict=True)) for row in release.rows]
     return {
         "columns": list(release.columns),
         "rows": rows,
         "level": level,
         "intervals": {name: _plain(pairs) for name, pairs in ends.items()},
+        "no_information": {name: found for name, flags in nothing.items() if (found := rows_flagged(flags))},
         "cost": _plain({name: value for name, value in release.cost.items() if name != "events"}),
         "receipt": _plain(dict(release.receipt)),
-        "notes": list(release.notes),
+        "notes": list(release.remarks(level)),
     }
 
 
@@ -97,21 +104,28 @@ def _plain(value: Any) -> Any:
 
 
 def _markdown(release: Release, level: float) -> str:
-    ends = release.intervals(level)
+    ends, nothing = release.intervals(level), release.no_information(level)
     lines = [_line(release.columns), _line(["---:" if name in ends else "---" for name in release.columns])]
     for place, row in enumerate(release.rows):
         cells = []
         for name, value in zip(release.columns, row, strict=True):
             pair = ends[name][place] if name in ends else None
             shown = "" if value is None else _short(value)
-            cells.append(f"{shown} ({_short(pair[0])} to {_short(pair[1])})" if pair else shown)
+            if pair and nothing[name][place] is True and value is not None:
+                cells.append(NO_INFORMATION)
+            else:
+                cells.append(f"{shown} ({_short(pair[0])} to {_short(pair[1])})" if pair else shown)
         lines.append(_line(cells))
-    return "\n".join([*lines, "", f"In brackets: {level:.4g} intervals.", ""])
+    notes = [f"- {_escaped(note)}" for note in release.remarks(level)]
+    return "\n".join([*lines, "", f"In brackets: {level:.4g} intervals.", "", *notes, ""])
 
 
 def _line(cells: Any) -> str:
-    inner = " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells)
-    return f"| {inner} |"
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(cell: Any) -> str:
+    return str(cell).replace("|", "\\|").replace("\n", " ")
 
 
 def _short(value: Any) -> str:

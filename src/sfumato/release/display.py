@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sfumato.release.release import Release
 
-__all__ = ["html", "text"]
+__all__ = ["NO_INFORMATION", "html", "text"]
 
 _ROWS = 40
 _LEVEL = 0.95
 _LONGEST = 48
 
+NO_INFORMATION = "no information at this budget"
+"""What stands for a value whose interval covers all that it could be."""
+
 
 def text(release: Release) -> str:
-    """Return an aligned table, with half-widths of 95% intervals, and what it cost.
+    """Return an aligned table, with 95% intervals, and what it cost.
 
-    Where an interval is lopsided the further end counts; open-ended ones are shown as such.
+    An interval is shown as ± its half-width; one that is not symmetric as low..high; and where it covers
+    all that the value could be, there is no information at this budget.
     """
     header, body = _cells(release)
     numeric = [_numeric(release, name) for name in header]
@@ -34,7 +38,7 @@ def text(release: Release) -> str:
         return "  ".join(padded).rstrip()
 
     lines = [line(header), line(["-" * width for width in widths]), *(line(row) for row in body)]
-    return "\n".join([*lines, *(f"-- {note}" for note in _footer(release))])
+    return "\n".join([*lines, *(f"-- {note}" for note in _footer(release, body))])
 
 
 def html(release: Release) -> str:
@@ -49,43 +53,77 @@ def html(release: Release) -> str:
         )
         return f"<tr>{inner}</tr>"
 
-    notes = "".join(f"<div><small>{_html.escape(note)}</small></div>" for note in _footer(release))
+    notes = "".join(f"<div><small>{_html.escape(note)}</small></div>" for note in _footer(release, body))
     rows = "".join(row(cells, "td") for cells in body)
     return f"<table><thead>{row(header, 'th')}</thead><tbody>{rows}</tbody></table>{notes}"
 
 
 def _cells(release: Release) -> tuple[list[str], list[list[str]]]:
-    intervals = release.intervals(_LEVEL)
+    intervals, nothing = release.intervals(_LEVEL), release.no_information(_LEVEL)
     header = [_shown(name) for name in release.columns]
     body = []
     for index, row in enumerate(release.rows[:_ROWS]):
         cells = []
         for name, value in zip(release.columns, row, strict=True):
-            ends = intervals.get(name)
-            cells.append(_cell(value, ends[index] if ends is not None else None))
+            if name in intervals:
+                cells.append(_cell(value, intervals[name][index], nothing[name][index]))
+            else:
+                cells.append(_cell(value, None))
         body.append(cells)
     return header, body
 
 
-def _cell(value: Any, ends: tuple[Any, Any] | None) -> str:
+def _cell(value: Any, ends: tuple[Any, Any] | None, nothing: Any = None) -> str:
     if isinstance(value, list):
-        lows, highs = ends if ends is not None else ([None] * len(value), [None] * len(value))
+        none = [None] * len(value)
+        lows, highs = ends if ends is not None else (none, none)
+        flags = nothing if isinstance(nothing, list) else none
+        if value and all(flags):
+            return NO_INFORMATION
         parts = [
-            _cell(item, None if low is None else (low, high))
-            for item, low, high in zip(value, lows, highs, strict=True)
+            "no information" if flag else _cell(item, None if low is None else (low, high))
+            for item, low, high, flag in zip(value, lows, highs, flags, strict=True)
         ]
         return _shown(f"[{', '.join(parts)}]")
     if ends is None or value is None:
         return _shown(_plain(value))
-    width = max(ends[1] - value, value - ends[0])
-    if isinstance(width, datetime.timedelta):
-        return _moment(value, width)
-    if isinstance(value, int) and isinstance(width, int):
-        return f"{value} ±{width}"
-    if not math.isfinite(width):
-        return f"{_plain(value)} ±∞"
-    digits = _digits(float(width))
-    return f"{float(value):.{digits}f} ±{width:.{digits}f}" if digits <= 12 else f"{value:.6g} ±{width:.2g}"
+    if nothing:
+        return NO_INFORMATION
+    below, above = value - ends[0], ends[1] - value
+    if isinstance(below, datetime.timedelta):
+        even = _symmetric(below, above, datetime.timedelta(days=1))
+        return _moment(value, max(below, above)) if even else f"{_plain(value)} ({ends[0]}..{ends[1]})"
+    whole = isinstance(value, int) and isinstance(below, int) and isinstance(above, int)
+    if _symmetric(below, above, 1 if whole else 0.0):
+        width = max(below, above)
+        if whole:
+            return f"{value} ±{width}"
+        digits = _digits(float(width))
+        if digits > 12:
+            return f"{value:.6g} ±{width:.2g}"
+        return f"{float(value):.{digits}f} ±{width:.{digits}f}"
+    if whole:
+        return f"{value} ({ends[0]}..{ends[1]})"
+    digits = _digits(min(float(arm) for arm in (below, above, above + below) if arm > 0))
+    shown = (_end(end, digits) for end in (value, *ends))
+    return "{} ({}..{})".format(*shown)
+
+
+def _symmetric(below: Any, above: Any, step: Any) -> bool:
+    """Return whether both arms of an interval are about as long: to a step, or to a tenth.
+
+    A value outside its own interval has an arm below zero, and nothing around it is symmetric.
+    """
+    shorter, longer = sorted((below, above))
+    if shorter < 0 * shorter or longer == math.inf:
+        return False
+    return bool(longer - shorter <= step or longer <= 1.1 * shorter)
+
+
+def _end(number: Any, digits: int) -> str:
+    if not math.isfinite(number):
+        return "∞" if number > 0 else "-∞"
+    return f"{float(number):.{digits}f}" if digits <= 12 else f"{number:.6g}"
 
 
 def _moment(value: datetime.date, width: datetime.timedelta) -> str:
@@ -125,7 +163,10 @@ def _numeric(release: Release, header: str) -> bool:
     return kinds.get(header, "") in ("BIGINT", "HUGEINT", "DOUBLE")
 
 
-def _footer(release: Release) -> list[str]:
+def _footer(release: Release, body: list[list[str]]) -> list[str]:
+    intervals = release.intervals(_LEVEL)
+    places = [place for place, name in enumerate(release.columns) if name in intervals]
+    uneven = any(".." in row[place] for row in body for place in places)
     lines = []
     if len(release.rows) > _ROWS:
         lines.append(f"{_ROWS} of {len(release.rows)} rows")
@@ -134,8 +175,8 @@ def _footer(release: Release) -> list[str]:
         spent.append(f"epsilon {float(release.cost['epsilon']):.4g}")
     if release.cost.get("delta"):
         spent.append(f"delta {float(release.cost['delta']):.3g}")
-    if release.intervals(_LEVEL):
-        spent.append("± covers 95%")
+    if intervals:
+        spent.append("± and low..high cover 95%" if uneven else "± covers 95%")
     if spent:
         lines.append("; ".join(spent))
-    return [*lines, *release.notes]
+    return [*lines, *release.remarks(_LEVEL)]

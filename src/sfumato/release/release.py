@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.answers import NoisyTable
+from sfumato.release.information import helpful_factor, informative, rows_flagged, says_nothing
 from sfumato.release.lineage import Origin
 from sfumato.release.plain_tables import widened
 from sfumato.release.sandbox import PlainTable, query
@@ -38,14 +40,15 @@ class Release:
 
     `cost` says what it spent (epsilon, delta, keys_delta, event), `receipt` when and on what
     account; both are plain dictionaries. `origins` and `lines` say of which noisy table, column
-    and row each cell is, where it is one; that is what intervals of any level come from.
+    and row each cell is, where it is one; that is what intervals of any level come from. A row that is of
+    no row of a noisy table (a label without an answer) has None for its line.
     """
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     origins: tuple[Origin | None, ...]
-    lines: tuple[int, ...] | None
+    lines: tuple[int | None, ...] | None
     source: str | None
     tables: tuple[NoisyTable, ...]
     cost: Mapping[str, Any] = field(default_factory=dict)
@@ -86,29 +89,60 @@ class Release:
 
         Each covers the bounded statistic with probability `level`, each by itself.
         """
+        return {name: pairs for name, pairs, _ in self._followed(level)}
+
+    def no_information(self, level: float = 0.95) -> dict[str, list[Any]]:
+        """Return, for each column with intervals, the rows in which they cover all that a value could be."""
+        return {name: flags for name, _, flags in self._followed(level)}
+
+    def _followed(self, level: float) -> Iterator[tuple[str, list[Interval | None], list[Any]]]:
+        """Yield the columns that are released aggregates: intervals, and whether they say nothing."""
         confidence(level)
         table = next((table for table in self.tables if table.name == self.source), None)
         if table is None or self.lines is None:
-            return {}
+            return
         answers = {answer.name: answer for answer in table.answers}
-        found: dict[str, list[Interval | None]] = {}
         for name, origin in zip(self.columns, self.origins, strict=True):
             if origin is None or not {origin.column, origin.over} <= {*answers, None}:
                 continue
             if origin.over is None:
                 whole = table.aggregate(answers[origin.column], level)
+                flags = says_nothing(table, answers[origin.column], whole)
             else:
                 ratio = table.ratio(answers[origin.column], answers[origin.over], level)
                 if ratio is None:
                     continue
                 whole = ratio
-            low, high = ([ends[line] for line in self.lines] for ends in (whole.low, whole.high))
+                flags = [math.isinf(a) and math.isinf(b) for a, b in zip(whole.low, whole.high, strict=True)]
+            low, high, nothing = (
+                [None if line is None else column[line] for line in self.lines]
+                for column in (whole.low, whole.high, flags)
+            )
             if origin.expression != _SAME:
                 low, high = _through(origin.expression, low), _through(origin.expression, high)
                 pairs = zip(low, self.column(name), strict=True)
                 low = [None if value is None else end for end, value in pairs]
-            found[name] = [_ordered(a, b) for a, b in zip(low, high, strict=True)]
-        return found
+            yield name, [_ordered(a, b) for a, b in zip(low, high, strict=True)], nothing
+
+    def remarks(self, level: float = 0.95) -> tuple[str, ...]:
+        """Return the notes, and which columns say nothing in some rows, with an epsilon that would help."""
+        table = next((table for table in self.tables if table.name == self.source), None)
+        answers = {} if table is None else {answer.name: answer for answer in table.answers}
+        found = []
+        for name, flags in self.no_information(level).items():
+            origin = self.origins[self.columns.index(name)]
+            rows = rows_flagged(flags)
+            if not rows or origin is None or table is None or self.lines is None:
+                continue
+            note = f"no information at this budget: `{name}`, in {len(rows)} of {len(self.rows)} rows"
+            lines = [line for row in rows if (line := self.lines[row]) is not None]
+            help_ = None if origin.over else helpful_factor(table, answers[origin.column], lines, level)
+            if help_ is not None and "epsilon" in self.cost:
+                factor, helped = help_
+                where = "" if helped == len(rows) else f" in {helped} of them"
+                note += f"; about epsilon {factor * float(self.cost['epsilon']):.2g} would help{where}"
+            found.append(note)
+        return (*self.notes, *found)
 
     def noise(self) -> dict[str, str]:
         """Return, for each column that is a released aggregate, the noise behind it in words."""
@@ -128,11 +162,15 @@ class Release:
     # -- other forms --------------------------------------------------------------------
 
     def to_arrow(self, level: float | None = None) -> pyarrow.Table:
-        """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`."""
+        """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`.
+
+        A value whose interval covers all that it could be is then left empty: it says nothing.
+        """
         columns, types = list(self.columns), list(self.types)
         values: list[list[Any]] = [[row[i] for row in self.rows] for i in range(len(columns))]
-        for name, ends in (self.intervals(level) if level is not None else {}).items():
+        for name, ends, flags in self._followed(level) if level is not None else ():
             place = columns.index(name)
+            values[place] = list(map(informative, values[place], flags))
             for end in (1, 0):
                 side = [None if pair is None else pair[end] for pair in ends]
                 columns.insert(place + 1, f"{name}_{('low', 'high')[end]}")
