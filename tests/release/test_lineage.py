@@ -57,6 +57,10 @@ X = '"x"'
         ("SELECT (n + 1) / k, n / k::INT, n / (k - 1), 1 / n, n / k / n FROM released", [None] * 5),
         ("SELECT r / n FROM (SELECT n, k + 1 AS r FROM released)", [None]),
         ("SELECT r / n FROM (SELECT n, n / k AS r FROM released)", [None]),
+        ("SELECT p.label, r.n FROM released r JOIN places p ON p.k = r.k", [None, ("n", X)]),
+        ("SELECT label, 2 * n FROM places LEFT JOIN released USING (k)", [None, ("n", '2 * ("x")')]),
+        ("SELECT label, x.* FROM places, (SELECT k, n FROM released) x", [None, ("k", X), ("n", X)]),
+        ("SELECT n, p.n FROM released JOIN (SELECT 1 AS n) p ON true", [("n", X), None]),
     ],
 )
 def test_followed(sql: str, expected: list[tuple[str, str] | None]) -> None:
@@ -68,6 +72,12 @@ def test_followed(sql: str, expected: list[tuple[str, str] | None]) -> None:
     [
         "SELECT r.n FROM released r, other",
         "SELECT n FROM released JOIN other ON true",
+        "SELECT a.n FROM released a JOIN released b USING (k)",
+        "SELECT * FROM released JOIN places USING (k)",
+        "SELECT p.*, n FROM released JOIN places p USING (k)",
+        "SELECT n FROM released SEMI JOIN places USING (k)",
+        "SELECT n FROM released POSITIONAL JOIN places",
+        "SELECT n FROM released, unnest([1, 2]) u",
         "SELECT k, sum(n) FROM released GROUP BY k",
         "SELECT DISTINCT n FROM released",
         "SELECT n FROM released UNION ALL SELECT m FROM other",

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from sfumato.analysis.answer import Answer
@@ -172,6 +173,19 @@ def test_frames_keep_whole_numbers_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.to_arrow(0.95).column("n_low").to_pylist() == [-6, 94, 994, -9]
 
 
+def test_intervals_survive_a_join_with_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row has the interval of its own group, repeated or not; a label without a group has none."""
+    labels = pa.table({"k": ["süd ☂", "east", "north", "north"], "label": ["S", "E", "N", "N again"]})
+    sql = "SELECT label, n, age FROM places LEFT JOIN released USING (k) ORDER BY label"
+    found = publish((noisy(monkeypatch),), sql, public={"places": labels})
+    assert found.rows == (("E", None, None), ("N", 100, 52.0), ("N again", 100, 52.0), ("S", 1000, 49.0))
+    assert found.intervals()["n"] == [None, (94, 106), (94, 106), (994, 1006)]
+    again = Release.from_json(found.to_json())
+    assert again.intervals() == found.intervals() and repr(again) == repr(found)
+    assert found.to_pandas(0.95)["n_low"].isna().tolist() == [True, False, False, False]
+    assert "1000 ±6" in repr(found) and found.no_information()["age"] == [None, False, False, False]
+
+
 def test_stored_bytes_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     for outer in (None, "SELECT age * 2 AS a, current_date AS d, n FROM released WHERE n > 5"):
         found = release(monkeypatch, outer)
@@ -186,9 +200,9 @@ def test_stored_bytes_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_text_that_is_not_a_release_is_refused() -> None:
-    for text in ("[]", "{}", '{"format": 99}'):
+    for text in ("", "null", "[]", "{}", '{"format": 99}', '{"format": 1}', "[" * 100_000, None, "\ud800", b""):
         with pytest.raises(SfumatoError):
-            Release.from_json(text)
+            Release.from_json(text)  # type: ignore[arg-type]
 
 
 def test_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,14 @@
 """Lineage: which columns of a post-processed result are released aggregates, row by row.
 
 An interval travels with its aggregate through projections, filters, order, limits, windows beside
-it, subqueries and common table expressions over one noisy table, and through arithmetic that only
-rises or only falls: with constants, casts to numbers and dates, rounding, an element of a list. So does the
-ratio of two aggregates. Everything else (joins, grouping, set operations, other arithmetic of two
-aggregates) has no interval: none is better than a wrong one.
+it, subqueries and common table expressions over one noisy table, joins with other tables (for labels, say),
+and through arithmetic that only rises or only falls: with constants, casts to numbers and dates, rounding, an
+element of a list. So does the ratio of two aggregates. Everything else (joins of two noisy tables, grouping,
+set operations, other arithmetic of two aggregates) has no interval: none is better than a wrong one.
+
+Theorem: a row of a join is made of at most one row of each table that is joined, and has its values. So the
+number of the noisy row, carried along, says which interval belongs to it, however often the join repeats
+that row; where an outer join has no noisy row to show, the number is NULL, and there is no interval.
 """
 
 from __future__ import annotations
@@ -84,7 +88,7 @@ def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) ->
     """Trace one SELECT, and add the hidden column to it in place."""
     from sqlglot import exp
 
-    refused = ("joins", "group", "distinct", "laterals", "pivots", "having", "into", "sample", "kind")
+    refused = ("group", "distinct", "laterals", "pivots", "having", "into", "sample", "kind")
     if not isinstance(select, exp.Select) or any(select.args.get(part) for part in refused):
         return None
     scope = dict(scope)
@@ -96,11 +100,11 @@ def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) ->
             if cte.args["alias"].args.get("columns"):
                 return None
             scope[cte.alias.lower()] = _select(cte.this, tables, scope)
-    from_ = select.args.get("from_")
-    source = None if from_ is None else _source(from_.this, tables, scope)
+    source = _only_source(select, tables, scope)
     if source is None:
         return None
     table, alias, columns, row = source
+    joined = bool(select.args.get("joins"))
     outputs: list[_Output] = []
     projections: list[Any] = []
     for projection in select.expressions:
@@ -109,6 +113,8 @@ def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) ->
             star = projection if isinstance(projection, exp.Star) else projection.this
             if not plain or any(star.args.values()):
                 return None
+            if joined and (isinstance(projection, exp.Star) or not _named(projection, alias)):
+                return None  # whose columns these are is not known here
             for name, column, expression in columns:
                 outputs.append((name, column, expression))
                 projections.append(exp.column(exp.to_identifier(name, quoted=True), table=alias))
@@ -118,6 +124,20 @@ def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) ->
     hidden = exp.alias_(exp.column(row, table=alias), exp.to_identifier(HIDDEN, quoted=True))
     select.set("expressions", [*projections, hidden])
     return table, outputs
+
+
+def _only_source(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> Any:
+    """Return the one source of a SELECT that is a noisy table, whatever else is joined with it."""
+    from sqlglot import exp
+
+    from_, joins = select.args.get("from_"), select.args.get("joins") or []
+    if from_ is None or any(join.args.get("method") or join.kind in ("SEMI", "ANTI") for join in joins):
+        return None
+    sources = [from_.this, *(join.this for join in joins)]
+    if joins and not all(isinstance(source, (exp.Table, exp.Subquery)) for source in sources):
+        return None
+    found = [one for source in sources if (one := _source(source, tables, scope)) is not None]
+    return found[0] if len(found) == 1 else None
 
 
 def _source(source: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> Any:
@@ -192,10 +212,15 @@ def _ratio(expression: Any, alias: Any, columns: list[_Output]) -> tuple[tuple[s
 
 def _resolved(column: Any, alias: Any, columns: list[_Output]) -> _Output | None:
     """Return the output of the relation below that a column names, if it is known where that comes from."""
-    if column.table and (alias is None or column.table.lower() != alias.name.lower()):
+    if column.table and not _named(column, alias):
         return None
     matches = [output for output in columns if output[0].lower() == column.name.lower()]
     return matches[0] if len(matches) == 1 and matches[0][2] is not None else None
+
+
+def _named(column: Any, alias: Any) -> bool:
+    """Return whether a column is written as one of the relation of an alias."""
+    return alias is not None and column.table.lower() == alias.name.lower()
 
 
 def _proportional(expression: Any) -> Any:

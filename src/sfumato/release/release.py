@@ -226,7 +226,14 @@ class Release:
         """Return the release that was stored as `text`."""
         record = load(text)
         if record.get("format") != _FORMAT:
-            raise Unsupported("a stored release of another format")
+            raise Unsupported("a stored release of another format", place="text")
+        try:
+            return Release._read(record)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise InvalidArgument("this stored release is damaged", place="text") from None
+
+    @staticmethod
+    def _read(record: dict[str, Any]) -> Release:
         return Release(
             columns=tuple(record["columns"]),
             types=tuple(record["types"]),

@@ -14,7 +14,7 @@ import numpy as np
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.noise_distribution import Law
 from sfumato.catalog.kind import Kind
-from sfumato.errors import Unsupported
+from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.answers import Added, NoisyTable
 from sfumato.release.noise import NoisyGroups
@@ -29,9 +29,12 @@ def dump(record: dict[str, Any]) -> str:
 
 def load(text: str) -> dict[str, Any]:
     """Read what `dump` wrote."""
-    record = json.loads(text)
+    try:
+        record = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        record = None
     if not isinstance(record, dict):
-        raise Unsupported("this is not a stored release")
+        raise InvalidArgument("this is not a stored release", place="text", hints=("`to_json` writes one",))
     return record
 
 
