@@ -200,7 +200,8 @@ def test_stored_bytes_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_text_that_is_not_a_release_is_refused() -> None:
-    for text in ("", "null", "[]", "{}", '{"format": 99}', '{"format": 1}', "[" * 100_000, None, "\ud800", b""):
+    texts = ("", "null", "[]", "{}", '{"format": 99}', '{"format": 1}', "[" * 100_000, "\ud800")
+    for text in (*texts, None, b""):
         with pytest.raises(SfumatoError):
             Release.from_json(text)  # type: ignore[arg-type]
 
