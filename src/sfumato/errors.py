@@ -5,7 +5,8 @@
     ├── Unsupported              SF2xx  well-formed, but no sound treatment is known
     ├── BudgetExceeded           SF3xx  the budget does not cover the cost; nothing was charged
     ├── QueryRefused             SF4xx  a question that cannot be asked; refused before data is read
-    ├── EngineFailure            SF5xx  the engine did not finish; one text, whatever the reason
+    ├── EngineFailure            SF501  the engine did not finish; one text, whatever the reason
+    ├── EngineStopped            SF502  the engine answers nothing more; nothing was charged
     ├── LedgerError              SF6xx  the ledger cannot be trusted, reached or used in this way
     └── ProjectRefused           SF7xx  a project file that makes no sense, with its line
 
@@ -21,6 +22,7 @@ from typing import Any, ClassVar
 __all__ = [
     "BudgetExceeded",
     "EngineFailure",
+    "EngineStopped",
     "InvalidArgument",
     "LedgerError",
     "ProjectRefused",
@@ -135,6 +137,17 @@ class EngineFailure(SfumatoError):
         super().__init__(
             "the engine did not finish; what was reserved for the question stays spent",
             hints=("the reason is not shown, because it can depend on private values",),
+        )
+
+
+class EngineStopped(SfumatoError):
+    """The engine answers nothing more, which was noticed before anything was charged."""
+
+    code = "SF502"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine has stopped, or was closed; nothing was charged", hints=("open the data again",)
         )
 
 

@@ -169,6 +169,7 @@ def answer(
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
     request = priced.request
+    version = backend.data_version()  # refuses an engine that has stopped
     public = {name: backend.public_table(name) for name in request.public}
     _refuse_what_cannot_run(priced, catalog, ledger, backend, public)
     with ledger.reserve(
@@ -176,7 +177,7 @@ def answer(
         priced.event,
         priced.keys_delta,
         request_hash=priced.fingerprint(),
-        data_version=backend.data_version(),
+        data_version=version,
         policy_hash=catalog.fingerprint(),
         idempotency_key=idempotency_key,
         analyst=analyst,

@@ -7,82 +7,164 @@ changed in place later would be another version of the data under the name of th
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.backends.arrow_columns import readable
+from sfumato.catalog.table import UnsupportedColumn
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Copied", "arrow_of", "copied", "not_text"]
+__all__ = ["Copied", "copied", "copied_arrow"]
 
 _ROWS = 122_880  # of a batch: what the engine gives to one thread
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """An Arrow table in memory of its own, and a hash of its contents."""
+    """An Arrow table in memory of its own, a hash of its contents, and the columns that it leaves out."""
 
     table: Any
     digest: str
+    left_out: tuple[UnsupportedColumn, ...]
 
 
-def copied(table: Any, name: str) -> Copied:
-    """Return a copy of an Arrow table, however it was cut into pieces; refuse texts that are not UTF-8."""
+def copied(origin: Any, name: str) -> Copied:
+    """Return a copy of an object that holds a table, however it was cut into pieces."""
     import pyarrow
 
+    if isinstance(origin, pyarrow.RecordBatch):
+        origin = pyarrow.Table.from_batches([origin])
+    if isinstance(origin, pyarrow.Table):
+        return copied_arrow(origin, name)
+    module = type(origin).__module__.split(".")[0]
+    if module not in ("pandas", "polars"):
+        raise InvalidArgument(
+            f"table `{name}` is neither a path nor a table",
+            place=name,
+            hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
+        )
+    columns = _of_pandas(origin, name) if module == "pandas" else _of_polars(origin, name)
+    return _copied(columns, name)
+
+
+def copied_arrow(table: Any, name: str) -> Copied:
+    """Return a copy of an Arrow table."""
+    return _copied(zip(table.column_names, table.columns, strict=True), name)
+
+
+def _copied(columns: Iterable[tuple[str, Any]], name: str) -> Copied:
+    """Return a copy of named columns; of a column that Arrow has no type for, the type is given instead."""
+    import pyarrow
+
+    kept: list[tuple[str, Any]] = []
+    left_out: list[UnsupportedColumn] = []
+    for column, values in columns:
+        found, of_type = None, values
+        if not isinstance(values, str):
+            of_type = str(values.type).split("<")[0].split("[")[0]
+            found = _readable(values, name, column)
+        if found is None:
+            left_out.append(UnsupportedColumn(name=column, of_type=of_type))
+        else:
+            kept.append((column, found))
+    if not kept:
+        raise InvalidArgument(f"table `{name}` has no column that can be asked about", place=name)
+    if len({column.lower() for column, _ in kept}) != len(kept):
+        raise InvalidArgument(f"table `{name}` has two columns of one name", place=name)
+    combined = pyarrow.Table.from_arrays(
+        [values for _, values in kept], names=[column for column, _ in kept]
+    ).combine_chunks()
     sink = pyarrow.BufferOutputStream()
-    combined = table.combine_chunks()
     with pyarrow.ipc.new_stream(sink, combined.schema) as writer:
         writer.write_table(combined, max_chunksize=_ROWS)
     held = sink.getvalue()
-    copy = pyarrow.ipc.open_stream(held).read_all()
-    try:
-        copy.validate(full=True)
-    except pyarrow.ArrowInvalid:  # its text may quote the data
-        raise not_text(name) from None
-    return Copied(table=copy, digest=hashlib.sha256(held).hexdigest())
-
-
-def not_text(name: str) -> InvalidArgument:
-    """Return the refusal of a table with a text that is none."""
-    return InvalidArgument(
-        f"table `{name}` has a text that is not UTF-8",
-        place=name,
-        hints=("write it anew as UTF-8, or leave the column out",),
+    return Copied(
+        table=pyarrow.ipc.open_stream(held).read_all(),
+        digest=hashlib.sha256(held).hexdigest(),
+        left_out=tuple(left_out),
     )
 
 
-def arrow_of(origin: Any, name: str) -> Any:
-    """Return an object as an Arrow table."""
-    import pyarrow
-
-    if isinstance(origin, pyarrow.Table):
-        return origin
-    if isinstance(origin, pyarrow.RecordBatch):
-        return pyarrow.Table.from_batches([origin])
-    module = type(origin).__module__.split(".")[0]
-    if module in ("pandas", "polars"):
-        return _framed(origin, name, module)
-    raise InvalidArgument(
-        f"table `{name}` is neither a path nor a table",
-        place=name,
-        hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
-    )
-
-
-def _framed(frame: Any, name: str, module: str) -> Any:
+def _readable(values: Any, name: str, column: str) -> Any | None:
+    """Return a column as the engine reads it; refuse values that are none of the column's type."""
     import pyarrow
 
     try:
-        if module == "pandas":
-            made = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        else:
-            made = (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
-    except (pyarrow.ArrowException, TypeError, ValueError):
-        made = None
-    if made is None:  # raised here: their texts may quote the data, and a context keeps them
+        return readable(values)
+    except pyarrow.ArrowException:
+        of_type = values.type
+    raise InvalidArgument(  # raised here: the text of the other error may quote the data
+        f"column `{column}` of table `{name}` has a value that is none of its type, {of_type}",
+        place=f"{name}.{column}",
+        hints=("texts are UTF-8; a decimal has no more digits than its type", "or leave the column out"),
+    )
+
+
+def _of_pandas(frame: Any, name: str) -> Iterable[tuple[str, Any]]:
+    """Yield the columns of a data frame, or what a column is that Arrow has no type for.
+
+    A column of objects has no type: it gets one from its values, which must all be of one. Nothing but
+    NULL is text. Decimals are refused, because their digits would decide what can be asked.
+    """
+    import pyarrow
+
+    if not hasattr(frame, "columns"):
         raise InvalidArgument(
-            f"table `{name}` has a column whose values are of different types",
+            f"table `{name}` is a {type(frame).__name__}, not a data frame",
             place=name,
-            hints=("give every column one type",),
+            hints=("give a data frame: .to_frame() makes one",),
         )
-    return made
+    for place, column in enumerate(map(str, frame.columns)):
+        series = frame.iloc[:, place]
+        objects = str(series.dtype) == "object"
+        if _converted(pyarrow.array, series.iloc[:0]) is None:
+            yield column, str(series.dtype)
+            continue
+        values = _converted(pyarrow.array, series)
+        if objects and values is not None and pyarrow.types.is_null(values.type):
+            values = values.cast(pyarrow.string())
+        if values is None or (objects and pyarrow.types.is_decimal(values.type)):
+            raise InvalidArgument(
+                f"column `{column}` of table `{name}` holds objects that have no common type",
+                place=f"{name}.{column}",
+                hints=("give it a type: frame.astype({..}) with str, Int64, float, bool or an ArrowDtype",),
+            )
+        yield column, values
+
+
+def _of_polars(frame: Any, name: str) -> Iterable[tuple[str, Any]]:
+    """Yield the columns of a data frame, as for pandas; a lazy frame is computed first."""
+    collected = _result(frame.collect) if hasattr(frame, "collect") else frame
+    if collected is None or not hasattr(collected, "get_columns"):
+        raise InvalidArgument(
+            f"table `{name}` cannot be computed",
+            place=name,
+            hints=("give a data frame: .collect() computes a lazy one",),
+        )
+    for series in collected.get_columns():
+        if _converted(series.clear().to_arrow) is None:
+            yield series.name, str(series.dtype)
+            continue
+        values = _converted(series.to_arrow)
+        if values is None:
+            raise InvalidArgument(
+                f"column `{series.name}` of table `{name}` cannot be read", place=f"{name}.{series.name}"
+            )
+        yield series.name, values
+
+
+def _converted(make: Callable[..., Any], *arguments: Any) -> Any | None:
+    """Return an array in pieces; None if it cannot be made."""
+    import pyarrow
+
+    made = _result(make, *arguments)
+    return pyarrow.chunked_array([made]) if isinstance(made, pyarrow.Array) else made
+
+
+def _result(make: Callable[..., Any], *arguments: Any) -> Any | None:
+    """Return what another library makes, None if it raises: its error may quote the data."""
+    try:
+        return make(*arguments)
+    except Exception:
+        return None

@@ -65,7 +65,7 @@ class DuckDBBackend:
         scan = Scan(table=table.name, alias=table.name, columns=columns)
         rendered = Relations(catalog=self._catalog).render(scan)
         listed = (f"{rendered.names[field.name]} AS {identifier(field.name)}" for field in table.fields)
-        return self._guarded(lambda engine: engine.table(f"SELECT {', '.join(listed)} FROM ({rendered.sql})"))
+        return self._before(lambda engine: engine.table(f"SELECT {', '.join(listed)} FROM ({rendered.sql})"))
 
     def under(self, catalog: Catalog) -> DuckDBBackend:
         """Return what computes from the same data, of which something else is declared."""
@@ -86,7 +86,7 @@ class DuckDBBackend:
             f"SELECT DISTINCT {value} AS value FROM ({rendered.sql}) WHERE {value} IS NOT NULL"
             f" ORDER BY value LIMIT {MOST_VALUES + 1}"
         )
-        found = self._guarded(lambda engine: engine.table(text)).column("value").to_pylist()
+        found = self._before(lambda engine: engine.table(text)).column("value").to_pylist()
         return None if len(found) > MOST_VALUES else tuple(found)
 
     def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
@@ -116,6 +116,11 @@ class DuckDBBackend:
         """Refuse joins of which one unit would come out as several rows, each counted as a unit."""
         if query.row_unit:
             refuse_copies((query,), self._catalog, self.public_copies)
+
+    def _before(self, action: Callable[[Engine], _T]) -> _T:
+        """Read something public, before anything is charged: say so if the engine has stopped."""
+        self._source.check()
+        return self._guarded(action)
 
     def _guarded(self, action: Callable[[Engine], _T]) -> _T:
         done: list[_T] = []

@@ -90,10 +90,8 @@ def normalised(sql: str, kind: Kind) -> str:
     match kind:
         case Kind.REAL:
             return f"nullif(CAST({sql} AS DOUBLE), {_NAN})"
-        case Kind.DATE:
-            return _years(f"TRY_CAST({sql} AS DATE)", kind)
-        case Kind.TIMESTAMP:  # not every type of the engine's can become a TIMESTAMP at once; the zone is UTC
-            return _years(f"TRY_CAST(TRY_CAST({sql} AS TIMESTAMPTZ) AS TIMESTAMP)", kind)
+        case Kind.DATE | Kind.TIMESTAMP:
+            return _years(sql, kind)
         case Kind.TEXT:
             return plain_text(sql)
         case _:
@@ -159,10 +157,8 @@ def number(node: Expression, names: _Names) -> str:
 
 
 def _encodable(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Unsupported("a text that is not valid unicode") from None
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise Unsupported("a text that is not valid unicode")
     return text
 
 

@@ -6,6 +6,7 @@ import csv
 import glob
 import hashlib
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from gzip import GzipFile
@@ -48,11 +49,12 @@ class Files:
                 digests=tuple(map(_digest, paths)) if whole else None,
             )
         except OSError:
-            raise InvalidArgument(
-                f"the file of table `{table}` cannot be read",
-                place=table,
-                hints=("is it there, and may this user read it?",),
-            ) from None
+            pass
+        raise InvalidArgument(
+            f"the file of table `{table}` cannot be read",
+            place=table,
+            hints=("is it there, and may this user read it?",),
+        )
 
     @property
     def state(self) -> object:
@@ -119,22 +121,56 @@ def _digest(path: str) -> str:
 
 
 def header_of(path: Path, name: str) -> tuple[tuple[str, ...], str]:
-    """Return the columns that the first line of a CSV file names, and what divides them."""
-    compressed = path.name.lower().endswith(".gz")
-    try:
-        with GzipFile(path) if compressed else open(path, "rb") as file:
-            first: str | None = file.readline(1_000_000).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError, EOFError):
-        first = None
-    if first is None:  # raised here: what a decoder stumbles over is kept in its error
-        raise InvalidArgument(f"the file of table `{name}` cannot be read", place=name)
-    tabs = ".tsv" in path.name.lower()
-    mark = "\t" if tabs else max(",;|\t", key=first.count)
-    names = tuple(cell.strip() for cell in next(csv.reader([first], delimiter=mark), []))
-    if not names or not all(names):
+    """Return the columns that the first line of a CSV file names, and what divides them.
+
+    A line that may hold somebody's values is refused, and not shown: a header has no numbers.
+    """
+    first = _first_line(path)
+    if first is None:
         raise InvalidArgument(
-            f"the first line of the file of table `{name}` names no columns",
-            place=name,
-            hints=("a CSV file needs a header",),
+            f"the file of table `{name}` cannot be read", place=name, hints=("is it text in UTF-8?",)
+        )
+    mark = "\t" if ".tsv" in path.name.lower() else max(",;|\t", key=first.count)
+    names = _cells(first, mark)
+    reason, hint = None, "a CSV file needs a header: a name for every column, each once"
+    if not any(names):
+        reason = "names no columns"
+    elif not all(names):
+        reason = "has a column without a name"
+        if not names[0]:
+            hint = "an index that a data frame wrote? write it without: frame.to_csv(.., index=False)"
+    elif len({one.lower() for one in names}) != len(names):
+        reason = "names two columns alike"
+    elif any(map(_is_number, names)):
+        reason = "has a number where a header has a name"
+    if reason is not None:
+        raise InvalidArgument(
+            f"the first line of the file of table `{name}` {reason}", place=name, hints=(hint,)
         )
     return names, mark
+
+
+def _first_line(path: Path) -> str | None:
+    """Return the first line of a file, None if it cannot be read; what a decoder stumbles over stays here."""
+    try:
+        with GzipFile(path) if path.name.lower().endswith(".gz") else open(path, "rb") as file:
+            return file.readline(1_000_000).decode("utf-8-sig").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error):
+        return None
+
+
+def _cells(line: str, mark: str) -> tuple[str, ...]:
+    """Return what a line divides into; nothing if its quotes do not close, or lines end in another way."""
+    if line.count('"') % 2:
+        return ()
+    try:
+        return tuple(cell.strip() for cell in next(csv.reader([line], delimiter=mark), []))
+    except csv.Error:
+        return ()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) is not None
+    except ValueError:
+        return False

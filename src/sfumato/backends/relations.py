@@ -117,6 +117,9 @@ class Relations:
         if unit.kind is Kind.REAL:  # there is one zero, and nobody is two people; NaN is nobody
             named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
             there = f"{normalised(who, unit.kind)} IS NOT NULL"
+        if unit.kind in (Kind.DATE, Kind.TIMESTAMP):  # a far one is nobody: the engine stops at its text
+            named = f"CAST({normalised(who, unit.kind)} AS VARCHAR)"
+            there = f"{normalised(who, unit.kind)} IS NOT NULL"
         listed = [f"{named} AS __unit", *listed]
         if table.partition is not None:
             listed += _part_of(table, named)

@@ -4,16 +4,18 @@
     an object       an Arrow table, a pandas or polars DataFrame
 
 Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is
-opened, so that its types hold for every row and no question can stumble over a later one; texts of
+opened, so that its types hold for every row and no question can stumble over a later one; so is a Parquet
+file with timestamps in milliseconds, which the engine's reader converts and may fail at. Texts of
 other origin are looked through when they are opened, for one that is not UTF-8 would let just
 those questions fail that come across it. Objects are copied: who changes one later changes another table.
 Afterwards the connection has no access to files other than these, no extensions, no
-replacement of names by Python variables, and its settings are locked.
+replacement of names by Python variables, and its settings are locked. Its time zone is UTC on any machine.
 
 Kinds of columns come from the schema, not from values: else one person's value would decide what can be
 asked, and a refusal would tell. A private CSV file has none, so its columns are text unless declared
 otherwise; what is not of the declared kind is NULL. Of public ones all values decide. Columns of other types
 (lists, binary data, times of day) are left out. 64-bit unsigned, 128-bit and decimal numbers are REAL.
+Every type that has a kind is total: no value of it makes a question fail (`column_types`, `arrow_columns`).
 
 The version is that of the moment of opening, as all else is: of a file, its path, inode, size, times of
 change and a hash of both ends; of a CSV file and of an object, a hash of all of it. A file that is read in
@@ -25,38 +27,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from sfumato.backends.copies import Copied, arrow_of, copied, not_text
+from sfumato.backends.column_types import readable_columns
+from sfumato.backends.copies import Copied, copied, copied_arrow
+from sfumato.backends.engine_files import EngineTable, attached_table, csv_table, parquet_table
 from sfumato.backends.expressions import constant
-from sfumato.backends.files import Files, ending, found_files, header_of
+from sfumato.backends.files import Files, ending, found_files
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.table import Field
+from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
-from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
 
 __all__ = ["SECONDS", "Source", "open_tables"]
 
-_KINDS = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), Kind.INTEGER),
-    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), Kind.INTEGER),
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"), Kind.REAL),
-    **dict.fromkeys(("VARCHAR", "UUID", "ENUM"), Kind.TEXT),
-    "BOOLEAN": Kind.BOOLEAN,
-    "DATE": Kind.DATE,
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.TIMESTAMP),
-    **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ", "TIMESTAMPTZ_NS"), Kind.TIMESTAMP),
-}
-_TYPES = {
-    Kind.INTEGER: "BIGINT",
-    Kind.REAL: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
 _CONFIGURATION = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -78,6 +65,7 @@ class Source:
         self._objects = objects
         self._files = files
         self._fields: dict[str, tuple[Field, ...]] = {}
+        self._left_out: dict[str, tuple[UnsupportedColumn, ...]] = {}
         self._asked = True
         self._process = process_id()
 
@@ -93,6 +81,10 @@ class Source:
         """Return the columns of a table and their kinds, as far as there is a kind for their type."""
         return self._fields[table]
 
+    def left_out(self, table: str) -> tuple[UnsupportedColumn, ...]:
+        """Return the columns of a table that cannot be asked about: no kind is known for their types."""
+        return self._left_out[table]
+
     def version(self) -> str:
         """Return a hash that differs where the data may differ; refuse files that have changed since."""
         if not self._asked:
@@ -106,8 +98,10 @@ class Source:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def check(self) -> None:
-        """Refuse files that are read in place and are no longer those that were opened."""
+        """Refuse an engine that has stopped, and files that are no longer those that were opened."""
         self._check_process()
+        if not self._answers():
+            raise EngineStopped
         for table, files in self._files.items():
             if not files.unchanged():
                 raise InvalidArgument(
@@ -115,6 +109,13 @@ class Source:
                     place=table,
                     hints=("open it again: what is paid for one version is answered from that version",),
                 )
+
+    def _answers(self) -> bool:
+        """Return whether the engine still answers: after an internal error it never does again."""
+        try:
+            return bool(self._connection.cursor().execute("SELECT 1").fetchall())
+        except Exception:
+            return False
 
     def _check_process(self) -> None:
         """Refuse a forked process, before anything is charged: the engine's threads are not in it."""
@@ -146,6 +147,27 @@ class Source:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def _describe(self, name: str, left_out: tuple[UnsupportedColumn, ...]) -> None:
+        """Note the columns of an object, which all have types of which the engine reads every value."""
+        cursor = self.cursor()
+        described = cursor.execute(f"DESCRIBE {identifier(name)}").fetchall()
+        cursor.close()
+        _, fields, more = readable_columns((column, of_type) for column, of_type, *_ in described)
+        self._note(name, fields, (*left_out, *more))
+
+    def _show(self, name: str, table: EngineTable) -> None:
+        """Give a table of the engine's the name that it is asked under; leave out what has no kind."""
+        selected, fields, left_out = readable_columns(table.columns)
+        self._note(name, fields, (*table.left_out, *left_out))
+        self._connection.execute(
+            f"CREATE VIEW {identifier(name)} AS SELECT {', '.join(selected)} FROM {table.sql}"
+        )
+
+    def _note(self, name: str, fields: list[Field], left_out: Sequence[UnsupportedColumn]) -> None:
+        if not fields:
+            raise InvalidArgument(f"table `{name}` has no column that can be asked about", place=name)
+        self._fields[name], self._left_out[name] = tuple(fields), tuple(left_out)
 
 
 def open_tables(
@@ -179,40 +201,104 @@ def open_tables(
         raise InvalidArgument("there are no tables to open", place="tables")
     if len({name.lower() for name in tables}) != len(tables):
         raise InvalidArgument("two tables have one name", place="tables")
-    connection = duckdb.connect(":memory:", config=configuration)
-    connection.execute("SET TimeZone = 'UTC'")
-    objects: dict[str, Copied] = {}
-    files: dict[str, Files] = {}
-    allowed: list[str] = []
-    for number, (name, origin) in enumerate(tables.items()):
-        if isinstance(origin, str | Path) or (
-            isinstance(origin, Sequence) and origin and all(isinstance(one, str | Path) for one in origin)
-        ):
+    with ExitStack() as refused:
+        connection = refused.enter_context(duckdb.connect(":memory:", config=configuration))
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")  # not of this connection alone: cursors have it too
+        objects: dict[str, Copied] = {}
+        files: dict[str, Files] = {}
+        known: dict[str, EngineTable] = {}
+        for number, (name, origin) in enumerate(tables.items()):
+            declared = (kinds or {}).get(name)
+            if not _is_path(origin):
+                objects[name] = copied(origin, name)
+                continue
             files[name] = Files.at(found_files(origin, name), name)
-            allowed += _open_files(connection, name, files[name].paths, number, (kinds or {}).get(name))
-        else:
-            objects[name] = copied(arrow_of(origin, name), name)
-    source = Source(connection, objects, files)
-    source._asked = read
-    cursor = source.cursor()
-    for name in tables:
-        source._fields[name] = _fields(cursor, name)
-        if read and name in files and ending(files[name].paths[0]) == "parquet":
-            _look_through(cursor, name, source._fields[name])
-    for name in files:
-        if not files[name].unchanged(loaded=True):
-            raise InvalidArgument(
-                f"the file of table `{name}` changed while it was opened", place=name, hints=("try again",)
-            )
-    cursor.close()
-    listed = ", ".join(constant(path) for path in allowed)
-    connection.execute(f"SET allowed_paths = [{listed}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+            known[name] = _open_files(connection, name, files[name].paths, number, declared)
+            if known[name].whole and (read or declared is None):
+                objects[name] = _read_whole(name, files[name].paths, known[name].columns)
+        source = Source(connection, objects, files)
+        source._asked = read
+        for name in tables:
+            if name in objects:
+                source._describe(name, objects[name].left_out)
+            else:
+                source._show(name, known[name])
+            if read and name not in objects and ending(files[name].paths[0]) == "parquet":
+                _check_texts(connection, name, source._fields[name])
+        for name in files:
+            if not files[name].unchanged(loaded=True):
+                raise InvalidArgument(
+                    f"the file of table `{name}` changed while it was opened",
+                    place=name,
+                    hints=("try again",),
+                )
+        # A pattern is allowed beside the path that it matches: the engine asks for both.
+        allowed = {path for name, table in known.items() for path in (*table.paths, *files[name].paths)}
+        listed = ", ".join(map(constant, sorted(allowed)))
+        connection.execute(f"SET allowed_paths = [{listed}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        refused.pop_all()
     return source
 
 
-def _look_through(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
+def _is_path(origin: Any) -> bool:
+    """Return whether an origin is a path, or a list of paths."""
+    listed = [origin] if isinstance(origin, str | Path) else origin
+    return (
+        isinstance(listed, list | tuple)
+        and bool(listed)
+        and all(isinstance(one, str | Path) for one in listed)
+    )
+
+
+def _open_files(
+    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
+) -> EngineTable:
+    """Return the table that files hold, as the engine reads them."""
+    import duckdb
+
+    endings = {ending(path) for path in paths}
+    if len(endings) > 1 or endings - {"parquet", "csv", "duckdb"} or ("duckdb" in endings and len(paths) > 1):
+        raise InvalidArgument(
+            f"the format of the file of table `{name}` is not known",
+            place=name,
+            hints=("files end in .parquet, .csv or .duckdb, all of them alike; a DuckDB file stands alone",),
+        )
+    try:
+        if endings == {"parquet"}:
+            return parquet_table(connection, name, paths)
+        if endings == {"csv"}:
+            return csv_table(connection, name, paths, number, kinds)
+        return attached_table(connection, name, paths[0], number)
+    except duckdb.Error:
+        pass
+    raise InvalidArgument(  # raised here: the engine's own text may quote the data, and a context keeps it
+        f"the file of table `{name}` cannot be read",
+        place=name,
+        hints=("is it a whole file of the format that its name says?",),
+    )
+
+
+def _read_whole(name: str, paths: tuple[str, ...], columns: tuple[tuple[str, str], ...]) -> Copied:
+    """Return Parquet files that the engine cannot read safely, by way of Arrow."""
+    import pyarrow
+    from pyarrow import parquet
+
+    tables = []
+    try:
+        for path in paths:
+            with open(path, "rb") as file:
+                tables.append(parquet.ParquetFile(file).read().select([column for column, _ in columns]))
+        whole = pyarrow.concat_tables(tables)
+    except (pyarrow.ArrowException, OSError, KeyError):
+        whole = None
+    if whole is None:  # raised here, as above
+        raise InvalidArgument(f"the file of table `{name}` cannot be read", place=name)
+    return copied_arrow(whole, name)
+
+
+def _check_texts(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
     """Refuse a table whose texts are not all UTF-8, when it is opened and not when it is asked about."""
     import duckdb
 
@@ -223,94 +309,14 @@ def _look_through(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
     read = ", ".join(f"count(CASE WHEN CAST({text} AS VARCHAR) < 'A' THEN 1 END)" for text in texts)
     try:
         cursor.execute(f"SELECT {read} FROM {identifier(name)}").fetchall()
-    except duckdb.Error:  # its text may quote the data
-        raise not_text(name) from None
-
-
-def _open_files(
-    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
-) -> list[str]:
-    """Make a table or view of files; return those that must stay readable."""
-    import duckdb
-
-    try:
-        readable = _view_files(connection, name, paths, number, kinds)
+        return
     except duckdb.Error:
-        readable = None
-    if readable is None:  # raised here: the engine's own text may quote the data, and a context keeps it
-        raise InvalidArgument(
-            f"the file of table `{name}` cannot be read",
-            place=name,
-            hints=("is it a whole file of the format that its name says?",),
-        )
-    return readable
-
-
-def _view_files(
-    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
-) -> list[str]:
-    endings = {ending(path) for path in paths}
-    listed = ", ".join(constant(path) for path in paths)
-    if endings == {"parquet"}:
-        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT * FROM read_parquet([{listed}])")
-        return list(paths)
-    if endings == {"csv"}:
-        read = f"SELECT * FROM read_csv([{listed}], sample_size = -1)"
-        if kinds is not None:
-            names, mark = header_of(Path(paths[0]), name)
-            listed_names = ", ".join(f"{constant(column)}: 'VARCHAR'" for column in names)
-            typed = ", ".join(
-                f"TRY_CAST({column} AS {_TYPES[kind]}) AS {column}"
-                for column, kind in ((identifier(one), kinds.get(one, Kind.TEXT)) for one in names)
-            )
-            connection.execute(
-                f"CREATE TEMP TABLE __texts AS SELECT * FROM read_csv([{listed}], auto_detect = false, "
-                f"header = true, delim = {constant(mark)}, quote = '\"', escape = '\"', "
-                f"columns = {{{listed_names}}})"
-            )
-            read = f"SELECT {typed} FROM __texts"  # in a step of its own: the reader would fail at a cast
-        connection.execute(f"CREATE TABLE {identifier(name)} AS {read}")
-        connection.execute("DROP TABLE IF EXISTS __texts")
-        return []
-    if endings == {"duckdb"} and len(paths) == 1:
-        attached = f"__file{number}"
-        connection.execute(f"ATTACH {listed} AS {attached} (READ_ONLY)")
-        table = _table_of(connection, attached, name)
-        connection.execute(
-            f"CREATE VIEW {identifier(name)} AS "
-            f"SELECT * FROM {attached}.{identifier(table[0])}.{identifier(table[1])}"
-        )
-        return []
-    raise InvalidArgument(
-        f"the format of the file of table `{name}` is not known",
+        pass
+    raise InvalidArgument(  # raised here, as above
+        f"table `{name}` has a text that is not UTF-8",
         place=name,
-        hints=("files end in .parquet, .csv or .duckdb",),
+        hints=("write it anew as UTF-8, or leave the column out",),
     )
-
-
-def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str]:
-    """Return schema and name of the table of a DuckDB file: the one of that name, or the only one."""
-    rows: list[tuple[str, str]] = connection.execute(
-        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?", [attached]
-    ).fetchall()
-    same = [row for row in rows if row[1].lower() == name.lower()] or rows
-    if len(same) != 1:
-        raise InvalidArgument(
-            f"the DuckDB file has no single table that `{name}` could mean",
-            place=name,
-            hints=("give the table the name that it has in the file",),
-        )
-    return same[0]
-
-
-def _fields(cursor: Any, name: str) -> tuple[Field, ...]:
-    described = cursor.execute(f"DESCRIBE {identifier(name)}").fetchall()
-    found = []
-    for column, of_type, *_ in described:
-        kind = _KINDS.get(of_type.split("(")[0])
-        if kind is not None and not of_type.endswith("]"):
-            found.append(Field(name=column, kind=kind))
-    return tuple(found)
 
 
 class _Cursor:

@@ -11,7 +11,7 @@ from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.policy import Analyst, Policy
 from sfumato.catalog.project import Period, Project, ProjectTable
 from sfumato.catalog.reading import read_project
-from sfumato.catalog.table import Field, Table, Unit
+from sfumato.catalog.table import Field, Table, Unit, UnsupportedColumn
 
 __all__ = [
     "Analyst",
@@ -29,6 +29,7 @@ __all__ = [
     "ProjectTable",
     "Table",
     "Unit",
+    "UnsupportedColumn",
     "Value",
     "between",
     "kind_of",

@@ -9,7 +9,7 @@ from sfumato.catalog.kind import Kind, kind_of
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Field", "MOST_PARTS", "Table", "Unit", "cap"]
+__all__ = ["Field", "MOST_PARTS", "Table", "Unit", "UnsupportedColumn", "cap"]
 
 MOST_PARTS = 1000
 """How many values a partition may have."""
@@ -52,6 +52,14 @@ class Field:
                     f"the values declared for `{self.name}` are not of kind {self.kind.value}",
                     place=self.name,
                 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsupportedColumn:
+    """A column that is in the data and cannot be asked about, because questions cannot use its type."""
+
+    name: str
+    of_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

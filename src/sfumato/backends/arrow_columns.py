@@ -1,0 +1,99 @@
+"""Arrow columns in types of which the engine reads every value; objects are opened through this.
+
+What the engine refuses as a whole (half floats, wide decimals) or fails at for single values (seconds beyond
+its timestamps) is converted here, by a rule that has a result for every value. Moments become microseconds in
+UTC, rounded as the engine rounds; those outside the years 1 to 9999 become NULL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["readable"]
+
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the first and the last second of the years 1 to 9999
+_DAY = 86_400_000  # milliseconds
+_WIDEST = 38  # digits of a decimal that the engine has
+
+
+def readable(column: Any) -> Any | None:
+    """Return a chunked array whose values the engine reads without failing; None: it has no such type.
+
+    Raises pyarrow.ArrowInvalid if a value is none of its type, such as a text that is not UTF-8.
+    """
+    import pyarrow
+    from pyarrow import compute, types
+
+    of_type = column.type
+    if types.is_run_end_encoded(of_type):
+        return readable(pyarrow.chunked_array(map(compute.run_end_decode, column.chunks), of_type.value_type))
+    if types.is_dictionary(of_type):
+        column.validate(full=True)
+        if _is_text(of_type.value_type):
+            return column
+        return readable(column.cast(of_type.value_type))
+    if types.is_timestamp(of_type):
+        return _microseconds(column, of_type.unit)
+    if types.is_date64(of_type):
+        return _days(column)
+    if types.is_float16(of_type):
+        return column.cast(pyarrow.float32())
+    if types.is_integer(of_type) or types.is_floating(of_type) or types.is_boolean(of_type):
+        return column
+    if types.is_date32(of_type) or isinstance(of_type, pyarrow.UuidType | pyarrow.Bool8Type):
+        return column
+    if types.is_decimal(of_type) and of_type.precision <= _WIDEST and of_type.scale >= 0:
+        column.validate(full=True)
+        return column.cast(pyarrow.decimal128(of_type.precision, of_type.scale))
+    if _is_text(of_type):
+        column.validate(full=True)
+        return column.cast(pyarrow.large_string()) if types.is_string_view(of_type) else column
+    return None
+
+
+def _is_text(of_type: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(of_type) or types.is_large_string(of_type) or types.is_string_view(of_type))
+
+
+def _microseconds(column: Any, unit: str) -> Any:
+    """Return moments in microseconds of UTC, halves rounded away from zero, far ones NULL."""
+    import pyarrow
+    from pyarrow import compute
+
+    per_second = _UNITS[unit]
+    counted = _integers(column, pyarrow.int64())
+    if unit != "ns":  # of 64 bits of nanoseconds none is far
+        first, last = _FIRST * per_second, _LAST * per_second + per_second - 1
+        near = compute.and_(compute.greater_equal(counted, first), compute.less_equal(counted, last))
+        counted = compute.if_else(near, counted, pyarrow.scalar(None, pyarrow.int64()))
+        counted = compute.multiply(counted, 10**6 // per_second)
+    else:
+        whole = compute.divide(counted, 1000)
+        rest = compute.subtract(counted, compute.multiply(whole, 1000))
+        up = compute.greater_equal(rest, 500).cast(pyarrow.int64())
+        down = compute.less_equal(rest, -500).cast(pyarrow.int64())
+        counted = compute.subtract(compute.add(whole, up), down)
+    return counted.cast(pyarrow.timestamp("us"))
+
+
+def _days(column: Any) -> Any:
+    """Return dates of milliseconds as dates of days, far ones NULL."""
+    import pyarrow
+    from pyarrow import compute
+
+    counted = _integers(column, pyarrow.int64())
+    near = compute.and_(
+        compute.greater_equal(counted, _FIRST * 1000), compute.less_equal(counted, _LAST * 1000 + 999)
+    )
+    counted = compute.if_else(near, counted, pyarrow.scalar(None, pyarrow.int64()))
+    days = compute.floor(compute.divide(counted.cast(pyarrow.float64()), float(_DAY)))  # below 2^53: exact
+    return days.cast(pyarrow.int32()).cast(pyarrow.date32())
+
+
+def _integers(column: Any, of_type: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.chunked_array([chunk.view(of_type) for chunk in column.chunks], of_type)

@@ -1,0 +1,86 @@
+"""Types of the engine's columns: the kind of each, and SQL that reads every value of it without failing.
+
+A column is read as it is, or through a conversion that has a result for every value: moments of any
+resolution become TIMESTAMP, and those beyond the years 1 to 9999 become NULL *before* they are converted.
+The order matters: `TRY_CAST` of a far TIMESTAMP_S or TIMESTAMP_MS is an internal error of the engine, after
+which it answers nothing more. A moment with a time zone is the moment in UTC, whatever zone the machine has.
+
+A type that is not listed here has no kind. Its columns are left out, and questions about them are refused
+by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sfumato.catalog.identifiers import identifier
+from sfumato.catalog.kind import Kind
+from sfumato.catalog.table import Field, UnsupportedColumn
+
+__all__ = ["kind_of_type", "readable_columns"]
+
+_KINDS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), Kind.INTEGER),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), Kind.INTEGER),
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"), Kind.REAL),
+    **dict.fromkeys(("VARCHAR", "UUID", "ENUM"), Kind.TEXT),
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.TIMESTAMP),
+    **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"), Kind.TIMESTAMP),
+}
+_YEARS = ("0001-01-01 00:00:00", "9999-12-31 23:59:59")
+_NANOSECONDS = ("1677-09-22 00:00:00", "2262-04-11 00:00:00")  # whole days that 64 bits of them can name
+_MOMENTS = {
+    "TIMESTAMP_S": ("CAST({} AS TIMESTAMP)", _YEARS),
+    "TIMESTAMP_MS": ("CAST({} AS TIMESTAMP)", (_YEARS[0], f"{_YEARS[1]}.999")),
+    "TIMESTAMP_NS": ("CAST({} AS TIMESTAMP)", _NANOSECONDS),
+    "TIMESTAMP WITH TIME ZONE": (
+        "make_timestamp(epoch_us({}))",
+        (f"{_YEARS[0]}+00", f"{_YEARS[1]}.999999+00"),
+    ),
+    "TIMESTAMPTZ_NS": (
+        "make_timestamp(epoch_us(CAST({} AS TIMESTAMPTZ)))",
+        (f"{_NANOSECONDS[0]}+00", f"{_NANOSECONDS[1]}+00"),
+    ),
+}
+
+
+def kind_of_type(of_type: str) -> Kind | None:
+    """Return the kind of a type of the engine's, None if questions cannot use it.
+
+    >>> kind_of_type("DECIMAL(18,3)"), kind_of_type("INTEGER[]")
+    (<Kind.REAL: 'real'>, None)
+    """
+    return None if of_type.endswith("]") else _KINDS.get(_family(of_type))
+
+
+def readable_columns(
+    described: Iterable[tuple[str, str]],
+) -> tuple[list[str], list[Field], list[UnsupportedColumn]]:
+    """Return what to select of a table with these columns and types, its fields, and what is left out."""
+    selected, fields, left_out = [], [], []
+    for name, of_type in described:
+        kind = kind_of_type(of_type)
+        if kind is None:
+            left_out.append(UnsupportedColumn(name=name, of_type=_family(of_type)))
+            continue
+        fields.append(Field(name=name, kind=kind))
+        selected.append(_total(identifier(name), of_type))
+    return selected, fields, left_out
+
+
+def _total(column: str, of_type: str) -> str:
+    """Return a column of a type of the engine's as a value that every row has."""
+    if of_type not in _MOMENTS:
+        return column
+    converted, (first, last) = _MOMENTS[of_type]
+    near = f"CASE WHEN {column} BETWEEN '{first}'::{of_type} AND '{last}'::{of_type} THEN {column} END"
+    return f"{converted.format(near)} AS {column}"
+
+
+def _family(of_type: str) -> str:
+    """Return a type without what is in it: names of fields and listed values are not for messages."""
+    if of_type.endswith("]"):
+        return "LIST" if of_type.endswith("[]") else "ARRAY"
+    return of_type.split("(")[0].strip('"')

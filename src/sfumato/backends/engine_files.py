@@ -1,0 +1,237 @@
+"""Files as the engine reads them: exactly the named ones, exactly their own columns.
+
+The engine takes a path for a pattern (`v[1].csv` would be `v1.csv`) and folders for columns (`pid=5/` would
+be a column). So paths are quoted, and folders mean nothing. Types are compared before anything is read: the
+engine takes those of the first file and converts the values of the others, and a conversion that fails for
+one person's value would make just those questions fail that come across it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.backends.expressions import SQL_TYPES, constant
+from sfumato.backends.files import header_of
+from sfumato.catalog.identifiers import identifier
+from sfumato.catalog.kind import Kind
+from sfumato.catalog.table import UnsupportedColumn
+from sfumato.errors import InvalidArgument
+
+__all__ = ["EngineTable", "attached_table", "csv_table", "parquet_table", "quoted_path"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTable:
+    """A table in the engine: what stands after FROM, its columns and their types, and who must stay readable.
+
+    `whole` says that the engine's reader can fail at a value: then the files are read by other means.
+    """
+
+    sql: str
+    columns: tuple[tuple[str, str], ...]
+    paths: tuple[str, ...] = ()
+    left_out: tuple[UnsupportedColumn, ...] = ()
+    whole: bool = False
+
+
+def quoted_path(path: str) -> str:
+    """Return the pattern that matches one path, and nothing else.
+
+    >>> quoted_path("/data/v[1].csv")
+    '/data/v[[]1].csv'
+    """
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+
+
+# -- Parquet --------------------------------------------------------------------------------
+
+
+def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineTable:
+    """Return the table that Parquet files hold together; refuse files whose columns or types differ."""
+    first: dict[str, tuple[str, bool]] = {}
+    for place, path in enumerate(paths):
+        found = _parquet_columns(connection, name, path)
+        if place and found != first:
+            _refuse_drift(name, place, first, found)
+        first = first or found
+    quoted = tuple(map(quoted_path, paths))
+    listed = ", ".join(map(constant, quoted))
+    return EngineTable(
+        sql=f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false)",
+        columns=tuple((column, of_type) for column, (of_type, _) in first.items()),
+        paths=quoted,
+        whole=any(coarse for _, coarse in first.values()),
+    )
+
+
+def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[str, bool]]:
+    """Return the columns of one file: their types, and whether they hold milliseconds.
+
+    The engine converts milliseconds to microseconds as it reads, and fails where that overflows.
+    """
+    quoted = constant(quoted_path(path))
+    described = connection.execute(
+        f"DESCRIBE SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
+    ).fetchall()
+    schema = connection.execute(
+        f"SELECT name, num_children, converted_type, logical_type FROM parquet_schema({quoted})"
+    ).fetchall()
+    own = list(_children(schema))
+    if len({str(column).lower() for column, *_ in own}) != len(own):
+        raise InvalidArgument(f"the file of table `{name}` has two columns of one name", place=name)
+    coarse = {column: "MILLIS" in f"{converted} {logical}" for column, _, converted, logical in own}
+    return {column: (of_type, coarse.get(column, False)) for column, of_type, *_ in described}
+
+
+def _children(schema: list[Any]) -> Any:
+    """Yield the columns of a schema that is listed in depth: the root, then each column and what it holds."""
+    below = 0
+    for row in schema[1:]:
+        if not below:
+            yield row
+        below = max(0, below - 1) + (row[1] or 0)
+
+
+def _refuse_drift(
+    name: str, place: int, first: Mapping[str, tuple[str, bool]], found: Mapping[str, tuple[str, bool]]
+) -> None:
+    others = first.keys() ^ found.keys() or {column for column in first if first[column] != found[column]}
+    column = min(others)
+    if column not in found or column not in first:
+        has = "lacks" if column in first else "has"
+        what = f"{has} the column `{column}`"
+    else:
+        what = f"has `{column}` as {found[column][0]}, and the first file as {first[column][0]}"
+        if found[column][0] == first[column][0]:
+            what = f"has `{column}` in another resolution than the first file"
+    raise InvalidArgument(
+        f"the files of table `{name}` differ: file {place + 1} {what}",
+        place=f"{name}.{column}",
+        hints=("write all files with the same columns and types", "or open them as tables of their own"),
+    )
+
+
+# -- CSV ------------------------------------------------------------------------------------
+
+
+def csv_table(
+    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
+) -> EngineTable:
+    """Read CSV files into a table of the engine's. Columns are matched by the header that every file has.
+
+    `kinds` are the declared kinds of a private table: all else is text, and what is not of its kind is
+    NULL. Of a public table (None) all values decide.
+    """
+    headers = [header_of(Path(path), name) for path in paths]
+    names = headers[0][0]
+    for place, (others, _) in enumerate(headers):
+        if sorted(others) != sorted(names):
+            _refuse_header(name, place, names, others)
+    table = f"__csv{number}"
+    if kinds is None:
+        _load_public(connection, table, paths, headers)
+    else:
+        _load_private(connection, table, paths, headers, kinds)
+    described = connection.execute(f"DESCRIBE {table}").fetchall()
+    return EngineTable(sql=table, columns=tuple((column, of_type) for column, of_type, *_ in described))
+
+
+def _refuse_header(name: str, place: int, names: tuple[str, ...], others: tuple[str, ...]) -> None:
+    """Refuse another header, without its words: in a file that has none they are somebody's values."""
+    lacking = [column for column in names if column not in others]
+    lacks = f": it lacks `{lacking[0]}`" if lacking else ""
+    raise InvalidArgument(
+        f"the first line of file {place + 1} of table `{name}` is not the header of the first file{lacks}",
+        place=name,
+        hints=("every file needs a header with the same columns, in any order",),
+    )
+
+
+def _load_private(
+    connection: Any,
+    table: str,
+    paths: tuple[str, ...],
+    headers: list[tuple[tuple[str, ...], str]],
+    kinds: Mapping[str, Kind],
+) -> None:
+    names = headers[0][0]
+    texts = ", ".join(f"{identifier(column)} VARCHAR" for column in names)
+    connection.execute(f"CREATE TEMP TABLE __texts ({texts})")
+    for path, (own, mark) in zip(paths, headers, strict=True):
+        listed = ", ".join(f"{constant(column)}: 'VARCHAR'" for column in own)
+        connection.execute(
+            f"INSERT INTO __texts BY NAME SELECT * FROM read_csv({constant(quoted_path(path))}, "
+            f"auto_detect = false, header = true, delim = {constant(mark)}, quote = '\"', escape = '\"', "
+            f"columns = {{{listed}}}, hive_partitioning = false)"
+        )
+    typed = ", ".join(
+        f"TRY_CAST({column} AS {SQL_TYPES[kind]}) AS {column}"
+        for column, kind in ((identifier(one), kinds.get(one, Kind.TEXT)) for one in names)
+    )  # in a step of its own: the reader would fail at a cast
+    connection.execute(f"CREATE TABLE {table} AS SELECT {typed} FROM __texts")
+    connection.execute("DROP TABLE __texts")
+
+
+def _load_public(
+    connection: Any, table: str, paths: tuple[str, ...], headers: list[tuple[tuple[str, ...], str]]
+) -> None:
+    marks = {mark for _, mark in headers}
+    divided = f", delim = {constant(marks.pop())}" if len(marks) == 1 else ""
+    listed = ", ".join(constant(quoted_path(path)) for path in paths)
+    connection.execute(
+        f"CREATE TABLE {table} AS SELECT * FROM read_csv([{listed}], header = true, sample_size = -1, "
+        f"union_by_name = true, hive_partitioning = false{divided})"
+    )
+
+
+# -- DuckDB ---------------------------------------------------------------------------------
+
+
+def attached_table(connection: Any, name: str, path: str, number: int) -> EngineTable:
+    """Return the table of a DuckDB file that has this name, or the only one in the file."""
+    attached = f"__file{number}"
+    connection.execute(f"ATTACH {constant(path)} AS {attached} (READ_ONLY)")
+    schema, table = _table_of(connection, attached, name)
+    columns = connection.execute(
+        "SELECT column_name, data_type, is_generated FROM duckdb_columns() "
+        "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
+        [attached, schema, table],
+    ).fetchall()
+    return EngineTable(
+        sql=f"{attached}.{identifier(schema)}.{identifier(table)}",
+        columns=tuple((column, of_type) for column, of_type, generated in columns if not generated),
+        left_out=tuple(  # computed anew at every reading, by an expression that may fail at a value
+            UnsupportedColumn(name=column, of_type="generated")
+            for column, _, generated in columns
+            if generated
+        ),
+    )
+
+
+def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str]:
+    """Return schema and name of the table of a DuckDB file: the one of that name, or the only one."""
+    tables: list[tuple[str, str]] = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?", [attached]
+    ).fetchall()
+    views = connection.execute(
+        "SELECT view_name FROM duckdb_views() WHERE database_name = ? AND NOT internal", [attached]
+    ).fetchall()
+    same = [row for row in tables if row[1].lower() == name.lower()]
+    if not same and any(view.lower() == name.lower() for (view,) in views):
+        raise InvalidArgument(
+            f"`{name}` is a view in the DuckDB file; only tables can be opened",
+            place=name,
+            hints=("make a table of it: CREATE TABLE .. AS SELECT * FROM ..",),
+        )
+    found = same or tables
+    if len(found) != 1:
+        what = "holds no table" if not tables else f"has {len(found)} tables that `{name}` could mean"
+        raise InvalidArgument(
+            f"the DuckDB file of table `{name}` {what}",
+            place=name,
+            hints=("give the table the name that it has in the file",) if tables else (),
+        )
+    return found[0]
