@@ -7,6 +7,7 @@
     ├── QueryRefused             SF4xx  a question that cannot be asked; refused before data is read
     ├── EngineFailure            SF501  the engine did not finish; one text, whatever the reason
     ├── EngineStopped            SF502  the engine answers nothing more; nothing was charged
+    ├── EngineBusy               SF503  other questions hold the engine's memory; nothing was charged
     ├── LedgerError              SF6xx  the ledger cannot be trusted, reached or used in this way
     └── ProjectRefused           SF7xx  a project file that makes no sense, with its line
 
@@ -21,6 +22,7 @@ from typing import Any, ClassVar
 
 __all__ = [
     "BudgetExceeded",
+    "EngineBusy",
     "EngineFailure",
     "EngineStopped",
     "InvalidArgument",
@@ -126,6 +128,21 @@ class QueryRefused(SfumatoError):
             lines += [f"  {line}", f"  {' ' * (self.start - begin)}{'^' * width}"]
         lines.extend(f"hint: {hint}" for hint in self.hints)
         return "\n".join(lines)
+
+
+class EngineBusy(SfumatoError):
+    """Other questions held the engine's memory for longer than a statement may take; nothing was charged."""
+
+    code = "SF503"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "other questions held the engine's memory for longer than one statement may take",
+            hints=(
+                "nothing was charged; try again",
+                "a smaller `question_memory` lets more questions run at a time",
+            ),
+        )
 
 
 class EngineFailure(SfumatoError):

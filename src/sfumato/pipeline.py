@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -50,6 +51,10 @@ class Backend(Protocol):
 
     def check(self, query: BoundedQuery) -> None:
         """Refuse a bounded query that `run` could not compute, whatever the data. Reads none."""
+        ...
+
+    def admitted(self) -> AbstractContextManager[None]:
+        """Hold what one question may take of the engine; wait for it while other questions run."""
         ...
 
     def data_version(self) -> str:
@@ -169,20 +174,23 @@ def answer(
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
     request = priced.request
-    version = backend.data_version()  # refuses an engine that has stopped
+    backend.data_version()  # refuses an engine that has stopped
     public = {name: backend.public_table(name) for name in request.public}
     _refuse_what_cannot_run(priced, catalog, ledger, backend, public)
-    with ledger.reserve(
-        priced.unit,
-        priced.event,
-        priced.keys_delta,
-        request_hash=priced.fingerprint(),
-        data_version=version,
-        policy_hash=catalog.fingerprint(),
-        idempotency_key=idempotency_key,
-        analyst=analyst,
-        parts=parts_charged(priced, catalog=catalog, ledger=ledger),
-    ) as reservation:
+    with (
+        backend.admitted(),
+        ledger.reserve(
+            priced.unit,
+            priced.event,
+            priced.keys_delta,
+            request_hash=priced.fingerprint(),
+            data_version=backend.data_version(),  # again: the engine may have stopped while this one waited
+            policy_hash=catalog.fingerprint(),
+            idempotency_key=idempotency_key,
+            analyst=analyst,
+            parts=parts_charged(priced, catalog=catalog, ledger=ledger),
+        ) as reservation,
+    ):
         if reservation.replayed is not None:
             return Release.from_json(reservation.replayed.decode())
         noisy = [

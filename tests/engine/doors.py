@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 from sfumato.analysis import BoundedQuery
@@ -30,6 +31,9 @@ class Store:
         self.runs += 1
         return self._engine.run(query)
 
+    def admitted(self) -> AbstractContextManager[None]:
+        return self._engine.admitted()
+
     def data_version(self) -> str:
         return self._source.version()
 
@@ -51,6 +55,9 @@ class Forbidden:
 
     def run(self, query: BoundedQuery) -> NoReturn:
         raise AssertionError("data was read")
+
+    def admitted(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def data_version(self) -> NoReturn:
         raise AssertionError("data was looked at")

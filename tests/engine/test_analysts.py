@@ -6,13 +6,17 @@ import csv
 import io
 import json
 import logging
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sfumato as sf
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import OWNER, Ledger
@@ -106,6 +110,58 @@ def test_the_fingerprint_of_a_catalog_holds_no_grants_and_all_else(path: Path) -
     assert catalog.policy.analysts
     assert fewer.fingerprint() == catalog.fingerprint() != lower.fingerprint()
     assert Catalog(catalog.tables[1:], catalog.policy).fingerprint() != catalog.fingerprint()
+
+
+# -- memory is admitted before the charge --------------------------------------------------------
+
+
+def test_of_questions_that_each_fit_alone_none_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight ask at once. Whoever waits has not been charged; one after the other, all are answered."""
+    databases = [sf.open(path, analyst=name) for name in NAMES]
+    ledger, run, running = databases[0].ledger, DuckDBBackend.run, []
+
+    def alone(self: DuckDBBackend, query: Any) -> Any:
+        running.append(query)
+        assert len(running) == 1, "two questions share the memory of one"
+        assert sum(not entry.committed for entry in ledger.entries()) == 1, "who waits is charged already"
+        try:
+            return run(self, query)
+        finally:
+            running.clear()
+
+    monkeypatch.setattr(DuckDBBackend, "run", alone)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(db.sql(COUNT, epsilon=0.01).release) for db in databases for _ in range(2)]
+        assert len({future.result(60).receipt["reservation"] for future in asked}) == 16
+    assert all(entry.committed for entry in ledger.entries())
+
+
+def test_small_questions_run_together_as_far_as_their_memory_goes(tmp_path: Path) -> None:
+    """Two of 100 MB fit into 250 MB: the third waits, and is not charged until one is done."""
+    text = PROJECT + '\n[engine]\nmemory = "250MB"\nquestion_memory = "100MB"\nseconds = 60\n'
+    db = sf.open(make_project(tmp_path, text))
+    inside, go = threading.Barrier(3), threading.Event()
+    backend = db.backend
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(backend, name)
+
+        def run(self, query: Any) -> Any:
+            if not go.is_set():
+                inside.wait(30)
+                go.wait(30)
+            return backend.run(query)  # type: ignore[arg-type]
+
+    watched = replace(db, backend=Watched())
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(watched.sql(COUNT, epsilon=0.01).release) for _ in range(3)]
+        inside.wait(30)  # two are at work, both charged
+        assert len(db.ledger.history()) == 2
+        go.set()
+        for future in asked:
+            future.result(60)
+    assert len(db.ledger.history()) == 3
 
 
 # -- who asks is said ------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,6 +51,10 @@ class DuckDBBackend:
         self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
         return Exact(self._guarded(lambda engine: _groups(engine, program, salt, self._threads)))
+
+    def admitted(self) -> AbstractContextManager[None]:
+        """Hold the memory that one question declares; wait for it while others run."""
+        return self._source.admitted()
 
     def data_version(self) -> str:
         """Return what tells this data from an earlier or later state of it."""
@@ -124,14 +128,15 @@ class DuckDBBackend:
 
     def _guarded(self, action: Callable[[Engine], _T]) -> _T:
         done: list[_T] = []
-        try:
-            cursor = self._source.cursor()
+        with self._source.admitted():
             try:
-                done.append(action(Engine(cursor)))
-            finally:
-                cursor.close()
-        except Exception:  # also a refusal, if it depends on what was found
-            done.clear()
+                cursor = self._source.cursor()
+                try:
+                    done.append(action(Engine(cursor)))
+                finally:
+                    cursor.close()
+            except Exception:  # also a refusal, if it depends on what was found
+                done.clear()
         if not done:  # raised here, so that not even the context of the exception holds a value
             raise EngineFailure
         return done[0]

@@ -27,10 +27,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
+from sfumato.backends.admission import Admission, memory_of
 from sfumato.backends.column_types import readable_columns
 from sfumato.backends.copies import Copied, copied, copied_arrow
 from sfumato.backends.engine_files import EngineTable, attached_table, csv_table, parquet_table
@@ -38,6 +39,7 @@ from sfumato.backends.expressions import constant
 from sfumato.backends.files import Files, ending, found_files
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
+from sfumato.catalog.resources import memory_bytes
 from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
 from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
@@ -60,8 +62,11 @@ SECONDS = 3600
 class Source:
     """Open tables. `fields` and `version` are facts about them; `cursor` is for the backend alone."""
 
-    def __init__(self, connection: Any, objects: dict[str, Copied], files: dict[str, Files]) -> None:
+    def __init__(
+        self, connection: Any, objects: dict[str, Copied], files: dict[str, Files], admission: Admission
+    ) -> None:
         self._connection = connection
+        self._admission = admission
         self._objects = objects
         self._files = files
         self._fields: dict[str, tuple[Field, ...]] = {}
@@ -144,6 +149,11 @@ class Source:
             cursor.register(name, held.table)
         return _Cursor(cursor, self)
 
+    def admitted(self) -> AbstractContextManager[None]:
+        """Hold the memory that one question declares; wait for it while others run."""
+        self._check_process()
+        return self._admission.admitted()
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
@@ -175,6 +185,7 @@ def open_tables(
     *,
     threads: int | None = None,
     memory: str | None = None,
+    question_memory: str | None = None,
     spill: str | Path | None = None,
     seconds: float = SECONDS,
     read: bool = True,
@@ -187,7 +198,8 @@ def open_tables(
     CSV file all others are text. Tables that are not in it are public.
 
     Without `spill` nothing private is ever written to disk. No statement runs for more than `seconds`, or
-    takes more than `memory`, by default four fifths of what the machine has.
+    takes more than `memory`, by default four fifths of what the machine has. A question declares
+    `question_memory` of it, by default all of it, and waits until that much is free.
     """
     import duckdb
 
@@ -216,7 +228,9 @@ def open_tables(
             known[name] = _open_files(connection, name, files[name].paths, number, declared)
             if known[name].whole and (read or declared is None):
                 objects[name] = _read_whole(name, files[name].paths, known[name].columns)
-        source = Source(connection, objects, files)
+        question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
+        admission = Admission(memory_of(connection), question=question, wait=seconds)
+        source = Source(connection, objects, files, admission)
         source._asked = read
         for name in tables:
             if name in objects:

@@ -1,7 +1,7 @@
 """What is protected: units, tables, columns with their domains; policies, and the project file.
 
 Reading order: `kind`, `domain`, `table`, `policy`, `catalog` (what is protected), `declaration` (as it is
-declared), `positions`, `project`, `reading`, `writing` (sfumato.toml).
+declared), `positions`, `resources`, `project`, `reading`, `writing` (sfumato.toml).
 """
 
 from sfumato.catalog.catalog import Catalog
@@ -11,6 +11,7 @@ from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.policy import Analyst, Policy
 from sfumato.catalog.project import Period, Project, ProjectTable
 from sfumato.catalog.reading import read_project
+from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import Field, Table, Unit, UnsupportedColumn
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Policy",
     "Project",
     "ProjectTable",
+    "Resources",
     "Table",
     "Unit",
     "UnsupportedColumn",

@@ -12,13 +12,14 @@ from sfumato.errors import SfumatoError
 __all__ = ["Checks", "KEYS", "Place"]
 
 KEYS: dict[str, tuple[str, ...]] = {
-    "": ("protects", "ledger", "tables", "budget", "policy"),
+    "": ("protects", "ledger", "tables", "budget", "policy", "engine"),
     "tables.<name>": ("path", "unit", "each_row", "public", "max_groups", "max_rows", "partition", "columns"),
     "tables.<name>.columns.<column>": ("between", "one_of", "nullable"),
     "budget": ("epsilon", "delta", "keys_delta", "rule", "order", "renew"),
     "budget.renew": ("every", "epsilon", "delta", "keys_delta"),
     "policy": ("ceiling", "measures", "analysts"),
     "policy.analysts.<name>": ("epsilon", "delta", "keys_delta"),
+    "engine": ("memory", "question_memory", "seconds"),
 }
 """Every key that a project file may have, by the table it stands in."""
 

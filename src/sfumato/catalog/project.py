@@ -9,6 +9,7 @@ from typing import Literal
 from sfumato.catalog.declaration import Declaration
 from sfumato.catalog.policy import Policy
 from sfumato.catalog.positions import Written
+from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import Field, Table
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
@@ -53,6 +54,7 @@ class Project:
     ledger: Path
     period: Period | None = None
     policy: Policy = field(default_factory=Policy)
+    engine: Resources = field(default_factory=Resources)
 
     @property
     def partition(self) -> str | None:

@@ -3,6 +3,7 @@
 [tables.<name>]   path, unit or each_row or public, max_groups, max_rows, columns
 [budget]          epsilon, delta, keys_delta, rule, order, renew
 [policy]          ceiling, measures, analysts
+[engine]          memory, question_memory, seconds
 protects, ledger  who is protected, and the file that remembers what was spent
 """
 
@@ -21,6 +22,7 @@ from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, OneOf
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectTable
+from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import Unit
 from sfumato.catalog.terms import Terms
 from sfumato.core.arguments import count
@@ -105,7 +107,15 @@ class _Reader(Checks):
             period=None if renew is None else reads.period(renew, budget),
             ledger=folder / str(ledger),
             policy=reads.policy(values.get("policy", {}), budget),
+            engine=self._engine(values.get("engine", {})),
         )
+
+    def _engine(self, engine: Any) -> Resources:
+        self.mapping(engine, ("engine",), 'the engine has keys of its own: memory = "8GB", ..')
+        self.known(engine, ("engine",), "engine")
+        for name, value in engine.items():
+            self.attempt(("engine", name), lambda given, name=name: Resources(**{name: given}), value)
+        return Resources(**engine)
 
     # -- tables -------------------------------------------------------------------------------
 

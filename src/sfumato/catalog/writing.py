@@ -14,6 +14,7 @@ from sfumato.catalog.declaration import Column
 from sfumato.catalog.domain import Between, OneOf
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.project import Project, ProjectTable
+from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import Field
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
@@ -59,6 +60,11 @@ def project_text(project: Project, *, folder: Path, fields: Mapping[str, tuple[F
         parts.append("")
     for analyst in policy.analysts:
         parts += [f"[policy.analysts.{_key(analyst.name)}]", *_terms(analyst.budget, rule=False), ""]
+    engine, usual = project.engine, Resources()
+    if engine != usual:
+        named = {name: getattr(engine, name) for name in ("memory", "question_memory", "seconds")}
+        changed = {name: value for name, value in named.items() if value != getattr(usual, name)}
+        parts += ["[engine]", *(f"{name} = {_value(value)}" for name, value in changed.items()), ""]
     return "\n".join(parts)
 
 

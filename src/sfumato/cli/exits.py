@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from sfumato.errors import (
     BudgetExceeded,
+    EngineBusy,
     EngineFailure,
     InvalidArgument,
     LedgerError,
@@ -36,7 +37,7 @@ EXITS = {
     3: "refused: the question cannot be asked, or the policy forbids it; or an audit found a false claim",
     4: "budget: it does not cover the cost; nothing was charged",
     5: "ledger: it cannot be trusted, reached or used in this way; nothing was answered",
-    6: "engine: it did not finish; what was reserved stays spent",
+    6: "engine: it did not finish, and what was reserved stays spent; or was busy, and nothing was charged",
     130: "interrupted",
 }
 """Every exit code and what it means; they do not change."""
@@ -54,7 +55,7 @@ def exit_of(error: SfumatoError) -> int:
             return 4
         case LedgerError():
             return 5
-        case EngineFailure():
+        case EngineBusy() | EngineFailure():
             return 6
         case _:
             return 3

@@ -18,13 +18,13 @@ from sfumato.catalog import (
     OneOf,
     Policy,
     Project,
+    Resources,
     Table,
     Unit,
     kind_of,
     read_project,
 )
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.arguments import positive
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import OWNER, Binding, Ledger, Owner, Proposal, Renewal
 from sfumato.pipeline import Backend
@@ -50,7 +50,8 @@ def connect(
     analyst: str | Owner = OWNER,
     distinct: bool = False,
     memory: str | None = None,
-    seconds: float | None = None,
+    question_memory: str | None = None,
+    seconds: float = 3600,
 ) -> Database:
     """Open a table about people, or several about the same people, and public tables beside them.
 
@@ -65,8 +66,9 @@ def connect(
     keeps one unit, and a source is about one unit: the same people under another name would be a fresh
     budget. `distinct` is the owner's word that a second unit is not that.
 
-    `memory`, such as "8GB", and `seconds` are what one statement of the engine may take: by default four
-    fifths of the machine's, and an hour.
+    `memory`, such as "8GB", is what all questions that run at a time may take, by default four fifths of the
+    machine's; `question_memory` is what one of them declares, by default all of it: a question waits, before
+    it is charged, until that much is free. `seconds` is what one statement of the engine may take.
     """
     tables = private_sources(source, name=name, unit=unit, public=public)
     protected = Unit(name=unit or f"row of {next(iter(tables))}", column=unit)
@@ -81,7 +83,8 @@ def connect(
         raise InvalidArgument("a renewal is registered together with a budget", place="renewal")
     sources = {**tables, **(public or {})}
     book = Ledger.open(ledger)
-    backend = _opened(sources, declarations, _fits, Policy(), memory=memory, seconds=seconds)
+    resources = Resources(memory=memory, question_memory=question_memory, seconds=seconds)
+    backend = _opened(sources, declarations, _fits, Policy(), resources)
     private, others = _bindings(backend)
     book.fix(
         Proposal(
@@ -139,7 +142,7 @@ def open_project(
         return project.table(known[declared.name], fields)
 
     try:
-        backend = _opened(sources, declarations, fits, project.policy, read=read)
+        backend = _opened(sources, declarations, fits, project.policy, project.engine, read=read)
     except InvalidArgument as error:
         raise _unopened(project, error) from None
     private, public = _bindings(backend)
@@ -224,20 +227,25 @@ def _opened(
     declarations: Iterable[Declaration],
     fits: Callable[[Declaration, tuple[Field, ...]], Table],
     policy: Policy,
+    engine: Resources,
     *,
-    memory: str | None = None,
-    seconds: float | None = None,
     read: bool = True,
 ) -> _Opened:
     """Open sources, and make of each the table that it is declared to be."""
     from sfumato.backends.duckdb import DuckDBBackend
     from sfumato.backends.identity import identities
-    from sfumato.backends.source import SECONDS, open_tables
+    from sfumato.backends.source import open_tables
 
-    limit = SECONDS if seconds is None else float(positive(seconds, "seconds"))
     declared = tuple(declarations)
     kinds = {each.name: _kinds(each) for each in declared if each.unit is not None}
-    opened = open_tables(sources, memory=memory, seconds=limit, read=read, kinds=kinds)
+    opened = open_tables(
+        sources,
+        memory=engine.memory,
+        question_memory=engine.question_memory,
+        seconds=engine.seconds,
+        read=read,
+        kinds=kinds,
+    )
     catalog = Catalog(tuple(fits(each, opened.fields(each.name)) for each in declared), policy)
     return _Opened(
         catalog=catalog,

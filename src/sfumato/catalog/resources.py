@@ -1,0 +1,51 @@
+"""Resources: what the engine may take of the machine, for all questions at a time and for one of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sfumato.core.arguments import positive
+from sfumato.errors import InvalidArgument
+
+__all__ = ["Resources", "memory_bytes"]
+
+_MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(bytes|[kKMGT]i?B)")
+_POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """`memory` is for all questions about the data that run at a time, `question_memory` for one of them.
+
+    By default the memory is four fifths of the machine's, and a question declares all of it: then questions
+    of one process are answered one after the other. `seconds` is how long one statement may take, an hour by
+    default, and how long a question waits for its memory.
+    """
+
+    memory: str | None = None
+    question_memory: str | None = None
+    seconds: float = 3600.0
+
+    def __post_init__(self) -> None:
+        for name in ("memory", "question_memory"):
+            if getattr(self, name) is not None:
+                memory_bytes(getattr(self, name), name)
+        object.__setattr__(self, "seconds", float(positive(self.seconds, "seconds")))
+
+
+def memory_bytes(text: object, place: str = "memory") -> int:
+    """Return an amount of memory in bytes.
+
+    >>> memory_bytes("1.5GiB"), memory_bytes("8GB")
+    (1610612736, 8000000000)
+    """
+    found = _MEMORY.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidArgument(
+            f"{place} must be a number with a unit", place=place, hints=('such as "500MB", "8GB" or "8GiB"',)
+        )
+    amount, unit = float(found[1]), found[2]
+    if unit == "bytes":
+        return int(amount)
+    return max(1, int(amount * (1024 if "i" in unit else 1000) ** _POWERS[unit[0]]))

@@ -1,0 +1,112 @@
+"""Admission: questions wait for their memory in turn, and one that waits too long is refused, uncharged."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from sfumato.backends import admission
+from sfumato.backends.admission import Admission, MemoryShares
+from sfumato.catalog.resources import Resources, memory_bytes
+from sfumato.errors import EngineBusy, InvalidArgument
+
+
+def later(seconds: float = 30) -> float:
+    return time.monotonic() + seconds
+
+
+def test_shares_add_up_to_no_more_than_there_is() -> None:
+    shares, held, most = MemoryShares(100), [0], [0]
+    lock = threading.Lock()
+
+    def work(amount: int) -> None:
+        for _ in range(20):
+            with shares.taken(amount, later()):
+                with lock:
+                    held[0] += amount
+                    most[0] = max(most[0], held[0])
+                with lock:
+                    held[0] -= amount
+
+    threads = [threading.Thread(target=work, args=(amount,)) for amount in (30, 30, 50, 100, 70)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert held == [0] and 0 < most[0] <= 100
+    with shares.taken(1000, later()):  # more than there is: all of it
+        pass
+
+
+def test_whoever_came_first_is_admitted_first() -> None:
+    """A large one that waits is not overtaken by small ones that would fit."""
+    shares, order = MemoryShares(100), []
+    first = shares.taken(60, later())
+    first.__enter__()
+
+    def work(amount: int) -> None:
+        with shares.taken(amount, later()):
+            order.append(amount)
+
+    threads = []
+    for number, amount in enumerate((100, 10), start=1):
+        threads.append(threading.Thread(target=work, args=(amount,)))
+        threads[-1].start()
+        while len(shares._queue) < number:
+            pass
+    assert order == []
+    first.__exit__(None, None, None)
+    for thread in threads:
+        thread.join(30)
+    assert order == [100, 10]
+
+
+def test_whoever_waits_too_long_is_refused_and_holds_nothing() -> None:
+    shares = MemoryShares(100)
+    with shares.taken(100, later()):
+        with pytest.raises(EngineBusy) as refusal, shares.taken(1, later(0.01)):
+            raise AssertionError
+        assert refusal.value.code == "SF503" and not shares._queue
+    with shares.taken(100, later(0)):
+        pass
+
+
+def test_a_thread_is_admitted_once_and_two_engines_share_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_PROCESS", MemoryShares(150))
+    one, other = (Admission(100, question=None, wait=0.01) for _ in range(2))
+    with (
+        one.admitted(),
+        one.admitted(),  # a statement within a question takes no second share
+        pytest.raises(EngineBusy),
+        other.admitted(),
+    ):
+        raise AssertionError
+    with other.admitted():
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_does_not_wait_for_its_parents_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_PROCESS", MemoryShares(100))
+    with Admission(100, question=None, wait=0.01).admitted():
+        child = os.fork()
+        if child == 0:
+            try:
+                with Admission(100, question=None, wait=0.01).admitted():
+                    os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_amounts_of_memory() -> None:
+    assert memory_bytes("1.5GiB") == 1610612736 and memory_bytes("476.8 MiB") == 499961036
+    for wrong in ("8", "8 apples", "-1GB", "1e999GB", "", None, 8, "99999999999GB"):
+        with pytest.raises(InvalidArgument):
+            Resources(memory=wrong) if wrong is not None else memory_bytes(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument):
+        Resources(seconds=0)
