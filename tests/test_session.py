@@ -157,7 +157,7 @@ def test_errors_and_weights_go_by_the_names_of_the_question():
     db = database()
     text = "SELECT COUNT(*) AS n, SUM(age) AS total FROM people"
     even, heavy = (db.sql(text, epsilon=1, **more) for more in ({}, {"weights": {"n": 100}}))
-    widths = [question.priced().costs[0].noises[0].variance for question in (even, heavy)]
+    widths = [question.priced().costs[0].noises[0].law.variance for question in (even, heavy)]
     assert widths[1] < widths[0]
     low, high = db.sql(text).release(error={"n": 30}).intervals()["n"][0]
     assert 50 <= high - low <= 60

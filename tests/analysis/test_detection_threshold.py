@@ -10,11 +10,12 @@ import pytest
 from sfumato.analysis.detection_threshold import detection_threshold
 from sfumato.analysis.pricing import Noise
 from sfumato.core.events import DiscreteLaplace
+from sfumato.core.noise_law import noise_law
 
 
 def noise(kind: str, parameter: int) -> Noise:
     event = DiscreteLaplace(scale=1, sensitivity=1)
-    return Noise(measure="m", grouping_set=0, kind=kind, parameter=Fraction(parameter), event=event)  # type: ignore[arg-type]
+    return Noise(measure="m", grouping_set=0, law=noise_law(kind, Fraction(parameter)), event=event)
 
 
 @pytest.mark.parametrize("chance", [0.3, 0.0125, 1e-4, 1e-9])

@@ -37,7 +37,7 @@ CAPS = Options(max_groups=2, max_rows=3)
 def test_a_count_errs_by_the_quantile_of_its_noise() -> None:
     bounding = bound(question(ROWS), catalog(), Options(max_rows=1))
     cost = price(bounding, PURE, epsilon=Fraction(1, 2))
-    assert cost.noises[0].parameter == 2
+    assert cost.noises[0].law.parameter == 2
     assert forecasts(bounding, cost)[0].error == 6  # as of `Laplace.from_epsilon(0.5)`
     total = sum(math.exp(-abs(x) / 2) for x in range(-200, 201))
     inside = sum(math.exp(-abs(x) / 2) for x in range(-6, 7)) / total

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.analysis.keys import appearance, tail_probability, threshold
+from sfumato.analysis.keys import appearance, threshold
 from sfumato.core import discrete_gaussian, discrete_laplace
+from sfumato.core.noise_law import noise_law
 
 LAWS = [
     ("laplace", Fraction(1, 3)),
@@ -40,8 +41,8 @@ def test_tails_are_those_of_the_law(kind: str, parameter: Fraction) -> None:
     masses = pmf(kind, parameter, reach)
     for gap in (1, 2, 3, reach // 8 + 1, reach // 3 + 1):
         tail = float(masses[reach + gap :].sum())
-        assert tail <= tail_probability(kind, parameter, gap) * (1 + 1e-12) + 1e-300
-        assert tail_probability(kind, parameter, gap) == pytest.approx(tail, rel=1e-9, abs=1e-300)
+        assert tail <= noise_law(kind, parameter).tail(gap) * (1 + 1e-12) + 1e-300
+        assert noise_law(kind, parameter).tail(gap) == pytest.approx(tail, rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize(("kind", "parameter"), LAWS)
@@ -51,11 +52,11 @@ def test_tails_are_those_of_the_law(kind: str, parameter: Fraction) -> None:
 def test_thresholds_hold_and_are_the_smallest(
     kind: str, parameter: Fraction, groups: int, gathered: bool, delta: Fraction
 ) -> None:
-    level = threshold(kind, parameter, groups, delta, gathered=gathered)
-    assert appearance(kind, parameter, level, groups, gathered=gathered) <= delta
+    level = threshold(noise_law(kind, parameter), groups, delta, gathered=gathered)
+    assert appearance(noise_law(kind, parameter), level, groups, gathered=gathered) <= delta
     least = groups + 1 if gathered else 2
     if level > least:
-        assert appearance(kind, parameter, level - 1, groups, gathered=gathered) > delta
+        assert appearance(noise_law(kind, parameter), level - 1, groups, gathered=gathered) > delta
 
 
 def partitions(total: int, most: int) -> list[tuple[int, ...]]:
@@ -71,10 +72,10 @@ def test_no_way_of_falling_together_appears_more_often(
     law: tuple[str, Fraction], groups: int, above: int
 ) -> None:
     level = groups + 1 + above
-    claimed = appearance(*law, level, groups, gathered=True)
+    claimed = appearance(noise_law(*law), level, groups, gathered=True)
     for number in range(groups + 1):
         for parts in partitions(number, number):
-            hidden = math.prod(1 - tail_probability(*law, level - part) for part in parts)
+            hidden = math.prod(1 - noise_law(*law).tail(level - part) for part in parts)
             assert 1 - hidden <= claimed + 1e-15
 
 
@@ -89,17 +90,21 @@ def test_a_lone_unit_appears_as_rarely_as_claimed() -> None:
         ("laplace", Fraction(5), lambda: discrete_laplace(5, size=draws)),
         ("gaussian", Fraction(30), lambda: discrete_gaussian(Fraction(30), size=draws, squared=True)),
     ):
-        level = threshold(kind, parameter, 1, delta, gathered=False)
+        level = threshold(noise_law(kind, parameter), 1, delta, gathered=False)
         rate = np.count_nonzero(1 + draw() >= level) / draws
-        exact = appearance(kind, parameter, level, 1, gathered=False)
+        exact = appearance(noise_law(kind, parameter), level, 1, gathered=False)
         assert exact <= delta
         assert abs(rate - exact) <= 7 * math.sqrt(exact / draws)
 
 
 def test_thresholds_rise_as_delta_falls_and_groups_grow() -> None:
-    levels = [threshold("laplace", Fraction(5), 3, Fraction(1, 10**n), gathered=False) for n in range(2, 12)]
+    levels = [
+        threshold(noise_law("laplace", Fraction(5)), 3, Fraction(1, 10**n), gathered=False)
+        for n in range(2, 12)
+    ]
     assert all(low < high for low, high in pairwise(levels))
     grown = [
-        threshold("gaussian", Fraction(30), n, Fraction(1, 10**6), gathered=False) for n in (1, 10, 1000)
+        threshold(noise_law("gaussian", Fraction(30)), n, Fraction(1, 10**6), gathered=False)
+        for n in (1, 10, 1000)
     ]
     assert all(low < high for low, high in pairwise(grown))

@@ -18,8 +18,8 @@ from scipy.stats import binom
 
 from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.noise_distribution import Law
 from sfumato.core import discrete_gaussian, discrete_laplace
+from sfumato.core.noise_law import NoiseLaw, noise_law
 from sfumato.plan.tree import Function
 
 DRAWS = 10_000
@@ -37,19 +37,23 @@ def people(number: int) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def law(kind: str, reach: int, epsilon: float) -> Law:
+def law(kind: str, reach: int, epsilon: float) -> NoiseLaw:
     scale = Fraction(reach / epsilon)
-    return Law(kind=kind, parameter=scale if kind == "laplace" else scale**2)
+    return noise_law(kind, scale if kind == "laplace" else scale**2)
 
 
-def draw(noise: Law) -> np.ndarray:
-    if noise.kind == "laplace":
+def draw(noise: NoiseLaw) -> np.ndarray:
+    if noise.name == "laplace":
         return discrete_laplace(noise.parameter, size=DRAWS)
     return discrete_gaussian(noise.parameter, size=DRAWS, squared=True)
 
 
 def misses(
-    estimate: Callable[..., moments.Estimate], answer: Answer, sums: list[int], laws: list[Law], truth: float
+    estimate: Callable[..., moments.Estimate],
+    answer: Answer,
+    sums: list[int],
+    laws: list[NoiseLaw],
+    truth: float,
 ) -> int:
     noisy = [total + draw(noise) for total, noise in zip(sums, laws, strict=True)]
     found = estimate(answer, noisy, laws, 0.05)
@@ -132,7 +136,7 @@ def test_a_forgotten_noise_would_be_caught() -> None:
     x, _ = people(100)
     estimate, how, sums, laws, truth = statistics(x, x, "gaussian", 0.2)["mean"]
     noisy = [total + draw(noise) for total, noise in zip(sums, laws, strict=True)]
-    wrong = [Law(kind="gaussian", parameter=Fraction(1, 100)), law("gaussian", REACH, 0.4)]
+    wrong = [noise_law("gaussian", Fraction(1, 100)), law("gaussian", REACH, 0.4)]
     found = estimate(how, noisy, wrong, 0.05)
     assert ((found.low > truth) | (found.high < truth)).sum() > MOST
 

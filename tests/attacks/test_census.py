@@ -15,9 +15,9 @@ from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.blocks import AGES, COLUMNS, TABLES, Blocks, fitting, nearest
 from sfumato.attacks.census import _Truth, _within_a_year, census
 from sfumato.attacks.population import invent_blocks
+from sfumato.core import laplace
 from sfumato.errors import InvalidArgument
 from sfumato.plots import svg
-from sfumato.release import noise as release_noise
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,7 @@ def test_at_epsilon_one_the_attacker_gets_little_more_than_a_guess(found: Attack
 
 def test_a_planted_lack_of_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise the tables of this system give away about as much as the naive ones."""
-    monkeypatch.setattr(
-        release_noise, "discrete_laplace", lambda scale, size=None: np.zeros(size, dtype=np.int64)
-    )
+    monkeypatch.setattr(laplace, "discrete_laplace", lambda scale, size=None: np.zeros(size, dtype=np.int64))
     leaky = census(blocks=12, epsilons=(8.0,))
     [point] = leaky.curve
     assert point.rate.share > leaky.guess + 0.25 * (leaky.naive.share - leaky.guess)
@@ -117,7 +115,7 @@ def test_tables_of_this_system_are_the_same_tables_with_noise(
         scales.append(float(scale))
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(release_noise, "discrete_laplace", silent)
+    monkeypatch.setattr(laplace, "discrete_laplace", silent)
     quiet = people.released(2.0)
     assert all((exact[title] == quiet[title]).all() for title in TABLES)
     assert scales == pytest.approx([3.0] * 6)  # six tables share epsilon 2: the scale is 6 / 2

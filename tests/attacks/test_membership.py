@@ -10,10 +10,9 @@ import pytest
 
 from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.membership import Scores, membership
-from sfumato.core import TradeOff, bernoulli, discrete_gaussian
+from sfumato.core import TradeOff, bernoulli, discrete_gaussian, gaussian
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Line
-from sfumato.release import noise as release_noise
 from tests.attacks.chances import above, below
 
 STUDIES = 1200
@@ -59,7 +58,7 @@ def test_noise_of_half_the_size_would_be_seen(monkeypatch: pytest.MonkeyPatch) -
     def half(variance, size=None, squared=False):
         return discrete_gaussian(variance / 4, size=size, squared=squared)
 
-    monkeypatch.setattr(release_noise, "discrete_gaussian", half)
+    monkeypatch.setattr(gaussian, "discrete_gaussian", half)
     [point] = membership(epsilons=(4.0,), **SMALL).curve
     assert above(point)
 

@@ -10,9 +10,8 @@ import pytest
 
 from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.reconstruction import Method, rebuild, reconstruction
-from sfumato.core import bernoulli
+from sfumato.core import bernoulli, gaussian, laplace
 from sfumato.errors import InvalidArgument
-from sfumato.release import noise as release_noise
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +62,8 @@ def test_missing_noise_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(_: Any, size: int | None = None, squared: bool = False) -> Any:
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(release_noise, "discrete_gaussian", none)
-    monkeypatch.setattr(release_noise, "discrete_laplace", none)
+    monkeypatch.setattr(gaussian, "discrete_gaussian", none)
+    monkeypatch.setattr(laplace, "discrete_laplace", none)
     assert reconstruction(people=120, epsilons=(1.0,)).curve[0].rate.share > 0.95
 
 

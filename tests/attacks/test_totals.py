@@ -12,10 +12,10 @@ from sfumato.attacks.attack_result import AttackResult, bit_bound
 from sfumato.attacks.averaging import averaging
 from sfumato.attacks.differencing import differencing
 from sfumato.attacks.refusing import MaxAuditor, refusing
+from sfumato.core import laplace
 from sfumato.core.noise import discrete_laplace
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Bars, Picture, svg
-from sfumato.release import noise as release_noise
 from tests.attacks.chances import above, below
 
 EPSILONS = (0.25, 1.0, 3.0)
@@ -56,7 +56,7 @@ def test_noise_of_half_the_scale_would_be_seen(monkeypatch: pytest.MonkeyPatch) 
     def half(scale: Any, size: int | None = None) -> Any:
         return discrete_laplace(scale / 2, size=size)
 
-    monkeypatch.setattr(release_noise, "discrete_laplace", half)
+    monkeypatch.setattr(laplace, "discrete_laplace", half)
     [point] = differencing(epsilons=(1.0,), firms=3000, people=6).curve
     assert above(point)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,9 @@ from sfumato.audit.questions import CATALOG, PUBLIC, QUESTIONS, WHOLE, AuditQues
 from sfumato.backends import by_unit, relations
 from sfumato.backends.exact import ExactGroups
 from sfumato.core import Grid
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.laplace import LaplaceNoise
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
 from sfumato.release import noise as noise_module
 from sfumato.release import single_quantile as quantile_module
@@ -78,12 +80,13 @@ Patch = pytest.MonkeyPatch
 
 
 def half_the_noise(patch: Patch) -> None:
-    honestly = noise_module._draw
-    patch.setattr(
-        noise_module,
-        "_draw",
-        lambda kind, parameter, size: honestly(kind, parameter / (2 if kind == "laplace" else 4), size),
-    )
+    for law, part in ((LaplaceNoise, 2), (GaussianNoise, 4)):
+        patch.setattr(law, "draw", _drawn(law, lambda self, part=part: type(self)(self.parameter / part)))
+
+
+def _drawn(law: Any, other: Callable[[Any], Any]) -> Any:
+    honestly = law.draw
+    return lambda self, size=None: honestly(other(self), size)
 
 
 def no_noise_on_one_measure(patch: Patch) -> None:
@@ -97,12 +100,13 @@ def no_noise_on_one_measure(patch: Patch) -> None:
 
 def repeated_noise(patch: Patch) -> None:
     """Every number of a release gets the same noise."""
-    honestly = noise_module._draw
-    patch.setattr(
-        noise_module,
-        "_draw",
-        lambda kind, parameter, size: np.repeat(honestly(kind, parameter, -(-size // 2)), 2)[:size],
-    )
+    for law in (LaplaceNoise, GaussianNoise):
+        honestly = law.draw
+        patch.setattr(
+            law,
+            "draw",
+            lambda self, size, honestly=honestly: np.repeat(honestly(self, -(-size // 2)), 2)[:size],
+        )
 
 
 def all_groups(patch: Patch) -> None:
@@ -161,15 +165,15 @@ def half_the_reach(patch: Patch) -> None:
 
 
 def one_group_charged(patch: Patch) -> None:
-    patch.setattr(pricing, "_shifts", lambda query, grouping_set, kind: ((1, 1),))
+    patch.setattr(pricing, "_shifts", lambda query, grouping_set, law: ((1, 1),))
 
 
 def a_layer_for_free(patch: Patch) -> None:
     """A histogram is released in layers, and one of them is charged."""
     honestly = pricing.Item.event
 
-    def cheap(self: Any, kind: Any, parameter: Fraction) -> Any:
-        return honestly(replace(self, levels=1), kind, parameter)
+    def cheap(self: Any, law: NoiseLaw) -> Any:
+        return honestly(replace(self, levels=1), law)
 
     patch.setattr(pricing.Item, "event", cheap)
     patch.setattr(pricing.Item, "l1", property(lambda self: sum(a * b for a, b in self.shifts)))
@@ -178,8 +182,11 @@ def a_layer_for_free(patch: Patch) -> None:
 
 def threshold_from_a_thin_tail(patch: Patch) -> None:
     """The chance that noise reaches a threshold is taken to be a tenth of what it is."""
-    honestly = keys.tail_probability
-    patch.setattr(keys, "tail_probability", lambda kind, parameter, gap: honestly(kind, parameter, gap) / 10)
+    honestly = keys._smallest
+    patch.setattr(keys, "_smallest", lambda chance, least, delta: honestly(chance, least, 10 * delta))
+    for name in ("appearance", "divided_appearance"):
+        known = getattr(keys, name)
+        patch.setattr(pricing, name, lambda *given, known=known, **more: known(*given, **more) / 10)
 
 
 def lowered_threshold(patch: Patch) -> None:
@@ -194,7 +201,7 @@ def lowered_threshold(patch: Patch) -> None:
 
 
 def undivided_weights(patch: Patch) -> None:
-    patch.setattr(weighted_selection, "weight", lambda kind, grid, groups: grid)
+    patch.setattr(weighted_selection, "_weight", lambda selection, groups: selection.grid)
 
 
 def any_unit(patch: Patch) -> None:

@@ -269,10 +269,10 @@ def _too_heavy(replay: Replay, place: int, old: ExactGroups, new: ExactGroups) -
         moved = [abs(sides[1].get(key, 0) - sides[0].get(key, 0)) for key in dict.fromkeys(keys)]
         for one in selection.rounds:
             match one.event:
-                case DiscreteLaplace(scale=parameter, sensitivity=most) if selection.kind == "laplace":
+                case DiscreteLaplace(scale=parameter, sensitivity=most) if selection.law.name == "laplace":
                     far = sum(moved) > most
                 case DiscreteGaussianVector(sigma_squared=parameter, l2_squared=most) if (
-                    selection.kind == "gaussian"
+                    selection.law.name == "gaussian"
                 ):
                     far = sum(weight**2 for weight in moved) > most
                 case _:
@@ -280,7 +280,7 @@ def _too_heavy(replay: Replay, place: int, old: ExactGroups, new: ExactGroups) -
                     return
             if far:
                 yield "weights moved further than is paid for"
-            if parameter != one.parameter:
+            if parameter != one.law.parameter:
                 yield "an event of another parameter than its noise"
 
 
@@ -298,18 +298,18 @@ def _undercharged(noise: Any, moved: list[int]) -> Iterator[str]:
     for part, times in noise.event.parts():
         number = Fraction(times, noise.levels)
         match part:
-            case DiscreteLaplace(scale=parameter, sensitivity=shift) if noise.kind == "laplace":
+            case DiscreteLaplace(scale=parameter, sensitivity=shift) if noise.law.name == "laplace":
                 total += shift * number
-            case DiscreteGaussian(sigma_squared=parameter, sensitivity=shift) if noise.kind == "gaussian":
+            case DiscreteGaussian(sigma_squared=parameter, sensitivity=shift) if noise.law.name == "gaussian":
                 squares += Fraction(shift) ** 2 * number
             case _:
                 yield f"an event of another kind than its noise: {type(part).__name__}"
                 return
-        if parameter != noise.parameter:
+        if parameter != noise.law.parameter:
             yield "an event of another parameter than its noise"
-    if noise.kind == "laplace" and sum(moved) > total:
+    if noise.law.name == "laplace" and sum(moved) > total:
         yield f"{noise.measure} moved by {sum(moved)} in total, and {total} is paid for"
-    if noise.kind == "gaussian" and sum(one**2 for one in moved) > squares:
+    if noise.law.name == "gaussian" and sum(one**2 for one in moved) > squares:
         yield f"{noise.measure} moved further than is paid for"
 
 
@@ -341,7 +341,7 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
         ]
         annuli.append([int(max(one.sum() for one in apart)), int(max((one**2).sum() for one in apart))])
     each = [part for event in noise.event.events for part in event.parts()]  # type: ignore[attr-defined]
-    if noise.kind == "laplace":
+    if noise.law.name == "laplace":
         choices, around = each[::2], each[1::2]
         at_edge, anchors = [], []  # there is no anchor
         if noise.finding.anchor is not None:
@@ -353,17 +353,16 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
         yield "a choice that is not charged as one"
     elif sum(losses) > sum(part.loss * times for part, times in choices):
         yield f"a choice may lose {float(sum(losses)):g}, more than is paid for"
-    for name, parts, parameter, l1, l2 in (
+    for name, parts, law, l1, l2 in (
         ("anchors", at_edge, noise.finding.anchor, sum(anchors), sum(one**2 for one in anchors)),
-        ("annuli", around, noise.parameter, sum(one for one, _ in annuli), sum(one for _, one in annuli)),
+        ("annuli", around, noise.law, sum(one for one, _ in annuli), sum(one for _, one in annuli)),
     ):
-        if any(
-            (part.scale if noise.kind == "laplace" else part.sigma_squared) != parameter for part, _ in parts
-        ):
+        scales = [part.scale if noise.law.name == "laplace" else part.sigma_squared for part, _ in parts]
+        if any(scale != law.parameter for scale in scales):
             yield f"{name}: an event of another parameter than its noise"
-        if noise.kind == "laplace" and l1 > sum(part.sensitivity * times for part, times in parts):
+        if noise.law.name == "laplace" and l1 > sum(part.sensitivity * times for part, times in parts):
             yield f"{name} moved by {l1}, more than is paid for"
-        if noise.kind == "gaussian" and l2 > sum(part.sensitivity**2 * times for part, times in parts):
+        if noise.law.name == "gaussian" and l2 > sum(part.sensitivity**2 * times for part, times in parts):
             yield f"{name} moved further than is paid for"
 
 

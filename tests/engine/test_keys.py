@@ -21,14 +21,14 @@ from sfumato.analysis.keys import (
     appearance,
     divided_appearance,
     divided_threshold,
-    tail_probability,
     threshold,
 )
-from sfumato.analysis.selection import grid_of, weight
+from sfumato.analysis.selection import grid_of
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.source import open_tables
 from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.noise_law import noise_law, noise_laws
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
 from sfumato.release import add_noise, weighted_selection
@@ -81,7 +81,7 @@ def test_singletons_appear_no_more_often_than_delta(text: str, groups: int, rows
     assert cost.keys_delta == selection.delta <= Fraction(1, 1000)
     (noisy,) = add_noise(singletons(bounding), bounding, cost)
     shown = len(noisy.keys)
-    single = tail_probability(selection.kind, selection.parameter, selection.threshold - 1)
+    single = selection.law.tail(selection.threshold - 1)
     assert 1 - (1 - single) ** groups <= float(selection.delta)
     assert stats.binom.sf(shown - 1, MILLION, single) > ALARM  # and so at most delta, in every group
     assert stats.binom.cdf(shown, MILLION, single) > ALARM  # and no rarer than the law says
@@ -103,7 +103,7 @@ def test_three_in_a_group_are_more_than_one() -> None:
     bounding, cost = asked(COUNTS, noise="laplace", rows=3)
     (selection,) = cost.selections
     (noisy,) = add_noise(singletons(bounding, per_unit=3), bounding, cost)
-    single = tail_probability(selection.kind, selection.parameter, selection.threshold - 1)
+    single = selection.law.tail(selection.threshold - 1)
     assert stats.binom.sf(len(noisy.keys) - 1, MILLION, single) < ALARM
 
 
@@ -144,12 +144,12 @@ def test_the_threshold_holds_delta_by_the_exact_law(kind: str, exponent: int, gr
 
     delta = Fraction(1, 10**exponent)
     for parameter in (Fraction(1, 2), Fraction(7, 3), Fraction(25)):
-        level = threshold(kind, parameter, groups, delta, gathered=False)
+        level = threshold(noise_law(kind, parameter), groups, delta, gathered=False)
         with mpmath.workdps(60):
             chances = [1 - (1 - tail(kind, parameter, at - 1)) ** groups for at in (level, level - 1)]
             assert chances[0] <= mpmath.mpf(1) / 10**exponent
             assert level == 2 or chances[1] * (1 + mpmath.mpf(10) ** -9) > mpmath.mpf(1) / 10**exponent
-            claimed = appearance(kind, parameter, level, groups, gathered=False)
+            claimed = appearance(noise_law(kind, parameter), level, groups, gathered=False)
             assert chances[0] <= claimed <= chances[0] * (1 + 1e-6)
 
 
@@ -164,8 +164,8 @@ def test_groups_that_fall_together_hold_delta_however_they_do(kind: str) -> None
 
     for parameter in (Fraction(7, 3), Fraction(25)):
         for groups in (1, 2, 5):
-            level = threshold(kind, parameter, groups, Fraction(1, 1000), gathered=True)
-            worst = appearance(kind, parameter, level, groups, gathered=True)
+            level = threshold(noise_law(kind, parameter), groups, Fraction(1, 1000), gathered=True)
+            worst = appearance(noise_law(kind, parameter), level, groups, gathered=True)
             for split in parts(groups, groups):
                 missed = math.prod(1 - float(tail(kind, parameter, level - part)) for part in split)
                 assert 1 - missed <= worst * (1 + 1e-12) <= 1.001e-3
@@ -183,7 +183,7 @@ def test_prices_say_the_chance_that_their_threshold_leaves(kind: str) -> None:
                 if selection.rounds:
                     assert selection.delta == sum(one.delta for one in selection.rounds)
                 elif finest:
-                    each = float(tail(selection.kind, selection.parameter, selection.threshold - 1))
+                    each = float(tail(selection.law.name, selection.law.parameter, selection.threshold - 1))
                     assert -math.expm1(3 * math.log1p(-each)) <= float(selection.delta) * (1 + 1e-12)
 
 
@@ -234,9 +234,7 @@ def test_units_alone_in_groups_make_some_appear_no_more_often_than_delta(
     appeared = len(np.unique(shown[shown < units * each] // each))
     assert stats.binom.sf(appeared - 1, units, float(selection.delta)) > ALARM
     law = sum(
-        1
-        - (1 - tail_probability(noise, one.parameter, one.threshold - weight(noise, selection.grid, left)))
-        ** each
+        1 - (1 - one.law.tail(one.threshold - one.law.divided(selection.grid, left))) ** each
         for one, left in zip(selection.rounds, (each + found, each), strict=True)
     )
     assert law <= float(selection.delta)
@@ -255,11 +253,11 @@ def test_weights_that_are_too_large_are_caught(
     (selection,) = cost.selections
     if not place:
         monkeypatch.setattr(
-            weighted_selection, "weight", lambda kind, grid, groups: weight(kind, grid, groups) * 8
+            weighted_selection, "_weight", lambda one, groups: one.law.divided(one.grid, groups) * 8
         )
         (noisy,) = add_noise(exact, bounding, cost)
     else:  # a threshold that is right for one group a unit, and too low for four
-        lower = divided_threshold(noise, selection.parameter, (selection.grid,), Fraction(1, 1000))
+        lower = divided_threshold(selection.law, (selection.grid,), Fraction(1, 1000))
         last = replace(selection.rounds[1], threshold=lower - selection.grid)
         cheap = replace(selection, rounds=(selection.rounds[0], last))
         (noisy,) = add_noise(exact, bounding, replace(cost, selections=(cheap,)))
@@ -275,9 +273,9 @@ def test_divided_weights_hold_delta_by_the_exact_law(kind: Any, exponent: int, g
     import mpmath
 
     grid, delta = 12, Fraction(1, 10**exponent)
-    weights = tuple(weight(kind, grid, number) for number in range(1, groups + 1))
+    weights = tuple(noise_laws(kind)[0].divided(grid, number) for number in range(1, groups + 1))
     for parameter in (Fraction(7, 3), Fraction(25)):
-        level = divided_threshold(kind, parameter, weights, delta)
+        level = divided_threshold(noise_law(kind, parameter), weights, delta)
         with mpmath.workdps(60):
 
             def worst(at: int, parameter: Fraction = parameter) -> Any:
@@ -287,18 +285,18 @@ def test_divided_weights_hold_delta_by_the_exact_law(kind: Any, exponent: int, g
             held = worst(level)
             assert held <= mpmath.mpf(1) / 10**exponent
             assert level == grid + 1 or worst(level - 1) * (1 + mpmath.mpf(10) ** -9) > float(delta)
-            claimed = divided_appearance(kind, parameter, level, weights)
+            claimed = divided_appearance(noise_law(kind, parameter), level, weights)
             assert held <= claimed <= held * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_many_groups_taken_together_are_bounded_from_above(kind: Any) -> None:
     grid = grid_of(3000)
-    weights = tuple(weight(kind, grid, number) for number in range(1, 3001))
+    weights = tuple(noise_laws(kind)[0].divided(grid, number) for number in range(1, 3001))
     parameter = Fraction(grid**2 if kind == "gaussian" else grid)
-    level = divided_threshold(kind, parameter, weights, Fraction(1, 10**6))
+    level = divided_threshold(noise_law(kind, parameter), weights, Fraction(1, 10**6))
     for number in (1, 2, 64, 65, 66, 100, 1000, 2999, 3000):
-        single = tail_probability(kind, parameter, level - weights[number - 1])
+        single = noise_law(kind, parameter).tail(level - weights[number - 1])
         assert -math.expm1(number * math.log1p(-single)) <= 1e-6
 
 
@@ -307,7 +305,7 @@ def test_many_groups_taken_together_are_bounded_from_above(kind: Any) -> None:
 def test_no_unit_weighs_more_than_one(kind: Any, groups: int) -> None:
     """d floor(G / d) <= G and d floor(G / sqrt(d))^2 <= G^2; and little is lost by rounding down."""
     grid = grid_of(groups)
-    each = weight(kind, grid, groups)
+    each = noise_laws(kind)[0].divided(grid, groups)
     norm = groups * each if kind == "laplace" else groups * each**2
     whole = grid if kind == "laplace" else grid**2
     assert whole * 0.996 < norm <= whole

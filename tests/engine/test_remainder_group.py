@@ -12,9 +12,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.analysis import Bounding, Cost, bound, price
-from sfumato.analysis.remainder_group import wider
 from sfumato.backends.exact import ExactGroups
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace
+from sfumato.core.gaussian import GaussianNoise
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
 from sfumato.release import Release
@@ -73,9 +73,9 @@ def undercharged(bounding: Bounding, cost: Cost) -> list[str]:
                 for key in dict.fromkeys([*old, *new]):
                     zero = np.zeros(1, dtype=np.int64)
                     moved = [int(x) for x in np.atleast_1d(new.get(key, zero) - old.get(key, zero))]
-                    parameter = (other if key is None else noise).parameter
+                    parameter = (other if key is None else noise).law.parameter
                     far = sum(abs(x) for x in moved)
-                    loss += far**2 / parameter if noise.kind == "gaussian" else far / parameter
+                    loss += far**2 / parameter if noise.law.name == "gaussian" else far / parameter
                 if loss > paid(noise.event, noise.levels):
                     wrong.append(f"{noise.measure}, {kind}, {share}")
     return wrong
@@ -103,7 +103,7 @@ def test_one_person_more_moves_no_more_than_is_paid_for(text: str, noise: Any) -
 
 def test_noise_that_is_not_wider_is_caught() -> None:
     bounding, cost = planned(TEXTS[0], "gaussian")
-    narrow = tuple(replace(one, parameter=one.parameter / 3) for one in cost.others)
+    narrow = tuple(replace(one, law=type(one.law)(one.law.parameter / 3)) for one in cost.others)
     assert undercharged(bounding, replace(cost, others=narrow))
 
 
@@ -174,7 +174,7 @@ def test_what_has_no_everything_else(text: str, message: str) -> None:
 @pytest.mark.parametrize("groups", [2, 3, 7, 50])
 def test_the_wider_noise_of_the_sum_costs_no_more_than_the_groups(parameter: Fraction, groups: int) -> None:
     """In certified mu, where whole numbers are coarse: one step of the sum costs a k-th of one in a group."""
-    variance = wider("gaussian", parameter, groups)
+    variance = GaussianNoise(parameter).widened(groups).parameter
     one = Fraction(DiscreteGaussian(sigma_squared=parameter, sensitivity=1).mu()) ** 2
     step = Fraction(DiscreteGaussian(sigma_squared=variance, sensitivity=1).mu()) ** 2
     assert step * groups <= one

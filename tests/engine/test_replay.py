@@ -105,7 +105,7 @@ def test_questions_are_of_every_kind() -> None:
     assert any(measure.clamp for one in asked for measure in one.query.measures)
     assert {one.kind for each in asked for one in each.bounding.answers} >= {Kind.DATE, Kind.TIMESTAMP}
     assert any(one.query.row_unit for one in asked) and any(one.query.max_groups is None for one in asked)
-    assert {noise.kind for one in asked for noise in one.cost.noises} == {"laplace", "gaussian"}
+    assert {noise.law.name for one in asked for noise in one.cost.noises} == {"laplace", "gaussian"}
 
 
 # -- lies -----------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def _half(event: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_weights_that_are_not_divided_are_caught(noise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(Asked(WORDS, {**CAPS, "noise": noise}))
-    monkeypatch.setattr(weighted_selection, "weight", lambda kind, grid, groups: grid)
+    monkeypatch.setattr(weighted_selection, "_weight", lambda selection, groups: selection.grid)
     assert any("weights moved" in wrong for wrong in caught(plan))
 
 

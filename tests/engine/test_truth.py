@@ -218,7 +218,7 @@ def test_an_interval_covers_the_bounded_statistic(name: str, cap: int, noise: st
             assert slack < width / 1000 or name == "total"
             # whole numbers: ends are rounded outward, and each may hold up to one row more
             unit = float(answer.weight) if answer.integer else 1.0
-            spread = unit * math.sqrt(asked.cost.noise(answer.measures[0]).variance)
+            spread = unit * math.sqrt(asked.cost.noise(answer.measures[0]).law.variance)
             assert stats.binom.sf(hits - 1, times, min(1.0, 0.95 + 0.3 / spread)) > ALARM, (
                 region,
                 hits / times,
@@ -233,7 +233,7 @@ def test_an_interval_of_any_level_covers_as_often() -> None:
         column = asked.repeated(0, 4000).aggregate(answer, level)
         hits = sum(low <= exact <= high for low, high in zip(column.low, column.high, strict=True))
         assert stats.binom.cdf(hits, 4000, level) > ALARM
-        spread = math.sqrt(asked.cost.noise(answer.measures[0]).variance)
+        spread = math.sqrt(asked.cost.noise(answer.measures[0]).law.variance)
         assert stats.binom.sf(hits - 1, 4000, min(1.0, level + 1 / spread)) > ALARM
 
 
@@ -256,7 +256,7 @@ def test_a_wrong_truth_is_not_covered() -> None:
     asked = frozen(GROUPS[0].format("COUNT(*)"), 50, "gaussian")
     (answer,) = asked.bounding.answers
     column = asked.repeated(0, 2000).aggregate(answer, 0.95)
-    wrong = truth("n", "north", 50) + 2.0 * math.sqrt(asked.cost.noise(answer.measures[0]).variance)
+    wrong = truth("n", "north", 50) + 2.0 * math.sqrt(asked.cost.noise(answer.measures[0]).law.variance)
     hits = sum(low <= wrong <= high for low, high in zip(column.low, column.high, strict=True))
     assert stats.binom.cdf(hits, 2000, 0.95) < ALARM
 
@@ -276,7 +276,7 @@ def test_noise_has_the_variance_that_was_promised(name: str, noise: str) -> None
     """
     asked = frozen(GROUPS[0].format({**NAMES, **TREES}[name]), 2, noise)
     for measure, draws in asked.noise(0, 40_000 if name not in TREES else 500).items():
-        promised = asked.cost.noise(measure).variance
+        promised = asked.cost.noise(measure).law.variance
         size = len(draws)
         values = np.asarray(draws, dtype=np.float64)
         ratio = float(np.sum(values**2)) / promised
@@ -324,5 +324,5 @@ def test_explaining_says_the_noise_that_is_added() -> None:
     asked = frozen("SELECT region, COUNT(*), COUNT(DISTINCT person) FROM people GROUP BY region", 2, None)
     text = explain(asked.bounding, BUDGET, epsilon=1)
     for noise in asked.cost.noises:
-        assert f"standard deviation {math.sqrt(noise.variance):,.4g}" in text
+        assert f"standard deviation {math.sqrt(noise.law.variance):,.4g}" in text
     assert all(measure.kind is not MeasureKind.CELLS for measure in asked.bounding.query.measures)

@@ -43,10 +43,10 @@ def test_replacing_a_number_costs_the_trusted_collector_exactly_epsilon(epsilon:
     question = NUMBERS.question(NUMBERS.open(), epsilon)
     [answer], cost = question.priced().boundings[0].answers, question.priced().costs[0]
     rows, total = (cost.noise(measure) for measure in answer.measures)
-    assert total.kind == rows.kind == "laplace"
+    assert total.law.name == rows.law.name == "laplace"
     moved = (NUMBERS.high - NUMBERS.low) / answer.scale
     assert moved == 2 * total.event.sensitivity
-    assert moved / total.parameter == epsilon
+    assert moved / total.law.parameter == epsilon
     assert cost.epsilon == epsilon and cost.delta == 0
 
 
@@ -54,8 +54,8 @@ def test_replacing_a_number_costs_the_trusted_collector_exactly_epsilon(epsilon:
 def test_replacing_an_answer_costs_the_trusted_collector_exactly_epsilon(epsilon: Fraction) -> None:
     """Two counts move by one each."""
     [noise] = ANSWERS.question(ANSWERS.open(), epsilon).priced().costs[0].noises
-    assert noise.kind == "laplace" and noise.event.sensitivity == 1
-    assert 2 / noise.parameter == epsilon
+    assert noise.law.name == "laplace" and noise.event.sensitivity == 1
+    assert 2 / noise.law.parameter == epsilon
 
 
 @pytest.mark.parametrize("asked", [NUMBERS, ANSWERS, MANY], ids=["mean", "response", "subset"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +15,11 @@ from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog.kind import Kind
+from sfumato.core import gaussian, laplace
 from sfumato.core.events import DiscreteLaplace
+from sfumato.core.noise_law import noise_law
 from sfumato.plan.tree import ColumnRef, Function, Scan
-from sfumato.release import NoisyTable, add_noise, noise, tabulate
+from sfumato.release import NoisyTable, add_noise, tabulate
 
 EVENT = DiscreteLaplace(scale=Fraction(10), sensitivity=1)
 
@@ -28,8 +30,8 @@ def freeze(monkeypatch: pytest.MonkeyPatch) -> None:
     def zeros(parameter: Any, size: int, **_: Any) -> Any:
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(noise, "discrete_laplace", zeros)
-    monkeypatch.setattr(noise, "discrete_gaussian", zeros)
+    monkeypatch.setattr(laplace, "discrete_laplace", zeros)
+    monkeypatch.setattr(gaussian, "discrete_gaussian", zeros)
 
 
 def bounding(
@@ -61,7 +63,7 @@ def cost(
     plan: Bounding,
     parameter: int | Fraction | dict[str, Fraction] = 10,
     *,
-    kind: Literal["laplace", "gaussian"] = "laplace",
+    kind: str = "laplace",
     levels: int = 1,
     branching: int = 2,
     threshold: int | None = None,
@@ -78,8 +80,7 @@ def cost(
             Noise(
                 measure=each.name,
                 grouping_set=place,
-                kind=kind,
-                parameter=of(each.name),
+                law=noise_law(kind, of(each.name)),
                 levels=levels if each.kind is MeasureKind.CELLS else 1,
                 branching=branching,
                 event=EVENT,
@@ -93,8 +94,7 @@ def cost(
             Selection(
                 grouping_set=place,
                 measure=measure,
-                kind=kind,
-                parameter=Fraction(10),
+                law=noise_law(kind, Fraction(10)),
                 threshold=threshold,
                 delta=Fraction(1, 10**6),
                 event=None if measure else EVENT,

@@ -13,9 +13,9 @@ from scipy.stats import binom
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.analysis.moments import half_width
-from sfumato.analysis.noise_distribution import Law
 from sfumato.catalog.kind import Kind
 from sfumato.core import discrete_laplace
+from sfumato.core.laplace import LaplaceNoise
 from sfumato.plan.tree import Function
 from tests.release import made
 
@@ -138,7 +138,7 @@ def test_whole_sums_stay_exact_beyond_a_word(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_sum_around_a_centre_is_covered() -> None:
     """200,000 draws of scale * X + centre * Y: outside with at most 0.05, false alarm 1e-9."""
     how = Answer(name="s", function=Function.SUM, measures=("n", "s"), scale=Fraction(1, 2), centre=-8.0)
-    laws = [Law(kind="laplace", parameter=Fraction(3)), Law(kind="laplace", parameter=Fraction(40))]
+    laws = [LaplaceNoise(Fraction(3)), LaplaceNoise(Fraction(40))]
     width = half_width(how, laws, 0.05)
     number = 200_000
     draws = discrete_laplace(40, size=number) / 2 - 8.0 * discrete_laplace(3, size=number)

@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.noise_distribution import Law
 from sfumato.core import discrete_gaussian, discrete_laplace
+from sfumato.core.laplace import LaplaceNoise
+from sfumato.core.noise_law import noise_law
 from sfumato.plan.tree import Function
 from sfumato.release.quantiles import quantiles
 from sfumato.release.trees import Tree
@@ -76,7 +77,7 @@ def answer(edges: np.ndarray, *qs: float, points: bool = False) -> Answer:
 
 def test_without_noise_quantiles_are_those_of_the_cells() -> None:
     tree = Tree(cells=4, levels=1, branching=2, variance=1.0)
-    law = Law(kind="laplace", parameter=Fraction(1))
+    law = LaplaceNoise(Fraction(1))
     cells = np.array([[2, 0, 6, 2]])
     how = answer(np.array([0, 10, 20, 30, 40]), 0.0, 0.1, 0.2, 0.5, 0.8, 1.0)
     found = [float(each.values[0]) for each in quantiles(how, (cells,), tree, law, 0.05)]
@@ -94,7 +95,7 @@ def test_without_noise_quantiles_are_those_of_the_cells() -> None:
 
 def test_nobody_has_no_median() -> None:
     tree = Tree(cells=4, levels=1, branching=2, variance=1.0)
-    law = Law(kind="laplace", parameter=Fraction(1))
+    law = LaplaceNoise(Fraction(1))
     cells = np.array([[2, 0, -6, 2], [0, 0, 0, 0]])
     [found] = quantiles(answer(np.arange(5), 0.5), (cells,), tree, law, 0.05)
     assert np.isnan(found.values).all() and (found.low == 0).all() and (found.high == 4).all()
@@ -122,7 +123,7 @@ def missing(number: int, levels: int, branching: int, kind: str, told: float) ->
     scale = Fraction(3) * levels
     parameter = scale if kind == "laplace" else scale**2
     part = Fraction(told)
-    law = Law(kind=kind, parameter=parameter * (part if kind == "laplace" else part**2))
+    law = noise_law(kind, parameter * (part if kind == "laplace" else part**2))
     tree = Tree(cells=width, levels=levels, branching=branching, variance=law.deviation**2)
 
     def draw(size: int) -> np.ndarray:
@@ -146,7 +147,7 @@ def missing(number: int, levels: int, branching: int, kind: str, told: float) ->
 
 def test_many_groups_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree(cells=16, levels=3, branching=2, variance=18.0)
-    law = Law(kind="laplace", parameter=Fraction(3))
+    law = LaplaceNoise(Fraction(3))
     layers = sums(tree, np.random.default_rng(5).integers(0, 90, (25, 16)))
     how = answer(np.arange(17), 0.2, 0.6)
     whole = quantiles(how, layers, tree, law, 0.05)

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.analysis.keys import tail_probability
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Members
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.release.weighted_selection import weights_of
 
 _Units = list[tuple[str, ...]]
@@ -33,11 +33,9 @@ _NEWCOMERS = (
 )  # N, M and O are in nobody else's groups
 
 
-def _chance(selection: Selection, parameter: Fraction, gap: int) -> float:
+def _chance(law: NoiseLaw, gap: int) -> float:
     """Return P(noise >= gap)."""
-    if gap >= 1:
-        return tail_probability(selection.kind, parameter, gap)
-    return 1 - tail_probability(selection.kind, parameter, 1 - gap)
+    return law.tail(gap) if gap >= 1 else 1 - law.tail(1 - gap)
 
 
 def _law(units: _Units, selection: Selection) -> _Law:
@@ -54,7 +52,7 @@ def _law(units: _Units, selection: Selection) -> _Law:
             flags = np.array([group in found for group in groups], dtype=np.bool_)
             weights = dict(zip(groups, weights_of(members, flags, selection).tolist(), strict=True))
             free = [group for group in groups if group not in found]
-            passes = [_chance(selection, one.parameter, one.threshold - weights[group]) for group in free]
+            passes = [_chance(one.law, one.threshold - weights[group]) for group in free]
             for chosen in itertools.product((True, False), repeat=len(free)):
                 more = frozenset(group for group, flag in zip(free, chosen, strict=True) if flag)
                 odds = math.prod(p if flag else 1 - p for p, flag in zip(passes, chosen, strict=True))

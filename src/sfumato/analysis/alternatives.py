@@ -12,9 +12,9 @@ from fractions import Fraction
 
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.forecast import forecasts
-from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.analysis.pricing import Cost, price
 from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.noise_law import noise_laws
 from sfumato.core.rules import PureRule
 
 __all__ = ["Alternative", "alternative"]
@@ -45,13 +45,15 @@ def alternative(
     budget: PrivacyBudget,
     *,
     size: float | None = None,
-    noise: NoiseKind | None = None,
+    noise: str | None = None,
 ) -> Alternative | None:
     """Return what a pure budget of the same epsilon and delta would do, None unless it is much better.
 
     The pure budget has all of its delta for keys. The answer shown is the first that has a forecast.
     """
-    if isinstance(budget.rule, PureRule) or noise == "gaussian" or cost.part != 1:
+    if isinstance(budget.rule, PureRule) or cost.part != 1:
+        return None
+    if not any(law.pure for law in noise_laws(noise)):
         return None
     pure = PrivacyBudget(epsilon=budget.epsilon, delta=budget.delta, keys_delta=budget.delta, rule=PureRule())
     other = price(bounding, pure, epsilon=cost.epsilon)

@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from sfumato.analysis.answer import Bounding
-from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.analysis.pricing import Cost, price
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, delta_quantity
@@ -37,7 +36,7 @@ def price_together(
     *,
     epsilon: Number | None,
     weights: Mapping[str, Fraction] | None = None,
-    noise: NoiseKind | None = None,
+    noise: str | None = None,
     keys_delta: Number | None = None,
 ) -> tuple[Cost, ...]:
     """Return the noise of each question with which all of them are (epsilon, delta_loss)-private together.

@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from sfumato.analysis.answer import Bounding
-from sfumato.analysis.keys import tail_probability
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.plan.request import Request
 
@@ -31,13 +30,13 @@ def detection_threshold(noise: Noise, weight: Fraction, chance: float) -> int:
     """Return the least whole count that noise alone reaches with at most this chance.
 
     The noisy integer is in parts of `weight` and is rounded to the nearest whole count, so that a count of
-    t is reached from (t - 1/2) / weight on. Theorem: from the noise's exact law (`tail_probability`, which
-    rounds up). It decides what is told, not what is paid.
+    t is reached from (t - 1/2) / weight on. Theorem: from the exact law (`NoiseLaw.tail`, which rounds up).
+    It decides what is told, not what is paid.
     """
 
     def quiet(count: int) -> bool:
         gap = max(1, math.ceil((count - Fraction(1, 2)) / weight))
-        return tail_probability(noise.kind, noise.parameter, gap) <= chance
+        return noise.law.tail(gap) <= chance
 
     low, high = 0, 1
     while not quiet(high):

@@ -5,7 +5,6 @@ From the plan, the declarations and the budget alone: free, and no data is touch
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
@@ -13,7 +12,6 @@ from sfumato.analysis.alternatives import alternative
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.analysis.forecast import Forecast, forecasts
-from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.analysis.pricing import Cost, Noise, price
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
@@ -42,7 +40,7 @@ def explain(
     epsilon: Number,
     size: float | None = None,
     weights: Mapping[str, Fraction] | None = None,
-    noise: NoiseKind | None = None,
+    noise: str | None = None,
     keys_delta: Number | None = None,
     part: Fraction = Fraction(1),
     aggregates: Mapping[str, str] | None = None,
@@ -209,7 +207,7 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
                 f" units that are in no other group, or of {selection.needed(selection.most):,} that are in"
                 f" {selection.most} each"
             )
-            share = float(selection.rounds[-1].parameter / selection.rounds[0].parameter)
+            share = float(selection.rounds[-1].law.parameter / selection.rounds[0].law.parameter)
             lines.append(
                 f"  in {len(selection.rounds)} rounds: the first, for about {share:.0%} of the price,"
                 " finds popular groups, and no unit spends weight on those in the next"
@@ -229,8 +227,8 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
 
 
 def _spread(noise: Noise, measure: Measure) -> str:
-    deviation = math.sqrt(noise.variance) * float(_unit(measure))
-    return f"discrete {noise.kind.capitalize()}, standard deviation {deviation:,.4g}"
+    deviation = noise.law.deviation * float(_unit(measure))
+    return f"discrete {noise.law.name.capitalize()}, standard deviation {deviation:,.4g}"
 
 
 def _cost(cost: Cost, budget: PrivacyBudget) -> list[str]:

@@ -24,13 +24,12 @@ import numpy as np
 from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer, Bounding
 from sfumato.analysis.batches import price_together
-from sfumato.analysis.noise_allocation import NoiseKind
-from sfumato.analysis.noise_distribution import Law, miss
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.single_quantile import QuantileSearch
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
-from sfumato.core.calibration import gaussian_error, laplace_error
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.noise_sums import miss
 from sfumato.errors import InvalidArgument
 from sfumato.plan.tree import Function
 
@@ -94,7 +93,7 @@ def cheapest(
     size: float | None = None,
     level: float = 0.95,
     weights: Mapping[str, Fraction] | None = None,
-    noise: NoiseKind | None = None,
+    noise: str | None = None,
     keys_delta: Number | None = None,
 ) -> Fraction:
     """Return about the smallest epsilon at which every aggregate (or each that is named) errs by no more.
@@ -196,12 +195,12 @@ def _digits(value: Fraction) -> Fraction:
 
 def _forecast(answer: Answer, cost: Cost, size: float | None, level: float, place: int) -> Forecast:
     noises = [cost.noise(measure, place) for measure in answer.measures]
+    laws = [noise.law for noise in noises]
     name, function = answer.name, answer.function
     if function in _COUNTS:
-        return Forecast(name=name, error=_width(noises[0], level) * float(answer.weight))
+        return Forecast(name=name, error=laws[0].half_width(level) * float(answer.weight))
     if function is Function.SUM and len(noises) == 1:
-        return Forecast(name=name, error=_width(noises[0], level) * float(answer.scale))
-    laws = [Law(kind=noise.kind, parameter=noise.parameter) for noise in noises]
+        return Forecast(name=name, error=laws[0].half_width(level) * float(answer.scale))
     if function is Function.SUM:
         return Forecast(name=name, error=moments.half_width(answer, laws, miss(level)))
     if function in _RANKS and noises[0].finding is not None:
@@ -212,7 +211,7 @@ def _forecast(answer: Answer, cost: Cost, size: float | None, level: float, plac
         blocks = max(1.0, noises[0].levels * (noises[0].branching - 1) / 6)
         if noises[0].levels == 1:
             blocks = max(1.0, (len(answer.edges) - 1) / 6)
-        rows = z * _deviation(noises[0]) * math.sqrt(blocks) * float(answer.weight)
+        rows = z * laws[0].deviation * math.sqrt(blocks) * float(answer.weight)
         return Forecast(name=name, error=rows if size is None else min(1.0, rows / size), in_ranks=True)
     if size is None:
         return Forecast(name=name, error=None, needs_size=True)
@@ -239,21 +238,14 @@ def _found(
     way = parts * float(1 / finding.row_rate)  # the rank's scale when found
     if finding.anchor is None:
         return -math.log(1 - level) * way
-    anchor = Noise(
-        measure=noise.measure,
-        grouping_set=noise.grouping_set,
-        kind=noise.kind,
-        parameter=finding.anchor,
-        event=noise.event,
-    )
-    off = parts * _deviation(anchor) / finding.quantile.denominator
+    off = parts * finding.anchor.deviation / finding.quantile.denominator
     annuli = (len(answer.edges) - 2).bit_length() + 1
-    if size is not None and size < _CLEAR * parts * _deviation(noise) * math.sqrt(2 * annuli):
+    if size is not None and size < _CLEAR * parts * noise.law.deviation * math.sqrt(2 * annuli):
         return max(z * off, -math.log(1 - level) * way)
     return z * math.hypot(off, way * math.sqrt(2) / 4)
 
 
-def _worst(answer: Answer, laws: list[Law], size: float, level: float) -> float:
+def _worst(answer: Answer, laws: list[NoiseLaw], size: float, level: float) -> float:
     """Return the half-width of the interval of a ratio where all values are as far from the centre as can be.
 
     With m the mean's distance from the centre, at most the half-width h, the noise of an average is
@@ -276,7 +268,7 @@ def _worst(answer: Answer, laws: list[Law], size: float, level: float) -> float:
     return float(max(found.high[0] - found.values[0], found.values[0] - found.low[0]))
 
 
-def _even(answer: Answer, laws: list[Law], size: float, level: float) -> float:
+def _even(answer: Answer, laws: list[NoiseLaw], size: float, level: float) -> float:
     """Return the same of a correlation of values spread evenly between their bounds, at its widest."""
     weight, x, y = float(answer.weight), float(answer.scale), float(answer.second_scale)
     h, g = _half(answer, 0), _half(answer, 1)
@@ -297,16 +289,6 @@ def _range(answer: Answer) -> float:
 def _half(answer: Answer, place: int) -> float:
     """Return how far a factor can be from its centre: its bounds, as the measures have them."""
     return max(answer.half_widths[place], 1e-300)  # values that are all one
-
-
-def _width(noise: Noise, level: float) -> float:
-    if noise.kind == "laplace":
-        return float(laplace_error(noise.parameter, level))
-    return float(gaussian_error(noise.parameter, level))
-
-
-def _deviation(noise: Noise) -> float:
-    return math.sqrt(noise.variance)
 
 
 def _quantile(level: float) -> float:

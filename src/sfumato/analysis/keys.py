@@ -10,33 +10,14 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-import numpy as np
-
 from sfumato.core.arguments import upper_float
-from sfumato.core.events.lattice import gaussian_survival
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.search import round_up
 
-__all__ = ["appearance", "divided_appearance", "divided_threshold", "tail_probability", "threshold"]
+__all__ = ["appearance", "divided_appearance", "divided_threshold", "threshold"]
 
 
-def tail_probability(kind: str, parameter: Fraction, gap: int) -> float:
-    """Return P(noise >= gap) for a gap of at least 1, from the exact law. Rounds: up.
-
-    Theorem: for discrete Laplace noise of scale s it is e^(-gap/s) / (1 + e^(-1/s)).
-
-    >>> round(tail_probability("laplace", Fraction(2), 10), 6)
-    0.004194
-    """
-    if kind == "laplace":
-        rate = 1 / parameter
-        # the exponent is exact until it becomes a float: one relative rounding of at most 2^-53 of 745
-        exponent = float(min(gap * rate, Fraction(800)))
-        return min(1.0, round_up(math.exp(-exponent) / (1 + math.exp(-upper_float(rate)))))
-    tail = float(gaussian_survival(np.array([float(gap)]), parameter)[0])
-    return min(1.0, round_up(tail))
-
-
-def appearance(kind: str, parameter: Fraction, threshold: int, groups: int, *, gathered: bool) -> float:
+def appearance(law: NoiseLaw, threshold: int, groups: int, *, gathered: bool) -> float:
     """Return the chance that one unit makes some key appear that would not exist without it. Rounds: up.
 
     The unit is in at most `groups` groups, with a weight of one in each: 1 - (1 - P(1 + noise >=
@@ -48,23 +29,21 @@ def appearance(kind: str, parameter: Fraction, threshold: int, groups: int, *, g
     where all but one of them are 1. Assumes: groups < threshold if gathered.
     """
     if not gathered or groups == 1:
-        return _any(tail_probability(kind, parameter, threshold - 1), groups)
-    single = tail_probability(kind, parameter, threshold - 1)
+        return _any(law.tail(threshold - 1), groups)
+    single = law.tail(threshold - 1)
     worst = 0.0
     for alone in range(groups):  # so many of its groups stay by themselves
-        worst = max(worst, alone * single + tail_probability(kind, parameter, threshold - (groups - alone)))
+        worst = max(worst, alone * single + law.tail(threshold - (groups - alone)))
     return min(1.0, round_up(worst))
 
 
-def threshold(kind: str, parameter: Fraction, groups: int, delta: Fraction, *, gathered: bool) -> int:
+def threshold(law: NoiseLaw, groups: int, delta: Fraction, *, gathered: bool) -> int:
     """Return the smallest threshold at which `appearance` is at most delta."""
     least = groups + 1 if gathered else 2
-    return _smallest(
-        lambda value: appearance(kind, parameter, value, groups, gathered=gathered), least, delta
-    )
+    return _smallest(lambda value: appearance(law, value, groups, gathered=gathered), least, delta)
 
 
-def divided_appearance(kind: str, parameter: Fraction, threshold: int, weights: Sequence[int]) -> float:
+def divided_appearance(law: NoiseLaw, threshold: int, weights: Sequence[int]) -> float:
     """Return the chance that one unit, which divides its weight, makes some novel key appear. Rounds: up.
 
     A unit that is in d groups weighs weights[d - 1] in each: the largest, over d, of
@@ -75,15 +54,15 @@ def divided_appearance(kind: str, parameter: Fraction, threshold: int, weights: 
     worst, first = 0.0, 1
     while first <= len(weights):
         last = min(len(weights), first if first <= 64 else first + first // 32)
-        single = tail_probability(kind, parameter, threshold - weights[first - 1])
+        single = law.tail(threshold - weights[first - 1])
         worst = max(worst, _any(single, last))
         first = last + 1
     return worst
 
 
-def divided_threshold(kind: str, parameter: Fraction, weights: Sequence[int], delta: Fraction) -> int:
+def divided_threshold(law: NoiseLaw, weights: Sequence[int], delta: Fraction) -> int:
     """Return the smallest threshold above all weights at which `divided_appearance` is at most delta."""
-    return _smallest(lambda value: divided_appearance(kind, parameter, value, weights), weights[0] + 1, delta)
+    return _smallest(lambda value: divided_appearance(law, value, weights), weights[0] + 1, delta)
 
 
 def _any(single: float, groups: int) -> float:

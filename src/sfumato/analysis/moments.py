@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.noise_distribution import Law
 from sfumato.analysis.ratios import fieller
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function
 
@@ -53,14 +53,14 @@ class _Sum:
 
     total: _Floats
     unit: float
-    law: Law
+    law: NoiseLaw
 
     @property
     def spread(self) -> float:
         return self.unit * self.law.deviation
 
 
-def half_width(answer: Answer, laws: Sequence[Law], chance: float) -> float:
+def half_width(answer: Answer, laws: Sequence[NoiseLaw], chance: float) -> float:
     """Return what the noise of a sum around a centre, S * scale + centre * N, stays within."""
     zero, one = np.zeros(1), np.ones(1)
     units = (abs(answer.centre) * float(answer.weight), float(answer.scale))
@@ -70,7 +70,7 @@ def half_width(answer: Answer, laws: Sequence[Law], chance: float) -> float:
     return float(high[0])
 
 
-def mean(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[Law], chance: float) -> Estimate:
+def mean(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
     """Return centre + S / n."""
     n, s = _sums(noisy, laws, (float(answer.weight), float(answer.scale)))
     zero, one = np.zeros_like(n.total), np.ones_like(n.total)
@@ -88,7 +88,7 @@ def mean(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[Law], chance: f
     return _estimate(answer, values, ends[0] + answer.centre, ends[1] + answer.centre)
 
 
-def variance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[Law], chance: float) -> Estimate:
+def variance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
     """Return (Q - S^2/n) / n or / (n - 1), or its root."""
     scale = float(answer.scale)
     n, s, q = _sums(noisy, laws, (float(answer.weight), scale, scale**2))
@@ -116,7 +116,7 @@ def variance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[Law], chanc
     return _estimate(answer, values, *ends)
 
 
-def covariance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[Law], chance: float) -> Estimate:
+def covariance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
     """Return (C - S T/n) / n or / (n - 1)."""
     a, b = float(answer.scale), float(answer.second_scale)
     n, s, t, c = _sums(noisy, laws, (float(answer.weight), a, b, a * b))
@@ -144,7 +144,7 @@ def covariance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[Law], cha
     return _estimate(answer, _over(deviations, degrees), *ends)
 
 
-def correlation(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[Law], chance: float) -> Estimate:
+def correlation(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
     """Return Dxy / sqrt(Dxx Dyy)."""
     a, b = float(answer.scale), float(answer.second_scale)
     n, s, t, q, r, c = _sums(noisy, laws, (float(answer.weight), a, b, a * a, b * b, a * b))
@@ -202,7 +202,7 @@ def _remainder(n: _Sum, s: _Sum, t: _Sum, x: _Floats, y: _Floats) -> tuple[_Floa
     return bias, extra
 
 
-def _sums(noisy: Sequence[_Noisy], laws: Sequence[Law], units: Sequence[float]) -> list[_Sum]:
+def _sums(noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], units: Sequence[float]) -> list[_Sum]:
     if not len(noisy) == len(laws) == len(units):
         raise Unsupported("an aggregate that is answered from other measures than its function says")
     return [

@@ -31,9 +31,8 @@ from fractions import Fraction
 from sfumato.analysis.answer import Bounding
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
-from sfumato.analysis.noise_allocation import Item, NoiseKind, Treatment, calibrated, tree_shape
-from sfumato.analysis.remainder_group import wider
-from sfumato.analysis.selection import DELTAS, SHARES, Round, Selection, grid_of, units_measure, weight
+from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
+from sfumato.analysis.selection import DELTAS, Round, Selection, grid_of, round_shares, units_measure
 from sfumato.analysis.single_quantile import (
     QuantileSearch,
     QuantileSearchItem,
@@ -44,6 +43,7 @@ from sfumato.analysis.single_quantile import (
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, delta_quantity, positive
 from sfumato.core.events import Composed, Event
+from sfumato.core.noise_law import NoiseLaw, noise_laws
 from sfumato.core.rules import PureRule
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.tree import Function
@@ -63,17 +63,11 @@ class Noise:
 
     measure: str
     grouping_set: int  # its place in the query's grouping sets
-    kind: NoiseKind
-    parameter: Fraction  # Laplace: the scale; Gaussian: sigma squared; in the measure's integer units
+    law: NoiseLaw  # in the measure's integer units
     levels: int = 1
     branching: int = 2
     event: Event  # what this noise costs, over all groups and layers
     finding: QuantileSearch | None = None  # CELLS: one quantile is found, and the noise is that of its annuli
-
-    @property
-    def variance(self) -> float:
-        """About the noise's variance, in squared units of the measure's integer."""
-        return float(2 * self.parameter**2 if self.kind == "laplace" else self.parameter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +107,7 @@ def price(
     *,
     epsilon: Number | None,
     weights: Mapping[str, Fraction] | None = None,
-    noise: NoiseKind | None = None,
+    noise: str | None = None,
     keys_delta: Number | None = None,
     part: Fraction = Fraction(1),
 ) -> Cost:
@@ -134,9 +128,9 @@ def price(
     allowance = budget.allowance(wanted) * part
     share = _keys_share(bounding, budget, allowance, keys_delta)
     candidates = []
-    for kind in _kinds(budget, noise):
-        items = _items(bounding, kind, dict(weights or {}), pure=_counts_pure(budget))
-        candidates.append(calibrated(kind, items, budget, allowance))
+    for law in _laws(budget, noise):
+        items = _items(bounding, law, dict(weights or {}), pure=_counts_pure(budget))
+        candidates.append(calibrated(law, items, budget, allowance))
     best = min(candidates, key=lambda candidate: candidate.objective)
     cost = _cost(best, bounding, budget, wanted, share)
     return replace(cost, part=part, objective=best.objective)
@@ -149,20 +143,19 @@ def _cost(
     sets = bounding.query.grouping_sets
     selected = [place for place in range(len(sets)) if sets[place]]
     units = units_measure(bounding.query)
-    for item, parameter in zip(best.items, best.parameters, strict=True):
-        event = item.event(best.kind, parameter)
+    for item, law in zip(best.items, best.laws, strict=True):
+        event = item.event(law)
         if item.measure is not None:
             found = item if isinstance(item, QuantileSearchItem) else None
             noises.append(
                 Noise(
                     measure=item.measure,
                     grouping_set=item.grouping_set,
-                    kind=best.kind,
-                    parameter=parameter if found is None else found.annuli(best.kind, parameter),
+                    law=law if found is None else found.annuli(law),
                     levels=item.levels,
                     branching=item.branching,
                     event=event,
-                    finding=None if found is None else found.finding(best.kind, parameter),
+                    finding=None if found is None else found.finding(law),
                 )
             )
         decides = item.measure is None or item.measure == units
@@ -171,10 +164,10 @@ def _cost(
             continue
         if item.rounds:
             delta = share / len(selected)
-            selections.append(_by_weights(item, best.kind, parameter, bounding.query.max_groups or 1, delta))
+            selections.append(_by_weights(item, law, bounding.query.max_groups or 1, delta))
             continue
         if bounding.select_keys and not total:
-            level, delta = _level(bounding, best.kind, parameter, item.grouping_set, share / len(selected))
+            level, delta = _level(bounding, law, item.grouping_set, share / len(selected))
             level += (bounding.min_units or 1) - 1
         elif bounding.min_units is not None:
             level, delta = bounding.min_units, Fraction(0)
@@ -184,8 +177,7 @@ def _cost(
             Selection(
                 grouping_set=item.grouping_set,
                 measure=item.measure,
-                kind=best.kind,
-                parameter=parameter,
+                law=law,
                 threshold=level,
                 delta=delta,
                 event=event if item.measure is None else None,
@@ -210,9 +202,7 @@ def _others(noises: list[Noise], bounding: Bounding) -> tuple[Noise, ...]:
         replace(
             noise,
             grouping_set=len(bounding.query.grouping_sets),
-            parameter=noise.parameter
-            if noise.measure == deciding
-            else wider(noise.kind, noise.parameter, groups),
+            law=noise.law if noise.measure == deciding else noise.law.widened(groups),
         )
         for noise in noises
     )
@@ -221,22 +211,17 @@ def _others(noises: list[Noise], bounding: Bounding) -> tuple[Noise, ...]:
 # -- what gets noise ------------------------------------------------------------------------
 
 
-def _kinds(budget: PrivacyBudget, noise: NoiseKind | None) -> tuple[NoiseKind, ...]:
-    pure = _counts_pure(budget)
-    match noise:
-        case None:
-            return ("laplace",) if pure else ("gaussian", "laplace")
-        case "laplace":
-            return ("laplace",)
-        case "gaussian" if not pure:
-            return ("gaussian",)
-        case "gaussian":
-            raise Unsupported(
-                "Gaussian noise has no pure epsilon, and this budget counts nothing else",
-                place="noise",
-                hints=("leave noise out, or use a budget with a delta for losses",),
-            )
-    raise InvalidArgument(f"noise must be laplace or gaussian, got {noise!r}", place="noise")
+def _laws(budget: PrivacyBudget, noise: str | None) -> tuple[type[NoiseLaw], ...]:
+    """Return the kinds of noise to try."""
+    wanted = noise_laws(noise)
+    usable = tuple(law for law in wanted if law.pure or not _counts_pure(budget))
+    if not usable:
+        raise Unsupported(
+            f"{wanted[0].name.capitalize()} noise has no pure epsilon, and this budget counts nothing else",
+            place="noise",
+            hints=("leave noise out, or use a budget with a delta for losses",),
+        )
+    return usable
 
 
 def _counts_pure(budget: PrivacyBudget) -> bool:
@@ -244,7 +229,7 @@ def _counts_pure(budget: PrivacyBudget) -> bool:
 
 
 def _items(
-    bounding: Bounding, kind: NoiseKind, weights: dict[str, Fraction], *, pure: bool
+    bounding: Bounding, law: type[NoiseLaw], weights: dict[str, Fraction], *, pure: bool
 ) -> tuple[Item, ...]:
     query = bounding.query
     unknown = weights.keys() - {answer.name for answer in bounding.answers}
@@ -260,17 +245,17 @@ def _items(
                 cells = len(measure.edges) - 1
                 # everything else is noised as one more group of a tree; finding is not proved for it
                 quantile = None if bounding.others else single_quantile(users)
-                levels, branching = tree_shape(cells, kind)
+                levels, branching = tree_shape(cells, law)
                 blocks = Fraction(levels * (branching - 1), 6)
-                if quantile is not None and finds(quantile, cells, kind, levels, branching):
+                if quantile is not None and finds(quantile, cells, law, levels, branching):
                     items.append(
                         QuantileSearchItem(
                             measure=measure.name,
                             grouping_set=place,
                             sensitivity=measure.sensitivity,
                             weight=max(given, default=Fraction(1)),
-                            shifts=_shifts(query, grouping_set, kind),
-                            blocks=found_blocks(quantile, kind),
+                            shifts=_shifts(query, grouping_set, law),
+                            blocks=found_blocks(quantile, law),
                             quantile=quantile,
                             intervals=bounding.intervals,
                             pure=pure,
@@ -283,9 +268,9 @@ def _items(
                     grouping_set=place,
                     sensitivity=measure.sensitivity,
                     weight=max(given, default=Fraction(1)),
-                    shifts=_shifts(query, grouping_set, kind)
+                    shifts=_shifts(query, grouping_set, law)
                     if not bounding.others
-                    else _shifts_with_others(query, measure.name, kind),
+                    else _shifts_with_others(query, measure.name),
                     norm=bounding.others and measure.name != units_measure(query),
                     levels=levels,
                     branching=branching,
@@ -293,46 +278,44 @@ def _items(
                 )
             )
         if bounding.select_keys and grouping_set and units_measure(query) is None:
-            items.append(_deciding(query, place, kind))
+            items.append(_deciding(query, place, law))
     return tuple(items)
 
 
-def _shifts_with_others(query: BoundedQuery, measure: str, kind: NoiseKind) -> tuple[tuple[int, int], ...]:
+def _shifts_with_others(query: BoundedQuery, measure: str) -> tuple[tuple[int, int], ...]:
     """Return what one unit moves where the groups not shown are one more number (`remainder_group`)."""
     groups = query.max_groups or 1
-    if measure == units_measure(query):
-        return ((1, groups + 1),)
-    return ((1, groups),) if kind == "gaussian" else ((groups, 1),)
+    return ((1, groups + 1),) if measure == units_measure(query) else ((1, groups),)
 
 
-def _deciding(query: BoundedQuery, place: int, kind: NoiseKind) -> Item:
+def _deciding(query: BoundedQuery, place: int, law: type[NoiseLaw]) -> Item:
     """Return what gets noise to select keys: numbers of units, or weights (`analysis.selection`).
 
     Weights matter as much as numbers would, of units that are in as many groups as they may be.
     """
     if not query.members:
-        shifts = _shifts(query, query.grouping_sets[place], kind)
+        shifts = _shifts(query, query.grouping_sets[place], law)
         return Item(measure=None, grouping_set=place, sensitivity=1, weight=Fraction(1), shifts=shifts)
     groups = query.max_groups or 1
     return Item(
         measure=None,
         grouping_set=place,
         sensitivity=grid_of(groups),
-        weight=Fraction(groups**2 if kind == "laplace" else groups),
+        weight=Fraction(groups ** law.power()),
         shifts=((1, 1),),
-        rounds=SHARES[kind],
+        rounds=round_shares(law),
     )
 
 
 def _shifts(
-    query: BoundedQuery, grouping_set: tuple[int, ...], kind: NoiseKind
+    query: BoundedQuery, grouping_set: tuple[int, ...], law: type[NoiseLaw]
 ) -> tuple[tuple[int, int], ...]:
     """Return how one unit's k groups fall together in a grouping set, at worst."""
     groups = query.max_groups or 1
     if len(set(grouping_set)) == len(query.keys):
         return ((1, groups),)
     most = groups
-    if query.declared is not None and kind == "gaussian":
+    if query.declared is not None and law.euclidean:
         coarse = {tuple(key[place] for place in grouping_set) for key in query.declared}
         most = min(groups, len(query.declared) // len(coarse))  # a product: all groups have as many parts
     whole, rest = divmod(groups, most)
@@ -382,32 +365,29 @@ def _rounded_down(value: Fraction, digits: int = 3) -> Fraction:
     return math.floor(value / unit) * unit
 
 
-def _level(
-    bounding: Bounding, kind: NoiseKind, parameter: Fraction, place: int, delta: Fraction
-) -> tuple[int, Fraction]:
+def _level(bounding: Bounding, law: NoiseLaw, place: int, delta: Fraction) -> tuple[int, Fraction]:
     query = bounding.query
     groups = query.max_groups or 1
     gathered = len(set(query.grouping_sets[place])) < len(query.keys)
-    level = threshold(kind, parameter, groups, delta, gathered=gathered)
-    return level, Fraction(appearance(kind, parameter, level, groups, gathered=gathered))
+    level = threshold(law, groups, delta, gathered=gathered)
+    return level, Fraction(appearance(law, level, groups, gathered=gathered))
 
 
-def _by_weights(item: Item, kind: NoiseKind, parameter: Fraction, groups: int, delta: Fraction) -> Selection:
+def _by_weights(item: Item, law: NoiseLaw, groups: int, delta: Fraction) -> Selection:
     """Return the rounds of a selection by weights, with the smallest thresholds that hold delta."""
-    weights = tuple(weight(kind, item.sensitivity, number) for number in range(1, groups + 1))
+    weights = tuple(law.divided(item.sensitivity, number) for number in range(1, groups + 1))
     rounds = []
-    for (own, event), part in zip(item.in_rounds(kind, parameter), DELTAS, strict=True):
-        level = divided_threshold(kind, own, weights, delta * part)
-        chance = Fraction(divided_appearance(kind, own, level, weights))
-        rounds.append(Round(parameter=own, threshold=level, delta=chance, event=event))
+    for (own, event), part in zip(item.in_rounds(law), DELTAS, strict=True):
+        level = divided_threshold(own, weights, delta * part)
+        chance = Fraction(divided_appearance(own, level, weights))
+        rounds.append(Round(law=own, threshold=level, delta=chance, event=event))
     return Selection(
         grouping_set=item.grouping_set,
         measure=None,
-        kind=kind,
-        parameter=rounds[-1].parameter,
+        law=rounds[-1].law,
         threshold=rounds[-1].threshold,
         delta=sum((one.delta for one in rounds), Fraction(0)),
-        event=item.event(kind, parameter),
+        event=item.event(law),
         grid=item.sensitivity,
         most=groups,
         rounds=tuple(rounds),

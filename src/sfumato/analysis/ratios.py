@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.noise_distribution import Law, tail
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.noise_sums import tail
 
 __all__ = ["fieller"]
 
@@ -28,7 +29,7 @@ def fieller(
     numerator: _Floats,
     denominator: _Floats,
     *,
-    laws: Sequence[Law],
+    laws: Sequence[NoiseLaw],
     weights: Sequence[_Linear],
     extra: Callable[[_Floats], _Floats] | None = None,
     low: _Floats,

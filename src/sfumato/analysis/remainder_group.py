@@ -8,7 +8,7 @@ most k groups be shown: they move by at most the sensitivity R each, and the sum
 
 Theorem (Gaussian): with variance v in groups and k v in the sum, this costs what k groups do: in units of
 R^2 / v it is j + (k - j)^2 / k <= k, for k - j <= k. For mu the step of the wider noise must be small
-enough, which is computed, and the variance raised until it is (`wider`).
+enough, which is computed, and the variance raised until it is (`GaussianNoise.widened`).
 Theorem (Laplace): with one scale, it costs at most what a shift of k R in one number does, by the theorem of
 `analysis.pricing`; that is what is charged.
 Theorem (numbers of units): these decide which groups are shown, so all k noisy numbers are used, also
@@ -19,16 +19,13 @@ of one parameter, and charged as such.
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
-from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.catalog.kind import Kind, Value
-from sfumato.core.events import DiscreteGaussian
 from sfumato.errors import QueryRefused
 from sfumato.plan.tree import Call, Case, Expression, Literal
 
-__all__ = ["LABEL", "check_others", "declared_others", "wider"]
+__all__ = ["LABEL", "check_others", "declared_others"]
 
 LABEL = "everything else"
 """The key of that row, in columns of text; other columns are NULL there."""
@@ -72,20 +69,6 @@ def declared_others(query: BoundedQuery) -> BoundedQuery:
     )
     last: tuple[Value, ...] = (LABEL,) * len(keys)
     return replace(query, keys=keys, declared=(*declared, last))
-
-
-def wider(kind: NoiseKind, parameter: Fraction, groups: int) -> Fraction:
-    """Return the parameter of the noise of the sum. Rounds: up."""
-    if kind == "laplace" or groups == 1:
-        return parameter
-    single = Fraction(DiscreteGaussian(sigma_squared=parameter, sensitivity=1).mu()) ** 2
-    more = Fraction(0)
-    while True:
-        variance = groups * parameter * (1 + more)
-        step = Fraction(DiscreteGaussian(sigma_squared=variance, sensitivity=1).mu()) ** 2
-        if step * groups <= single:
-            return variance
-        more = 2 * more or Fraction(1, 2**30)
 
 
 def _refuse(message: str, text: str, hint: str) -> None:

@@ -25,22 +25,18 @@ there are at most k of them, and the unit counts in each once.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
-from sfumato.analysis.noise_allocation import NoiseKind
 from sfumato.core.events import Event
+from sfumato.core.noise_law import NoiseLaw
 
-__all__ = ["DELTAS", "MOST_WEIGHTS", "Round", "SHARES", "Selection", "grid_of", "units_measure", "weight"]
+__all__ = ["DELTAS", "MOST_WEIGHTS", "Round", "Selection", "grid_of", "round_shares", "units_measure"]
 
-SHARES: dict[NoiseKind, tuple[Fraction, ...]] = {
-    "gaussian": (Fraction(1, 32), Fraction(31, 32)),
-    "laplace": (Fraction(1, 96), Fraction(95, 96)),
-}
-"""What each round spends of the selection's budget: measured to find many more keys where some are
-popular, and to miss 1 to 2% of them where none is. Gaussian: shares of 1 / variance; Laplace: of 1 / scale.
+_SHARES = {True: (Fraction(1, 32), Fraction(31, 32)), False: (Fraction(1, 96), Fraction(95, 96))}
+"""What each round spends of the selection's budget, where costs add up like squares of shifts and where not:
+measured to find many more keys where some are popular, and to miss 1 to 2% of them where none is.
 """
 
 DELTAS = (Fraction(1, 20), Fraction(19, 20))
@@ -56,7 +52,7 @@ _GRID = 27_720  # divisible by 1 to 12
 class Round:
     """One round: groups whose noisy weight reaches the threshold are found; all in steps of the grid."""
 
-    parameter: Fraction
+    law: NoiseLaw
     threshold: int
     delta: Fraction  # the chance that a unit makes a group appear that would not exist without it
     event: Event
@@ -67,15 +63,14 @@ class Selection:
     """How the groups of one grouping set are chosen: by their noisy numbers of units, or by weights.
 
     `measure` names a measure that is the number of units and gets noise anyway; its noisy value
-    decides. None: the exact groups' own `units` get noise of this kind and parameter for the purpose; or,
-    if there are `rounds`, weights do, in steps of which one unit has `grid`. Parameter and threshold are
+    decides. None: the exact groups' own `units` get noise of this law for the purpose; or,
+    if there are `rounds`, weights do, in steps of which one unit has `grid`. Law and threshold are
     then those of the last round, and delta and event are of all rounds.
     """
 
     grouping_set: int
     measure: str | None
-    kind: NoiseKind
-    parameter: Fraction
+    law: NoiseLaw
     threshold: int  # a group is shown if its noisy number of units is at least this
     delta: Fraction  # the chance that a unit makes a group appear that would not exist without it
     event: Event | None  # what the noise costs; None: it is the measure's, which is charged already
@@ -86,11 +81,12 @@ class Selection:
     def needed(self, groups: int = 1) -> int:
         """Return how many units reach the threshold without noise, each in so many groups not yet found.
 
-        >>> Selection(grouping_set=0, measure=None, kind="laplace", parameter=Fraction(1), threshold=900,
+        >>> from sfumato.core.laplace import LaplaceNoise
+        >>> Selection(grouping_set=0, measure=None, law=LaplaceNoise(Fraction(1)), threshold=900,
         ...     delta=Fraction(0), event=None, grid=100).needed(2)
         18
         """
-        return -(-self.threshold // (weight(self.kind, self.grid, groups) if self.grid > 1 else 1))
+        return -(-self.threshold // (self.law.divided(self.grid, groups) if self.grid > 1 else 1))
 
 
 def grid_of(groups: int) -> int:
@@ -98,13 +94,9 @@ def grid_of(groups: int) -> int:
     return _GRID << max(0, (1024 * groups // _GRID).bit_length())
 
 
-def weight(kind: NoiseKind, grid: int, groups: int) -> int:
-    """Return what a unit weighs in each of its groups, rounded down.
-
-    >>> weight("gaussian", 100, 2), weight("laplace", 100, 3)
-    (70, 33)
-    """
-    return grid // groups if kind == "laplace" else math.isqrt(grid * grid // groups)
+def round_shares(law: type[NoiseLaw]) -> tuple[Fraction, ...]:
+    """Return what each round spends of the selection's budget."""
+    return _SHARES[law.euclidean]
 
 
 def units_measure(query: BoundedQuery) -> str | None:

@@ -33,14 +33,14 @@ for the anchor, and an interval costs annuli alone.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.noise_allocation import Item, NoiseKind, shortened
-from sfumato.core.events import Composed, DiscreteGaussian, DiscreteLaplace, Event, Pure, Repeated
+from sfumato.analysis.noise_allocation import Item
+from sfumato.core.events import Composed, Event, Pure, Repeated
 from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.plan.tree import Function
 
 __all__ = [
@@ -52,11 +52,11 @@ __all__ = [
     "single_quantile",
 ]
 
-_SHARES: dict[NoiseKind, tuple[Fraction, Fraction, Fraction]] = {
-    "laplace": (Fraction(92, 100), Fraction(0), Fraction(8, 100)),
-    "gaussian": (Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)),
+_SHARES = {
+    False: (Fraction(92, 100), Fraction(0), Fraction(8, 100)),
+    True: (Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)),
 }
-"""Shares of the cost of finding, anchor and annuli.
+"""Shares of the cost of finding, anchor and annuli, for noise that is euclidean and for noise that is not.
 
 With Laplace noise the choice is the answer, and errs by ranks that fall off exponentially whatever the
 values are like; the rest buys nothing but the interval, and can be left out with it. With Gaussian
@@ -67,7 +67,6 @@ _WITHOUT_INTERVALS = (Fraction(1), Fraction(0), Fraction(0))
 _RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
 _FINEST = 10**6  # a quantile is a fraction with at most this below, if one is
 _CLOSE = Fraction(1, 10**9)  # so close, in parts of the way to the nearer end
-_PER_MU = 1.6  # about the range of losses that a Gaussian mu of 1 pays for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ class QuantileSearch:
     quantile: Fraction
     epsilon: Fraction  # range of losses of one selection, if one unit moves one group
     count_sensitivity: int
-    anchor: Fraction | None = None  # the parameter of the anchor's noise, of the same kind as the annuli's
+    anchor: NoiseLaw | None = None  # the anchor's noise
     intervals: bool = True
     flips: bool = False  # permute and flip instead of the exponential mechanism
 
@@ -104,54 +103,43 @@ class QuantileSearch:
 class QuantileSearchItem(Item):
     """A histogram from which one quantile is found.
 
-    Its parameter is that of noise on `count_sensitivity` which would cost as much as all steps together: for
-    Laplace noise exactly, for Gaussian noise about. Without `intervals` Laplace noise has one step.
+    Its noise is what on `count_sensitivity` would cost as much as all steps together: for Laplace noise
+    exactly, for Gaussian noise about. Without `intervals` Laplace noise has one step.
     """
 
     quantile: Fraction
     intervals: bool = True
     pure: bool = False  # the budget counts pure epsilon
 
-    def _shares(self, kind: NoiseKind) -> tuple[Fraction, Fraction, Fraction]:
-        return _SHARES[kind] if self.intervals or kind == "gaussian" else _WITHOUT_INTERVALS
+    def _shares(self, law: NoiseLaw) -> tuple[Fraction, Fraction, Fraction]:
+        return _SHARES[law.euclidean] if self.intervals or law.euclidean else _WITHOUT_INTERVALS
 
-    def finding(self, kind: NoiseKind, parameter: Fraction) -> QuantileSearch:
+    def finding(self, law: NoiseLaw) -> QuantileSearch:
         """Return the selection and the anchor's noise."""
-        furthest, anchor = _furthest(self.quantile), None
-        find, measured, around = self._shares(kind)
-        if kind == "laplace":
-            epsilon = find * self.sensitivity / parameter
-        else:
-            epsilon = Fraction(_PER_MU * self.sensitivity * math.sqrt(find / parameter))
-            anchor = shortened(furthest**2 * parameter / measured)
+        find, measured, around = self._shares(law)
         return QuantileSearch(
             quantile=self.quantile,
-            epsilon=epsilon,
+            epsilon=law.choice(self.sensitivity, find),
             count_sensitivity=self.sensitivity,
-            anchor=anchor,
+            anchor=law.scaled(_furthest(self.quantile)).share(measured) if measured else None,
             intervals=around > 0,
             flips=self.pure,
         )
 
-    def annuli(self, kind: NoiseKind, parameter: Fraction) -> Fraction:
-        """Return the parameter of the annuli's noise; where there are none, that of the whole."""
-        share = self._shares(kind)[2] or Fraction(1)
-        return parameter / share if kind == "laplace" else shortened(parameter / share)
+    def annuli(self, law: NoiseLaw) -> NoiseLaw:
+        """Return the annuli's noise; where there are none, that of the whole."""
+        return law.share(self._shares(law)[2] or Fraction(1))
 
-    def event(self, kind: NoiseKind, parameter: Fraction) -> Event:
+    def event(self, law: NoiseLaw) -> Event:
         """Return what all steps cost, in all groups of one unit."""
-        found, annuli = self.finding(kind, parameter), self.annuli(kind, parameter)
+        found = self.finding(law)
         noises = [(found.anchor, found.sensitivity)] if found.anchor is not None else []
-        noises += [(annuli, self.sensitivity)] if found.intervals else []
+        noises += [(self.annuli(law), self.sensitivity)] if found.intervals else []
         events: list[Event] = []
         for multiple, times in self.shifts:
             loss = found.epsilon * multiple
             each: list[Event] = [Pure(loss=loss) if found.flips else BoundedRange(loss=loss)]
-            for noise, sensitivity in noises:
-                if kind == "laplace":
-                    each.append(DiscreteLaplace(scale=noise, sensitivity=sensitivity * multiple))
-                else:
-                    each.append(DiscreteGaussian(sigma_squared=noise, sensitivity=sensitivity * multiple))
+            each += [noise.event(sensitivity * multiple) for noise, sensitivity in noises]
             events += each if times == 1 else [Repeated(event=one, times=times) for one in each]
         return Composed(events=tuple(events))
 
@@ -176,19 +164,18 @@ def exact_quantile(q: float) -> Fraction:
     return short if abs(short - written) <= near else written
 
 
-def finds(quantile: Fraction, cells: int, kind: NoiseKind, levels: int, branching: int) -> bool:
+def finds(quantile: Fraction, cells: int, law: type[NoiseLaw], levels: int, branching: int) -> bool:
     """Tell whether finding has the smaller expected error of a rank than a tree, at equal cost.
 
     In squared noise of a count at that cost: a tree's rank has the noise of about a sixth of
     levels * (branching - 1) blocks, each of which pays for all levels; a found one that of its choice, or of
     its anchor.
     """
-    power = 2 if kind == "laplace" else 1
     blocks = Fraction(cells, 6) if levels == 1 else Fraction(levels * (branching - 1), 6)
-    return bool(levels**power * blocks > found_blocks(quantile, kind))
+    return bool(levels ** law.power() * blocks > found_blocks(quantile, law))
 
 
-def found_blocks(quantile: Fraction, kind: NoiseKind) -> Fraction:
+def found_blocks(quantile: Fraction, law: type[NoiseLaw]) -> Fraction:
     """Return the variance of a found rank, in that of a count which costs as much.
 
     With Laplace noise, of the choice: a rank falls off exponentially with scale
@@ -196,8 +183,8 @@ def found_blocks(quantile: Fraction, kind: NoiseKind) -> Fraction:
     With Gaussian noise, of the anchor.
     """
     furthest = max(quantile, 1 - quantile)
-    find, anchor, _ = _SHARES[kind]
-    return (2 * furthest / find) ** 2 if kind == "laplace" else furthest**2 / anchor
+    find, anchor, _ = _SHARES[law.euclidean]
+    return furthest**2 / anchor if anchor else (2 * furthest / find) ** 2
 
 
 def _furthest(quantile: Fraction) -> int:

@@ -7,6 +7,7 @@ quantile is found or keys are selected by weights, it is priced at the worst pla
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,19 +19,12 @@ import numpy.typing as npt
 
 from sfumato.analysis import Bounding, Cost
 from sfumato.analysis.bounded import MeasureKind
-from sfumato.analysis.keys import tail_probability
 from sfumato.analysis.pricing import Noise
 from sfumato.analysis.selection import Selection, units_measure
 from sfumato.backends.exact import ExactGroups
-from sfumato.core.events import (
-    DiscreteGaussian,
-    DiscreteGaussianVector,
-    DiscreteLaplace,
-    Event,
-    Pure,
-    Repeated,
-)
+from sfumato.core.events import Event, Pure, Repeated
 from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import weights_of
 
@@ -165,7 +159,7 @@ class _Comparison:
                     if key not in self.novel
                     for shift in self._layers(change, noises[name])
                 ]
-                self.found.events += _events(noises[name].kind, noises[name].parameter, shifts)
+                self.found.events += _events(noises[name].law, shifts)
 
     def _layers(self, change: npt.NDArray[Any], noise: Noise) -> Iterator[int]:
         """Yield by how much each noisy number of a group moved: a histogram has layers of blocks."""
@@ -192,15 +186,12 @@ class _Comparison:
         for shown in chosen if len(apart) <= _SUBSETS else [(), tuple(apart)]:
             hidden = [change for key, change in moves.items() if key not in shown]
             seen = apart if deciding else shown
-            events = _events(
-                noise.kind,
-                noise.parameter,
-                [shift for key in seen for shift in self._layers(moves[key], noise)],
-            )
+            shifts = [shift for key in seen for shift in self._layers(moves[key], noise)]
+            events = _events(noise.law, shifts)
             total = sum(hidden, np.zeros(1, dtype=object))
             if deciding and hidden:
                 total = np.array([1], dtype=object)  # a unit counts once in it
-            events += _events(rest.kind, rest.parameter, list(self._layers(np.atleast_1d(total), rest)))
+            events += _events(rest.law, list(self._layers(np.atleast_1d(total), rest)))
             if not worst or _weight(events) > _weight(worst):
                 worst = events
         self.found.events += worst
@@ -220,7 +211,7 @@ class _Comparison:
                 self.found.events.append(Pure(loss=loss) if finding.flips else BoundedRange(loss=loss))
             if finding.anchor is not None:
                 anchor = int(np.abs(after.excess - before.excess)[:, :-1].max())
-                self.found.events += _events(noise.kind, finding.anchor, [anchor])
+                self.found.events += _events(finding.anchor, [anchor])
             if not finding.intervals:
                 continue
             width = len(tables[0][key])
@@ -230,7 +221,7 @@ class _Comparison:
                 for at in places
             ]
             far = max(around, key=lambda shifts: sum(int(shift) ** 2 for shift in shifts))
-            self.found.events += _events(noise.kind, noise.parameter, [int(shift) for shift in far])
+            self.found.events += _events(noise.law, [int(shift) for shift in far])
 
     # -- keys -----------------------------------------------------------------------------
 
@@ -245,16 +236,15 @@ class _Comparison:
             self._rounds(selection)
         else:
             named = "units" if selection.measure is None else selection.measure
-            parameter = selection.parameter
             if selection.measure is None:
                 shifts = [
                     abs(int(change[0]))
                     for key, change in self.moves["units"].items()
                     if key not in self.novel
                 ]
-                self.found.events += _events(selection.kind, parameter, shifts)
+                self.found.events += _events(selection.law, shifts)
             weights = [abs(int(self.moves[named][key][0])) for key in self.novel if key in self.moves[named]]
-            self.found.appears += _any_reaches(selection.kind, parameter, selection.threshold, weights)
+            self.found.appears += _any_reaches(selection.law, selection.threshold, weights)
         if self.found.appears - before > selection.delta * (1 + Fraction(1, 10**9)):
             self.found.wrongs.append("a key of one unit appears more often than its delta says")
 
@@ -277,13 +267,10 @@ class _Comparison:
                 moves = {key: abs(sides[1].get(key, 0) - sides[0].get(key, 0)) for key in self.keys}
                 old = [move for key, move in moves.items() if move and key not in self.novel]
                 events: list[Event] = []
-                if old and selection.kind == "gaussian":
-                    square = Fraction(sum(move**2 for move in old))
-                    events = [DiscreteGaussianVector(sigma_squared=one.parameter, l2_squared=square)]
-                elif old:
-                    events = [DiscreteLaplace(scale=one.parameter, sensitivity=sum(old))]
+                if old:
+                    events = [_joint(one.law, old)]
                 alone = [moves[key] for key in self.novel if key not in flags]
-                appears = _any_reaches(selection.kind, one.parameter, one.threshold, alone)
+                appears = _any_reaches(one.law, one.threshold, alone)
                 weight = (_weight(events), appears)
                 if worst is None or weight > worst[0]:
                     worst = weight, events, max(appears, worst[2] if worst else Fraction(0))
@@ -292,39 +279,27 @@ class _Comparison:
             self.found.appears += worst[2]
 
 
-def _any_reaches(kind: str, parameter: Fraction, threshold: int, weights: list[int]) -> Fraction:
+def _any_reaches(law: NoiseLaw, threshold: int, weights: list[int]) -> Fraction:
     """Return the chance that noise lifts one of these weights to a threshold."""
     none = Fraction(1)
     for weight in weights:
         if weight:
             gap = threshold - weight
-            none *= 1 - (Fraction(tail_probability(kind, parameter, gap)) if gap >= 1 else Fraction(1))
+            none *= 1 - (Fraction(law.tail(gap)) if gap >= 1 else Fraction(1))
     return 1 - none
 
 
-def _events(kind: str, parameter: Fraction, shifts: list[int]) -> list[Event]:
+def _events(law: NoiseLaw, shifts: list[int]) -> list[Event]:
     """Return what independent noise on moved numbers costs; where they are many, by their norm."""
-    counts: dict[int, int] = {}
-    for shift in shifts:
-        if shift:
-            counts[abs(shift)] = counts.get(abs(shift), 0) + 1
-    if not counts:
-        return []
+    counts = Counter(abs(shift) for shift in shifts if shift)
     if len(counts) > _FEW:
-        if kind == "gaussian":
-            square = Fraction(sum(shift**2 * times for shift, times in counts.items()))
-            return [DiscreteGaussianVector(sigma_squared=parameter, l2_squared=square)]
-        total = sum(shift * times for shift, times in counts.items())
-        return [DiscreteLaplace(scale=parameter, sensitivity=total)]
-    events: list[Event] = []
-    for shift, times in counts.items():
-        one: Event = (
-            DiscreteLaplace(scale=parameter, sensitivity=shift)
-            if kind == "laplace"
-            else DiscreteGaussian(sigma_squared=parameter, sensitivity=shift)
-        )
-        events.append(one if times == 1 else Repeated(event=one, times=times))
-    return events
+        return [_joint(law, list(counts.elements()))]
+    events = [(law.event(shift), times) for shift, times in counts.items()]
+    return [one if times == 1 else Repeated(event=one, times=times) for one, times in events]
+
+
+def _joint(law: NoiseLaw, shifts: list[int]) -> Event:
+    return law.joint_event(l1=sum(shifts), l2_squared=sum(shift**2 for shift in shifts))
 
 
 def _weight(events: list[Event]) -> Any:

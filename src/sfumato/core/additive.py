@@ -19,7 +19,7 @@ from sfumato.core.adjacency import Sensitivity
 from sfumato.core.arguments import Number, exact, positive, upper_float
 from sfumato.core.events.rounding import root_above
 from sfumato.core.grid import Grid
-from sfumato.core.mechanism import confidence
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
 
 __all__ = ["AdditiveNoise", "StepSensitivity", "in_steps", "read_grid", "read_sensitivity"]
@@ -91,21 +91,10 @@ class AdditiveNoise(ABC):
     sensitivity: Fraction | Sensitivity
     grid: Grid | None
 
+    @property
     @abstractmethod
-    def _draw(self, size: int | None) -> Any:
-        """Return noise, in steps."""
-
-    @abstractmethod
-    def _half_width(self, miss: Fraction) -> int:
-        """Return the smallest w with P(|noise| > w) <= miss, in steps."""
-
-    @abstractmethod
-    def _probability(self, distance: int) -> float:
-        """Return P(noise = distance), in steps."""
-
-    @abstractmethod
-    def _loss(self, to_x: int, to_y: int) -> Fraction:
-        """Return ln(P(noise = to_x) / P(noise = to_y)), exactly."""
+    def law(self) -> NoiseLaw:
+        """The noise, in steps."""
 
     def release(self, value: Any) -> Any:
         """Return the value plus noise: a number for a number, an array for an array.
@@ -123,10 +112,10 @@ class AdditiveNoise(ABC):
                     hints=("pass sensitivity=Sensitivity(each=..., coordinates=...)",),
                 )
             steps = _integers(array) if self.grid is None else self.grid.to_integers(array)
-            noise = self._draw(steps.size)
+            noise = self.law.draw(steps.size)
             total = _sum(steps, noise.reshape(steps.shape))
             return total if self.grid is None else self.grid.to_real(total)
-        total = self._steps(value) + self._draw(None)
+        total = self._steps(value) + self.law.draw(None)
         return total if self.grid is None else self.grid.to_real(total)
 
     def error(self, level: float = 0.95) -> int | float:
@@ -134,7 +123,7 @@ class AdditiveNoise(ABC):
 
         The smallest one of the discrete law, in the units of the value. Rounds: up.
         """
-        width = self._half_width(1 - confidence(level))
+        width = self.law.half_width(level)
         return width if self.grid is None else upper_float(width * self.grid.step)
 
     def interval(self, released: Any, level: float = 0.95) -> tuple[Any, Any]:
@@ -143,7 +132,7 @@ class AdditiveNoise(ABC):
         Covered is the value after rounding and clamping to the grid; what clamping took off
         is not. Each entry of an array is covered on its own, not all of them at once.
         """
-        width = self._half_width(1 - confidence(level))
+        width = self.law.half_width(level)
         if isinstance(released, (np.ndarray, list, tuple)):
             array = np.asarray(released)
             steps = _integers(array) if self.grid is None else _nearest_steps(array, self.grid.step)
@@ -159,12 +148,12 @@ class AdditiveNoise(ABC):
         steps = self._output(output)
         if self.grid is not None and self.grid.to_real(steps) != output and steps * self.grid.step != output:
             return 0.0  # not on the grid
-        return self._probability(steps - self._steps(value))
+        return self.law.mass(steps - self._steps(value))
 
     def privacy_loss(self, output: Number, x: Number, y: Number) -> Fraction:
         """Return ln(pmf(output, x) / pmf(output, y)), exactly."""
         steps = self._output(output)
-        return self._loss(steps - self._steps(x), steps - self._steps(y))
+        return self.law.loss(steps - self._steps(x), steps - self._steps(y))
 
     def _steps(self, value: Any) -> int:
         return _integer(value, "value") if self.grid is None else self.grid.to_integer(value)

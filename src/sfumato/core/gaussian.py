@@ -3,22 +3,148 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.core.additive import AdditiveNoise, in_steps, read_grid, read_sensitivity
 from sfumato.core.adjacency import Sensitivity
 from sfumato.core.arguments import Number, budget_quantity, positive
-from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event, Repeated
+from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event, Gaussian, Repeated
 from sfumato.core.events.lattice import gaussian_survival
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_gaussian
+from sfumato.core.noise_law import NoiseLaw, shortened
+from sfumato.core.normal import tail_quantile, two_sided_tail
+from sfumato.core.search import round_up
 from sfumato.errors import InvalidArgument
 
-__all__ = ["GaussianMechanism"]
+__all__ = ["GaussianMechanism", "GaussianNoise"]
+
+_Floats = npt.NDArray[np.float64]
+
+_PER_MU = 1.6  # about the range of losses that a Gaussian mu of 1 pays for
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNoise(NoiseLaw):
+    """P(X = x) proportional to exp(-x^2 / (2 sigma^2)) over all integers; the parameter is sigma squared.
+
+    >>> GaussianNoise(Fraction(100)).half_width(0.95)
+    20
+    """
+
+    name: ClassVar[str] = "gaussian"
+    pure: ClassVar[bool] = False
+    euclidean: ClassVar[bool] = True
+    fourth: ClassVar[float] = 2.0
+
+    @property
+    def variance(self) -> Fraction:
+        """Sigma squared."""
+        return self.parameter
+
+    @property
+    def exact_variance(self) -> float:
+        """The sum over the law; from 4 on it differs from sigma squared by a relative e^-70."""
+        if self.parameter >= 4:
+            return float(self.parameter)
+        return 2 * math.fsum(x * x * self.mass(x) for x in range(1, 60))
+
+    def mass(self, distance: int) -> float:
+        """Return P(noise = distance)."""
+        exponent = min(Fraction(distance * distance) / (2 * self.parameter), Fraction(1000))  # e^-1000 is 0.0
+        return math.exp(-float(exponent)) / _total(float(self.parameter))
+
+    def loss(self, to_x: int, to_y: int) -> Fraction:
+        """Return ln(P(noise = to_x) / P(noise = to_y))."""
+        return (to_y**2 - to_x**2) / (2 * self.parameter)
+
+    def tail(self, gap: int) -> float:
+        """Return P(noise >= gap). Rounds: up."""
+        return min(1.0, round_up(float(gaussian_survival(np.array([float(gap)]), self.parameter)[0])))
+
+    def least_half_width(self, miss: Fraction) -> int:
+        """Return the smallest w with P(|noise| > w) <= miss."""
+
+        def exceeds(width: int) -> bool:
+            tail = 2 * gaussian_survival(np.array([float(width + 1)]), self.parameter)[0]
+            return bool(tail > float(miss) * (1 - 1e-12))  # what is too close to tell goes the safe way
+
+        if not exceeds(0):
+            return 0
+        low, high = 0, 1
+        while exceeds(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if exceeds(middle) else (low, middle)
+        return high
+
+    def draw(self, size: int | None = None) -> Any:
+        """Return exact noise."""
+        if size is None:
+            return discrete_gaussian(self.parameter, squared=True)
+        return discrete_gaussian(self.parameter, size=size, squared=True)
+
+    @staticmethod
+    def standard_tail(z: _Floats) -> _Floats:
+        """Return the tail of the normal law."""
+        return two_sided_tail(z)
+
+    @staticmethod
+    def standard_quantile(chance: float) -> float:
+        """Return the quantile of the normal law."""
+        return float(tail_quantile(np.array([math.log(chance / 2)]))[0])
+
+    def event(self, shift: int) -> Event:
+        """Return what noise on one number costs which one person moves by `shift`."""
+        return DiscreteGaussian(sigma_squared=self.parameter, sensitivity=shift)
+
+    def joint_event(self, *, l1: int, l2_squared: int) -> Event:
+        """Return what noise on many numbers costs, by the Euclidean norm of their shifts."""
+        return DiscreteGaussianVector(sigma_squared=self.parameter, l2_squared=Fraction(l2_squared))
+
+    def choice(self, shift: int, part: Fraction) -> Fraction:
+        """Return the range of losses that the part of mu pays for, about."""
+        return Fraction(_PER_MU * shift * math.sqrt(part / self.parameter))
+
+    def widened(self, groups: int) -> GaussianNoise:
+        """Return noise of `groups` times the variance.
+
+        Theorem: in units of 1 / variance, j + (groups - j)^2 / groups <= groups, for groups - j <= groups.
+        For mu the step of the wider noise must be small enough: that is computed, and the variance raised
+        until it is.
+        """
+        if groups == 1:
+            return self
+        single = Fraction(self.event(1).mu()) ** 2
+        more = Fraction(0)
+        while True:
+            wide = GaussianNoise(groups * self.parameter * (1 + more))
+            if Fraction(wide.event(1).mu()) ** 2 * groups <= single:
+                return wide
+            more = 2 * more or Fraction(1, 2**30)
+
+    @classmethod
+    def first_level(cls, parts: Sequence[tuple[int, float, int]], price: Callable[[Event], float]) -> float:
+        """Return about the level itself, by the price of continuous noise: certifying a sigma is slow."""
+        unit = price(Gaussian(sigma=Fraction(1)))
+        level = unit * sum(norm / ratio for norm, ratio, _ in parts)
+        total = 0.0
+        for norm, ratio, sensitivity in parts:
+            variance = level * ratio * sensitivity**2
+            # what a certified mu^2 of integers is above that of real numbers
+            total += norm / ratio * (1 + 1 / ((6 if variance >= 1_000 else 12) * variance))
+        return unit * total * (1 + 1e-7)
+
+    def share(self, part: Fraction) -> GaussianNoise:
+        """Return the noise of 1 / part of the variance, which is kept short. Rounds: up."""
+        return GaussianNoise(shortened(self.parameter / part))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -107,44 +233,18 @@ class GaussianMechanism(AdditiveNoise):
     @property
     def event(self) -> Event:
         """What one release of all answers costs."""
-        steps, square = in_steps(self.sensitivity, self.grid), self._square
+        steps, law = in_steps(self.sensitivity, self.grid), self.law
         if steps.l2_squared < steps.each**2 * steps.coordinates:
-            return DiscreteGaussianVector(sigma_squared=square, l2_squared=steps.l2_squared)
-        each = DiscreteGaussian(sigma_squared=square, sensitivity=steps.each)
+            return DiscreteGaussianVector(sigma_squared=law.parameter, l2_squared=steps.l2_squared)
+        each = law.event(steps.each)
         return each if steps.coordinates == 1 else Repeated(event=each, times=steps.coordinates)
 
     @property
-    def _square(self) -> Fraction:
-        """The square of sigma in steps."""
-        return self.sigma_squared if self.grid is None else self.sigma_squared / self.grid.step**2
-
-    def _draw(self, size: int | None) -> Any:
-        if size is None:
-            return discrete_gaussian(self._square, squared=True)
-        return discrete_gaussian(self._square, size=size, squared=True)
-
-    def _half_width(self, miss: Fraction) -> int:
-        def exceeds(width: int) -> bool:
-            tail = 2 * gaussian_survival(np.array([float(width + 1)]), self._square)[0]
-            return bool(tail > float(miss) * (1 - 1e-12))  # what is too close to tell goes the safe way
-
-        if not exceeds(0):
-            return 0
-        low, high = 0, 1
-        while exceeds(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if exceeds(middle) else (low, middle)
-        return high
-
-    def _probability(self, distance: int) -> float:
-        square = self._square
-        exponent = min(Fraction(distance * distance) / (2 * square), Fraction(1000))  # e^-1000 is 0.0
-        return math.exp(-float(exponent)) / _total(float(square))
-
-    def _loss(self, to_x: int, to_y: int) -> Fraction:
-        return (to_y**2 - to_x**2) / (2 * self._square)
+    def law(self) -> GaussianNoise:
+        """The noise, in steps."""
+        return GaussianNoise(
+            self.sigma_squared if self.grid is None else self.sigma_squared / self.grid.step**2
+        )
 
 
 def _total(square: float) -> float:

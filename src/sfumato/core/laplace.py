@@ -3,19 +3,125 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from sfumato.core.additive import AdditiveNoise, in_steps, read_grid, read_sensitivity
 from sfumato.core.adjacency import Sensitivity
-from sfumato.core.arguments import Number, budget_quantity, positive
+from sfumato.core.arguments import Number, budget_quantity, positive, upper_float
 from sfumato.core.events import DiscreteLaplace, Event, Pure, Repeated
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_laplace
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.search import round_up
 
-__all__ = ["LaplaceMechanism"]
+__all__ = ["LaplaceMechanism", "LaplaceNoise"]
+
+_Floats = npt.NDArray[np.float64]
+
+_ROOT_TWO = math.sqrt(2)
+_CLOSE = 1e-4  # scales this close, relatively, count as one: the larger
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceNoise(NoiseLaw):
+    """P(X = x) proportional to exp(-|x| / scale) over all integers; the parameter is the scale.
+
+    >>> LaplaceNoise(Fraction(2)).half_width(0.95), round(LaplaceNoise(Fraction(2)).tail(10), 6)
+    (6, 0.004194)
+    """
+
+    name: ClassVar[str] = "laplace"
+    pure: ClassVar[bool] = True
+    euclidean: ClassVar[bool] = False
+    fourth: ClassVar[float] = 5.0
+
+    @property
+    def variance(self) -> Fraction:
+        """Twice the squared scale."""
+        return 2 * self.parameter**2
+
+    @property
+    def exact_variance(self) -> float:
+        """1 / (2 sinh^2(1/(2 scale)))."""
+        return 0.5 / math.sinh(1 / (2 * float(self.parameter))) ** 2
+
+    def mass(self, distance: int) -> float:
+        """Return P(noise = distance)."""
+        rate = 1 / self.parameter
+        exponent = min(abs(distance) * rate, Fraction(1000))  # e^-1000 is 0.0
+        return math.tanh(float(rate / 2)) * math.exp(-float(exponent))
+
+    def loss(self, to_x: int, to_y: int) -> Fraction:
+        """Return ln(P(noise = to_x) / P(noise = to_y))."""
+        return (abs(to_y) - abs(to_x)) / self.parameter
+
+    def tail(self, gap: int) -> float:
+        """Return e^(-gap/scale) / (1 + e^(-1/scale)). Rounds: up."""
+        rate = 1 / self.parameter
+        # the exponent is exact until it becomes a float: one relative rounding of at most 2^-53 of 745
+        exponent = float(min(gap * rate, Fraction(800)))
+        return min(1.0, round_up(math.exp(-exponent) / (1 + math.exp(-upper_float(rate)))))
+
+    def least_half_width(self, miss: Fraction) -> int:
+        """P(|X| > w) = 2 exp(-(w+1)/t) / (1 + exp(-1/t)), so w + 1 >= t ln(2 / (miss (1 + exp(-1/t))))."""
+        scale = self.parameter
+        digits = Context(prec=60 + len(str(math.ceil(scale))), rounding=ROUND_CEILING)
+        ratio = digits.divide(Decimal(scale.denominator), Decimal(scale.numerator))
+        odds = digits.divide(Decimal(2 * miss.denominator), Decimal(miss.numerator))
+        odds = digits.divide(odds, digits.add(1, digits.exp(-ratio)))
+        return max(0, math.ceil(digits.divide(digits.ln(odds), ratio)) - 1)
+
+    def draw(self, size: int | None = None) -> Any:
+        """Return exact noise."""
+        return (
+            discrete_laplace(self.parameter) if size is None else discrete_laplace(self.parameter, size=size)
+        )
+
+    @staticmethod
+    def standard_tail(z: _Floats) -> _Floats:
+        """Return e^(-z sqrt(2))."""
+        return np.exp(-_ROOT_TWO * z)
+
+    @staticmethod
+    def standard_quantile(chance: float) -> float:
+        """Return -ln(chance) / sqrt(2)."""
+        return -math.log(chance) / _ROOT_TWO
+
+    @classmethod
+    def sum_tail(cls, laws: Sequence[NoiseLaw], sizes: Sequence[_Floats], gap: _Floats) -> _Floats | None:
+        """Return the tail of one or two. Theorem: for two of scales a != b it is
+        (a^2 exp(-d/a) - b^2 exp(-d/b)) / (a^2 - b^2)."""
+        scales = [size * float(law.parameter) for law, size in zip(laws, sizes, strict=True)]
+        match scales:
+            case [scale]:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    return np.where(scale > 0, np.exp(-gap / scale), (gap <= 0) * 1.0)
+            case [first, second]:
+                return _two(gap, np.maximum(first, second), np.minimum(first, second))
+        return None
+
+    def event(self, shift: int) -> Event:
+        """Return what noise on one number costs which one person moves by `shift`."""
+        return DiscreteLaplace(scale=self.parameter, sensitivity=shift)
+
+    def joint_event(self, *, l1: int, l2_squared: int) -> Event:
+        """Return the event of one shift by all of them, which costs no less (`analysis.pricing`)."""
+        return self.event(l1)
+
+    def choice(self, shift: int, part: Fraction) -> Fraction:
+        """Return that part of epsilon."""
+        return part * shift / self.parameter
+
+    def widened(self, groups: int) -> LaplaceNoise:
+        """Return the same noise: one shift by `groups` costs no less than any division of it."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -61,33 +167,24 @@ class LaplaceMechanism(AdditiveNoise):
     @property
     def event(self) -> Event:
         """What one release of all answers costs."""
-        steps, scale = in_steps(self.sensitivity, self.grid), self._scale
+        steps, law = in_steps(self.sensitivity, self.grid), self.law
         if steps.l1 < steps.each * steps.coordinates:
-            return Pure(loss=steps.l1 / scale)
-        each = DiscreteLaplace(scale=scale, sensitivity=steps.each)
+            return Pure(loss=steps.l1 / law.parameter)
+        each = law.event(steps.each)
         return each if steps.coordinates == 1 else Repeated(event=each, times=steps.coordinates)
 
     @property
-    def _scale(self) -> Fraction:
-        """The scale in steps."""
-        return self.scale if self.grid is None else self.scale / self.grid.step
+    def law(self) -> LaplaceNoise:
+        """The noise, in steps."""
+        return LaplaceNoise(self.scale if self.grid is None else self.scale / self.grid.step)
 
-    def _draw(self, size: int | None) -> Any:
-        return discrete_laplace(self._scale) if size is None else discrete_laplace(self._scale, size=size)
 
-    def _half_width(self, miss: Fraction) -> int:
-        """P(|X| > w) = 2 exp(-(w+1)/t) / (1 + exp(-1/t)), so w + 1 >= t ln(2 / (miss (1 + exp(-1/t))))."""
-        scale = self._scale
-        digits = Context(prec=60 + len(str(math.ceil(scale))), rounding=ROUND_CEILING)
-        ratio = digits.divide(Decimal(scale.denominator), Decimal(scale.numerator))
-        odds = digits.divide(Decimal(2 * miss.denominator), Decimal(miss.numerator))
-        odds = digits.divide(odds, digits.add(1, digits.exp(-ratio)))
-        return max(0, math.ceil(digits.divide(digits.ln(odds), ratio)) - 1)
-
-    def _probability(self, distance: int) -> float:
-        rate = 1 / self._scale
-        exponent = min(abs(distance) * rate, Fraction(1000))  # e^-1000 is 0.0
-        return math.tanh(float(rate / 2)) * math.exp(-float(exponent))
-
-    def _loss(self, to_x: int, to_y: int) -> Fraction:
-        return (abs(to_y) - abs(to_x)) / self._scale
+def _two(gap: _Floats, large: _Floats, small: _Floats) -> _Floats:
+    near = small > large * (1 - _CLOSE)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(near, 0.0, small / large) ** 2
+        inner = np.where(small > 0, np.exp(-gap / small), 0.0)
+        apart = (np.exp(-gap / large) - ratio * inner) / (1 - ratio)
+        equal = (1 + gap / (2 * large)) * np.exp(-gap / large)
+        chance: _Floats = np.where(large > 0, np.where(near, equal, apart), (gap <= 0) * 1.0)
+    return np.minimum(chance, 1.0)

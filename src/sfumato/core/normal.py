@@ -1,10 +1,11 @@
 """The normal law, in its tails and near its middle, from the C library's erfc and a fraction.
 
-Budgets, prices and intervals need four functions of it. scipy has them too, but importing
-`scipy.special` takes as long as answering a question does, so whoever only asks never does.
+Budgets, prices and intervals need five functions of it. scipy has them too, but importing
+`scipy.special` takes as long as answering a small question does, so a small question never does.
 
     scaled_tail       e^(x^2) erfc(x)
     upper_tail        P(N(0,1) > z)
+    two_sided_tail    P(|N(0,1)| > z), of an array
     tail_quantile     the z with P(N(0,1) > z) = e^log_tail
     middle_quantile   the z with P(|N(0,1)| < z) = mass
 
@@ -22,11 +23,12 @@ import numpy as np
 if TYPE_CHECKING:
     from sfumato.core.events.base import FloatArray
 
-__all__ = ["middle_quantile", "scaled_tail", "tail_quantile", "upper_tail"]
+__all__ = ["middle_quantile", "scaled_tail", "tail_quantile", "two_sided_tail", "upper_tail"]
 
 _ROOT_TWO = math.sqrt(2)
 _ROOT_PI = math.sqrt(math.pi)
 _FRACTION_FROM = 5.0
+_FEW = 64  # numbers for which it is not worth importing scipy
 _TERMS = 24  # beyond 5 they leave a relative e^(-4 * 5 * sqrt(24)), nothing
 
 
@@ -51,6 +53,16 @@ def scaled_tail(x: FloatArray) -> FloatArray:
 def upper_tail(z: float) -> float:
     """Return P(N(0,1) > z)."""
     return math.erfc(z / _ROOT_TWO) / 2
+
+
+def two_sided_tail(z: FloatArray) -> FloatArray:
+    """Return P(|N(0,1)| > z) for each z."""
+    x = z / _ROOT_TWO
+    if x.size > _FEW:
+        from scipy.special import erfc
+
+        return np.asarray(erfc(x))
+    return np.array([math.erfc(value) for value in x.ravel().tolist()]).reshape(x.shape)
 
 
 def tail_quantile(log_tail: FloatArray) -> FloatArray:

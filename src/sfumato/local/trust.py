@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sinh
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -176,7 +175,8 @@ class MeanAsked(TrustQuestion):
         """
         priced = question.priced()
         [answer], cost = priced.boundings[0].answers, priced.costs[0]
-        n, (rows, total) = len(self.values), (_variance(cost.noise(one).parameter) for one in answer.measures)
+        n = len(self.values)
+        rows, total = (cost.noise(one).law.exact_variance for one in answer.measures)
         if n < _PLENTY * rows**0.5:
             return None
         m = float(self.truth[0]) - answer.centre
@@ -240,7 +240,7 @@ class SharesAsked(TrustQuestion):
     def central_error(self, question: Question) -> float:
         """Return the variance of a count's noise, over n^2: exact."""
         [noise] = question.priced().costs[0].noises
-        return _variance(noise.parameter) / len(self.values) ** 2
+        return noise.law.exact_variance / len(self.values) ** 2
 
     def protocols(self, epsilon: float, of_response: float) -> Iterator[Protocol]:
         """Yield k-ary response, which is best for few answers, and subset selection, for many."""
@@ -273,12 +273,3 @@ def _open(values: npt.NDArray[Any], domain: Any) -> Database:
         columns={"value": domain},
         budget=Budget(epsilon=_BUDGET, rule="pure"),
     )
-
-
-def _variance(scale: Fraction) -> float:
-    """Return the variance of discrete Laplace noise: 1 / (2 sinh^2(1/(2 scale))).
-
-    >>> round(_variance(Fraction(2)), 3)
-    7.835
-    """
-    return 0.5 / sinh(1 / (2 * float(scale))) ** 2

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from sfumato.catalog.table import cap
 from sfumato.core.arguments import budget_quantity, delta_quantity, positive
+from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument
 from sfumato.plan.buckets import SoughtBounds
 from sfumato.plan.tree import Query
@@ -36,7 +37,7 @@ class Options:
     max_rows: int | None = None
     max_distinct: int | None = None
     min_units: int | None = None
-    noise: Literal["laplace", "gaussian"] | None = None
+    noise: str | None = None
     keys: Literal["declared", "selected"] | None = None
     others: bool = False
     weights: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
@@ -51,12 +52,7 @@ class Options:
         for name in ("max_groups", "max_rows", "max_distinct", "min_units"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, cap(getattr(self, name), name))
-        if self.noise not in (None, "laplace", "gaussian"):
-            raise InvalidArgument(
-                f"noise must be laplace or gaussian, got {self.noise!r}",
-                place="noise",
-                hints=("leave it out, and the better one is used",),
-            )
+        noise_laws(self.noise)  # refuses an unknown name
         if self.keys not in (None, "declared", "selected"):
             raise InvalidArgument(
                 f"keys must be declared or selected, got {self.keys!r}",

@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from sfumato.analysis import moments
 from sfumato.analysis.answer import Answer, Bounding
-from sfumato.analysis.noise_distribution import Law, miss
 from sfumato.analysis.pricing import Cost
 from sfumato.analysis.ratios import fieller
 from sfumato.analysis.remainder_group import LABEL
 from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.noise_sums import miss
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.calendar import dates
@@ -53,12 +54,12 @@ class Added:
 
     measure: str
     grouping_set: int
-    law: Law
+    law: NoiseLaw
     levels: int = 1
     branching: int = 2
     quantile: Fraction | None = None  # one quantile was found: this one,
     row_rate: Fraction | None = None  # by a choice of this rate,
-    anchor: Law | None = None  # and the excess at its place has this noise
+    anchor: NoiseLaw | None = None  # and the excess at its place has this noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -206,14 +207,12 @@ def tabulate(
             Added(
                 measure=noise.measure,
                 grouping_set=noise.grouping_set,
-                law=Law(kind=noise.kind, parameter=noise.parameter),
+                law=noise.law,
                 levels=noise.levels,
                 branching=noise.branching,
                 quantile=None if noise.finding is None else noise.finding.quantile,
                 row_rate=None if noise.finding is None else noise.finding.row_rate,
-                anchor=None
-                if noise.finding is None or noise.finding.anchor is None
-                else Law(kind=noise.kind, parameter=noise.finding.anchor),
+                anchor=None if noise.finding is None else noise.finding.anchor,
             )
             for noise in (*cost.noises, *cost.others)
         ),
@@ -241,7 +240,7 @@ def _tree(answer: Answer, added: Added) -> Tree:
         cells=len(answer.edges) - 1 if answer.edges else len(answer.labels),
         levels=added.levels,
         branching=added.branching,
-        variance=added.law.deviation**2,
+        variance=float(added.law.variance),
     )
 
 
@@ -269,7 +268,7 @@ def _scaled(
     return NoisyColumn(values=values, low=low, high=high)
 
 
-def _half_width(law: Law, level: float | None) -> int:
+def _half_width(law: NoiseLaw, level: float | None) -> int:
     return 0 if level is None else law.half_width(level)
 
 
@@ -286,7 +285,7 @@ def _clipped(values: list[Any], answer: Answer) -> list[Any]:
 def _histogram(
     answer: Answer,
     layers: tuple[npt.NDArray[Any], ...],
-    law: Law,
+    law: NoiseLaw,
     level: float | None,
     clip: bool,
 ) -> NoisyColumn:

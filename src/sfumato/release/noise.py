@@ -19,7 +19,6 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog.kind import Value
-from sfumato.core.noise import discrete_gaussian, discrete_laplace
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
 from sfumato.release.remainder_group import rest_of
 from sfumato.release.single_quantile import Search
@@ -163,16 +162,13 @@ def _noisy(
 def _shown(groups: ExactGroups, selection: Selection) -> _Integers:
     """Flag the groups that pass a selection with noise of its own."""
 
-    def noisy(values: _Integers, kind: str, parameter: Fraction) -> _Integers:
-        return _plus(values, _draw(kind, parameter, values.size))
-
     if selection.rounds:
         if groups.members is None:
             raise Unsupported("keys must be selected by weights, and the engine did not say who is where")
-        return found_in_rounds(groups.members, len(groups.keys), selection, noisy)
+        return found_in_rounds(groups.members, len(groups.keys), selection, _plus_draw)
     if groups.units is None:
         raise Unsupported("keys must be selected, and the engine did not count units")
-    flags: _Integers = noisy(groups.units, selection.kind, selection.parameter) >= selection.threshold
+    flags: _Integers = _plus_draw(groups.units, selection.law) >= selection.threshold
     return flags
 
 
@@ -185,9 +181,7 @@ def _found(cells: Any, order: _Integers, noise: Noise) -> tuple[_Integers, ...]:
         places = search.find()
         piece = [places[:, None]]
         if noise.finding.anchor is not None:
-            anchors = search.anchors(places)
-            anchors = _plus(anchors, _draw(noise.kind, noise.finding.anchor, anchors.size))
-            piece.append(anchors[:, None])
+            piece.append(_plus_draw(search.anchors(places), noise.finding.anchor)[:, None])
         if noise.finding.intervals:
             piece.append(_add(search.annuli(places), noise))
         pieces.append(piece)
@@ -206,17 +200,11 @@ def _layers(cells: _Integers, noise: Noise) -> list[_Integers]:
 
 
 def _add(values: _Integers, noise: Noise) -> _Integers:
-    return _plus(values, _draw(noise.kind, noise.parameter, values.size).reshape(values.shape))
+    return _plus_draw(values, noise.law)
 
 
-def _draw(kind: str, parameter: Fraction, size: int) -> _Integers:
-    match kind:
-        case "laplace":
-            return discrete_laplace(parameter, size=size)
-        case "gaussian":
-            return discrete_gaussian(parameter, size=size, squared=True)
-        case _:
-            raise Unsupported(f"no noise is called {kind!r}")
+def _plus_draw(values: _Integers, law: NoiseLaw) -> _Integers:
+    return _plus(values, law.draw(values.size).reshape(values.shape))
 
 
 def _plus(values: _Integers, noise: _Integers) -> _Integers:

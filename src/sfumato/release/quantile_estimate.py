@@ -18,7 +18,7 @@ the right, where the found cell does not count. These counts have the noise of k
 alone has less noise and, where rows are spread evenly, three quarters of the rows: whichever shows more.
 And since the annuli hold all rows, any edge has an excess of 1 - q times those below it less q times those
 above, with the noise of all: that tells where many rows share one value.
-Noise is whole: of each, half a step is added to what its continuous law says (`analysis/noise_distribution`).
+Noise is whole: of each, half a step is added to what its continuous law says (`core/noise_sums`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.moments import Estimate
-from sfumato.analysis.noise_distribution import Law, widest_quantile
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.noise_sums import widest_quantile
 from sfumato.release.quantiles import between
 from sfumato.release.single_quantile import half_widths
 
@@ -53,8 +54,8 @@ def located(
     layers: tuple[npt.NDArray[Any], ...],
     quantile: Fraction,
     rate: Fraction,
-    anchor: Law | None,
-    annuli: Law,
+    anchor: NoiseLaw | None,
+    annuli: NoiseLaw,
     chance: float,
 ) -> Estimate:
     """Return the quantile of each group, with an interval.
@@ -78,7 +79,7 @@ def located(
         if anchor is not None:
             below = np.asarray(layers[1], dtype=np.float64) / quantile.denominator  # in rows' parts
             deviation = anchor.deviation / quantile.denominator
-            moved = _moved(place, below, left, right, widths, cells, deviation, annuli.deviation**2)
+            moved = _moved(place, below, left, right, widths, cells, deviation, float(annuli.variance))
         if chance:
             excess = (
                 _by_choice(
@@ -97,7 +98,7 @@ def located(
 
 
 def _by_choice(
-    left: _Floats, right: _Floats, q: float, missed: float, annuli: Law, chance: float
+    left: _Floats, right: _Floats, q: float, missed: float, annuli: NoiseLaw, chance: float
 ) -> tuple[_Floats, _Floats]:
     """Return at most, and at least, how much excess each edge has if the choice misses by so many rows."""
     wide = widest_quantile(0.3 * chance, [annuli]) * annuli.deviation
@@ -123,12 +124,12 @@ def _by_choice(
 
 
 def _by_anchor(
-    left: _Floats, right: _Floats, below: _Floats, parts: int, laws: list[Law], chance: float
+    left: _Floats, right: _Floats, below: _Floats, parts: int, laws: list[NoiseLaw], chance: float
 ) -> tuple[_Floats, _Floats]:
     """Return the same around an edge whose noisy excess is `below`, to whole `parts` of a row."""
     steps = np.arange(1, left.shape[1] + 1)
     noises = np.concatenate([steps[::-1], [0], steps])
-    variance = (laws[0].deviation / parts) ** 2 + laws[1].deviation ** 2 * noises
+    variance = (laws[0].deviation / parts) ** 2 + float(laws[1].variance) * noises
     excess = _around(below, left, right)
     margin = widest_quantile(chance, laws) * np.sqrt(variance) + (noises + 1 / parts) / 2
     return excess + margin, excess - margin

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.moments import Estimate
-from sfumato.analysis.noise_distribution import Law, widest_quantile
 from sfumato.catalog.kind import Kind
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.noise_sums import widest_quantile
 from sfumato.release.trees import Tree
 
 __all__ = ["between", "quantiles"]
@@ -24,7 +25,7 @@ _AT_ONCE = 1 << 22  # cells
 
 
 def quantiles(
-    answer: Answer, layers: tuple[npt.NDArray[np.generic], ...], tree: Tree, law: Law, chance: float
+    answer: Answer, layers: tuple[npt.NDArray[np.generic], ...], tree: Tree, law: NoiseLaw, chance: float
 ) -> list[Estimate]:
     """Return an estimate for each of the answer's quantiles; they rise with the quantile.
 

@@ -300,7 +300,7 @@ def _words(table: NoisyTable, answer: Answer, place: int) -> str:
     """Say what noise is behind an aggregate: its deviation in the units of a count or a sum."""
     noises = [table.noise(measure, place) for measure in answer.measures]
     noise, number = noises[0], len(noises)
-    kinds = " and ".join(sorted({each.law.kind.title() for each in noises}))
+    kinds = " and ".join(sorted({each.law.name.title() for each in noises}))
     if number > 1:
         return f"discrete {kinds} on {number} sums"
     unit = answer.scale if answer.function is Function.SUM else answer.weight

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.noise_distribution import Law
 from sfumato.catalog.kind import Kind
+from sfumato.core.noise_law import noise_law
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.tree import Function
 from sfumato.release.answers import Added, NoisyTable
@@ -99,7 +99,7 @@ def table_record(table: NoisyTable) -> dict[str, Any]:
             {
                 "measure": noise.measure,
                 "grouping_set": noise.grouping_set,
-                "kind": noise.law.kind,
+                "kind": noise.law.name,
                 "parameter": str(noise.law.parameter),
                 "levels": noise.levels,
                 "branching": noise.branching,
@@ -136,14 +136,12 @@ def read_table(record: dict[str, Any]) -> NoisyTable:
             Added(
                 measure=noise["measure"],
                 grouping_set=noise["grouping_set"],
-                law=Law(kind=noise["kind"], parameter=Fraction(noise["parameter"])),
+                law=noise_law(noise["kind"], Fraction(noise["parameter"])),
                 levels=noise["levels"],
                 branching=noise["branching"],
                 quantile=Fraction(noise["quantile"]) if "quantile" in noise else None,
                 row_rate=Fraction(noise["row_rate"]) if "row_rate" in noise else None,
-                anchor=Law(kind=noise["kind"], parameter=Fraction(noise["anchor"]))
-                if "anchor" in noise
-                else None,
+                anchor=noise_law(noise["kind"], Fraction(noise["anchor"])) if "anchor" in noise else None,
             )
             for noise in record["noises"]
         ),

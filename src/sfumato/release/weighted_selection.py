@@ -1,4 +1,6 @@
-"""Rounds: groups that nobody declared, found by noisy weights. The rule and its proof: `analysis.selection`.
+"""Selection by weights: groups that nobody declared, found by noisy weights.
+
+The rule and its proof are in `analysis.selection`.
 
 All is integers: a unit's weight in each of its groups comes from a public table, by the number of its
 groups that were not found yet, and weights add up exactly.
@@ -7,22 +9,22 @@ groups that were not found yet, and weights add up exactly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.selection import Selection, weight
+from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Members
 from sfumato.backends.totals import sum_by_group
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
 
 __all__ = ["found_in_rounds", "weights_of"]
 
 _Integers = npt.NDArray[Any]
 _Flags = npt.NDArray[np.bool_]
-_Noisy = Callable[[_Integers, str, Fraction], _Integers]
+_Noisy = Callable[[_Integers, NoiseLaw], _Integers]
 
 
 def found_in_rounds(members: Members, size: int, selection: Selection, noisy: _Noisy) -> _Flags:
@@ -32,7 +34,7 @@ def found_in_rounds(members: Members, size: int, selection: Selection, noisy: _N
     found = np.zeros(size, dtype=np.bool_)
     for one in selection.rounds:
         weights = weights_of(members, found, selection)
-        reached = noisy(weights, selection.kind, one.parameter) >= one.threshold
+        reached = noisy(weights, one.law) >= one.threshold
         found |= reached.astype(np.bool_)
     return found
 
@@ -44,8 +46,7 @@ def weights_of(members: Members, found: _Flags, selection: Selection) -> npt.NDA
     if not len(groups):
         return np.zeros(len(found), dtype=np.int64)
     most = max(selection.most, int(sizes.max()))
-    weights = (weight(selection.kind, selection.grid, number) for number in range(1, most + 1))
-    table = np.array([0, *weights], dtype=np.int64)
+    table = np.array([0, *(_weight(selection, number) for number in range(1, most + 1))], dtype=np.int64)
     if found.any():
         left = ~found[groups]
         starts = np.concatenate(([0], np.cumsum(sizes[:-1], dtype=np.int64)))
@@ -55,3 +56,8 @@ def weights_of(members: Members, found: _Flags, selection: Selection) -> npt.NDA
         each = np.repeat(table[sizes], sizes)
     total: npt.NDArray[np.int64] = sum_by_group(groups, each, len(found)).astype(np.int64)
     return total
+
+
+def _weight(selection: Selection, groups: int) -> int:
+    """Return what a unit weighs in each of so many groups, rounded down."""
+    return selection.law.divided(selection.grid, groups)

@@ -16,6 +16,7 @@ from sfumato.audit.subject import Claim, Subject
 from sfumato.audit.worlds import Rows, tables
 from sfumato.audit.zoo.animal import Animal
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
+from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise import discrete_laplace
 
 __all__ = ["ANIMALS", "CATALOG"]
@@ -72,12 +73,12 @@ def _every_key(data: Rows, trials: int) -> OutputColumns:
 
 
 def _low_threshold(data: Rows, trials: int) -> OutputColumns:
-    least = threshold("laplace", Fraction(_GROUPS), 1, Fraction(_DELTA), gathered=False)
+    least = threshold(LaplaceNoise(Fraction(_GROUPS)), 1, Fraction(_DELTA), gathered=False)
     return _shown(_people_by_word(data), trials, least=least)
 
 
 def _right_threshold(data: Rows, trials: int) -> OutputColumns:
-    least = threshold("laplace", Fraction(_GROUPS), _GROUPS, Fraction(_DELTA), gathered=False)
+    least = threshold(LaplaceNoise(Fraction(_GROUPS)), _GROUPS, Fraction(_DELTA), gathered=False)
     return _shown(_people_by_word(data), trials, least=least)
 
 

@@ -8,19 +8,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.analysis.noise_distribution import Law, tail, widest_quantile
 from sfumato.core import discrete_gaussian, discrete_laplace
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.laplace import LaplaceNoise
+from sfumato.core.noise_law import NoiseLaw, noise_law
+from sfumato.core.noise_sums import tail, widest_quantile
 from sfumato.errors import InvalidArgument
 
-LAPLACE = Law(kind="laplace", parameter=Fraction(7))
-GAUSSIAN = Law(kind="gaussian", parameter=Fraction(100))
+LAPLACE = LaplaceNoise(Fraction(7))
+GAUSSIAN = GaussianNoise(Fraction(100))
 
 
-def pmf(law: Law, span: int) -> np.ndarray:
+def pmf(law: NoiseLaw, span: int) -> np.ndarray:
     x = np.arange(-span, span + 1)
     weights = (
         np.exp(-np.abs(x) / float(law.parameter))
-        if law.kind == "laplace"
+        if law.name == "laplace"
         else np.exp(-(x**2) / (2 * float(law.parameter)))
     )
     return weights / weights.sum()
@@ -28,7 +31,7 @@ def pmf(law: Law, span: int) -> np.ndarray:
 
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
-def test_half_widths_are_the_least_of_the_discrete_law(law: Law, level: float) -> None:
+def test_half_widths_are_the_least_of_the_discrete_law(law: NoiseLaw, level: float) -> None:
     width = law.half_width(level)
     chances = pmf(law, 400)
     inside = [chances[400 - w : 401 + w].sum() for w in (width, width - 1)]
@@ -40,13 +43,13 @@ def test_half_widths_are_the_least_of_the_discrete_law(law: Law, level: float) -
     [
         (LAPLACE, LAPLACE, 1),
         (LAPLACE, LAPLACE, 3),
-        (LAPLACE, Law(kind="laplace", parameter=Fraction(1, 2)), 2),
+        (LAPLACE, LaplaceNoise(Fraction(1, 2)), 2),
         (GAUSSIAN, GAUSSIAN, 2),
         (LAPLACE, GAUSSIAN, 1),
-        (Law(kind="laplace", parameter=Fraction(70)), GAUSSIAN, 1),
+        (LaplaceNoise(Fraction(70)), GAUSSIAN, 1),
     ],
 )
-def test_tails_of_two_noises_are_from_above_and_near(first: Law, second: Law, weight: int) -> None:
+def test_tails_of_two_noises_are_from_above_and_near(first: NoiseLaw, second: NoiseLaw, weight: int) -> None:
     """Exact: the law of X + weight * Y, by convolution."""
     span = 2000
     spread = np.zeros(2 * span * weight + 1)
@@ -64,7 +67,7 @@ def test_tails_of_two_noises_are_from_above_and_near(first: Law, second: Law, we
             )[0]
         )
         assert found >= exact - 1e-9
-        both = {first.kind, second.kind}
+        both = {first.name, second.name}
         if len(both) == 1 and exact > 1e-6:  # the closed forms: as near as half a step for each noise allows
             closer = distance - (1 + weight)
             nearer = 1.0 if closer < 1 else 1 - law[middle - closer + 1 : middle + closer].sum()
@@ -73,7 +76,7 @@ def test_tails_of_two_noises_are_from_above_and_near(first: Law, second: Law, we
 
 def test_nearly_equal_scales_do_not_cancel() -> None:
     scales = [Fraction(10), Fraction(10) + Fraction(1, 10**9)]
-    laws = [Law(kind="laplace", parameter=scale) for scale in scales]
+    laws = [LaplaceNoise(scale) for scale in scales]
     one = np.ones(1)
     found = tail(laws, [one, one], np.array([31.0]), np.zeros(1))[0]
     assert found == pytest.approx((1 + 30 / 20) * math.exp(-3), rel=1e-6)
@@ -88,7 +91,7 @@ def test_the_widest_quantile_holds_for_sums_of_many_laplace_noises() -> None:
         deviation = math.sqrt(2) * 50 * math.sqrt((weights**2).sum())
         size = np.abs(weights @ draws) / deviation
         for chance in (0.5, 0.1, 0.05, 0.01):
-            wide = widest_quantile(chance, [Law(kind="laplace", parameter=Fraction(50))])
+            wide = widest_quantile(chance, [LaplaceNoise(Fraction(50))])
             assert (size > wide).mean() <= chance + 6.5 * math.sqrt(chance / 200_000)
 
 
@@ -100,8 +103,8 @@ def test_gaussian_sums_have_the_normal_quantile() -> None:
 
 def test_wrong_parameters_are_refused() -> None:
     with pytest.raises(InvalidArgument):
-        Law(kind="uniform", parameter=Fraction(1))
+        noise_law("uniform", Fraction(1))
     with pytest.raises(InvalidArgument):
-        Law(kind="laplace", parameter=Fraction(0))
+        LaplaceNoise(Fraction(0))
     with pytest.raises(InvalidArgument):
         LAPLACE.half_width(1.0)
