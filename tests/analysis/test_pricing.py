@@ -262,9 +262,9 @@ def test_layers_cover_all_cells(cells: int, kind: str) -> None:
 
 
 def test_shapes_that_are_known_to_be_good() -> None:
-    assert tree_shape(4096, "laplace") == (3, 16)
-    assert tree_shape(4096, "gaussian") == (6, 4)
-    assert tree_shape(20, "laplace") == (1, 20)
+    assert tree_shape(4096, noise_laws("laplace")[0]) == (3, 16)
+    assert tree_shape(4096, noise_laws("gaussian")[0]) == (6, 4)
+    assert tree_shape(20, noise_laws("laplace")[0]) == (1, 20)
 
 
 def test_a_histogram_is_one_layer_and_quantiles_are_charged_by_layer() -> None:
