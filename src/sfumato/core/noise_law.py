@@ -164,8 +164,8 @@ class NoiseLaw(ABC):
         """Return noise whose parameter is about `amount` for a sensitivity of one. Rounds: up."""
         return cls(shortened(cls(amount).scaled(sensitivity).parameter))
 
-    def scaled(self, factor: int) -> Self:
-        """Return the noise that costs the same on shifts `factor` times as far."""
+    def scaled(self, factor: int | Fraction) -> Self:
+        """Return the noise of `factor` times the deviation: it costs the same on shifts as many times as far."""
         return type(self)(self.parameter * factor ** (2 // self.power()))
 
     def share(self, part: Fraction) -> Self:

@@ -9,10 +9,10 @@ import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from sfumato.analysis.answer import Answer
-from sfumato.analysis.noise_distribution import Law
 from sfumato.plan.tree import Function
 from sfumato.release.answers import Added, NoisyColumn, NoisyTable
 from sfumato.release.calendar import dates
@@ -115,11 +115,7 @@ def _sharper(noise: Added, factor: int) -> Added:
     rate, anchor = noise.row_rate, noise.anchor
     return replace(
         noise,
-        law=_less(noise.law, factor),
+        law=noise.law.scaled(Fraction(1, factor)),
         row_rate=None if rate is None else rate * factor,
-        anchor=None if anchor is None else _less(anchor, factor),
+        anchor=None if anchor is None else anchor.scaled(Fraction(1, factor)),
     )
-
-
-def _less(law: Law, factor: int) -> Law:
-    return replace(law, parameter=law.parameter / (factor if law.kind == "laplace" else factor**2))
