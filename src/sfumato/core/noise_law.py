@@ -165,7 +165,7 @@ class NoiseLaw(ABC):
         return cls(shortened(cls(amount).scaled(sensitivity).parameter))
 
     def scaled(self, factor: int | Fraction) -> Self:
-        """Return the noise of `factor` times the deviation: it costs the same on shifts as many times as far."""
+        """Return noise of `factor` times the deviation: it costs the same on shifts as many times as far."""
         return type(self)(self.parameter * factor ** (2 // self.power()))
 
     def share(self, part: Fraction) -> Self:
