@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
-from sfumato.backends import DuckDBBackend, Source, open_tables
+from sfumato.backends import Source, open_tables
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.plan.tree import ColumnRef, Scan

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.backends.engine import Engine
+from sfumato.backends.duckdb.engine import Engine
 from sfumato.errors import EngineFailure, SfumatoError
 from sfumato.ledger import Ledger
 from tests.canaries import CANARIES, CITY, PROJECT, TEXT, Watch, forms, make_world, overheard
@@ -308,7 +308,7 @@ from sfumato.cli import main
 main()
 """
 FAILING = """
-from sfumato.backends.engine import Engine
+from sfumato.backends.duckdb.engine import Engine
 def fail(engine, sql):
     engine._cursor.execute("SELECT CAST(name AS INTEGER) FROM people WHERE name LIKE 'CAN%'").fetchall()
 Engine.table = fail

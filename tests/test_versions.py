@@ -14,7 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends.files import Files
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.errors import BudgetExceeded, EngineFailure, InvalidArgument
 
 YEARS = (1980, 1981)
@@ -62,7 +62,7 @@ def test_a_csv_file_is_of_the_version_that_was_loaded(tmp_path: Path) -> None:
 def test_a_csv_file_that_changes_while_it_is_opened_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sfumato.backends import source
+    from sfumato.backends.duckdb import source
 
     path, opening = written(tmp_path / "people.csv", 1980), source._open_files
 
@@ -126,16 +126,16 @@ def test_a_file_that_changes_while_a_question_reads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """After the charge, before the answer: charged and not answered. What was loaded does not change."""
-    from sfumato.backends import duckdb
+    from sfumato.backends.duckdb import backend
 
-    path, computing = written(tmp_path / f"people.{form}", 1980), duckdb._groups
+    path, computing = written(tmp_path / f"people.{form}", 1980), backend._groups
 
     def slow(*given: object) -> object:
         written(path, 1981)
         return computing(*given)  # type: ignore[arg-type]
 
     db = connect(tmp_path, path)
-    monkeypatch.setattr(duckdb, "_groups", slow)
+    monkeypatch.setattr(backend, "_groups", slow)
     if form == "csv":
         born(db, 1980)
         return

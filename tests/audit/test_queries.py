@@ -17,7 +17,7 @@ from sfumato.audit import Pair, Verdict, examine_query
 from sfumato.audit.laboratory import Laboratory
 from sfumato.audit.queries import BUDGET, PURE
 from sfumato.audit.questions import CATALOG, PUBLIC, QUESTIONS, WHOLE, AuditQuestion, released
-from sfumato.backends import by_unit, relations
+from sfumato.backends.duckdb import by_unit, relations
 from sfumato.backends.exact import ExactGroups
 from sfumato.core import Grid
 from sfumato.core.gaussian import GaussianNoise

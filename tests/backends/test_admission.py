@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from sfumato.backends import admission
-from sfumato.backends.admission import Admission, MemoryShares
+from sfumato.backends.duckdb import admission
+from sfumato.backends.duckdb.admission import Admission, MemoryShares
 from sfumato.catalog.resources import Resources, memory_bytes
 from sfumato.errors import EngineBusy, InvalidArgument
 

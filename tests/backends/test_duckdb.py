@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
-from sfumato.backends import DuckDBBackend, ExactGroups, by_unit, contributions, open_tables
-from sfumato.backends.engine import Engine
+from sfumato.backends import ExactGroups, contributions, open_tables
+from sfumato.backends.duckdb import DuckDBBackend, by_unit
+from sfumato.backends.duckdb.engine import Engine
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.errors import EngineFailure

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sfumato.backends.relations import Relations
-from sfumato.backends.source import open_tables
+from sfumato.backends.duckdb.relations import Relations
+from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import call

@@ -11,7 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.analysis import bounding
 from sfumato.analysis.bounded import BoundedQuery
-from sfumato.backends.compile import compile_query, lay_out
+from sfumato.backends.duckdb.compile import compile_query, lay_out
 from sfumato.errors import QueryRefused
 
 MEDIAN = "SELECT word, MEDIAN(x) AS m FROM people GROUP BY word"

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from sfumato.analysis import BoundedQuery
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.backends.source import Source
+from sfumato.backends.registry import Source
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.ledger import Ledger
 from sfumato.session import Database

@@ -20,7 +20,7 @@ from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.pricing import Noise
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import ExactGroups
-from sfumato.backends.source import Source
+from sfumato.backends.registry import Source
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace, Pure
 from sfumato.core.events.bounded import BoundedRange

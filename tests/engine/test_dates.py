@@ -18,7 +18,7 @@ import sfumato as sf
 from sfumato.analysis import bound, price
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import QueryRefused

@@ -15,7 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.analysis import bound
 from sfumato.backends.duckdb import DuckDBBackend
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.plan.sql import parse
 

@@ -19,7 +19,7 @@ import sfumato as sf
 from sfumato.analysis import bound, price
 from sfumato.analysis.clipping_bias import losses_request
 from sfumato.backends.duckdb import DuckDBBackend
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Kind, Table, Unit
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused
 from sfumato.plan.buckets import Buckets

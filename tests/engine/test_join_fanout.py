@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends.duckdb import DuckDBBackend
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Table, Unit
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Ledger

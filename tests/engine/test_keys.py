@@ -26,7 +26,7 @@ from sfumato.analysis.keys import (
 from sfumato.analysis.selection import grid_of
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups, Members
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.noise_law import noise_law, noise_laws
 from sfumato.plan.request import Options

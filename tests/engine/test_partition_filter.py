@@ -11,7 +11,7 @@ import sfumato as sf
 from sfumato.analysis import bound
 from sfumato.analysis.partition_filter import parts_of
 from sfumato.backends.duckdb import DuckDBBackend
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, one_of
 from sfumato.errors import BudgetExceeded, InvalidArgument
 from sfumato.plan.request import Options

@@ -78,12 +78,12 @@ def test_a_left_join_has_groups_that_no_table_lists() -> None:
 
 def test_too_many_values_are_selected_privately(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "SELECT r.name, COUNT(*) FROM visits v JOIN regions r ON v.region = r.code GROUP BY r.name"
-    from sfumato.backends import duckdb
+    from sfumato.backends.duckdb import backend
 
-    monkeypatch.setattr(duckdb, "MOST_VALUES", 2)
+    monkeypatch.setattr(backend, "MOST_VALUES", 2)
     (bounding,) = database(keys_delta=1e-7).sql(text, epsilon=1).priced().boundings
     assert bounding.select_keys
-    monkeypatch.setattr(duckdb, "MOST_VALUES", 3)
+    monkeypatch.setattr(backend, "MOST_VALUES", 3)
     (bounding,) = database().sql(text, epsilon=1).priced().boundings
     assert not bounding.select_keys
     monkeypatch.setattr(public_keys, "_MOST_GROUPS", 2)

@@ -280,12 +280,12 @@ def test_bad_data_changes_nothing_but_noise(text: str) -> None:
 
 def test_a_failing_engine_says_always_the_same_and_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of memory, a broken file: one text that names no value, and what was reserved is burnt."""
-    from sfumato.backends import duckdb
+    from sfumato.backends.duckdb import backend
 
     def failing(*given: Any) -> Any:
         raise MemoryError("row 17 of Ada Lovelace")
 
-    monkeypatch.setattr(duckdb, "_groups", failing)
+    monkeypatch.setattr(backend, "_groups", failing)
     texts, spent = set(), set()
     for world in (worlds()["few"], worlds()["few and huge"]):
         database = open_door(world)

@@ -21,10 +21,10 @@ import pytest
 
 from sfumato.analysis import price
 from sfumato.analysis.bounded import MeasureKind
-from sfumato.backends import by_unit, duckdb, relations
-from sfumato.backends.compile import compile_query
-from sfumato.backends.engine import Engine
-from sfumato.backends.source import Source
+from sfumato.backends.duckdb import backend, by_unit, relations
+from sfumato.backends.duckdb.compile import compile_query
+from sfumato.backends.duckdb.engine import Engine
+from sfumato.backends.registry import Source
 from sfumato.catalog import Kind
 from sfumato.core import Grid
 from sfumato.release import weighted_selection
@@ -317,7 +317,7 @@ def test_a_statement_that_knows_the_data_is_caught(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("text", [PLAIN, ROLLED])
 def test_declared_groups_that_are_left_out_are_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that shows the groups that somebody is in, and not the others."""
-    honestly = duckdb._exact
+    honestly = backend._exact
 
     def sparing(*given: Any) -> Any:
         groups = honestly(*given)
@@ -325,5 +325,5 @@ def test_declared_groups_that_are_left_out_are_caught(text: str, monkeypatch: py
         measures = {name: values[there] for name, values in groups.measures.items()}
         return replace(groups, keys=[groups.keys[int(at)] for at in there], measures=measures)
 
-    monkeypatch.setattr(duckdb, "_exact", sparing)
+    monkeypatch.setattr(backend, "_exact", sparing)
     assert any("declared keys" in wrong for wrong in caught(honest(text), 3))

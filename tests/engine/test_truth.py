@@ -26,7 +26,7 @@ from sfumato.analysis.explain import explain
 from sfumato.analysis.forecast import forecasts
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.backends.source import open_tables
+from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.plan.request import Options

@@ -15,10 +15,10 @@ import pytest
 from sfumato.analysis.answer import Answer
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.catalog.kind import Kind
-from sfumato.cli.formats import rendered
 from sfumato.plan.tree import Function
 from sfumato.release import Release, cost_record, publish
 from sfumato.release.display import NO_INFORMATION, _cell
+from sfumato.release.formats import rendered
 from tests.release import made
 
 AVG = Answer(

@@ -12,9 +12,8 @@ from typing import Any
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.audit.black_box import Pair
 from sfumato.audit.worlds import Rows, arrow_tables, tables
-from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import ExactGroups
-from sfumato.backends.source import Source, open_tables
+from sfumato.backends.registry import Source, open_tables
 from sfumato.catalog import Catalog
 from sfumato.errors import SfumatoError
 
@@ -51,9 +50,10 @@ class Laboratory:
 
     def run(self, query: BoundedQuery, rows: Rows, catalog: Catalog) -> Ran:
         """Return the exact integers of a bounded query under the frozen salt."""
-        backend = DuckDBBackend(self.source(rows), catalog, threads=1)
+        backend = self.source(rows).backend(catalog, threads=1)
         try:
-            return backend.run(query, _salt=_SALT).reveal()
+            ran: tuple[ExactGroups, ...] = backend.run(query, _salt=_SALT).reveal()
+            return ran
         except SfumatoError as error:  # an engine that stumbles over somebody tells of them
             return str(error)
 

@@ -20,7 +20,6 @@ from sfumato.audit.output_table import OutputColumns
 from sfumato.audit.replay import Moved, moved
 from sfumato.audit.sampling import noisy_columns, places_of, released, size_of
 from sfumato.audit.subject import Claim, ExactEpsilon, Verdict
-from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, upper_float
@@ -73,7 +72,7 @@ def examine_query(
     limit = budget or (BUDGET if database is None else database.terms)
     request = _with_options(parse(text, catalog), options)
     asked = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
-    reader = DuckDBBackend(lab.source(lab.pairs[0].left), catalog)
+    reader = lab.source(lab.pairs[0].left).backend(catalog)
     priced = plan(
         request,
         catalog=catalog,

@@ -1,7 +1,11 @@
-"""Touches data: bounded plans become total SQL and exact integers."""
+"""Touches data: bounded plans become total SQL and exact integers.
 
-from sfumato.backends.duckdb import DuckDBBackend
+Here is what engines share: the meaning of expressions (`expressions`) and of integers (`integers`), which of
+a unit's groups and rows count and with what weight (`priorities`, `contributions`), what comes out (`exact`,
+`keys`). Each engine has a folder, and `registry` opens data with the engine that reads it.
+"""
+
 from sfumato.backends.exact import Exact, ExactGroups, Members
-from sfumato.backends.source import Source, open_tables
+from sfumato.backends.registry import Source, open_tables
 
-__all__ = ["DuckDBBackend", "Exact", "ExactGroups", "Members", "Source", "open_tables"]
+__all__ = ["Exact", "ExactGroups", "Members", "Source", "open_tables"]

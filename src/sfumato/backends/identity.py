@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from sfumato.backends.files import Files, ending
-from sfumato.backends.source import Source
+from sfumato.backends.registry import Source
 from sfumato.catalog.table import Field
 
 __all__ = ["identities", "identities_of_files", "path_identity"]

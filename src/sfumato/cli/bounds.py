@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sfumato.cli.pricing import price_of
 from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
 from sfumato.errors import InvalidArgument
+from sfumato.session.pricing import price_of
 
 __all__ = ["run"]
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.catalog import Project, read_project
-from sfumato.cli.pricing import fits
 from sfumato.cli.project import open_ledger
 from sfumato.cli.screen import bar, screen
 from sfumato.core.accountant import PrivacyBudget
@@ -16,6 +15,7 @@ from sfumato.core.rules import UNITS
 from sfumato.ledger import Balance, Entry, Ledger
 from sfumato.ledger.charges import Charge
 from sfumato.session import propose
+from sfumato.session.pricing import fits
 
 __all__ = ["lines_of", "record_of", "run"]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.catalog import Project, read_project
-from sfumato.cli.formats import rendered
 from sfumato.cli.outputs import can_write, kept, write, writing
 from sfumato.cli.project import book_of, open_ledger
 from sfumato.cli.screen import screen, working
@@ -19,6 +18,7 @@ from sfumato.core.rules import UNITS
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import Head, Ledger, verify_receipt
 from sfumato.release import Release
+from sfumato.release.formats import rendered
 from sfumato.session import propose
 
 __all__ = ["anchor", "create", "export", "grant", "history", "receipt", "show", "verify"]

@@ -6,12 +6,12 @@ import json
 
 from sfumato.catalog import read_project
 from sfumato.cli.asking import Asking
-from sfumato.cli.formats import rendered
 from sfumato.cli.outputs import can_write, kept, write
-from sfumato.cli.pricing import price_of
 from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
 from sfumato.core.mechanism import confidence
+from sfumato.release.formats import rendered
+from sfumato.session.pricing import price_of
 
 __all__ = ["explain", "run"]
 

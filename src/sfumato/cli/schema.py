@@ -30,7 +30,7 @@ def schema_of(name: str, paths: tuple[str, ...]) -> Schema:
     files = found_files(list(paths), name)
     if all(ending(file) == "csv" for file in files):
         return Schema(names=header_of(Path(files[0]), name)[0], fields=None, files=files)
-    from sfumato.backends.source import open_tables
+    from sfumato.backends.registry import open_tables
 
     source = open_tables({name: list(files)}, read=False)
     fields = source.fields(name)

@@ -12,15 +12,15 @@ from fractions import Fraction
 
 from sfumato.catalog import Project
 from sfumato.cli.budget import lines_of, record_of
-from sfumato.cli.formats import rendered
 from sfumato.cli.outputs import write
-from sfumato.cli.pricing import Price, price_of
 from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
 from sfumato.cli.statements import script
 from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.release.formats import rendered
 from sfumato.session import Database, Question
+from sfumato.session.pricing import Price, price_of
 
 __all__ = ["COMMANDS", "Shell", "run"]
 

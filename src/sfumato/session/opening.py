@@ -232,9 +232,8 @@ def _opened(
     read: bool = True,
 ) -> _Opened:
     """Open sources, and make of each the table that it is declared to be."""
-    from sfumato.backends.duckdb import DuckDBBackend
     from sfumato.backends.identity import identities
-    from sfumato.backends.source import open_tables
+    from sfumato.backends.registry import open_tables
 
     declared = tuple(declarations)
     kinds = {each.name: _kinds(each) for each in declared if each.unit is not None}
@@ -249,7 +248,7 @@ def _opened(
     catalog = Catalog(tuple(fits(each, opened.fields(each.name)) for each in declared), policy)
     return _Opened(
         catalog=catalog,
-        engine=DuckDBBackend(opened, catalog),
+        engine=opened.backend(catalog),
         sources={each.name: identities(opened, each.name) for each in declared},
     )
 

@@ -9,9 +9,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sfumato.release import Release
 from sfumato.release.display import NO_INFORMATION
 from sfumato.release.information import informative, rows_flagged
+from sfumato.release.release import Release
 
 __all__ = ["rendered"]
 

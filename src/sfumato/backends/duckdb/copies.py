@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.backends.arrow_columns import readable
+from sfumato.backends.duckdb.arrow_columns import readable
 from sfumato.catalog.table import UnsupportedColumn
 from sfumato.errors import InvalidArgument
 
@@ -37,15 +37,8 @@ def copied(origin: Any, name: str) -> Copied:
         origin = pyarrow.Table.from_batches([origin])
     if isinstance(origin, pyarrow.Table):
         return copied_arrow(origin, name)
-    module = type(origin).__module__.split(".")[0]
-    if module not in ("pandas", "polars"):
-        raise InvalidArgument(
-            f"table `{name}` is neither a path nor a table",
-            place=name,
-            hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
-        )
-    columns = _of_pandas(origin, name) if module == "pandas" else _of_polars(origin, name)
-    return _copied(columns, name)
+    pandas = type(origin).__module__.startswith("pandas")
+    return _copied(_of_pandas(origin, name) if pandas else _of_polars(origin, name), name)
 
 
 def copied_arrow(table: Any, name: str) -> Copied:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
-from sfumato.backends.compile import Program
-from sfumato.backends.engine import Engine
+from sfumato.backends.duckdb.compile import Program
+from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import (
     GroupingSet,

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
-from sfumato.backends.compile import Layout, Program, lay_out, presence
 from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.engine import Engine
+from sfumato.backends.duckdb.compile import Layout, Program, lay_out, presence
+from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.exact import Members
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of

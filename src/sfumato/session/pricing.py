@@ -11,7 +11,7 @@ from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import admit, parts_charged
-from sfumato.session import Question
+from sfumato.session.question import Question
 
 __all__ = ["Price", "fits", "price_of", "shortage"]
 

@@ -13,14 +13,14 @@ from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.public_keys import MOST_VALUES
 from sfumato.backends.arrays import array_of
-from sfumato.backends.by_row import count_rows
-from sfumato.backends.by_unit import count_units
-from sfumato.backends.compile import Program, compile_query
-from sfumato.backends.engine import Engine
+from sfumato.backends.duckdb.by_row import count_rows
+from sfumato.backends.duckdb.by_unit import count_units
+from sfumato.backends.duckdb.compile import Program, compile_query
+from sfumato.backends.duckdb.engine import Engine
+from sfumato.backends.duckdb.relations import Relations
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.keys import Keys
-from sfumato.backends.relations import Relations
-from sfumato.backends.source import Source
+from sfumato.backends.registry import Source
 from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import GroupingSet, GroupTotals
 from sfumato.catalog.catalog import Catalog

@@ -31,12 +31,14 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
-from sfumato.backends.admission import Admission, memory_of
-from sfumato.backends.column_types import readable_columns
-from sfumato.backends.copies import Copied, copied, copied_arrow
-from sfumato.backends.engine_files import EngineTable, attached_table, csv_table, parquet_table
+from sfumato.backends.duckdb.admission import Admission, memory_of
+from sfumato.backends.duckdb.backend import DuckDBBackend
+from sfumato.backends.duckdb.column_types import readable_columns
+from sfumato.backends.duckdb.copies import Copied, copied, copied_arrow
+from sfumato.backends.duckdb.engine_files import EngineTable, attached_table, csv_table, parquet_table
 from sfumato.backends.expressions import constant
 from sfumato.backends.files import Files, ending, found_files
+from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.resources import memory_bytes
@@ -44,7 +46,7 @@ from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
 from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
 
-__all__ = ["SECONDS", "Source", "open_tables"]
+__all__ = ["DuckDBSource", "open_source", "reads"]
 
 _CONFIGURATION = {
     "allow_community_extensions": "false",
@@ -55,15 +57,17 @@ _CONFIGURATION = {
 }
 
 
-SECONDS = 3600
-"""How long one statement may take, unless said otherwise."""
-
-
-class Source:
+class DuckDBSource:
     """Open tables. `fields` and `version` are facts about them; `cursor` is for the backend alone."""
 
     def __init__(
-        self, connection: Any, objects: dict[str, Copied], files: dict[str, Files], admission: Admission
+        self,
+        connection: Any,
+        objects: dict[str, Copied],
+        files: dict[str, Files],
+        admission: Admission,
+        *,
+        asked: bool,
     ) -> None:
         self._connection = connection
         self._admission = admission
@@ -71,7 +75,7 @@ class Source:
         self._files = files
         self._fields: dict[str, tuple[Field, ...]] = {}
         self._left_out: dict[str, tuple[UnsupportedColumn, ...]] = {}
-        self._asked = True
+        self._asked = asked
         self._process = process_id()
 
     def __repr__(self) -> str:
@@ -138,6 +142,10 @@ class Source:
         """Return a hash of the contents of a table that came as an object."""
         return self._objects[table].digest
 
+    def backend(self, catalog: Catalog, *, threads: int | None = None) -> DuckDBBackend:
+        """Return what computes bounded queries from these tables."""
+        return DuckDBBackend(self, catalog, threads=threads)
+
     def cursor(self) -> Any:
         """Return a connection of its own to the tables, for one question.
 
@@ -180,27 +188,25 @@ class Source:
         self._fields[name], self._left_out[name] = tuple(fields), tuple(left_out)
 
 
-def open_tables(
+def reads(origin: Any) -> bool:
+    """Return whether this engine reads an origin: a path, a list of paths, or an object with a table."""
+    module, name = type(origin).__module__.split(".")[0], type(origin).__name__
+    arrow = module == "pyarrow" and name in ("Table", "RecordBatch")
+    return _is_path(origin) or module in ("pandas", "polars") or arrow
+
+
+def open_source(
     tables: Mapping[str, Any],
     *,
-    threads: int | None = None,
-    memory: str | None = None,
-    question_memory: str | None = None,
-    spill: str | Path | None = None,
-    seconds: float = SECONDS,
-    read: bool = True,
-    kinds: Mapping[str, Mapping[str, Kind]] | None = None,
-) -> Source:
-    """Open tables by name: paths or objects. `spill` names a directory for what exceeds the memory limit.
-
-    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (A CSV file
-    is read all the same.) `kinds` has, for each private table, the kinds of columns that are declared: in a
-    CSV file all others are text. Tables that are not in it are public.
-
-    Without `spill` nothing private is ever written to disk. No statement runs for more than `seconds`, or
-    takes more than `memory`, by default four fifths of what the machine has. A question declares
-    `question_memory` of it, by default all of it, and waits until that much is free.
-    """
+    threads: int | None,
+    memory: str | None,
+    question_memory: str | None,
+    spill: str | Path | None,
+    seconds: float,
+    read: bool,
+    kinds: Mapping[str, Mapping[str, Kind]] | None,
+) -> DuckDBSource:
+    """Open tables; see `registry.open_tables`."""
     import duckdb
 
     configuration: dict[str, Any] = {**_CONFIGURATION, "temp_directory": "" if spill is None else str(spill)}
@@ -209,10 +215,6 @@ def open_tables(
         configuration["threads"] = threads
     if memory is not None:
         configuration["memory_limit"] = memory
-    if not tables:
-        raise InvalidArgument("there are no tables to open", place="tables")
-    if len({name.lower() for name in tables}) != len(tables):
-        raise InvalidArgument("two tables have one name", place="tables")
     with ExitStack() as refused:
         connection = refused.enter_context(duckdb.connect(":memory:", config=configuration))
         connection.execute("SET GLOBAL TimeZone = 'UTC'")  # not of this connection alone: cursors have it too
@@ -230,8 +232,7 @@ def open_tables(
                 objects[name] = _read_whole(name, files[name].paths, known[name].columns)
         question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
         admission = Admission(memory_of(connection), question=question, wait=seconds)
-        source = Source(connection, objects, files, admission)
-        source._asked = read
+        source = DuckDBSource(connection, objects, files, admission, asked=read)
         for name in tables:
             if name in objects:
                 source._describe(name, objects[name].left_out)
@@ -336,7 +337,7 @@ def _check_texts(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
 class _Cursor:
     """A connection to the tables that will not be closed in peace if a file changed under it."""
 
-    def __init__(self, cursor: Any, source: Source) -> None:
+    def __init__(self, cursor: Any, source: DuckDBSource) -> None:
         self._cursor = cursor
         self._source = source
 

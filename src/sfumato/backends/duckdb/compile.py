@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
+from sfumato.backends.duckdb.relations import Relations
 from sfumato.backends.expressions import SQL_TYPES, canonical, constant, expression
 from sfumato.backends.integers import RowInteger, Stage, row_integer
 from sfumato.backends.packing import Packing, Slot
-from sfumato.backends.relations import Relations
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
