@@ -17,11 +17,11 @@ from sfumato.backends.expressions import (
     SQL_TYPES,
     constant,
     expression,
-    identifier,
     normalised,
     number,
 )
 from sfumato.catalog import Kind
+from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import FUNCTIONS, FunctionError, call
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
