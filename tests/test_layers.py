@@ -22,29 +22,30 @@ LAYERS = {
     "errors": 0,
     "core": 1,
     "catalog": 2,
-    "plan": 3,
-    "analysis": 4,
-    "ledger": 4,
-    "backends": 5,
-    "release": 6,
-    "pipeline": 7,
-    "table": 7,
-    "plots": 7,  # pictures are data until they are drawn; every capability above has some
-    "pages": 8,
-    "session": 8,
-    "advise": 9,
-    "anonymity": 9,
-    "audit": 9,
-    "continual": 9,
-    "learn": 9,
-    "local": 9,
-    "synthesis": 9,
-    "workloads": 9,
-    "attacks": 10,  # also attacks what the capabilities make
-    "server": 11,
-    "__init__": 11,  # the public face: gathers what is below, and only the command line imports it
-    "cli": 12,
-    "__main__": 13,
+    "aggregates": 3,  # what is known about each aggregate; plan, analysis and release ask it
+    "plan": 4,
+    "analysis": 5,
+    "ledger": 5,
+    "backends": 6,
+    "release": 7,
+    "pipeline": 8,
+    "table": 8,
+    "plots": 8,  # pictures are data until they are drawn; every capability above has some
+    "pages": 9,
+    "session": 9,
+    "advise": 10,
+    "anonymity": 10,
+    "audit": 10,
+    "continual": 10,
+    "learn": 10,
+    "local": 10,
+    "synthesis": 10,
+    "workloads": 10,
+    "attacks": 11,  # also attacks what the capabilities make
+    "server": 12,
+    "__init__": 12,  # the public face: gathers what is below, and only the command line imports it
+    "cli": 13,
+    "__main__": 14,
 }
 
 # What the trusted mathematics may use: no data, no SQL, no input or output. Unknown means refuse.

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
+from sfumato.aggregates.registry import Function
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
-from sfumato.plan.tree import (
-    Aggregate,
-    Call,
-    ColumnRef,
-    Expression,
-    Function,
-    Literal,
-    Query,
-    Relation,
-    Scan,
-    Span,
-)
+from sfumato.plan.tree import Aggregate, Call, ColumnRef, Expression, Literal, Query, Relation, Scan, Span
 
 FIELDS = (
     Field("person", Kind.INTEGER),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from sfumato.aggregates.registry import Function
 from sfumato.analysis import bound, price, price_together
 from sfumato.analysis.alternatives import alternative
 from sfumato.analysis.forecast import cheapest, forecasts
@@ -13,7 +14,6 @@ from sfumato.core import PrivacyBudget
 from sfumato.core.rules import PureRule
 from sfumato.errors import InvalidArgument
 from sfumato.plan.request import Options
-from sfumato.plan.tree import Function
 from tests.analysis.questions import AGE, AMOUNT, ROWS, SCORE, WORD, aggregate, catalog, question
 
 GAUSSIAN = PrivacyBudget(epsilon=3, delta=1e-7, keys_delta=1e-8)

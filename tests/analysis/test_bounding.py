@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from sfumato.analysis.answer import Answer, Bounding
-from sfumato.analysis.bounded import Measure, MeasureKind
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import Bounding, Measure, MeasureKind
 from sfumato.analysis.bounding import bound
 from sfumato.catalog import Catalog, Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.request import Options
-from sfumato.plan.tree import Case, Filter, Function, Join, Literal, PerUnit, Query, Union
+from sfumato.plan.tree import Case, Filter, Join, Literal, PerUnit, Query, Union
 from sfumato.plan.tree import ColumnRef as TreeColumn
 from tests.analysis.questions import (
     AGE,
@@ -112,7 +113,7 @@ def test_units_are_rows_if_a_unit_weighs_one_row() -> None:
 
 
 def answer_from(answer: Answer, exact: dict[str, Any]) -> float:
-    """Follow the rules of `analysis.answer`, on exact integers."""
+    """Follow the rules of `aggregates.answer`, on exact integers."""
     m = [exact[name] for name in answer.measures]
     weight, x, y = float(answer.weight), float(answer.scale), float(answer.second_scale)
     n = m[0] * weight if isinstance(m[0], int) else 0.0

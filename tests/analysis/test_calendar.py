@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from sfumato.analysis.answer import Answer, Bounding
+from sfumato.aggregates.answer import Answer
+from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.bounding import bound
 from sfumato.analysis.calendar import bounded, truncated
 from sfumato.analysis.clipping_bias import losses_request

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounding import bound
 from sfumato.analysis.explain import explain
 from sfumato.analysis.forecast import cheapest, forecasts
@@ -14,7 +15,6 @@ from sfumato.analysis.pricing import price
 from sfumato.core import PrivacyBudget
 from sfumato.errors import InvalidArgument
 from sfumato.plan.request import Options
-from sfumato.plan.tree import Function
 from tests.analysis.questions import (
     AGE,
     AMOUNT,

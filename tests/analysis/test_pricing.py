@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.analysis.answer import Bounding
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.bounding import bound
 from sfumato.analysis.noise_allocation import tree_shape
 from sfumato.analysis.pricing import Cost, price
@@ -20,7 +21,7 @@ from sfumato.core.events.bounded import BoundedRange
 from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.request import Options
-from sfumato.plan.tree import Function, Query
+from sfumato.plan.tree import Query
 from tests.analysis.questions import (
     AGE,
     AMOUNT,

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
 from sfumato.analysis.bounding import bound
 from sfumato.catalog import Kind
 from sfumato.plan.request import Options
-from sfumato.plan.tree import Aggregate, Cast, Expression, Function, Query
+from sfumato.plan.tree import Aggregate, Cast, Expression, Query
 from tests.analysis.questions import (
     AGE,
     AMOUNT,

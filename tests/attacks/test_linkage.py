@@ -18,9 +18,9 @@ from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.linkage import linkage
 from sfumato.attacks.population import invent_people
 from sfumato.attacks.singled import TARGET, fair_sample, guess_bits
+from sfumato.core import laplace
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Bars, svg
-from sfumato.release import noise as release_noise
 from tests.attacks.chances import above, below
 
 EPSILONS = (0.25, 1.0, 3.0)
@@ -35,9 +35,7 @@ def found() -> AttackResult:
 @pytest.fixture
 def noiseless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the worst bug of all: noise that is none."""
-    monkeypatch.setattr(
-        release_noise, "discrete_laplace", lambda scale, size=None: np.zeros(size, dtype=np.int64)
-    )
+    monkeypatch.setattr(laplace, "discrete_laplace", lambda scale, size=None: np.zeros(size, dtype=np.int64))
 
 
 # -- the claims of the page --------------------------------------------------------------------
@@ -83,10 +81,8 @@ def test_a_planted_wrong_scale_is_seen(monkeypatch: pytest.MonkeyPatch, factor: 
     False alarm, the planted bug going unseen, below 1e-9: with 4000 victims the rates at epsilon 1 are 0.92
     and 0.60, 19 and 17 deviations from 0.73, where 6.4 are enough.
     """
-    real = release_noise.discrete_laplace
-    monkeypatch.setattr(
-        release_noise, "discrete_laplace", lambda scale, size=None: real(scale * factor, size=size)
-    )
+    real = laplace.discrete_laplace
+    monkeypatch.setattr(laplace, "discrete_laplace", lambda scale, size=None: real(scale * factor, size=size))
     [point] = _many(1.0)
     assert above(point) if factor < 1 else below(point)
 

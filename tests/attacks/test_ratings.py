@@ -15,9 +15,9 @@ from sfumato.attacks.attack_result import AttackResult
 from sfumato.attacks.population import invent_ratings
 from sfumato.attacks.ratings import ratings
 from sfumato.attacks.scoreboard import Ratings, Scoreboard
+from sfumato.core import laplace
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Points, svg
-from sfumato.release import noise as release_noise
 from tests.attacks.chances import above, below
 
 COLUMNS = ("viewer", "film", "stars", "day")
@@ -63,9 +63,7 @@ def test_through_this_system_the_attacker_is_as_good_as_epsilon_allows_and_no_be
 
 
 def test_a_planted_lack_of_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        release_noise, "discrete_laplace", lambda scale, size=None: np.zeros(size, dtype=np.int64)
-    )
+    monkeypatch.setattr(laplace, "discrete_laplace", lambda scale, size=None: np.zeros(size, dtype=np.int64))
     [point] = ratings(epsilons=(1.0,), known=(2,), **SMALL | {"targets": 10}).curve
     assert point.rate.share == 1
     assert above(point)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sfumato.aggregates.registry import Function
 from sfumato.backends.duckdb.relations import Relations
 from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
@@ -18,7 +19,6 @@ from sfumato.plan.tree import (
     Aggregate,
     ColumnRef,
     Expression,
-    Function,
     Join,
     Literal,
     PerUnit,

@@ -293,7 +293,7 @@ def test_a_value_on_an_edge_is_in_the_interval() -> None:
 
 def test_an_interval_that_leaves_noise_out_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: margins of a tenth do not cover."""
-    from sfumato.release import quantile_estimate
+    from sfumato.aggregates import quantile_estimate
 
     honestly = quantile_estimate.widest_quantile
     monkeypatch.setattr(quantile_estimate, "widest_quantile", lambda *given: honestly(*given) / 10)

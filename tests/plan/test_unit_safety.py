@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from sfumato.aggregates.registry import Function
 from sfumato.catalog import Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.tree import (
     Aggregate,
     ColumnRef,
     Filter,
-    Function,
     Join,
     Literal,
     PerUnit,

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.analysis.answer import Answer, Bounding
-from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups
@@ -18,7 +19,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.core import gaussian, laplace
 from sfumato.core.events import DiscreteLaplace
 from sfumato.core.noise_law import noise_law
-from sfumato.plan.tree import ColumnRef, Function, Scan
+from sfumato.plan.tree import ColumnRef, Scan
 from sfumato.release import NoisyTable, add_noise, tabulate
 
 EVENT = DiscreteLaplace(scale=Fraction(10), sensitivity=1)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.moments import half_width
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import MeasureKind
-from sfumato.analysis.moments import half_width
 from sfumato.catalog.kind import Kind
 from sfumato.core import discrete_laplace
 from sfumato.core.laplace import LaplaceNoise
-from sfumato.plan.tree import Function
 from tests.release import made
 
 MOMENT, CELLS = MeasureKind.MOMENT, MeasureKind.CELLS

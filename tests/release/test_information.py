@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.catalog.kind import Kind
-from sfumato.plan.tree import Function
 from sfumato.release import Release, cost_record, publish
 from sfumato.release.display import NO_INFORMATION, _cell
 from sfumato.release.formats import rendered

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.plan.tree import Function
 from sfumato.release import NoisyTable, Release, cost_record, publish
 from sfumato.release.plain_tables import expected_table
 from sfumato.release.sandbox import check

@@ -3,9 +3,9 @@
 Expected errors and explanations are imported where they are shown: an answer does without them.
 """
 
-from sfumato.analysis.answer import Answer, Bounding
+from sfumato.aggregates.answer import Answer
 from sfumato.analysis.batches import price_together
-from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
+from sfumato.analysis.bounded import BoundedQuery, Bounding, Factor, Measure, MeasureKind
 from sfumato.analysis.bounding import bound
 from sfumato.analysis.pricing import Cost, Noise, price
 from sfumato.analysis.selection import Round, Selection

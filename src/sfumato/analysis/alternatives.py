@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.analysis.answer import Bounding
+from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.forecast import forecasts
 from sfumato.analysis.pricing import Cost, price
 from sfumato.core.accountant import PrivacyBudget

@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from sfumato.analysis.answer import Bounding
+from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.pricing import Cost, price
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, delta_quantity

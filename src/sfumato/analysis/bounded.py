@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from sfumato.aggregates.answer import Answer
 from sfumato.catalog.kind import Value
 from sfumato.core.grid import Grid
-from sfumato.plan.tree import Expression, Relation
+from sfumato.plan.tree import Expression, Relation, Span
 
-__all__ = ["BoundedQuery", "Factor", "Measure", "MeasureKind"]
+__all__ = ["BoundedQuery", "Bounding", "Factor", "Measure", "MeasureKind"]
 
 
 class MeasureKind(Enum):
@@ -92,3 +93,21 @@ class BoundedQuery:
     max_rows: int | None
     measures: tuple[Measure, ...]
     members: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounding:
+    """What the engine computes, how it answers the question, and whether keys must be selected."""
+
+    query: BoundedQuery
+    answers: tuple[Answer, ...]
+    select_keys: bool
+    others: bool = False  # groups that are not selected are shown as one (`analysis/remainder_group`)
+    min_units: int | None = None  # groups of fewer units are not wanted
+    intervals: bool = True  # what only intervals need is paid for (`analysis/single_quantile`)
+    text: str = ""  # the question, and where in it the keys are, for refusals
+    keys_span: Span | None = None
+
+    def answer(self, name: str) -> Answer:
+        """Return the answer of one aggregate."""
+        return next(answer for answer in self.answers if answer.name == name)

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NoReturn
 
-from sfumato.analysis.answer import Answer, Bounding
-from sfumato.analysis.bounded import BoundedQuery, MeasureKind
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.calendar import bounded as dates_between
 from sfumato.analysis.calendar import counted
 from sfumato.analysis.domains import columns_of, narrowed
@@ -39,14 +40,7 @@ from sfumato.catalog.table import Table
 from sfumato.errors import QueryRefused
 from sfumato.plan.hints import hints_for
 from sfumato.plan.request import Options
-from sfumato.plan.tree import (
-    Aggregate,
-    Cast,
-    Expression,
-    Function,
-    Query,
-    Span,
-)
+from sfumato.plan.tree import Aggregate, Cast, Expression, Query, Span
 
 __all__ = ["bound"]
 

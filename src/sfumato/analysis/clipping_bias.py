@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NoReturn
 
-from sfumato.analysis.answer import Bounding
-from sfumato.analysis.bounded import MeasureKind
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import Bounding, MeasureKind
 from sfumato.analysis.bounding import bound
 from sfumato.analysis.calendar import bounded
 from sfumato.analysis.domains import columns_of, narrowed
@@ -36,17 +36,7 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.functions import call
 from sfumato.plan.outline import outline_expression
 from sfumato.plan.request import NamedQuery, Request
-from sfumato.plan.tree import (
-    Aggregate,
-    ColumnRef,
-    Expression,
-    Filter,
-    Function,
-    Literal,
-    PerUnit,
-    Query,
-    Relation,
-)
+from sfumato.plan.tree import Aggregate, ColumnRef, Expression, Filter, Literal, PerUnit, Query, Relation
 
 __all__ = ["losses_request"]
 

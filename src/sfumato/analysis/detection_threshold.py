@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from sfumato.analysis.answer import Bounding
+from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.plan.request import Request
 

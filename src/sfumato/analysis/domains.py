@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.calendar import everything, of_kind
 from sfumato.analysis.intervals import Interval
 from sfumato.analysis.ranges import UNKNOWN, Known, either, known_of
@@ -27,7 +28,6 @@ from sfumato.plan.tree import (
     ColumnRef,
     Expression,
     Filter,
-    Function,
     Join,
     Literal,
     PerUnit,

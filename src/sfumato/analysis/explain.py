@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from sfumato.analysis.alternatives import alternative
-from sfumato.analysis.answer import Bounding
-from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
+from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.forecast import Forecast, forecasts
 from sfumato.analysis.pricing import Cost, Noise, price
 from sfumato.core.accountant import PrivacyBudget

@@ -21,9 +21,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.analysis import moments
-from sfumato.analysis.answer import Answer, Bounding
+from sfumato.aggregates import moments
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.batches import price_together
+from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.single_quantile import QuantileSearch
 from sfumato.core.accountant import PrivacyBudget
@@ -31,7 +33,6 @@ from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import miss
 from sfumato.errors import InvalidArgument
-from sfumato.plan.tree import Function
 
 __all__ = ["Forecast", "cheapest", "forecasts"]
 

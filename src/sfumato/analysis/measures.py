@@ -24,7 +24,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import Factor, Measure, MeasureKind
 from sfumato.analysis.intervals import Interval
 from sfumato.analysis.value_grids import (
@@ -37,7 +38,7 @@ from sfumato.analysis.value_grids import (
     ranked_cells,
 )
 from sfumato.catalog.kind import Kind, Value, kind_of
-from sfumato.plan.tree import Aggregate, Call, Case, Expression, Function, Literal, Span
+from sfumato.plan.tree import Aggregate, Call, Case, Expression, Literal, Span
 
 __all__ = ["Argument", "MAX_QUANTILE", "MIN_QUANTILE", "MULTIPLIED", "Measures", "RATIOS"]
 

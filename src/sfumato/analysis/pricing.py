@@ -28,8 +28,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from sfumato.analysis.answer import Bounding
-from sfumato.analysis.bounded import BoundedQuery, MeasureKind
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
 from sfumato.analysis.selection import DELTAS, Round, Selection, grid_of, round_shares, units_measure
@@ -46,7 +46,6 @@ from sfumato.core.events import Composed, Event
 from sfumato.core.noise_law import NoiseLaw, noise_laws
 from sfumato.core.rules import PureRule
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
-from sfumato.plan.tree import Function
 
 __all__ = ["Cost", "Noise", "price"]
 

@@ -36,12 +36,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.noise_allocation import Item
 from sfumato.core.events import Composed, Event, Pure, Repeated
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.plan.tree import Function
 
 __all__ = [
     "QuantileSearch",

@@ -8,12 +8,13 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from sfumato.aggregates.registry import Function
 from sfumato.catalog.kind import Kind
 from sfumato.plan.expressions import Expressions, conjunction
 from sfumato.plan.functions import near_names
 from sfumato.plan.question import Statement
 from sfumato.plan.syntax import AGGREGATES, IGNORED
-from sfumato.plan.tree import Aggregate, Expression, Function, Span
+from sfumato.plan.tree import Aggregate, Expression, Span
 
 __all__ = ["Aggregates", "aggregate_kind", "takes_dates"]
 

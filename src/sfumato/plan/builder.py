@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, NoReturn
 
+from sfumato.aggregates.registry import Function
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
@@ -34,7 +35,6 @@ from sfumato.plan.tree import (
     ColumnRef,
     Expression,
     Filter,
-    Function,
     Join,
     PerUnit,
     Projection,

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from sfumato.aggregates.registry import Function
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
 from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Scope, ScopedRows
-from sfumato.plan.tree import Aggregate, ColumnRef, Function, PerUnit, Query, Relation, Scan
+from sfumato.plan.tree import Aggregate, ColumnRef, PerUnit, Query, Relation, Scan
 
 __all__ = ["claimed", "with_clause"]
 

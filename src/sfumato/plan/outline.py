@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+from sfumato.aggregates.registry import Function
 from sfumato.plan.tree import (
     Aggregate,
     Call,
@@ -12,7 +13,6 @@ from sfumato.plan.tree import (
     ColumnRef,
     Expression,
     Filter,
-    Function,
     Join,
     Literal,
     PerUnit,

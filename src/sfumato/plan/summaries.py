@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sfumato.aggregates.registry import Function
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
-from sfumato.plan.tree import Function
 from sfumato.plan.values import Val, col, val
 
 __all__ = [

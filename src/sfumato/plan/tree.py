@@ -15,8 +15,8 @@ any engine; positions point into the text that was asked, for errors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
+from sfumato.aggregates.registry import Function
 from sfumato.catalog.kind import Kind, Value
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "ColumnRef",
     "Expression",
     "Filter",
-    "Function",
     "GROUPING_SET",
     "Join",
     "Literal",
@@ -193,28 +192,6 @@ Relation = Scan | Filter | Projection | Join | Union | PerUnit | SemiJoin
 
 
 # -- aggregates and the question ------------------------------------------------------------
-
-
-class Function(Enum):
-    """What an aggregate computes."""
-
-    COUNT_ROWS = "count(*)"
-    COUNT = "count"
-    COUNT_DISTINCT = "count(distinct)"
-    COUNT_UNITS = "count(distinct unit)"
-    SUM = "sum"
-    AVG = "avg"
-    VAR_POP = "var_pop"
-    VAR_SAMP = "var_samp"
-    STDDEV_POP = "stddev_pop"
-    STDDEV_SAMP = "stddev_samp"
-    COVAR_POP = "covar_pop"
-    COVAR_SAMP = "covar_samp"
-    CORR = "corr"
-    QUANTILE = "quantile"
-    MIN = "min"
-    MAX = "max"
-    HISTOGRAM = "histogram"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Answers: from noisy integers to the numbers that were asked for, and their intervals.
 
 Everything here is post-processing: it sees noisy integers, public parameters of their noise, and
-how each aggregate is answered from them (`analysis.answer`). An interval covers the *bounded*
+how each aggregate is answered from them (`aggregates.answer`). An interval covers the *bounded*
 statistic, after clamping and capping, with the stated probability, each by itself.
 """
 
@@ -16,22 +16,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis import moments
-from sfumato.analysis.answer import Answer, Bounding
+from sfumato.aggregates import moments
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.dates import dates
+from sfumato.aggregates.quantile_estimate import located
+from sfumato.aggregates.quantiles import quantiles
+from sfumato.aggregates.ratios import fieller
+from sfumato.aggregates.registry import Function
+from sfumato.aggregates.trees import Tree
+from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.pricing import Cost
-from sfumato.analysis.ratios import fieller
 from sfumato.analysis.remainder_group import LABEL
 from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import miss
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Function
-from sfumato.release.calendar import dates
 from sfumato.release.noise import NoisyGroups
-from sfumato.release.quantile_estimate import located
-from sfumato.release.quantiles import quantiles
-from sfumato.release.trees import Tree
 
 __all__ = ["Added", "NoisyColumn", "NoisyTable", "tabulate"]
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.analysis.answer import Answer
-from sfumato.plan.tree import Function
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.dates import dates
+from sfumato.aggregates.registry import Function
 from sfumato.release.answers import Added, NoisyColumn, NoisyTable
-from sfumato.release.calendar import dates
 
 __all__ = ["helpful_factor", "informative", "rows_flagged", "says_nothing"]
 

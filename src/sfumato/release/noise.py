@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.answer import Bounding
-from sfumato.analysis.bounded import MeasureKind
+from sfumato.analysis.bounded import Bounding, MeasureKind
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups

@@ -6,9 +6,11 @@ import datetime
 from collections.abc import Iterable
 from typing import Any
 
-from sfumato.analysis.answer import Answer, Bounding
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import Bounding
 from sfumato.catalog.kind import Kind
-from sfumato.plan.tree import GROUPING_SET, Function
+from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import NoisyTable
 from sfumato.release.sandbox import PlainTable
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.dates import dates
+from sfumato.aggregates.registry import Function
 from sfumato.analysis.pricing import Cost
 from sfumato.analysis.remainder_group import LABEL
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
-from sfumato.plan.tree import Function
 from sfumato.release.answers import NoisyTable
-from sfumato.release.calendar import dates
 from sfumato.release.lineage import Origin, trace
 from sfumato.release.plain_tables import plain_table_of
 from sfumato.release.release import Release

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.catalog.domain import Between
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
-from sfumato.plan.tree import Function
 from sfumato.release.answers import NoisyTable
 from sfumato.release.information import helpful_factor, informative, rows_flagged, says_nothing
 from sfumato.release.lineage import Origin

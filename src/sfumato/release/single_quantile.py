@@ -12,25 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.aggregates.quantile_estimate import half_widths
 from sfumato.analysis.single_quantile import QuantileSearch
 
-__all__ = ["Search", "half_widths"]
+__all__ = ["Search"]
 
 _Integers = npt.NDArray[Any]
-
-
-def half_widths(cells: int, *, anchored: bool) -> npt.NDArray[np.int64]:
-    """Return how many cells to each side the annuli reach together, up to all of them.
-
-    To correct a place, windows of any width are needed; for an interval, few annuli that hold many rows.
-
-    >>> half_widths(5, anchored=True).tolist(), half_widths(5, anchored=False).tolist()
-    ([1, 2, 4, 8], [1, 4, 16])
-    """
-    widths = [1]
-    while widths[-1] < cells:
-        widths.append(widths[-1] * (2 if anchored else 4))
-    return np.array(widths, dtype=np.int64)
 
 
 class Search:

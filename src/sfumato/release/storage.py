@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_law import noise_law
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.plan.tree import Function
 from sfumato.release.answers import Added, NoisyTable
 from sfumato.release.noise import NoisyGroups
 

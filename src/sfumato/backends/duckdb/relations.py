@@ -15,24 +15,14 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from sfumato.aggregates.registry import Function
 from sfumato.backends.expressions import expression, normalised, number, plain_text
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import (
-    Aggregate,
-    Filter,
-    Function,
-    Join,
-    PerUnit,
-    Projection,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
+from sfumato.plan.tree import Aggregate, Filter, Join, PerUnit, Projection, Relation, Scan, SemiJoin, Union
 
 __all__ = ["Relations", "Rendered"]
 

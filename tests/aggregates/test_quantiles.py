@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.quantiles import quantiles
+from sfumato.aggregates.registry import Function
+from sfumato.aggregates.trees import Tree
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise_law import noise_law
-from sfumato.plan.tree import Function
-from sfumato.release.quantiles import quantiles
-from sfumato.release.trees import Tree
 
 DRAWS = 10_000
 MOST = int(binom.isf(1e-9, DRAWS, 0.05))
@@ -151,7 +151,7 @@ def test_many_groups_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
     layers = sums(tree, np.random.default_rng(5).integers(0, 90, (25, 16)))
     how = answer(np.arange(17), 0.2, 0.6)
     whole = quantiles(how, layers, tree, law, 0.05)
-    monkeypatch.setattr("sfumato.release.quantiles._AT_ONCE", 16 * 4)
+    monkeypatch.setattr("sfumato.aggregates.quantiles._AT_ONCE", 16 * 4)
     for one, other in zip(whole, quantiles(how, layers, tree, law, 0.05), strict=True):
         assert one.values.tolist() == other.values.tolist()
         assert one.low.tolist() == other.low.tolist() and one.high.tolist() == other.high.tolist()

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.answer import Answer
-from sfumato.analysis.ratios import fieller
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.ratios import fieller
+from sfumato.aggregates.registry import Function
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Function
 
 __all__ = ["Estimate", "correlation", "covariance", "half_width", "mean", "variance"]
 

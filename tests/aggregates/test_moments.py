@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.analysis import moments
-from sfumato.analysis.answer import Answer
+from sfumato.aggregates import moments
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.registry import Function
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.core.noise_law import NoiseLaw, noise_law
-from sfumato.plan.tree import Function
 
 DRAWS = 10_000
 MOST = int(binom.isf(1e-9, DRAWS, 0.05))

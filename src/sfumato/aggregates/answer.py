@@ -31,11 +31,10 @@ import datetime
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.analysis.bounded import BoundedQuery
+from sfumato.aggregates.registry import Function
 from sfumato.catalog.kind import Kind, Value
-from sfumato.plan.tree import Function, Span
 
-__all__ = ["Answer", "Bounding"]
+__all__ = ["Answer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +60,3 @@ class Answer:
     epoch: datetime.date | None = None  # of dates: the numbers are days (microseconds) from this one on
     lower: float | None = None  # what the exact answer cannot be below, for public reasons
     upper: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounding:
-    """What the engine computes, how it answers the question, and whether keys must be selected."""
-
-    query: BoundedQuery
-    answers: tuple[Answer, ...]
-    select_keys: bool
-    others: bool = False  # groups that are not selected are shown as one (`analysis/remainder_group`)
-    min_units: int | None = None  # groups of fewer units are not wanted
-    intervals: bool = True  # what only intervals need is paid for (`analysis/single_quantile`)
-    text: str = ""  # the question, and where in it the keys are, for refusals
-    keys_span: Span | None = None
-
-    def answer(self, name: str) -> Answer:
-        """Return the answer of one aggregate."""
-        return next(answer for answer in self.answers if answer.name == name)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.answer import Answer
-from sfumato.analysis.moments import Estimate
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.moments import Estimate
+from sfumato.aggregates.trees import Tree
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import widest_quantile
-from sfumato.release.trees import Tree
 
 __all__ = ["between", "quantiles"]
 

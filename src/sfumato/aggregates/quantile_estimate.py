@@ -30,14 +30,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.answer import Answer
-from sfumato.analysis.moments import Estimate
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.moments import Estimate
+from sfumato.aggregates.quantiles import between
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import widest_quantile
-from sfumato.release.quantiles import between
-from sfumato.release.single_quantile import half_widths
 
-__all__ = ["CLEAR", "located"]
+__all__ = ["CLEAR", "half_widths", "located"]
 
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
@@ -47,6 +46,20 @@ CLEAR = 6.0
 _FULL = 3.0  # likewise, of the found cell alone: values that many rows share are not to be left
 _NEAR = 2.0  # deviations within which the excess of an edge may be on either side
 _SOME = 2.0  # less than this is no density
+
+
+def half_widths(cells: int, *, anchored: bool) -> npt.NDArray[np.int64]:
+    """Return how many cells to each side the annuli reach together, up to all of them.
+
+    To correct a place, windows of any width are needed; for an interval, few annuli that hold many rows.
+
+    >>> half_widths(5, anchored=True).tolist(), half_widths(5, anchored=False).tolist()
+    ([1, 2, 4, 8], [1, 4, 16])
+    """
+    widths = [1]
+    while widths[-1] < cells:
+        widths.append(widths[-1] * (2 if anchored else 4))
+    return np.array(widths, dtype=np.int64)
 
 
 def located(
