@@ -41,6 +41,12 @@ def ledger():
     ledger.bind("person", ["another path"], column="who")
     for part in ("north", "south"):
         ledger.reserve("household", HUNDREDTH, 0, **HASHES, parts=[part])
+    for key in ("ended", "not ended"):
+        with reserve(ledger, idempotency_key=key, steps=3) as reservation:
+            for number in (1, 2):
+                reservation.step(number, lambda: b"an output", request_hash="r", data_version="1")
+            if key == "ended":
+                reservation.commit(b"the end")
     for number in range(1_000):
         if ledger.head().sequence >= RECORDS - 1:
             break
@@ -237,6 +243,9 @@ def forged(rows: list[Row], change) -> None:
         ('"distinct":true', '"distinct":false'),  # a second budget nobody vouched for
         ('"partition":"region"', '"partition":null'),  # parts without a partition
         ('"limit":"9000000000000000000000"', '"limit":"1"'),  # a grant that was not given
+        ('"steps":"3"', '"steps":"1"'),  # fewer steps than were taken
+        ('"steps":"3"', '"steps":null'),  # steps that nobody declared
+        ('"key":"ended"', '"key":null'),  # steps that nobody could resume
     ],
 )
 def test_a_mended_chain_must_still_add_up(rows, old, new):

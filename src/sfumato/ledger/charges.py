@@ -126,11 +126,12 @@ class Reserved(Record):
     keys_units: int
     event: dict[str, Any]  # as Event.to_dict wrote it
     request_hash: str
-    data_version: str  # as a keyed hash: a reader of the ledger cannot test guesses about the data
+    data_version: str | None  # a keyed hash, so that nobody can test guesses; None: each step names its own
     policy_hash: str
     key: str | None  # the idempotency key
     nonce: str  # random: a ledger that was set back and charged for the same again has another chain
     analyst: str | None = None
+    steps: int | None = None  # how many looks it pays for; None: one, which its commit ends
     parts: tuple[str, ...] | None = None
     totals: Totals = field(default_factory=Totals)
     analyst_spent: int = 0
@@ -166,7 +167,8 @@ class Reserved(Record):
     @property
     def binding(self) -> tuple[str | None, ...]:
         """What an idempotency key stands for."""
-        return (self.unit, self.analyst, self.request_hash, self.data_version, self.policy_hash)
+        steps = None if self.steps is None else str(self.steps)
+        return (self.unit, self.analyst, self.request_hash, self.data_version, self.policy_hash, steps)
 
     def _fields(self) -> dict[str, Any]:
         names = (
@@ -179,6 +181,7 @@ class Reserved(Record):
             "policy_hash",
             "key",
             "nonce",
+            "steps",
         )
         analyst = {"name": self.analyst, "spent": self.analyst_spent, "keys_spent": self.analyst_keys_spent}
         return {
@@ -199,10 +202,11 @@ class Reserved(Record):
             keys_units=as_whole(fields["keys_units"]),
             event=as_dict(fields["event"]),
             request_hash=as_text(fields["request_hash"]),
-            data_version=as_text(fields["data_version"]),
+            data_version=None if fields["data_version"] is None else as_text(fields["data_version"]),
             policy_hash=as_text(fields["policy_hash"]),
             key=None if fields["key"] is None else as_text(fields["key"]),
             nonce=as_text(fields["nonce"]),
+            steps=None if fields["steps"] is None else as_whole(fields["steps"]),
             analyst=None if analyst is None else as_text(analyst["name"]),
             parts=None if parts is None else tuple(as_text(part) for part in parts),
             totals=_totals(fields),
@@ -224,12 +228,14 @@ class Entry:
     request_hash: str
     policy_hash: str
     key: str | None
-    committed: bool  # False: still being answered, or burnt
+    committed: bool  # False: still being answered, or burnt; of several steps, not ended
     analyst: str | None = None
     parts: tuple[str, ...] | None = None  # None: charged to every part
+    steps: int | None = None  # how many looks it pays for; None: one
+    taken: int = 0  # how many of the steps were taken
 
     @staticmethod
-    def of(sequence: int, record: Reserved, *, committed: bool) -> Entry:
+    def of(sequence: int, record: Reserved, *, committed: bool, taken: int) -> Entry:
         """Return a charge on record as the history shows it."""
         return Entry(
             sequence=sequence,
@@ -244,6 +250,8 @@ class Entry:
             committed=committed,
             analyst=record.analyst,
             parts=record.parts,
+            steps=record.steps,
+            taken=taken,
         )
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
 from sfumato.ledger.charges import Entry, Reserved
-from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signer
+from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signer, Stepped
 from sfumato.ledger.signer import Key, has_key, key_beside
 from sfumato.ledger.store import Store
 from sfumato.ledger.terms import Bound, Granted, Registered
@@ -37,10 +37,11 @@ class Row(NamedTuple):
     source: str | None
     key: str | None
     reservation: int | None
+    step: int | None
     release: bytes | None
 
 
-FILED = ("unit", "analyst", "source", "key", "reservation")
+FILED = ("unit", "analyst", "source", "key", "reservation", "step")
 """The columns that repeat what a body says, to look it up."""
 
 _COLUMNS = ", ".join(Row._fields)
@@ -72,6 +73,10 @@ class Journal(Store):
     def forget(self) -> None:
         self._newest = None
         self._charges.clear()
+
+    def blinded_version(self, version: str) -> str:
+        """Return a version of the data as it is recorded: a keyed hash, so that nobody can test guesses."""
+        return self.key().blind(f"version\n{version}")
 
     def key(self) -> Key:
         """Return the key of this ledger; make it, or put it on record, where that was not done yet."""
@@ -114,7 +119,7 @@ class Journal(Store):
         try:
             self._connection.execute(_INSERT, _row(link, record, release))
         except sqlite3.IntegrityError:
-            if isinstance(record, Committed) and self._one("WHERE reservation = ?", record.reservation):
+            if isinstance(record, Committed) and self._output(record.reservation, 0) is not None:
                 raise LedgerError(
                     "the reservation was answered before, by another process that had it",
                     code="SF608",
@@ -212,17 +217,32 @@ class Journal(Store):
 
     def release(self, reservation: int) -> bytes | None:
         """Return the bytes that a reservation paid for, None if they were never committed."""
-        link = self._one("WHERE reservation = ?", reservation)
+        found = self._output(reservation, 0)
+        return None if found is None else found[1]
+
+    def step(self, reservation: int, number: int) -> tuple[Stepped, bytes | None] | None:
+        """Return a step that was taken, with its output (None: it is burnt); None if it was not taken."""
+        found = self._output(reservation, number)
+        return None if found is None else (_expect(found[0], Stepped), found[1])
+
+    def steps_taken(self, reservation: int) -> int:
+        """Return how many steps of a reservation were taken."""
+        query = "SELECT count(*) FROM records WHERE reservation = ? AND ifnull(step, 0) > 0"
+        return int(self._connection.execute(query, (reservation,)).fetchone()[0])
+
+    def _output(self, reservation: int, step: int) -> tuple[Link, bytes | None] | None:
+        """Return what a reservation stored, with the bytes that its record names; step 0 is its end."""
+        link = self._one("WHERE reservation = ? AND ifnull(step, 0) = ?", reservation, step)
         if link is None:
             return None
         query = "SELECT release FROM records WHERE sequence = ?"
         kept = self._connection.execute(query, (link.sequence,)).fetchone()[0]
-        record = _expect(link, Committed)
-        if not isinstance(kept, bytes) or Committed.of(reservation, kept, record.at) != record:
+        record = link.read(strict=False)
+        if not isinstance(record, Committed | Stepped) or not record.names(kept):
             raise LedgerError(
                 f"the release in record {link.sequence} was altered", code="SF602", sequence=link.sequence
             )
-        return kept
+        return link, kept
 
     def charges(
         self, unit: str | None, analyst: str | None, *, after: int, limit: int, newest: bool = False
@@ -234,16 +254,18 @@ class Journal(Store):
             if wanted is not None:
                 tests.append(f"{column} = ?")
                 values.append(wanted)
-        answered = "EXISTS (SELECT 1 FROM records AS c WHERE c.reservation = r.sequence)"
+        outputs = "FROM records AS c WHERE c.reservation = r.sequence AND ifnull(c.step, 0)"
+        answered = f"EXISTS (SELECT 1 {outputs} = 0), (SELECT count(*) {outputs} > 0)"
         found = self._connection.execute(
             f"SELECT sequence, previous, hash, body, {answered} FROM records AS r "
             f"WHERE {' AND '.join(tests)} ORDER BY sequence {'DESC' if newest else ''} LIMIT ?",
             (*values, limit),
         )
         entries = []
-        for *stored, committed in found:
+        for *stored, committed, taken in found:
             link = _checked(*stored)
-            entries.append(Entry.of(link.sequence, _expect(link, Reserved), committed=bool(committed)))
+            record = _expect(link, Reserved)
+            entries.append(Entry.of(link.sequence, record, committed=bool(committed), taken=taken))
         return entries
 
     def rows(self, condition: str = "", *values: str | int) -> Iterator[Row]:

@@ -208,12 +208,13 @@ class Ledger:
         event: Event,
         keys_delta: Number,
         request_hash: str,
-        data_version: str,
+        data_version: str | None,
         policy_hash: str,
         idempotency_key: str | None = None,
         *,
         analyst: str | Owner,
         parts: Iterable[str] | None = None,
+        steps: int | None = None,
     ) -> Reservation:
         """Charge an event to a unit; when this returns, the charge is on the disk.
 
@@ -224,13 +225,19 @@ class Ledger:
 
         An idempotency key belongs to whoever asks. If it was answered before for the same request, data
         and policy, the stored release comes back and nothing is charged. Rounds: up.
+
+        With `steps` the event is that of so many looks together, and the reservation goes on, under its key,
+        until it is committed: see `Reservation.step`. Where data comes in between, `data_version=None` says
+        that each step names its own.
         """
-        texts = {"request_hash": request_hash, "data_version": data_version, "policy_hash": policy_hash}
+        texts = {"request_hash": request_hash, "policy_hash": policy_hash}
         who = checked_analyst(analyst)
         for name, text in {"unit": unit, **texts}.items():
             check_text(text, name)
-        if idempotency_key is not None:
-            check_text(idempotency_key, "idempotency_key")
+        for name, optional in {"idempotency_key": idempotency_key, "data_version": data_version}.items():
+            if optional is not None:
+                check_text(optional, name)
+        _check_steps(steps, idempotency_key, data_version, parts)
         account = self._accounts.known(unit)
         named = account.checked_parts(None if parts is None else tuple(parts))
         units, keys_units = account.budget.charge(event, keys_delta)  # may take a while: before others wait
@@ -245,22 +252,27 @@ class Ledger:
             analyst=who,
             parts=named,
             request_hash=request_hash,
-            data_version=self._journal.key().blind(f"version\n{data_version}"),
+            data_version=None if data_version is None else self._journal.blinded_version(data_version),
             policy_hash=policy_hash,
+            steps=steps,
         )
         return reserve(draft, self._journal, self._accounts)
 
     # -- looking back -------------------------------------------------------------------------
 
-    def release(self, sequence: int) -> bytes:
-        """Return the stored release of a reservation, free of charge."""
+    def release(self, sequence: int, *, step: int | None = None) -> bytes:
+        """Return the stored release of a reservation, or the output of one of its steps, free of charge."""
         release = None
-        if 0 < sequence <= _MOST:
+        if 0 < sequence <= _MOST and (step is None or 0 < step <= _MOST):
             with self._journal.reading():
-                release = self._journal.release(sequence)
+                if step is None:
+                    release = self._journal.release(sequence)
+                elif (found := self._journal.step(sequence, step)) is not None:
+                    release = found[1]
         if release is None:
+            what = "release" if step is None else f"output of step {step}"
             raise LedgerError(
-                f"there is no release of reservation {sequence}", code="SF608", sequence=sequence
+                f"there is no {what} of reservation {sequence}", code="SF608", sequence=sequence
             )
         return release
 
@@ -384,3 +396,23 @@ class Ledger:
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a ledger cannot be copied or pickled; open its file again instead")
+
+
+def _check_steps(
+    steps: object, key: str | None, data_version: str | None, parts: Iterable[str] | None
+) -> None:
+    """Refuse steps that could not be resumed, and data of which the version is not known."""
+    if steps is None:
+        if data_version is None:
+            raise InvalidArgument("one look is at one version of the data", place="data_version")
+        return
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= _MOST:
+        raise InvalidArgument("steps must be a whole number of 1 or more", place="steps")
+    if key is None:
+        raise InvalidArgument(
+            "several steps need an idempotency key: it is how they are resumed", place="idempotency_key"
+        )
+    if data_version is None and parts is not None:
+        raise InvalidArgument(
+            "a charge to parts is for one version of the data, in which each unit has one part", place="parts"
+        )

@@ -23,8 +23,10 @@ __all__ = ["signed", "verify_receipt"]
 _FORMAT = "sfumato receipt 1"
 
 
-def signed(record: Reserved, head: Head, *, ledger: str, answer: str, key: Key) -> dict[str, str]:
-    """Return the receipt of a charge; `answer` is a hash of what it paid for."""
+def signed(
+    record: Reserved, head: Head, *, ledger: str, answer: str, key: Key, step: int | None = None
+) -> dict[str, str]:
+    """Return the receipt of a charge, or of one of its steps; `answer` is a hash of what it paid for."""
     receipt = {
         "format": _FORMAT,
         "ledger": ledger,
@@ -41,6 +43,8 @@ def signed(record: Reserved, head: Head, *, ledger: str, answer: str, key: Key) 
     }
     if record.analyst is not None:
         receipt["analyst"] = record.analyst
+    if step is not None:
+        receipt["step"] = f"{step} of {record.steps}"
     if record.parts is not None:
         receipt["parts"] = canonical(list(record.parts))
     return {**receipt, "signature": key.sign(canonical(receipt).encode())}

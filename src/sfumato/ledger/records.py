@@ -1,4 +1,4 @@
-"""What a ledger holds: seven kinds of records, each chained to the one before it by its hash.
+"""What a ledger holds: eight kinds of records, each chained to the one before it by its hash.
 
     Opened       the first record: which format, which ledger
     Signer       the public key of the receipts that follow
@@ -6,10 +6,11 @@
     Granted      how much of a budget one analyst may spend                 (terms)
     Bound        a source of data, the unit it is about, and what names one (terms)
     Reserved     a charge, before any data is read; the running totals include it   (charges)
-    Committed    the release that a reservation paid for
+    Stepped      the output of one step of a reservation that looks several times
+    Committed    the release that a reservation paid for, and the end of it
 
-A reservation without a commit is burnt: charged, never answered. There is no record of a
-refund, because there are none.
+A reservation without a commit is burnt: charged, never answered. One of several steps can be resumed
+until its end. There is no record of a refund, because there are none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from sfumato.errors import InvalidArgument, LedgerError
@@ -33,6 +34,7 @@ __all__ = [
     "Record",
     "START",
     "Signer",
+    "Stepped",
     "as_dict",
     "as_text",
     "as_whole",
@@ -124,6 +126,10 @@ class Committed(Record):
         digest = hashlib.sha256(release).hexdigest()
         return Committed(at=at, reservation=reservation, release_sha256=digest, release_length=len(release))
 
+    def names(self, release: object) -> bool:
+        """Return whether these are the bytes that the record is about."""
+        return isinstance(release, bytes) and Committed.of(self.reservation, release, self.at) == self
+
     def _fields(self) -> dict[str, Any]:
         names = ("reservation", "release_sha256", "release_length")
         return {name: getattr(self, name) for name in names}
@@ -132,6 +138,47 @@ class Committed(Record):
     def _read(cls, at: int, fields: dict[str, Any]) -> Committed:
         numbers = {name: as_whole(fields[name]) for name in ("reservation", "release_length")}
         return Committed(at=at, release_sha256=as_text(fields["release_sha256"]), **numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepped(Record):
+    """One step of a reservation: what was asked, of which data, and the hash of its output.
+
+    A step without an output is burnt: it failed, and is not taken again. The date is the hour in which the
+    step began.
+    """
+
+    kind: ClassVar[str] = "stepped"
+    reservation: int
+    step: int
+    request_hash: str
+    data_version: str  # as a keyed hash
+    output_sha256: str | None = None
+
+    def with_output(self, output: bytes) -> Stepped:
+        """Return the record of this step with its output."""
+        return replace(self, output_sha256=hashlib.sha256(output).hexdigest())
+
+    def names(self, output: object) -> bool:
+        """Return whether these are the bytes that the record is about."""
+        if isinstance(output, bytes):
+            return self.with_output(output) == self
+        return output is None and self.output_sha256 is None
+
+    def _fields(self) -> dict[str, Any]:
+        names = ("reservation", "step", "request_hash", "data_version", "output_sha256")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def _read(cls, at: int, fields: dict[str, Any]) -> Stepped:
+        return Stepped(
+            at=at,
+            reservation=as_whole(fields["reservation"]),
+            step=as_whole(fields["step"]),
+            request_hash=as_text(fields["request_hash"]),
+            data_version=as_text(fields["data_version"]),
+            output_sha256=None if fields["output_sha256"] is None else as_text(fields["output_sha256"]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,22 +1,31 @@
-"""A reservation: the right to look at data once, paid for in full before looking.
+"""A reservation: the right to look at data, once or in several steps, paid for in full before looking.
 
 `reserve` is the whole charge, in the order in which it happens. Whoever is refused was not charged.
+
+Theorem: every step of a reservation publishes one output at most. `Reservation.step` returns only bytes that
+the ledger holds as the output of that step, and the ledger holds one output per step (a unique index, inside
+the one transaction of a writer). So whatever is killed, resumed or raced, what is published is one run of the
+mechanism whose event was charged at the beginning. A step whose computation fails is burnt, for a second try
+would publish a law under the condition that it succeeds.
+Assumes: the event covers all steps together, also where a step is chosen after the outputs before it; and
+whatever kills a process between computing and storing an output does not look at the output.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import NoReturn
 
 from sfumato.catalog.table import MOST_PARTS
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
-from sfumato.ledger.account import Account
+from sfumato.ledger.account import Account, check_text
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Reserved
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.receipts import signed
-from sfumato.ledger.records import Committed, Head, Link
+from sfumato.ledger.records import Committed, Head, Link, Stepped
 from sfumato.ledger.terms import Proposal
 
 __all__ = ["Reservation", "reserve"]
@@ -92,7 +101,7 @@ def _fitting(draft: Reserved, account: Account, journal: Journal, accounts: Acco
 
 
 def _replay(draft: Reserved, link: Link, earlier: Reserved, journal: Journal) -> Reservation | None:
-    """Return the stored release of a key; None where another caller is still working on it."""
+    """Return what a key was answered, or its steps to go on with; None where another caller works on it."""
     if earlier.binding != draft.binding:
         raise LedgerError(
             "this idempotency key belongs to another request, version of the data or policy",
@@ -101,14 +110,20 @@ def _replay(draft: Reserved, link: Link, earlier: Reserved, journal: Journal) ->
             sequence=link.sequence,
             hints=("choose a new key for a new question",),
         )
-    # First whether it is alive, and only then a fresh look: it may be answered, and end, in between.
-    alive = journal.open_reservations.alive(link.sequence)
+    # First whether anybody works on it, and only then a fresh look: it may be answered, and end, in between.
+    resumable = earlier.steps is not None
+    others = journal.open_reservations
+    busy = not others.hold(link.sequence) if resumable else others.alive(link.sequence)
     with journal.reading():
         release = journal.release(link.sequence)
+    if resumable and release is not None and not busy:
+        others.drop(link.sequence)
     if release is not None:
         return Reservation(journal, earlier, link.head, release)
-    if alive:
+    if busy:
         return None
+    if resumable:
+        return Reservation(journal, earlier, link.head, None)
     raise LedgerError(
         "this idempotency key is burnt: its cost was charged, but no release was ever stored",
         code="SF607",
@@ -129,6 +144,14 @@ class Reservation:
 
     Nothing gives the charge back: not an error, not a timeout, not a crash. Answer only after
     `commit` has returned.
+
+    One that was reserved with `steps` pays for several looks. It is not burnt by leaving: whoever reserves
+    the same again, under the same key, goes on with the next step.
+
+        with ledger.reserve(.., steps=3, idempotency_key="march") as reservation:
+            for number in (1, 2, 3):
+                output = reservation.step(number, compute, request_hash=.., data_version=..)
+            reservation.commit(b"")
     """
 
     __slots__ = ("_head", "_journal", "_ledger", "_open", "_record", "_replayed")
@@ -161,12 +184,121 @@ class Reservation:
         """The stored release, where the idempotency key was answered before; nothing was charged now."""
         return self._replayed
 
-    def receipt(self, answer: str) -> dict[str, str]:
-        """Return the signed receipt of this charge; `answer` is a hash of what it paid for."""
+    @property
+    def taken(self) -> int:
+        """How many steps were taken, now or before."""
+        with self._journal.reading():
+            return self._journal.steps_taken(self.sequence)
+
+    def receipt(self, answer: str, *, step: int | None = None) -> dict[str, str]:
+        """Return the signed receipt of this charge, or of a step; `answer` is a hash of what it paid for."""
+        journal = self._journal
         if self._ledger is None:
-            with self._journal.reading():
-                self._ledger = self._journal.name()
-        return signed(self._record, self._head, ledger=self._ledger, answer=answer, key=self._journal.key())
+            with journal.reading():
+                self._ledger = journal.name()
+        key = journal.key()
+        return signed(self._record, self._head, ledger=self._ledger, answer=answer, key=key, step=step)
+
+    def step(
+        self, number: int, compute: Callable[[], bytes], *, request_hash: str, data_version: str
+    ) -> bytes:
+        """Return the output of a step: as it is stored, or as `compute` makes it, once that is stored.
+
+        Steps are numbered from 1 and taken in order. What a step asks, and of which data, is bound: a
+        stored output comes back for the same request only, whatever the data is by now. A reservation for
+        one version of the data takes steps on that version only. If `compute` raises, the step is burnt.
+        """
+        check_text(request_hash, "request_hash")
+        check_text(data_version, "data_version")
+        steps = self._record.steps
+        if steps is None:
+            raise self._over("it pays for one look, which its commit ends")
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= steps:
+            raise self._over(f"it pays for steps 1 to {steps}")
+        journal = self._journal
+        version = journal.blinded_version(data_version)
+        with journal.reading():
+            stored = self._stored(number, request_hash)
+            if stored is not None:
+                return stored
+            self._check_next(number, version)
+        if not self._open:
+            raise self._over("no further step is taken")
+        draft = Stepped(
+            at=journal.now(),
+            reservation=self.sequence,
+            step=number,
+            request_hash=request_hash,
+            data_version=version,
+        )
+        try:
+            output = compute()
+            if not isinstance(output, bytes):
+                raise InvalidArgument(f"an output is bytes, got {type(output).__name__}", place="compute")
+            record = draft.with_output(output)
+        except BaseException:
+            self._store(draft, None)
+            raise
+        return self._store(record, output)
+
+    def _store(self, record: Stepped, output: bytes | None) -> bytes:
+        """Store an output, or that there is none; return the stored one, if another caller was faster."""
+
+        def section() -> bytes:
+            stored = self._stored(record.step, record.request_hash)
+            if stored is not None:
+                return stored
+            self._check_next(record.step, record.data_version)
+            self._journal.append(record, output)
+            return output or b""
+
+        return self._journal.write(section)
+
+    def _stored(self, number: int, request_hash: str) -> bytes | None:
+        """Return the stored output of a step, None if it was not taken; inside writing() or reading()."""
+        found = self._journal.step(self.sequence, number)
+        if found is None:
+            return None
+        record, output = found
+        if record.request_hash != request_hash:
+            raise LedgerError(
+                f"step {number} was taken for another request",
+                code="SF606",
+                place="request_hash",
+                sequence=self.sequence,
+                hints=("ask the same again: a step is answered once",),
+            )
+        if output is None:
+            raise LedgerError(
+                f"step {number} is burnt: it failed, and its cost was charged with the others",
+                code="SF607",
+                sequence=self.sequence,
+                hints=("go on with the next step",),
+            )
+        return output
+
+    def _check_next(self, number: int, version: str) -> None:
+        """Refuse a step that is not the next one; inside writing() or reading()."""
+        if self._journal.release(self.sequence) is not None:
+            raise self._over("no further step is taken")
+        if number != self._journal.steps_taken(self.sequence) + 1:
+            raise self._over("steps are taken in order, each once")
+        if self._record.data_version not in (None, version):
+            raise LedgerError(
+                "the reservation is for another version of the data",
+                code="SF606",
+                place="data_version",
+                sequence=self.sequence,
+                hints=("where data comes in between steps, reserve with data_version=None",),
+            )
+
+    def _over(self, why: str) -> LedgerError:
+        return LedgerError(
+            f"reservation {self.sequence} does not allow this: {why}",
+            code="SF608",
+            sequence=self.sequence,
+            hints=("reserve again; each answer is paid for by itself",),
+        )
 
     def commit(self, release: bytes) -> Head:
         """Store the release durably; it may be answered once this returns. Only once, and in time.
@@ -176,14 +308,9 @@ class Reservation:
         if not isinstance(release, bytes):
             raise InvalidArgument(f"a release is bytes, got {type(release).__name__}", place="release")
         if not self._open:
-            happened = "was answered before" if self._replayed is not None else "is over"
-            raise LedgerError(
-                f"the reservation {happened}; nothing can be committed to it",
-                code="SF608",
-                sequence=self.sequence,
-                hints=("reserve again; each answer is paid for by itself",),
-            )
-        record = Committed.of(self.sequence, release, self._record.at)  # hashed before others wait
+            raise self._over("it was answered before" if self._replayed is not None else "it is over")
+        at = self._record.at if self._record.steps is None else self._journal.now()
+        record = Committed.of(self.sequence, release, at)  # hashed before others wait
         try:
             link = self._journal.write(lambda: self._journal.append(record, release))
         except BaseException as error:

@@ -1,6 +1,6 @@
 """The tables of a ledger in SQLite: one, which only grows.
 
-Bodies are what is hashed. The columns beside them (kind, unit, analyst, source, key, reservation)
+Bodies are what is hashed. The columns beside them (kind, unit, analyst, source, key, reservation, step)
 repeat parts of the body so that they can be looked up; `verify` compares them. Triggers refuse every
 change but appending the next record, so that no slip of a program can rewrite history. Someone who
 owns the file can drop them; that is what the chain of hashes is for.
@@ -30,6 +30,7 @@ STATEMENTS = (
     source TEXT,
     key TEXT,
     reservation INTEGER,
+    step INTEGER,
     release BLOB
 )""",
     "CREATE UNIQUE INDEX one_budget ON records (unit) WHERE kind = 'registered'",
@@ -39,7 +40,7 @@ STATEMENTS = (
     "CREATE UNIQUE INDEX one_unit ON records (source) WHERE source IS NOT NULL",
     "CREATE INDEX bindings ON records (unit, sequence) WHERE kind = 'bound'",
     "CREATE UNIQUE INDEX one_request ON records (key, ifnull(analyst, '')) WHERE key IS NOT NULL",
-    "CREATE UNIQUE INDEX one_release ON records (reservation) WHERE reservation IS NOT NULL",
+    "CREATE UNIQUE INDEX one_output ON records (reservation, ifnull(step, 0)) WHERE reservation IS NOT NULL",
     """CREATE TRIGGER appended BEFORE INSERT ON records
 WHEN new.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM records)
 BEGIN SELECT raise(ABORT, 'records are appended in order'); END""",

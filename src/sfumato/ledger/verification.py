@@ -7,14 +7,13 @@ written afresh looks genuine; `anchor` is how to give it.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from sfumato.errors import LedgerError, SfumatoError
 from sfumato.ledger.account import Account
 from sfumato.ledger.charges import Reserved, Totals
 from sfumato.ledger.journal import FILED, Journal, Row
-from sfumato.ledger.records import FORMAT, START, Committed, Head, Link, Opened, Record, Signer
+from sfumato.ledger.records import FORMAT, START, Committed, Head, Link, Opened, Record, Signer, Stepped
 from sfumato.ledger.terms import Bound, Granted, Registered
 
 __all__ = ["verified"]
@@ -53,7 +52,7 @@ class _Walk:
         self._granted: dict[tuple[str, str], tuple[int, int]] = {}
         self._sources: set[str] = set()
         self._by_row: dict[str, bool] = {}  # whether rows are units, by the first source of a unit
-        self._unanswered: set[int] = set()
+        self._open: dict[int, tuple[Reserved, int]] = {}  # not ended; with the number of steps taken
         self._keys: set[tuple[str | None, str]] = set()
 
     def step(self, row: Row | tuple[Any, ...]) -> None:
@@ -73,9 +72,9 @@ class _Walk:
         filed = [getattr(record, name, None) for name in FILED]
         if not intact or kind != record.kind or columns != filed:
             raise _found(sequence, "was altered")
-        if (sequence == 1) != isinstance(record, Opened) or (release is None) == isinstance(
-            record, Committed
-        ):
+        if (sequence == 1) != isinstance(record, Opened):
+            raise _found(sequence, "is out of place")
+        if release is not None and not isinstance(record, Committed | Stepped):
             raise _found(sequence, "is out of place")
         if not self._admit(record, sequence, release):
             raise _found(sequence, "contradicts the records before it")
@@ -100,8 +99,10 @@ class _Walk:
                 return True
             case Reserved():
                 return self._charge(record, sequence)
+            case Stepped():
+                return self._step(record, release)
             case Committed():
-                return self._answer(record, release)
+                return record.names(release) and self._open.pop(record.reservation, None) is not None
         return False
 
     def _register(self, record: Registered) -> bool:
@@ -128,6 +129,10 @@ class _Walk:
         terms = account.registered
         if record.parts is not None and (terms.partition is None or not record.parts):
             return False
+        if record.steps is not None and (record.steps == 0 or record.key is None):
+            return False
+        if record.data_version is None and (record.steps is None or record.parts is not None):
+            return False
         who = (record.unit, record.analyst or "")
         epoch = account.epoch(record.at)
         before = self._granted.get(who, (0, 0))
@@ -146,18 +151,20 @@ class _Walk:
         self._totals[record.unit] = totals
         if record.analyst is not None:
             self._granted[who] = after
-        self._unanswered.add(sequence)
+        self._open[sequence] = (record, 0)
         if record.key is not None:
             self._keys.add((record.analyst, record.key))
         return True
 
-    def _answer(self, record: Committed, release: bytes | None) -> bool:
-        if record.reservation not in self._unanswered or not isinstance(release, bytes):
+    def _step(self, record: Stepped, output: bytes | None) -> bool:
+        reserved, taken = self._open.get(record.reservation, (None, 0))
+        if reserved is None or not record.names(output):
             return False
-        digest = hashlib.sha256(release).hexdigest()
-        if digest != record.release_sha256 or len(release) != record.release_length:
+        if reserved.steps is None or not record.step == taken + 1 <= reserved.steps:
             return False
-        self._unanswered.discard(record.reservation)
+        if reserved.data_version not in (None, record.data_version):
+            return False
+        self._open[record.reservation] = (reserved, record.step)
         return True
 
 
