@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from sfumato.analysis import BoundedQuery, Bounding, Cost, bound, price_together
 from sfumato.analysis.detection_threshold import with_thresholds
 from sfumato.analysis.join_fanout import refuse_copies
+from sfumato.analysis.loss_measurement import Loss, losses_of, main_part, priced_losses
 from sfumato.analysis.partition_filter import parts_of
 from sfumato.analysis.public_keys import PublicValues, with_public_keys
 from sfumato.backends.exact import Exact, ExactGroups
@@ -32,6 +33,7 @@ from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.unit_safety import check_units
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
+from sfumato.release.loss_notes import loss_note
 from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.sandbox import PlainTable, check
@@ -87,22 +89,28 @@ class Priced:
     boundings: tuple[Bounding, ...]
     costs: tuple[Cost, ...]
     parts: frozenset[str] | None = None  # of the unit's partition; None: it concerns every part
+    losses: tuple[Loss, ...] = ()  # of questions whose caps or bounds may bite
+
+    @property
+    def all_costs(self) -> tuple[Cost, ...]:
+        """What the questions cost, and what measuring their losses does."""
+        return (*self.costs, *(loss.cost for loss in self.losses if loss.cost is not None))
 
     @property
     def event(self) -> Event:
         """All that happens, as one batch."""
-        events = tuple(cost.event for cost in self.costs)
+        events = tuple(cost.event for cost in self.all_costs)
         return events[0] if len(events) == 1 else Composed(events=events)
 
     @property
     def epsilon(self) -> Fraction:
         """What the whole request gives away by itself: several questions in one share one epsilon."""
-        record = cost_record(*self.costs)
+        record = cost_record(*self.all_costs)
         return Fraction(record["epsilon"])
 
     def fingerprint(self) -> str:
         """Return a hash of what is asked and of what it costs. The rest follows from catalog and data."""
-        return fingerprint(request=self.request, unit=self.unit, cost=cost_record(*self.costs))
+        return fingerprint(request=self.request, unit=self.unit, cost=cost_record(*self.all_costs))
 
     @property
     def keys_delta(self) -> Fraction:
@@ -128,6 +136,7 @@ def plan(
     unit = _one_unit([check_units(query, catalog) for query in queries], request)
     known = with_public_keys(catalog, queries, public_values)
     boundings = tuple(bound(query, known, options) for query in queries)
+    losses = losses_of(request, boundings, known)
     costs = price_together(
         boundings,
         budget,
@@ -135,6 +144,7 @@ def plan(
         weights=options.weights,
         noise=options.noise,
         keys_delta=options.delta,
+        whole=main_part(losses),
     )
     if not all(cost.noises or cost.selections for cost in costs):
         raise QueryRefused(
@@ -149,6 +159,7 @@ def plan(
         boundings=boundings,
         costs=costs,
         parts=_parts(request, catalog),
+        losses=priced_losses(losses, budget, epsilon=asked, noise=options.noise),
     )
 
 
@@ -197,7 +208,7 @@ def answer(
             add_noise(backend.run(bounding.query), bounding, cost)
             for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
         ]
-        answered = _published(priced, noisy, public)
+        answered = _published(priced, noisy, _measured(priced, backend), public)
         digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
         release = replace(answered, receipt=reservation.receipt(digest))
         reservation.commit(release.to_json().encode())
@@ -219,12 +230,26 @@ def _refuse_what_cannot_run(
         )
     _try_postprocessing(priced, public)
     refuse_copies((named.query for named in priced.request.queries), catalog, backend.public_copies)
-    for bounding in priced.boundings:
-        backend.check(bounding.query)
+    for bounding in (*priced.boundings, *(loss.bounding for loss in priced.losses)):
+        if bounding is not None:
+            backend.check(bounding.query)
+
+
+def _measured(priced: Priced, backend: Backend) -> tuple[str, ...]:
+    """Return what is said of the limits that may bite: what they took, where that is paid for."""
+    return tuple(
+        loss.limits.unknown
+        if loss.bounding is None or loss.cost is None
+        else loss_note(loss, add_noise(backend.run(loss.bounding.query), loss.bounding, loss.cost))
+        for loss in priced.losses
+    )
 
 
 def _published(
-    priced: Priced, noisy: Sequence[tuple[NoisyGroups, ...]], public: Mapping[str, Any]
+    priced: Priced,
+    noisy: Sequence[tuple[NoisyGroups, ...]],
+    lost: tuple[str, ...],
+    public: Mapping[str, Any],
 ) -> Release:
     """Return the answer: noisy sums as averages and quantiles with intervals, and then post-processing."""
     request = priced.request
@@ -238,8 +263,8 @@ def _published(
         tables,
         request.postprocessing,
         public=public,
-        cost=cost_record(*priced.costs),
-        notes=request.notes,
+        cost=cost_record(*priced.all_costs),
+        notes=(*dict.fromkeys(lost), *request.notes),
         labels={named.name: labels(named.query) for named in request.queries},
     )
 

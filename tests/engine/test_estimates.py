@@ -254,9 +254,10 @@ def test_losses_are_what_was_lost() -> None:
         "over_max_rows": 2000,  # two rows in the group a
         "over_max_groups": 2000,  # a, b and NULL
         "over_max_distinct": 2000,
+        "kept_share": 0.5,  # one row in each of two groups of three, of four rows
         "rows": 4000,  # of eight thousand: two of each person
-        "outside_cost": 4000,
-        "outside_cost_share": 1,
+        "outside_cost": 2000,  # half of them
+        "outside_cost_share": 0.5,
     }
     assert lost.columns == tuple(truth)
     ends = lost.intervals(1 - 1e-10)

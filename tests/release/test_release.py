@@ -213,7 +213,7 @@ def test_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "NULL" in shown[5] and "-3 ±6" in shown[5]
     assert "52.00 (51.87..52.14)" in shown[3] and "49.0000 ±0.0073" in shown[4]
     assert "-- epsilon 0.5; delta 1e-06; ± and low..high cover 95%" in shown
-    assert any("not covered" in line for line in shown) and any("negative" in line for line in shown)
+    assert any("negative" in line for line in shown)
     assert shown[0].index("n") < shown[0].index("age")
 
 

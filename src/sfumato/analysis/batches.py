@@ -38,10 +38,12 @@ def price_together(
     weights: Mapping[str, Fraction] | None = None,
     noise: str | None = None,
     keys_delta: Number | None = None,
+    whole: Fraction = Fraction(1),
 ) -> tuple[Cost, ...]:
     """Return the noise of each question with which all of them are (epsilon, delta_loss)-private together.
 
-    `keys_delta` is for all of them: those that select keys share it equally.
+    `keys_delta` is for all of them: those that select keys share it equally. `whole` is the part of what
+    epsilon allows that they may use, beside others.
     """
     selecting = sum(bounding.select_keys for bounding in boundings)
     each = None
@@ -56,8 +58,8 @@ def price_together(
             bounding, budget, epsilon=epsilon, weights=chosen, noise=noise, keys_delta=each, part=part
         )
 
-    alone = tuple(priced(bounding, Fraction(1)) for bounding in boundings)
-    if len(alone) == 1:
+    alone = tuple(priced(bounding, whole) for bounding in boundings)
+    if len(alone) <= 1:
         return alone
     power = 3 if isinstance(budget.rule, PureRule) else 2
     wishes = [max(cost.objective, 1e-300) ** (1 / power) for cost in alone]
@@ -65,4 +67,4 @@ def price_together(
         Fraction(max(1, math.floor(wish / math.fsum(wishes) * (2**_BITS - len(wishes)))), 2**_BITS)
         for wish in wishes
     ]
-    return tuple(priced(bounding, part) for bounding, part in zip(boundings, parts, strict=True))
+    return tuple(priced(bounding, whole * part) for bounding, part in zip(boundings, parts, strict=True))

@@ -1,4 +1,4 @@
-"""Losses: what clamping values and capping units takes from a question, asked as a question of its own.
+"""Clipping bias: what clamping values and capping units takes from a question, asked as its own question.
 
 For a question over rows of units, first one row per unit and group, then one row per unit:
 
@@ -6,57 +6,50 @@ For a question over rows of units, first one row per unit and group, then one ro
     over_max_rows     those with more rows in some group than count
     over_max_groups   those in more groups than count
     over_max_distinct those with more values in some group than count
+    kept_share        the share of rows that count: `kept` / `found` (see below)
     rows              rows, of which each unit shows at most max_rows * max_groups
-    outside_x         rows of these in which x lies outside its bounds, likewise
+    outside_x         of these rows, those in which x lies outside its bounds: a unit of n rows, o of
+                      them outside, adds o / n of what it adds to `rows`
     outside_x_share   the quotient of both
     sums_outside_x    where one unit's sum in a group is clamped: groups in which it was
 
-Each is a sum of one number per unit, between public bounds. Where a unit is one row there is no
-cap to exceed, and only values outside are counted.
+What caps leave of a unit with n rows is at most M = max_rows * max_groups of them. `found` is the sum of
+min(n, 8 M) over units, `kept` that of what caps leave: of each group g the weight min(n_g, max_rows), times
+the share of the unit's groups that count, for which groups these are is drawn by a hash. Where no number
+depends on rows (units are counted), both count the groups of a unit instead.
+
+Theorem: each is a sum of one number per unit, between public bounds 0 and B: 1, M, 8 M or `max_groups`. So
+one unit changes it by at most B, whatever its rows are: the sensitivity of a sum over relations of one row
+per unit (`analysis/measures`). Where a unit is one row there is no cap to exceed, and only values outside
+are counted.
 """
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import NoReturn
 
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import Bounding, MeasureKind
 from sfumato.analysis.bounding import bound
-from sfumato.analysis.calendar import bounded
-from sfumato.analysis.domains import columns_of, narrowed
+from sfumato.analysis.clamped_arguments import beyond, biting, clamped_sums, literal
+from sfumato.analysis.domains import columns_of
+from sfumato.analysis.limits import SEEN, Limits
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.analysis.shapes import one_row_per_unit
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
-from sfumato.catalog.kind import Kind, Value, kind_of
+from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.functions import call
 from sfumato.plan.outline import outline_expression
 from sfumato.plan.request import NamedQuery, Request
-from sfumato.plan.tree import Aggregate, ColumnRef, Expression, Filter, Literal, PerUnit, Query, Relation
+from sfumato.plan.tree import Aggregate, ColumnRef, Expression, Filter, PerUnit, Query, Relation
 
-__all__ = ["losses_request"]
+__all__ = ["limits_of", "losses_query", "losses_request"]
 
 _ROWS = Aggregate(function=Function.COUNT_ROWS)
-_CLAMPED = {
-    Function.SUM,
-    Function.AVG,
-    Function.VAR_POP,
-    Function.VAR_SAMP,
-    Function.STDDEV_POP,
-    Function.STDDEV_SAMP,
-    Function.COVAR_POP,
-    Function.COVAR_SAMP,
-    Function.CORR,
-    Function.QUANTILE,
-    Function.MIN,
-    Function.MAX,
-    Function.HISTOGRAM,
-}
-_End = Fraction | datetime.date
+_COUNTS = {Function.COUNT_ROWS, Function.COUNT}
 _NOT_COVERED = (
     "intervals cover the numbers of rows and units that are shown; not by how much values were outside,"
     " nor what the answers would have been without clamping and capping"
@@ -69,16 +62,19 @@ def losses_request(request: Request, catalog: Catalog) -> Request:
         _refuse(request.text, "this asks several private questions", "ask for the losses of each by itself")
     [named] = request.queries
     bounding = bound(named.query, catalog, request.options)
-    losses = _Losses(query=named.query, bounding=bounding, columns=columns_of(named.query.source, catalog))
-    one_row = bounding.query.row_unit or one_row_per_unit(named.query.source)
-    query = losses.by_row() if one_row else losses.by_unit()
-    shown = [f"{identifier(name)}" for name, _ in query.aggregates]
+    losses = _losses(named.query, catalog, bounding)
+    query = losses.by_row() if losses.one_row else losses.by_unit()
+    names = [name for name, _ in query.aggregates]
+    shown = [identifier(name) for name in names if name not in ("kept", "found")]
+    if "kept" in names:
+        share = f"{identifier('kept')} / nullif({identifier('found')}, 0) AS {identifier('kept_share')}"
+        shown.insert(shown.index(identifier("rows")) if "rows" in names else len(shown), share)
     shown += [
         f"{identifier(name)} / nullif({identifier('rows')}, 0) AS {identifier(f'{name}_share')}"
         for name, _ in query.aggregates
         if name.startswith("outside_")
     ]
-    notes = ["each unit is one row: there are no caps to exceed"] if one_row else losses.notes()
+    notes = ["each unit is one row: there are no caps to exceed"] if losses.one_row else losses.notes()
     return Request(
         text="",
         queries=(NamedQuery(name=named.name, query=query),),
@@ -87,19 +83,71 @@ def losses_request(request: Request, catalog: Catalog) -> Request:
     )
 
 
+def limits_of(query: Query, catalog: Catalog, bounding: Bounding) -> Limits:
+    """Return the caps and bounds that may take something off the answers of a question."""
+    return _losses(query, catalog, bounding).limits()
+
+
+def losses_query(query: Query, catalog: Catalog, bounding: Bounding) -> Query | None:
+    """Return the few sums that tell how much a question loses, None where nothing is measured.
+
+    `kept` and `found`, and for values outside their bounds `rows` and `outside_x`.
+    """
+    losses = _losses(query, catalog, bounding)
+    if losses.one_row:
+        return losses.by_row() if losses.limits() else None
+    measured = losses.by_unit(brief=True)
+    return measured if measured.aggregates else None
+
+
+def _losses(query: Query, catalog: Catalog, bounding: Bounding) -> _Losses:
+    bare = tuple(
+        replace(table, fields=tuple(replace(each, domain=None) for each in table.fields))
+        for table in catalog.tables
+    )
+    return _Losses(
+        query=query,
+        bounding=bounding,
+        columns=columns_of(query.source, catalog),
+        undeclared=columns_of(query.source, replace(catalog, tables=bare)),
+    )
+
+
 @dataclass(slots=True, kw_only=True)
 class _Losses:
     query: Query
     bounding: Bounding
     columns: dict[str, Known]
+    undeclared: dict[str, Known]  # what would be known of them if nothing were declared
     names: list[str] = field(default_factory=list)
+
+    @property
+    def one_row(self) -> bool:
+        """Whether each unit has one row at most, so that no cap can bite."""
+        return self.bounding.query.row_unit or one_row_per_unit(self.query.source)
+
+    def limits(self) -> Limits:
+        """Return what may bite."""
+        caps = []
+        if not self.one_row:
+            query = self.bounding.query
+            if query.max_rows is not None and self._rows_matter:
+                caps.append(f"max_rows = {query.max_rows:,}")
+            if self.query.keys and (query.declared is None or self._max_groups < len(query.declared)):
+                caps.append(f"max_groups = {self._max_groups:,}")
+            caps += [f"max_distinct = {most:,}" for _, _, most in self._distinct()]
+        clamped = [
+            _said(argument) for argument, _ in biting(self.query, self.columns, self.undeclared, sums=True)
+        ]
+        clamped += [f"{label} per unit" for label, _, _ in clamped_sums(self.query) if not self.one_row]
+        return Limits(caps=tuple(dict.fromkeys(caps)), bounds=tuple(dict.fromkeys(clamped)))
 
     # -- units of one row --------------------------------------------------------------------
 
     def by_row(self) -> Query:
         found = [
             (self._name(f"outside_{_said(expression)}"), replace(_ROWS, where=condition))
-            for expression, condition in self._outside(sums=True)
+            for expression, condition in biting(self.query, self.columns, self.undeclared, sums=True)
         ]
         if not found:
             _refuse(
@@ -117,44 +165,75 @@ class _Losses:
 
     # -- units of several rows ---------------------------------------------------------------
 
-    def by_unit(self) -> Query:
-        """Return one number per unit and loss, each between public bounds."""
+    def by_unit(self, *, brief: bool = False) -> Query:
+        """Return one number per unit and loss, each between public bounds; brief: of rows alone."""
         inner: list[tuple[str, Aggregate]] = [("group.rows", _ROWS)]
         outer: list[tuple[str, Aggregate]] = [
             ("unit.groups", _ROWS),
             ("unit.most", _of(Function.MAX, "group.rows")),
             ("unit.rows", _of(Function.SUM, "group.rows")),
         ]
-        asked: list[tuple[str, Aggregate]] = [("people", _ROWS)]
         groups = self._max_groups
         rows = self.bounding.query.max_rows if self._rows_matter else None
+        asked: list[tuple[str, Aggregate]] = []
+        if not brief:
+            asked += self._counted(inner, outer, rows)
         if rows is not None:
-            asked.append(("over_max_rows", _over("unit.most", rows)))
-        if self.query.keys:
-            asked.append(("over_max_groups", _over("unit.groups", groups)))
-        for place, (expression, where, most) in enumerate(self._distinct()):
-            values = Aggregate(function=Function.COUNT_DISTINCT, arguments=(expression,), where=where)
-            inner.append((f"group.d{place}", values))
-            outer.append((f"unit.d{place}", _of(Function.MAX, f"group.d{place}")))
-            asked.append((self._name("over_max_distinct"), _over(f"unit.d{place}", most)))
-        if rows is not None:
+            capped = call("least", (_column("group.rows"), literal(rows)))
+            outer.append(("unit.capped", Aggregate(function=Function.SUM, arguments=(capped,))))
+        asked += self._kept_and_found(rows)
+        outside = [] if rows is None else biting(self.query, self.columns, self.undeclared, sums=False)
+        if rows is not None and (outside or not brief):
             limit = rows * groups
             asked.append(("rows", _sum("unit.rows", limit)))
-            for place, (expression, condition) in enumerate(self._outside(sums=False)):
+            for place, (expression, condition) in enumerate(outside):
                 inner.append((f"group.o{place}", replace(_ROWS, where=condition)))
                 outer.append((f"unit.o{place}", _of(Function.SUM, f"group.o{place}")))
-                asked.append((self._name(f"outside_{_said(expression)}"), _sum(f"unit.o{place}", limit)))
-        for place, (label, aggregate, (low, high)) in enumerate(self._sums()):
+                seen = call("least", (_column("unit.rows"), literal(limit)))
+                weighed = call("/", (call("*", (_column(f"unit.o{place}"), seen)), _column("unit.rows")))
+                asked.append((self._name(f"outside_{_said(expression)}"), _between(weighed, limit)))
+        for place, (label, aggregate, (low, high)) in enumerate(() if brief else clamped_sums(self.query)):
             kind = Kind.INTEGER if aggregate.function is not Function.SUM else aggregate.arguments[0].kind
             inner.append((f"group.s{place}", aggregate))
             sums = ColumnRef(name=f"group.s{place}", kind=kind or Kind.REAL)
-            clamped = replace(_ROWS, where=_beyond(sums, low, high))
+            clamped = replace(_ROWS, where=beyond(sums, low, high))
             outer.append((f"unit.s{place}", clamped))
             asked.append((self._name(f"sums_outside_{label}"), _sum(f"unit.s{place}", groups)))
         keys = tuple((f"group.k{place}", key) for place, (_, key) in enumerate(self.query.keys))
         per_group = PerUnit(source=self._kept(), keys=keys, aggregates=tuple(inner))
         per_unit = PerUnit(source=per_group, keys=(), aggregates=tuple(outer))
         return Query(source=per_unit, keys=(), grouping_sets=((),), aggregates=tuple(asked), text="")
+
+    def _counted(
+        self, inner: list[tuple[str, Aggregate]], outer: list[tuple[str, Aggregate]], rows: int | None
+    ) -> list[tuple[str, Aggregate]]:
+        """Return the numbers of units, and of those that exceed each cap."""
+        asked: list[tuple[str, Aggregate]] = [("people", _ROWS)]
+        if rows is not None:
+            asked.append(("over_max_rows", _over("unit.most", rows)))
+        if self.query.keys:
+            asked.append(("over_max_groups", _over("unit.groups", self._max_groups)))
+        for place, (expression, where, most) in enumerate(self._distinct()):
+            values = Aggregate(function=Function.COUNT_DISTINCT, arguments=(expression,), where=where)
+            inner.append((f"group.d{place}", values))
+            outer.append((f"unit.d{place}", _of(Function.MAX, f"group.d{place}")))
+            asked.append((self._name("over_max_distinct"), _over(f"unit.d{place}", most)))
+        return asked
+
+    def _kept_and_found(self, rows: int | None) -> list[tuple[str, Aggregate]]:
+        """Return the rows that caps leave, and those that there are: the module says which."""
+        most = self._max_groups * (rows or 1)
+        if rows is None and not self.query.keys:
+            return []
+        kept: Expression = _column("unit.groups" if rows is None else "unit.capped")
+        if self.query.keys:
+            groups = _column("unit.groups")
+            chosen = call("least", (groups, literal(self._max_groups)))
+            kept = chosen if rows is None else call("/", (call("*", (kept, chosen)), groups))
+        return [
+            ("kept", _between(kept, most)),
+            ("found", _sum("unit.groups" if rows is None else "unit.rows", SEEN * most)),
+        ]
 
     def notes(self) -> list[str]:
         rows, groups = self.bounding.query.max_rows, self._max_groups
@@ -165,6 +244,7 @@ class _Losses:
         told = f"the caps of the question are {' and '.join(caps)}"
         if rows is not None and self._rows_matter:
             told += f"; of one unit at most {rows * groups:,} rows are counted here"
+        told += f", and for kept_share {SEEN} times as many rows as caps leave"
         return [told]
 
     @property
@@ -174,6 +254,8 @@ class _Losses:
     @property
     def _rows_matter(self) -> bool:
         """Whether some number depends on how many rows of a unit count."""
+        if any(one.function in _COUNTS and one.bounds_per_group is None for _, one in self.query.aggregates):
+            return True  # also where one unit counts as one row, and units are counted
         return any(
             measure.kind is MeasureKind.CELLS or (measure.kind is MeasureKind.MOMENT and not measure.clamp)
             for measure in self.bounding.query.measures
@@ -187,54 +269,8 @@ class _Losses:
         for place, (_, key) in enumerate(self.query.keys):
             if self.bounding.query.declared is not None and known_of(key, self.columns).declared:
                 values = dict.fromkeys(group[place] for group in self.bounding.query.declared)
-                source = Filter(source=source, condition=call("in", (key, *map(_literal, values))))
+                source = Filter(source=source, condition=call("in", (key, *map(literal, values))))
         return source
-
-    def _outside(self, *, sums: bool) -> list[tuple[Expression, Expression]]:
-        """Return each argument that is clamped, and the condition that a row is outside its bounds.
-
-        With `sums`, also of those that are clamped as a sum: of one row it is the value itself.
-        """
-        found: dict[tuple[Expression, Expression], None] = {}
-        for _, aggregate in self.query.aggregates:
-            if aggregate.function not in _CLAMPED:
-                continue
-            given = aggregate.bounds_per_row
-            if aggregate.bounds_per_group is not None:
-                if not sums:
-                    continue
-                given = aggregate.bounds_per_group
-            known = self.columns if aggregate.where is None else dict(narrowed(self.columns, aggregate.where))
-            for argument in aggregate.arguments:
-                what = known_of(argument, known)
-                if argument.kind in (Kind.DATE, Kind.TIMESTAMP) and not what.values:
-                    dates = bounded(what.dates)
-                    if dates is None:
-                        continue
-                    condition = _beyond(argument, *dates)
-                elif argument.kind is None or not argument.kind.numeric:
-                    continue
-                elif given is not None:
-                    condition = _beyond(argument, Fraction(given[0]), Fraction(given[1]))
-                else:
-                    ends = None if what.interval is None else (what.interval.low, what.interval.high)
-                    if what.values or ends is None or not all(isinstance(end, Fraction) for end in ends):
-                        continue
-                    condition = _beyond(argument, Fraction(ends[0]), Fraction(ends[1]))
-                if aggregate.where is not None:
-                    condition = call("and", (aggregate.where, condition))
-                found[argument, condition] = None
-        return list(found)
-
-    def _sums(self) -> list[tuple[str, Aggregate, tuple[Fraction, Fraction]]]:
-        """Return what is clamped as one unit's sum in a group."""
-        found = []
-        for _, aggregate in self.query.aggregates:
-            if aggregate.bounds_per_group is not None:
-                label = _said(aggregate.arguments[0]) if aggregate.arguments else "rows"
-                low, high = (Fraction(end) for end in aggregate.bounds_per_group)
-                found.append((label, replace(aggregate, bounds_per_group=None), (low, high)))
-        return found
 
     def _distinct(self) -> list[tuple[Expression, Expression | None, int]]:
         """Return what is counted distinct, and how many values of one unit count."""
@@ -258,34 +294,25 @@ class _Losses:
 # -- parts ----------------------------------------------------------------------------------
 
 
+def _column(name: str) -> ColumnRef:
+    return ColumnRef(name=name, kind=Kind.INTEGER)
+
+
 def _of(function: Function, name: str) -> Aggregate:
-    return Aggregate(function=function, arguments=(ColumnRef(name=name, kind=Kind.INTEGER),))
+    return Aggregate(function=function, arguments=(_column(name),))
 
 
 def _over(name: str, most: int) -> Aggregate:
-    more = call(">", (ColumnRef(name=name, kind=Kind.INTEGER), _literal(most)))
-    return replace(_ROWS, where=more)
+    return replace(_ROWS, where=call(">", (_column(name), literal(most))))
+
+
+def _between(value: Expression, most: int) -> Aggregate:
+    return Aggregate(function=Function.SUM, arguments=(value,), bounds_per_row=(0.0, float(most)))
 
 
 def _sum(name: str, most: int) -> Aggregate:
-    capped = call("least", (ColumnRef(name=name, kind=Kind.INTEGER), _literal(most)))
+    capped = call("least", (_column(name), literal(most)))
     return Aggregate(function=Function.SUM, arguments=(capped,))
-
-
-def _beyond(value: Expression, low: _End, high: _End) -> Expression:
-    """Return whether a value lies outside bounds; NULL, which is outside nothing, is not."""
-    return call("or", (call("<", (value, _bound(low))), call(">", (value, _bound(high)))))
-
-
-def _bound(end: _End) -> Literal:
-    if isinstance(end, datetime.date):
-        return _literal(end)
-    small = end.denominator == 1 and abs(end) < 2**62
-    return _literal(int(end) if small else float(end))
-
-
-def _literal(value: Value) -> Literal:
-    return Literal(value=value, kind=kind_of(value))
 
 
 def _said(value: Expression) -> str:

@@ -96,12 +96,13 @@ def cheapest(
     weights: Mapping[str, Fraction] | None = None,
     noise: str | None = None,
     keys_delta: Number | None = None,
+    whole: Fraction = Fraction(1),
 ) -> Fraction:
     """Return about the smallest epsilon at which every aggregate (or each that is named) errs by no more.
 
     Of a quantile the error is a share of the ranks in a group of `size`: 0.02 of a median, between the
-    48th and the 52nd percentile. Of several questions, the epsilon for all of them together.
-    Rounds: up, to three digits.
+    48th and the 52nd percentile. Of several questions, the epsilon for all of them together, which use
+    the part `whole` of what it allows. Rounds: up, to three digits.
     """
     several = bounding if isinstance(bounding, tuple) else (bounding,)
     names = {answer.name for one in several for answer in one.answers}
@@ -116,7 +117,13 @@ def cheapest(
     @lru_cache
     def excess(epsilon: Fraction) -> float:
         costs = price_together(
-            several, budget, epsilon=epsilon, weights=weights, noise=noise, keys_delta=keys_delta
+            several,
+            budget,
+            epsilon=epsilon,
+            weights=weights,
+            noise=noise,
+            keys_delta=keys_delta,
+            whole=whole,
         )
         worst = 0.0
         for asked, cost in zip(several, costs, strict=True):

@@ -28,7 +28,8 @@ class Options:
     groups are known in advance, "selected" that they pass private selection. delta: what selecting
     keys may use of the budget's delta for keys. others: one more row for everything that is in no
     group that is shown. non_negative: counts below zero are shown as zero. intervals: False leaves out
-    what nothing but an interval needs; of a lone quantile only, all others have theirs for free.
+    what nothing but an interval needs; of a lone quantile only, all others have theirs for free. losses:
+    True measures what caps and bounds take off the answer, for a twentieth of the cost.
     """
 
     epsilon: Fraction | None = None
@@ -43,6 +44,7 @@ class Options:
     weights: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
     non_negative: bool = False
     intervals: bool = True
+    losses: bool = False
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -59,7 +61,7 @@ class Options:
                 place="keys",
                 hints=("leave it out: declared groups are shown, others are found privately",),
             )
-        for name in ("others", "non_negative", "intervals"):
+        for name in ("others", "non_negative", "intervals", "losses"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False", place=name, hints=(f"{name}=True",))
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}

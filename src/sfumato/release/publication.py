@@ -24,9 +24,6 @@ __all__ = ["cost_record", "notes_of", "publish"]
 
 _Followed = tuple[PlainTable, tuple[Origin | None, ...], tuple[int, ...] | None, str | None]
 
-_BOUNDED = (
-    "intervals cover the bounded statistic: what clamping values and capping rows took off is not covered"
-)
 _COUNTS = {
     Function.COUNT_ROWS,
     Function.COUNT,
@@ -107,7 +104,7 @@ def _notes(
 
 def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
     """Return what a reader of a noisy table should know, from the plan alone."""
-    notes = [_BOUNDED]
+    notes = []
     functions = {answer.function for answer in table.answers}
     if table.non_negative:
         notes.append("counts below zero were raised to zero, which makes small ones too high on average")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.pipeline import Priced, answer, plan
@@ -78,7 +79,7 @@ class Question:
                 self.request.queries, priced.boundings, priced.costs, strict=True
             )
         ]
-        return self._named("\n\n".join(texts))
+        return self._named("\n\n".join([*texts, *_said_of_losses(priced)]))
 
     def release(
         self,
@@ -110,14 +111,16 @@ class Question:
 
         options, budget = self.request.options, self.database.terms
         try:
+            priced = self.priced(budget.epsilon)
             epsilon = cheapest(
-                self.priced(budget.epsilon).boundings,
+                priced.boundings,
                 budget,
                 error=self._inner_names(error) if isinstance(error, Mapping) else error,
                 size=size,
                 weights=options.weights,
                 noise=options.noise,
                 keys_delta=options.delta,
+                whole=main_part(priced.losses),
             )
         except InvalidArgument as refusal:  # in the names of the question
             message = self._named(refusal.message)
@@ -164,6 +167,15 @@ class Question:
 
     def _inner_names(self, named: Mapping[str, float]) -> dict[str, float]:
         return {shown_columns(self.request).get(name, name): value for name, value in named.items()}
+
+
+def _said_of_losses(priced: Priced) -> list[str]:
+    """Return which limits may bite, and whether what they take is measured."""
+    part = f"{float(MEASURED_PART):.0%} of the cost measures what is left out by"
+    return [
+        f"losses\n  {loss.limits.unknown if loss.bounding is None else f'{part} {loss.limits}'}"
+        for loss in priced.losses
+    ]
 
 
 def shown_columns(request: Request) -> dict[str, str]:
