@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from sfumato.analysis import BoundedQuery, Bounding, Cost, bound, price_together
 from sfumato.analysis.detection_threshold import with_thresholds
 from sfumato.analysis.join_fanout import refuse_copies
-from sfumato.analysis.loss_measurement import Loss, losses_of, main_part, priced_losses
+from sfumato.analysis.loss_measurement import QuestionLoss, losses_of, main_part, priced_losses
 from sfumato.analysis.partition_filter import parts_of
 from sfumato.analysis.public_keys import PublicValues, with_public_keys
 from sfumato.backends.exact import Exact, ExactGroups
@@ -89,7 +89,7 @@ class Priced:
     boundings: tuple[Bounding, ...]
     costs: tuple[Cost, ...]
     parts: frozenset[str] | None = None  # of the unit's partition; None: it concerns every part
-    losses: tuple[Loss, ...] = ()  # of questions whose caps or bounds may bite
+    losses: tuple[QuestionLoss, ...] = ()  # of questions whose caps or bounds may bite
 
     @property
     def all_costs(self) -> tuple[Cost, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["SEEN", "Limits"]
+__all__ = ["Limits", "SEEN"]
 
 SEEN = 8
 """Rows of a unit that are looked at to measure what caps take: so many times what they leave of it."""

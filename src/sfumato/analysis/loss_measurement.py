@@ -26,14 +26,14 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.plan.request import Request
 
-__all__ = ["MEASURED_PART", "Loss", "losses_of", "main_part", "priced_losses"]
+__all__ = ["MEASURED_PART", "QuestionLoss", "losses_of", "main_part", "priced_losses"]
 
 MEASURED_PART = Fraction(1, 20)
 """The part of what a question may cost that measuring its losses takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class QuestionLoss:
     """The limits of a question that may bite, and the sums that measure what they take, if wanted."""
 
     limits: Limits
@@ -41,12 +41,12 @@ class Loss:
     cost: Cost | None = None
 
 
-def main_part(losses: Sequence[Loss]) -> Fraction:
+def main_part(losses: Sequence[QuestionLoss]) -> Fraction:
     """Return the part of what epsilon allows that is left for the questions themselves."""
     return 1 - MEASURED_PART if any(loss.bounding is not None for loss in losses) else Fraction(1)
 
 
-def losses_of(request: Request, boundings: Sequence[Bounding], catalog: Catalog) -> tuple[Loss, ...]:
+def losses_of(request: Request, boundings: Sequence[Bounding], catalog: Catalog) -> tuple[QuestionLoss, ...]:
     """Return what may be lost of each question of a request, and how it is measured where that is wanted.
 
     Requests with notes of their own (estimates of bounds, caps and losses) say what they leave out.
@@ -57,17 +57,19 @@ def losses_of(request: Request, boundings: Sequence[Bounding], catalog: Catalog)
     for named, bounding in zip(request.queries, boundings, strict=True):
         limits = limits_of(named.query, catalog, bounding)
         query = losses_query(named.query, catalog, bounding) if request.options.losses and limits else None
-        found.append(Loss(limits=limits, bounding=None if query is None else bound(query, catalog)))
+        found.append(QuestionLoss(limits=limits, bounding=None if query is None else bound(query, catalog)))
     return tuple(loss for loss in found if loss.limits)
 
 
 def priced_losses(
-    losses: Sequence[Loss], budget: PrivacyBudget, *, epsilon: Fraction | None, noise: str | None
-) -> tuple[Loss, ...]:
+    losses: Sequence[QuestionLoss], budget: PrivacyBudget, *, epsilon: Fraction | None, noise: str | None
+) -> tuple[QuestionLoss, ...]:
     """Return the losses with the noise that makes their measurement cost its part."""
     measured = tuple(loss.bounding for loss in losses if loss.bounding is not None)
     costs = iter(price_together(measured, budget, epsilon=epsilon, noise=noise, whole=MEASURED_PART))
     return tuple(
-        loss if loss.bounding is None else Loss(limits=loss.limits, bounding=loss.bounding, cost=next(costs))
+        loss
+        if loss.bounding is None
+        else QuestionLoss(limits=loss.limits, bounding=loss.bounding, cost=next(costs))
         for loss in losses
     )

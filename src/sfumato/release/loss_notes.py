@@ -6,7 +6,7 @@ import math
 
 from sfumato.aggregates.answer import Answer
 from sfumato.analysis.limits import SEEN
-from sfumato.analysis.loss_measurement import MEASURED_PART, Loss
+from sfumato.analysis.loss_measurement import MEASURED_PART, QuestionLoss
 from sfumato.release.answers import NoisyTable, tabulate
 from sfumato.release.noise import NoisyGroups
 
@@ -15,7 +15,7 @@ __all__ = ["loss_note"]
 _LEVEL = 0.95
 
 
-def loss_note(loss: Loss, noisy: tuple[NoisyGroups, ...]) -> str:
+def loss_note(loss: QuestionLoss, noisy: tuple[NoisyGroups, ...]) -> str:
     """Return the sentence that tells measured losses, each share with its interval."""
     assert loss.bounding is not None and loss.cost is not None
     table = tabulate("losses", noisy, loss.bounding, loss.cost)
