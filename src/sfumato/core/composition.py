@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.core.arguments import Number, budget_quantity, count, delta_quantity, upper_float
+from sfumato.core.divergence import divergence_at_delta, divergence_at_epsilon, inverts
 from sfumato.core.events.base import Cost, Direction, Event, FloatArray
 from sfumato.core.loss_sketch import LossSketch, WindowPlan, tilt_at_delta, tilt_at_epsilon
 from sfumato.core.losses import GUARD, LossDistribution
@@ -25,6 +26,7 @@ _Tilt = Callable[[Sequence[tuple[LossSketch, int]]], float]
 _ERROR = 2e-5  # what discretisation may add to ln(delta)
 _ERROR_BELOW = 1e-4  # the same for lower bounds, which only show how tight the upper ones are
 _ERROR_WHOLE = 1e-3  # and for whole laws, which need several transforms
+_MOST_INVERTED = 10**12  # beyond it the rounding of each loss adds up
 _BATCH = 1000  # larger counts are composed in two rounds
 _DEPTHS = (4.5, 18.0, 40.0, 72.0, 112.0)  # -ln of the tails at which a whole law is tilted
 
@@ -76,6 +78,10 @@ class Composition:
             return min(upper_float(pure), _inverse(self._parts[0][0], allowed))
         worst = 0.0
         for direction in self.directions:
+            if self._inverts:
+                law_sum = divergence_at_delta(self._parts, direction, allowed, above=True)
+                worst = max(worst, law_sum.epsilon_above(allowed))
+                continue
             guard, reach, failure = _limits(self._parts, direction)
             law = _above(self._parts, direction, lambda parts: tilt_at_delta(parts, allowed))
             found = law.epsilon_above(allowed / math.exp(self._total * GUARD), -guard)
@@ -93,6 +99,10 @@ class Composition:
             return self._parts[0][0].delta(lowest)
         worst = 0.0
         for direction in self.directions:
+            if self._inverts:
+                law_sum = divergence_at_epsilon(self._parts, direction, lowest, above=True)
+                worst = max(worst, law_sum.delta_above(lowest))
+                continue
             guard, reach, failure = _limits(self._parts, direction)
             if lowest >= reach:
                 worst = max(worst, failure)
@@ -111,6 +121,10 @@ class Composition:
         # The smallest epsilon falls as delta grows, so where delta is 0 that of another delta is a bound.
         needed = max(upper_float(delta_quantity(delta)), 1e-30) * math.exp(2.0 * self._total * GUARD)
         for direction in self.directions if self._parts else ():
+            if self._inverts:
+                law_sum = divergence_at_delta(self._parts, direction, needed, above=False)
+                low = max(low, law_sum.epsilon_below(needed))
+                continue
             guard, _, _ = _limits(self._parts, direction)
             law = _below(self._parts, direction, lambda parts: tilt_at_delta(parts, needed))
             low = max(low, law.epsilon_below(needed) - 2.0 * guard)
@@ -124,6 +138,10 @@ class Composition:
         high, low = self.delta(epsilon), 0.0
         level = upper_float(budget_quantity(epsilon, "epsilon", zero=True))
         for direction in self.directions if high > 0.0 else ():
+            if self._inverts:
+                law_sum = divergence_at_epsilon(self._parts, direction, level, above=False)
+                low = max(low, law_sum.delta_below(level))
+                continue
             guard, _, _ = _limits(self._parts, direction)
             law = _below(self._parts, direction, lambda parts: tilt_at_epsilon(parts, level))
             low = max(low, law.delta_below(level + 2.0 * guard) / math.exp(2.0 * self._total * GUARD))
@@ -145,6 +163,11 @@ class Composition:
     @property
     def _symmetric(self) -> bool:
         return all(event.symmetric for event, _ in self._parts)
+
+    @property
+    def _inverts(self) -> bool:
+        """Whether the batch has several events, of which a relatively accurate law is known."""
+        return 1 < self._total <= _MOST_INVERTED and inverts(self._parts)
 
     @property
     def _total(self) -> int:
