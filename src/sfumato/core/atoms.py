@@ -36,13 +36,15 @@ _BOTTOM = -13.5  # below this output lies less than 1e-40 of N(0,1)
 _TAIL = 2.0**-42  # the relative error of a normal tail
 _FAINTEST = 1e-60  # a tail beyond which nothing is looked at
 _NODES = 8
+_OVERFLOW = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Atoms:
     """P-mass e^`logs[j]` at the loss `losses[j]`, and at most P-mass `infinite` of infinite loss.
 
-    Each mass is right up to a factor of 1 +- `doubts[j]`, each loss up to +- `blurs[j]`.
+    Each mass is right up to a factor of 1 +- `doubts[j]`, each loss up to +- `blurs[j]`. The true
+    masses add up to 1 - `lack`.
     """
 
     losses: FloatArray
@@ -50,35 +52,48 @@ class Atoms:
     doubts: FloatArray
     blurs: FloatArray
     infinite: float
+    lack: float
 
     def parted(self, mass: float) -> tuple[Atoms, Atoms]:
         """Return the atoms but for the largest losses, and those: of P-mass `mass` at most."""
         order = np.argsort(self.losses)
         above = np.cumsum(np.exp(self.logs[order])[::-1])[::-1]
         first = int(np.searchsorted(-above, -mass))
-        small, large = (self._of(some) for some in (order[:first], order[first:]))
-        return small, large
+        large = float(above[first]) if first < len(order) else 0.0
+        return self._of(order[:first], self.lack + large), self._of(order[first:], 1.0 - large)
 
     def times(self, count: float) -> Atoms:
         """Return the atoms with `count` times their mass."""
-        return replace(self, logs=self.logs + math.log(count), doubts=self.doubts + 4.0 * _ULP)
+        lack = 1.0 - count * (1.0 - self.lack)
+        return replace(self, logs=self.logs + math.log(count), doubts=self.doubts + 4.0 * _ULP, lack=lack)
 
-    def _of(self, some: npt.NDArray[np.int64]) -> Atoms:
+    def _of(self, some: npt.NDArray[np.int64], lack: float) -> Atoms:
         return Atoms(
             losses=self.losses[some],
             logs=self.logs[some],
             doubts=self.doubts[some],
             blurs=self.blurs[some],
             infinite=0.0,
+            lack=lack,
         )
 
     def tilted(self, theta: float) -> tuple[float, FloatArray]:
-        """Return ln E[e^(theta L)] over the atoms, and the masses tilted by e^(theta L), of sum one."""
+        """Return ln E[e^(theta L)] over the atoms, and the masses tilted by e^(theta L), of sum one.
+
+        The logarithm of a mean near one is that of one and of small terms: a billion times it is accurate.
+        """
         exponents = self.logs + theta * self.losses
         top = float(exponents.max())
-        weights = np.exp(exponents - top)
-        total = float(weights.sum())
-        return top + math.log(total), weights / total
+        if self.lack > 0.5 or top > _OVERFLOW:
+            value = top + math.log(float(np.exp(exponents - top).sum()))
+        else:
+            masses = np.exp(self.logs)
+            small = np.abs(theta * self.losses) < 0.5
+            grown = np.exp(exponents) - masses
+            grown[small] = masses[small] * np.expm1(theta * self.losses[small])
+            value = math.log1p(float(grown.sum()) - self.lack)
+        weights = np.exp(exponents - value)
+        return value, weights / float(weights.sum())
 
 
 def sampled_gaussian(
@@ -115,8 +130,10 @@ def sampled_gaussian(
     kept = np.isfinite(logs) & np.isfinite(losses)
     losses, logs, doubts, blurs = losses[kept], logs[kept], doubts[kept], blurs[kept]
     if removed:
-        return Atoms(losses=losses, logs=logs + losses, doubts=doubts + blurs, blurs=blurs, infinite=infinite)
-    return Atoms(losses=-losses, logs=logs, doubts=doubts, blurs=blurs, infinite=infinite)
+        logs, doubts = logs + losses, doubts + blurs
+    else:
+        losses = -losses
+    return Atoms(losses=losses, logs=logs, doubts=doubts, blurs=blurs, infinite=infinite, lack=infinite)
 
 
 _Rule = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

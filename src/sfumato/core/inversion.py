@@ -118,7 +118,7 @@ class Inversion:
             bounds += count * np.log(sizes)
             doubts += count * (errors / sizes + 8.0 * _ULP * np.abs(logs))
             base, centre = base + count * tilted.value, centre + count * tilted.mean
-            slack += count * tilted.doubt
+            slack += 2.0 * count * tilted.doubt
         z = theta + 1j * t
         kernel = 1.0 / (z * (1.0 + z))
         kernel[0] /= 2.0
