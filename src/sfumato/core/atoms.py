@@ -24,10 +24,7 @@ import numpy.typing as npt
 
 from sfumato.core.events.base import Direction, FloatArray
 
-__all__ = ["WIDEST_SHIFT", "Atoms", "sampled_gaussian"]
-
-WIDEST_SHIFT = 20.0
-"""The largest 1/sigma: beyond it the cells would be too wide for the accuracy that is stated."""
+__all__ = ["Atoms", "sampled_gaussian"]
 
 _ULP = 2.0**-53
 _CELL = 0.008  # the width of a cell of outputs, in standard deviations
@@ -106,7 +103,7 @@ def sampled_gaussian(
     Theorem: with `above`, every hockey-stick divergence of the atoms, and of any composition with
     them, is at least the mechanism's; without it, at most (see the module). Mass below the first cell
     is shared between that cell's end and X = 0, which it never reaches.
-    Assumes: 0 < shift <= WIDEST_SHIFT; the masses' and losses' stated errors, which follow from
+    Assumes: 0 < shift <= 20; the masses' and losses' stated errors, which follow from
     IEEE arithmetic, from 2 ulp for exp, expm1 and log1p, and from a quadrature whose own error is
     below 1e-17: Gauss's rule of 8 nodes on cells over which the integrand changes by a factor below 2.
     """

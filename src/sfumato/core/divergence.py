@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.core.arguments import upper_float
-from sfumato.core.atoms import WIDEST_SHIFT, Atoms, sampled_gaussian
+from sfumato.core.atoms import Atoms, sampled_gaussian
 from sfumato.core.events.additive import Gaussian
 from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.sampled import PoissonSubsampled
@@ -33,6 +33,7 @@ _ROUGH = 1e-3  # what a simple bound on one large loss may be off by, relative t
 _RESOLUTION = 2.0**-44
 _RESOLUTION_BELOW = 2.0**-24
 _DOUBLINGS = 60
+_WIDEST_SHIFT = 20  # 1/sigma, beyond which `atoms` would need too many cells
 _LEAST = Fraction(1, 10**100)  # rate / sigma, below which squares of losses leave the range of floats
 
 
@@ -238,6 +239,6 @@ def _sampled(event: Event) -> bool:
         isinstance(event, PoissonSubsampled)
         and isinstance(event.event, Gaussian)
         and event.rate < 1
-        and event.event.mu() <= WIDEST_SHIFT
+        and event.event.mu() <= _WIDEST_SHIFT
         and event.rate * event.event.mu() >= _LEAST
     )
