@@ -73,7 +73,7 @@ def test_parquet_files_of_different_types_are_refused(tmp_path: Path) -> None:
 def test_columns_of_csv_files_are_matched_by_their_headers(tmp_path: Path, kinds: Any) -> None:
     from sfumato.catalog import Kind
 
-    declared = kinds if kinds is None else {"t": {name: Kind[kind] for name, kind in kinds.items()}}
+    declared = kinds if kinds is None else {"t": {name: Kind(kind.lower()) for name, kind in kinds.items()}}
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
     first.write_text("id,x\n1,10\n")
     second.write_text("x;id\n20;2\n" if kinds is not None else "x,id\n20,2\n")

@@ -138,7 +138,8 @@ def test_kinds_of_other_types() -> None:
     )
     kinds = {field.name: field.kind for field in open_tables({"t": table}).fields("t")}
     assert kinds == {
-        "u8": Kind.INTEGER, "u64": Kind.REAL, "f32": Kind.REAL, "dec": Kind.REAL, "cat": Kind.TEXT,
+        "u8": Kind.INTEGER, "u64": Kind.HUGEINT, "f32": Kind.FLOAT, "dec": Kind.decimal(10, 2),
+        "cat": Kind.TEXT,
         "when": Kind.TIMESTAMP, "day": Kind.DATE, "yes": Kind.BOOLEAN,
     }  # fmt: skip
 

@@ -456,7 +456,7 @@ class _Bounder:
         )
 
 
-_WRITTEN = {Kind.REAL, Kind.TIMESTAMP}  # types of these kinds write equal values differently
+_WRITTEN = {Kind.FLOAT, Kind.REAL, Kind.TIMESTAMP}  # types of these kinds write equal values differently
 _TIMELY = (Kind.DATE, Kind.TIMESTAMP)
 _CLAMPED = {Function.COUNT_ROWS, Function.COUNT, Function.SUM}
 

@@ -41,6 +41,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
+from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.functions import call
 from sfumato.plan.outline import outline_expression
 from sfumato.plan.request import NamedQuery, Request
@@ -193,7 +194,7 @@ class _Losses:
                 weighed = call("/", (call("*", (_column(f"unit.o{place}"), seen)), _column("unit.rows")))
                 asked.append((self._name(f"outside_{_said(expression)}"), _between(weighed, limit)))
         for place, (label, aggregate, (low, high)) in enumerate(() if brief else clamped_sums(self.query)):
-            kind = Kind.INTEGER if aggregate.function is not Function.SUM else aggregate.arguments[0].kind
+            kind = aggregate_kind(aggregate)
             inner.append((f"group.s{place}", aggregate))
             sums = ColumnRef(name=f"group.s{place}", kind=kind or Kind.REAL)
             clamped = replace(_ROWS, where=beyond(sums, low, high))

@@ -11,6 +11,7 @@ import datetime
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 
 from sfumato.aggregates.registry import Function
@@ -223,6 +224,6 @@ def _narrowed_dates(known: Known, kind: Kind, low: Expression | None, high: Expr
 def _number(expression: Expression) -> Fraction | None:
     if not isinstance(expression, Literal) or isinstance(expression.value, (bool, str)):
         return None
-    if isinstance(expression.value, (int, float)) and math.isfinite(expression.value):
+    if isinstance(expression.value, (int, float, Decimal)) and math.isfinite(expression.value):
         return Fraction(expression.value)
     return None

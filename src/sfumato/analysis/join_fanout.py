@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.shapes import column_leaves, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
-from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused, Unsupported
 from sfumato.plan.tree import (
     Call,
@@ -181,7 +180,7 @@ def _tests(condition: Expression | None) -> Iterator[Expression]:
 def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
     """Yield the column of a public relation that must equal something of the other side.
 
-    Both are compared as what holds both. Whole numbers that become reals no longer differ beyond 2^53.
+    Both are compared as what holds both. Exact numbers that become binary ones may no longer differ.
     """
     match test:
         case Call(function="=", arguments=(first, second)):
@@ -189,7 +188,7 @@ def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
                 if (
                     isinstance(here, ColumnRef)
                     and _has(public, here.name)
-                    and not (here.kind is Kind.INTEGER and there.kind is Kind.REAL)
+                    and not (here.kind.exact and there.kind is not None and there.kind.binary)
                     and not any(_has(public, leaf.name) for leaf in column_leaves(there))
                 ):
                     yield here.name

@@ -72,17 +72,15 @@ class Argument:
     @property
     def whole(self) -> bool:
         """Whether it only takes whole numbers."""
-        return self.expression.kind is Kind.INTEGER
+        return self.expression.kind is not None and self.expression.kind.whole
 
     def or_zero(self) -> Argument:
         """Return the argument with 0 in place of NULL: to a sum it is the same."""
-        nothing = Literal(value=0 if self.whole else 0.0, kind=self._kind)
-        never_null = Call(function="coalesce", arguments=(self.expression, nothing), kind=self._kind)
-        return replace(self, expression=never_null)
-
-    @property
-    def _kind(self) -> Kind:
-        return Kind.INTEGER if self.whole else Kind.REAL
+        zero = Literal(value=0, kind=Kind.INTEGER)
+        kind = self.expression.kind or Kind.INTEGER
+        return replace(
+            self, expression=Call(function="coalesce", arguments=(self.expression, zero), kind=kind)
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -242,7 +240,7 @@ class Measures:
         bounds: tuple[float, float],
     ) -> Answer:
         """Answer SUM where one unit's sum in a group is clamped; `rows` is where single values lie."""
-        whole = expression.kind is Kind.INTEGER
+        whole = expression.kind is not None and expression.kind.whole
         low, high = (Fraction(end) for end in bounds)
         grid, clamp = clamped_grid(low, high, whole=whole, rows=rows)
         factor = Factor(expression=expression, centre=0.0, grid=grid)

@@ -10,6 +10,7 @@ import datetime
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
 from sfumato.analysis.calendar import Dates, bounded, everything, extreme, of_kind, truncated
@@ -55,8 +56,9 @@ def known_of(expression: Expression, columns: _Columns) -> Known:
             return _literal(expression.value)
         case Case(branches=branches, otherwise=otherwise):
             return either([known_of(value, columns) for value in (*(v for _, v in branches), otherwise)])
-        case Cast(operand=operand, kind=kind):
-            return _cast(known_of(operand, columns), operand.kind, kind)
+        case Cast(operand=operand, kind=kind, limits=limits):
+            found = _cast(known_of(operand, columns), operand.kind, kind)
+            return found if limits is None else _limited(found, limits)
         case Call():
             return _call(expression, [known_of(argument, columns) for argument in expression.arguments])
     raise Unsupported(f"no interval is known for {type(expression).__name__}")
@@ -65,7 +67,7 @@ def known_of(expression: Expression, columns: _Columns) -> Known:
 def _literal(value: Value) -> Known:
     if value is None:
         return Known(interval=None, values=())
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
     if number and not math.isfinite(value):  # type: ignore[arg-type]
         return UNKNOWN
     interval = Interval(Fraction(value), Fraction(value)) if number else EVERYTHING  # type: ignore[arg-type]
@@ -108,23 +110,32 @@ def _dates_around(spans: list[Dates]) -> Dates | None:
 
 
 def _cast(operand: Known, source: Kind | None, target: Kind) -> Known:
-    """What cannot be converted is NULL; a real number that becomes an integer is rounded somehow."""
+    """What cannot be converted is NULL; a number that becomes one with fewer digits is rounded somehow."""
     if source is target:
         return operand
     if operand.interval is None:
         return Known(interval=None, values=())
     if source is Kind.BOOLEAN and target.numeric:
         return Known(interval=Interval(0, 1), nullable=operand.nullable)
-    if source is Kind.INTEGER and target is Kind.REAL:
+    if source is not None and source.exact and target.binary:
         return Known(interval=operand.interval, nullable=operand.nullable)
-    if source is Kind.REAL and target is Kind.INTEGER:
-        return Known(interval=operand.interval.outward())
+    if source is not None and source.numeric and target.binary:
+        return Known(interval=operand.interval)
+    if source is not None and source.numeric and target.exact:
+        return Known(interval=operand.interval.outward(target.scale))
     if operand.dates is None or {source, target} != {Kind.DATE, Kind.TIMESTAMP}:
         return Known()
     low, high = operand.dates
     if high == datetime.date.max:  # its first moment is not the last there is
         return Known(dates=(of_kind(low, target), everything(target)[1]), nullable=operand.nullable)
     return Known(dates=(of_kind(low, target), of_kind(high, target)), nullable=operand.nullable)
+
+
+def _limited(known: Known, limits: tuple[int, int]) -> Known:
+    """What lies outside the limits of a narrow type is NULL."""
+    low, high = (Fraction(limit) for limit in limits)
+    interval = None if known.interval is None else known.interval.clipped(low=low, high=high)
+    return Known(interval=interval, values=() if interval is None else None)
 
 
 def _call(call: Call, known: list[Known]) -> Known:
@@ -341,7 +352,8 @@ def _corner(base: End, exponent: End) -> float | None:
 
 
 def _quotient(call: Call, x: list[Interval]) -> Interval:
-    return x[0].divided_by(x[1], whole=call.arguments[1].kind is Kind.INTEGER)
+    divisor = call.arguments[1].kind
+    return x[0].divided_by(x[1], whole=divisor is not None and divisor.whole)
 
 
 _RULES: dict[str, _Rule] = {

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.audit.black_box import Pair
+from sfumato.backends.arrays import arrow_array
 from sfumato.catalog import Catalog, Field, Kind, OneOf, Table
 from sfumato.catalog.domain import Between
 
@@ -79,7 +80,7 @@ def _changed(field: Field, usual: Any, kind: str, place: int) -> Any:
     match kind:
         case "rare keys" if field.kind is Kind.TEXT and not isinstance(field.domain, OneOf):
             return f"rare {place}"
-        case "rare keys" if field.kind is Kind.INTEGER and field.domain is None:
+        case "rare keys" if field.kind.whole and field.domain is None:
             return 10**9 + place
         case "upper" | "lower" if bounds is not None:
             return bounds.of(kind == "upper")
@@ -88,7 +89,7 @@ def _changed(field: Field, usual: Any, kind: str, place: int) -> Any:
         case "beyond" | "below" if not isinstance(field.domain, OneOf):
             return _beyond(field.kind, kind == "beyond", usual)
         case "absent":
-            return math.nan if field.kind is Kind.REAL and place % 2 else None
+            return math.nan if field.kind.binary and place % 2 else None
         case "ties":
             return _row_value(field, 0)
         case _:
@@ -115,9 +116,7 @@ def _row_value(field: Field, place: int) -> Any:
     if bounds is not None:
         return bounds.inside(((7 * place + 3) % 9 + 1) / 10)  # never at a bound: who comes is
     match field.kind:
-        case Kind.INTEGER:
-            return place % 4
-        case Kind.REAL:
+        case Kind.REAL | Kind.FLOAT:
             return place % 4 + 0.25
         case Kind.TEXT:
             return ("a", "b", "c")[place % 3]
@@ -127,14 +126,21 @@ def _row_value(field: Field, place: int) -> Any:
             return _EPOCH + datetime.timedelta(days=place % 30)
         case Kind.TIMESTAMP:
             return datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=place % 50)
+        case _:
+            return place % 4
 
 
 def _beyond(kind: Kind, above: bool, usual: Any) -> Any:
     match kind:
         case Kind.INTEGER:
             return 2**63 - 1 if above else -(2**63)
-        case Kind.REAL:
-            return 1e308 if above else -math.inf
+        case Kind.HUGEINT:
+            return 10**37 if above else -(10**37)
+        case Kind.REAL | Kind.FLOAT:
+            return (1e308 if kind is Kind.REAL else math.inf) if above else -math.inf
+        case _ if kind.digits:
+            largest = 10 ** (kind.digits - kind.scale) - 1
+            return largest if above else -largest
         case Kind.DATE:
             return datetime.date(9999, 12, 31) if above else datetime.date(1, 1, 1)
         case Kind.TIMESTAMP:
@@ -167,9 +173,9 @@ class _Ends:
 
     def _value(self, value: Any) -> Any:
         match self.kind:
-            case Kind.INTEGER:
+            case _ if self.kind.exact:
                 return math.floor(value)
-            case Kind.REAL:
+            case Kind.REAL | Kind.FLOAT:
                 return float(value)
             case Kind.TIMESTAMP if not isinstance(value, datetime.datetime):
                 return datetime.datetime(value.year, value.month, value.day)
@@ -184,18 +190,11 @@ def arrow_tables(rows: Rows, catalog: Catalog) -> dict[str, Any]:
     """Return tables as Arrow has them, typed by the catalog."""
     import pyarrow
 
-    types = {
-        Kind.INTEGER: pyarrow.int64(),
-        Kind.REAL: pyarrow.float64(),
-        Kind.TEXT: pyarrow.string(),
-        Kind.BOOLEAN: pyarrow.bool_(),
-        Kind.DATE: pyarrow.date32(),
-        Kind.TIMESTAMP: pyarrow.timestamp("us"),
-    }
     made = {}
     for table in catalog.tables:
-        schema = pyarrow.schema([(field.name, types[field.kind]) for field in table.fields])
         listed = rows[table.name]
-        columns = {field.name: [row[field.name] for row in listed] for field in table.fields}
-        made[table.name] = pyarrow.table(columns, schema=schema)
+        columns = {
+            field.name: arrow_array([row[field.name] for row in listed], field.kind) for field in table.fields
+        }
+        made[table.name] = pyarrow.table(columns)
     return made

@@ -2,10 +2,11 @@
 
 The rules, the same for every row and every engine:
 
-* a value has the one SQL type of its kind: BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP;
-* arithmetic is done in DOUBLE (only `%` and `//` of integers are not), so that no integer can overflow;
-  beyond 2^53 integers are rounded, and a result of kind INTEGER outside 64 bits is NULL;
-* a result of arithmetic that is not finite is NULL: overflow, division by zero, the root or
+* a value has the one SQL type of its kind: BIGINT, HUGEINT, DECIMAL, FLOAT, DOUBLE, VARCHAR, BOOLEAN, ..;
+* arithmetic is the engine's own in that type: exact for whole numbers and decimals. What does not fit is
+  NULL: 64-bit integers are computed in 128 bits and cut back, decimals are wide enough for any result while
+  38 digits suffice, and TRY catches what overflows 128 bits or 38 digits;
+* a binary result that is not finite is NULL: overflow, division by zero, the root or
   logarithm of what has none, infinity minus infinity. NaN is NULL wherever it comes from;
 * a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL;
 * positions in texts count code points; one that does not fit into 32 bits is NULL;
@@ -24,36 +25,57 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 
-from sfumato.catalog.kind import Kind, Value
+from sfumato.catalog.kind import MOST_DIGITS, Kind, Value, kind_of
 from sfumato.errors import Unsupported
+from sfumato.plan.functions import common_kind
+from sfumato.plan.numbers import as_decimal, widened
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 __all__ = [
     "RENDERED",
-    "SQL_TYPES",
     "canonical",
     "constant",
     "expression",
     "normalised",
     "number",
     "plain_text",
+    "sql_type",
 ]
 
-SQL_TYPES = {
+_TYPES = {
     Kind.INTEGER: "BIGINT",
+    Kind.HUGEINT: "HUGEINT",
+    Kind.FLOAT: "FLOAT",
     Kind.REAL: "DOUBLE",
     Kind.TEXT: "VARCHAR",
     Kind.BOOLEAN: "BOOLEAN",
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
 }
-"""The one SQL type that values of a kind have."""
-
+_NARROW = {
+    (-(2**7), 2**7 - 1): "TINYINT",
+    (-(2**15), 2**15 - 1): "SMALLINT",
+    (-(2**31), 2**31 - 1): "INTEGER",
+    (0, 2**8 - 1): "UTINYINT",
+    (0, 2**16 - 1): "USMALLINT",
+    (0, 2**32 - 1): "UINTEGER",
+    (0, 2**64 - 1): "UBIGINT",
+}
 _Names = Mapping[str, str]
 _NAN = "'nan'::DOUBLE"
 _LONGEST = 2**16  # code points of a text that was put together
 _CHAIN = {"+", "-", "*", "neg", "abs"}  # once not finite, these stay not finite: tested at the top
+
+
+def sql_type(kind: Kind) -> str:
+    """Return the one SQL type that values of a kind have.
+
+    >>> sql_type(Kind.decimal(15, 2))
+    'DECIMAL(15,2)'
+    """
+    return f"DECIMAL({kind.digits},{kind.scale})" if kind.digits else _TYPES[kind]
 
 
 def constant(value: Value, kind: Kind | None = None) -> str:
@@ -61,16 +83,24 @@ def constant(value: Value, kind: Kind | None = None) -> str:
 
     >>> constant("it's"), constant(2, Kind.REAL)
     ("'it''s'", "'2.0'::DOUBLE")
+    >>> constant(Decimal("0.5"), Kind.decimal(15, 2))
+    "CAST('0.5'::DECIMAL(2,1) AS DECIMAL(15,2))"
     """
     match value:
         case None:
-            return "NULL" if kind is None else f"NULL::{SQL_TYPES[kind]}"
+            return "NULL" if kind is None else f"NULL::{sql_type(kind)}"
         case bool():
             return "TRUE" if value else "FALSE"
-        case int() if kind is Kind.REAL or not -(2**63) <= value < 2**63:
-            return constant(_as_float(value))
-        case int():
-            return f"'{value}'::BIGINT"
+        case int() if -(2**63) <= value < 2**63 and kind is Kind.REAL:
+            return constant(float(value))
+        case int() | Decimal():
+            own = kind_of(value)
+            if own is None or not own.exact:
+                return constant(_as_float(value), Kind.REAL)
+            text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+            return _converted(f"'{text}'::{sql_type(own)}", own, kind or own)
+        case float() if kind is not None and kind is not Kind.REAL:
+            return _converted(constant(value), Kind.REAL, kind)
         case float():
             return "NULL::DOUBLE" if math.isnan(value) else f"'{value!r}'::DOUBLE"
         case str():
@@ -88,22 +118,22 @@ def constant(value: Value, kind: Kind | None = None) -> str:
 def normalised(sql: str, kind: Kind) -> str:
     """Return a raw column as a value of its kind: the one place where NaN and far dates become NULL."""
     match kind:
-        case Kind.REAL:
-            return f"nullif(CAST({sql} AS DOUBLE), {_NAN})"
+        case Kind.REAL | Kind.FLOAT:
+            return f"nullif(CAST({sql} AS {sql_type(kind)}), {_NAN})"
         case Kind.DATE | Kind.TIMESTAMP:
             return _years(sql, kind)
         case Kind.TEXT:
             return plain_text(sql)
         case _:
-            return f"CAST({sql} AS {SQL_TYPES[kind]})"
+            return f"CAST({sql} AS {sql_type(kind)})"
 
 
 def canonical(sql: str, kind: Kind) -> str:
     """Return a value in the form that all its equals share: what is shown, hashed or written as text.
 
-    Of all kinds reals alone have equals that differ, the two zeros; NaN is NULL, and texts are plain.
+    Binary numbers alone have equals that differ, the two zeros; NaN is NULL, and texts are plain.
     """
-    return f"({sql} + 0.0)" if kind is Kind.REAL else sql
+    return f"({sql} + 0.0)" if kind.binary else sql
 
 
 def plain_text(sql: str) -> str:
@@ -121,9 +151,8 @@ def expression(node: Expression, names: _Names) -> str:
         case Call(function=name, arguments=arguments, kind=kind):
             if name not in RENDERED:
                 raise Unsupported(f"the function `{name}`")
-            if name in _CHAIN:
-                sql = _finite(_chained(node, names))
-                return f"TRY_CAST({sql} AS BIGINT)" if kind is Kind.INTEGER else sql
+            if name in _CHAIN and kind.binary:
+                return _finite(_chained(node, names))
             return RENDERED[name](arguments, kind, names)
         case Case(branches=branches, otherwise=otherwise, kind=kind):
             whens = " ".join(
@@ -131,24 +160,15 @@ def expression(node: Expression, names: _Names) -> str:
                 for condition, value in branches
             )
             return f"CASE {whens} ELSE {_as(otherwise, kind, names)} END"
-        case Cast(operand=operand, kind=kind):
-            return _cast(operand, kind, names)
+        case Cast(operand=operand, kind=kind, limits=limits):
+            return _cast(operand, kind, limits, names)
     raise Unsupported(f"the expression {type(node).__name__}")
 
 
 def number(node: Expression, names: _Names) -> str:
-    """Return the SQL of a numeric expression in DOUBLE, without a detour through 64-bit integers."""
-    match node:
-        case Call(function=name) if name in _CHAIN:
-            return _finite(_chained(node, names))
-        case Literal(value=value) if node.kind is None or node.kind.numeric:
-            return constant(value, Kind.REAL)
-        case Case(branches=branches, otherwise=otherwise):
-            whens = " ".join(
-                f"WHEN {expression(condition, names)} THEN {number(value, names)}"
-                for condition, value in branches
-            )
-            return f"CASE {whens} ELSE {number(otherwise, names)} END"
+    """Return the SQL of a numeric expression in DOUBLE."""
+    if isinstance(node, Literal):
+        return constant(node.value, Kind.REAL)
     sql = expression(node, names)
     return sql if node.kind is Kind.REAL else f"CAST({sql} AS DOUBLE)"
 
@@ -162,7 +182,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _as_float(value: int) -> float:
+def _as_float(value: int | Decimal) -> float:
     try:
         return float(value)
     except OverflowError:
@@ -175,7 +195,7 @@ def _finite(sql: str) -> str:
 
 def _years(sql: str, kind: Kind) -> str:
     last = "9999-12-31" if kind is Kind.DATE else "9999-12-31 23:59:59.999999"
-    of_type = SQL_TYPES[kind]
+    of_type = sql_type(kind)
     return f"CASE WHEN {sql} BETWEEN '0001-01-01'::{of_type} AND '{last}'::{of_type} THEN {sql} END"
 
 
@@ -183,45 +203,65 @@ def _as(node: Expression, kind: Kind, names: _Names) -> str:
     """Return an expression as a value of a kind that holds it."""
     if isinstance(node, Literal):
         return constant(node.value, kind)
-    if node.kind is kind:
-        return expression(node, names)
-    return (
-        number(node, names) if kind is Kind.REAL else f"CAST({expression(node, names)} AS {SQL_TYPES[kind]})"
-    )
+    return _converted(expression(node, names), node.kind, kind)
+
+
+def _converted(sql: str, source: Kind, kind: Kind) -> str:
+    """Return a value as one of a kind that holds it; of a decimal that is too narrow, NULL."""
+    if source is kind:
+        return sql
+    fits = True
+    if kind.digits:
+        fits = source.exact and _before(as_decimal(source)) <= _before(kind) and source is not Kind.HUGEINT
+    return f"{'CAST' if fits else 'TRY_CAST'}({sql} AS {sql_type(kind)})"
+
+
+def _before(kind: Kind) -> int:
+    """Return the digits of a decimal before the point."""
+    return kind.digits - kind.scale
 
 
 def _chained(node: Expression, names: _Names) -> str:
+    """Return arithmetic of binary numbers, which may be infinite or NaN."""
     match node:
         case Call(function="neg", arguments=(operand,)):
-            return f"(-{_chained(operand, names)})"
+            return f"(-{_operand(operand, node.kind, names)})"
         case Call(function="abs", arguments=(operand,)):
-            return f"abs({_chained(operand, names)})"
-        case Call(function="+" | "-" | "*" as name, arguments=(left, right)):
-            return f"({_chained(left, names)} {name} {_chained(right, names)})"
-    return number(node, names)
+            return f"abs({_operand(operand, node.kind, names)})"
+        case Call(function="+" | "-" | "*" as name, arguments=arguments):
+            left, right = (_operand(operand, node.kind, names) for operand in arguments)
+            return f"({left} {name} {right})"
+    raise Unsupported("arithmetic that is rendered as a chain")
+
+
+def _operand(node: Expression, kind: Kind, names: _Names) -> str:
+    if isinstance(node, Call) and node.function in _CHAIN and node.kind.binary:
+        return _converted(_chained(node, names), node.kind, kind)
+    return _as(node, kind, names)
 
 
 def _common(arguments: tuple[Expression, ...]) -> Kind:
-    kinds = {argument.kind for argument in arguments if argument.kind is not None}
-    if len(kinds) > 1:
-        return Kind.TIMESTAMP if Kind.TIMESTAMP in kinds else Kind.REAL
-    return kinds.pop() if kinds else Kind.INTEGER
+    kinds = [argument.kind for argument in arguments if argument.kind is not None]
+    if Kind.TIMESTAMP in kinds:
+        return Kind.TIMESTAMP
+    return common_kind(tuple(kinds)) or Kind.INTEGER
 
 
-def _cast(operand: Expression, kind: Kind, names: _Names) -> str:
-    source = operand.kind
-    nothing = f"NULL::{SQL_TYPES[kind]}"
+def _cast(operand: Expression, kind: Kind, limits: tuple[int, int] | None, names: _Names) -> str:
+    source, of_type = operand.kind, sql_type(kind)
+    nothing = f"NULL::{of_type}"
     if source is None:
         return nothing
-    if source is kind:
-        return expression(operand, names)
     timely = {Kind.DATE, Kind.TIMESTAMP}
     if source is not Kind.TEXT and kind is not Kind.TEXT and (source in timely) != (kind in timely):
         return nothing
-    if kind is Kind.REAL and source is Kind.INTEGER:
-        return number(operand, names)
-    sql = f"TRY_CAST({canonical(expression(operand, names), source)} AS {SQL_TYPES[kind]})"
-    if kind is Kind.REAL:
+    value = canonical(expression(operand, names), source)
+    if limits is not None:
+        return f"CAST(TRY_CAST({value} AS {_NARROW[limits]}) AS {of_type})"
+    if source is kind:
+        return expression(operand, names)
+    sql = f"TRY_CAST({value} AS {of_type})"
+    if kind.binary:
         return f"nullif({sql}, {_NAN})"
     return _years(sql, kind) if kind in timely and source is Kind.TEXT else sql
 
@@ -231,37 +271,70 @@ def _cast(operand: Expression, kind: Kind, names: _Names) -> str:
 _Renderer = Callable[[tuple[Expression, ...], Kind, _Names], str]
 
 
-def _typed(sql: str, kind: Kind) -> str:
-    return f"TRY_CAST({sql} AS BIGINT)" if kind is Kind.INTEGER else sql
+def _arithmetic(name: str) -> _Renderer:
+    """An operator, or a sign, of exact numbers."""
+
+    def render(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
+        if any(argument.kind is None for argument in arguments):
+            return f"NULL::{sql_type(kind)}"
+        if kind is Kind.INTEGER:
+            wide = (f"CAST({expression(argument, names)} AS HUGEINT)" for argument in arguments)
+            return f"TRY_CAST({_applied(name, *wide)} AS BIGINT)"  # in 128 bits nothing overflows
+        if kind is Kind.HUGEINT:
+            return f"TRY({_applied(name, *(_as(argument, kind, names) for argument in arguments))})"
+        if len(arguments) == 1:
+            return _applied(name, expression(arguments[0], names))
+        first, second = (as_decimal(argument.kind or kind) for argument in arguments)
+        left, right = (expression(argument, names) for argument in arguments)
+        digits = max(_before(first), _before(second)) + kind.scale + 1
+        if name == "*":
+            factor, _ = widened(first, second)
+            left, digits = _converted(left, first, factor), factor.digits + second.digits
+        sql = _applied(name, left, right)
+        return sql if digits <= MOST_DIGITS else f"TRY({sql})"
+
+    return render
 
 
-def _chain(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
-    raise Unsupported("arithmetic that is rendered as a chain")
+def _applied(name: str, *operands: str) -> str:
+    match name, operands:
+        case "neg", (operand,):
+            return f"(-{operand})"
+        case "abs", (operand,):
+            return f"abs({operand})"
+        case _, (left, right):
+            return f"({left} {name} {right})"
+    raise Unsupported(f"the operator `{name}`")
 
 
 def _quotient(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
-    left, right = (number(argument, names) for argument in arguments)
+    left, right = (_as(argument, kind, names) for argument in arguments)
     return _finite(f"({left} / nullif({right}, 0))")
 
 
 def _remainder(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
-    if kind is Kind.INTEGER:
-        left, right = (f"CAST({_as(argument, Kind.INTEGER, names)} AS HUGEINT)" for argument in arguments)
-        return f"CAST(({left} % nullif({right}, 0)) AS BIGINT)"  # in 128 bits nothing overflows
-    left, right = (number(argument, names) for argument in arguments)
-    return _finite(f"({left} % nullif({right}, 0))")
+    if kind.whole:
+        return _whole_division("%", arguments, kind, names)
+    left, right = (_as(argument, kind, names) for argument in arguments)
+    sql = f"({left} % nullif({right}, 0))"
+    return _finite(sql) if kind.binary else sql
 
 
 def _whole_quotient(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
-    left, right = (f"CAST({_as(argument, Kind.INTEGER, names)} AS HUGEINT)" for argument in arguments)
-    return f"TRY_CAST(({left} // nullif({right}, 0)) AS BIGINT)"
+    return _whole_division("//", arguments, kind, names)
+
+
+def _whole_division(name: str, arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
+    left, right = (_as(argument, Kind.HUGEINT, names) for argument in arguments)
+    sql = f"({left} {name} nullif({right}, 0))"
+    return f"TRY_CAST({sql} AS BIGINT)" if kind is Kind.INTEGER else f"TRY({sql})"
 
 
 def _whole(name: str) -> _Renderer:
     def render(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
-        if kind is Kind.INTEGER:
-            return _as(arguments[0], Kind.INTEGER, names)
-        return _finite(f"{name}({number(arguments[0], names)})")
+        if kind.binary:
+            return _finite(f"{name}({_as(arguments[0], kind, names)})")
+        return f"{name}({expression(arguments[0], names)})"
 
     return render
 
@@ -273,11 +346,20 @@ def _round(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
         if not isinstance(literal, Literal) or not isinstance(literal.value, int | None):
             raise Unsupported("round to a number of digits that is not a constant")
         if literal.value is None:
-            return f"NULL::{SQL_TYPES[kind]}"
+            return f"NULL::{sql_type(kind)}"
         digits = max(-400, min(400, literal.value))
-    if kind is Kind.INTEGER and digits >= 0:
-        return _as(arguments[0], Kind.INTEGER, names)
-    return _typed(_finite(f"round({number(arguments[0], names)}, {digits})"), kind)
+    operand = arguments[0]
+    if kind is Kind.INTEGER:
+        return f"TRY_CAST(round({_as(operand, Kind.HUGEINT, names)}, {digits}) AS BIGINT)"
+    if kind is Kind.HUGEINT:
+        return f"TRY(round({_as(operand, kind, names)}, {digits}))"
+    if kind.binary:
+        return _finite(f"round({_as(operand, kind, names)}, {digits})")
+    own = as_decimal(operand.kind or kind)
+    if -digits > _before(own):  # nothing is left of any number; the engine makes 0 of NULL too
+        unit = constant(Decimal((0, (1,), -own.scale)))
+        return f"CAST(({expression(operand, names)} % {unit}) AS {sql_type(kind)})"
+    return f"round({expression(operand, names)}, {digits})"
 
 
 def _real(name: str) -> _Renderer:
@@ -391,7 +473,7 @@ def _truncated(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> 
     part, moment = arguments
     if not isinstance(part, Literal) or part.value not in _TRUNCATIONS:
         raise Unsupported("date_trunc to a part that is not known")
-    return f"CAST(date_trunc('{part.value}', {_as(moment, kind, names)}) AS {SQL_TYPES[kind]})"
+    return f"CAST(date_trunc('{part.value}', {_as(moment, kind, names)}) AS {sql_type(kind)})"
 
 
 def _difference(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
@@ -405,7 +487,7 @@ def _difference(arguments: tuple[Expression, ...], kind: Kind, names: _Names) ->
 _TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 
 RENDERED: dict[str, _Renderer] = {
-    **dict.fromkeys(sorted(_CHAIN), _chain),
+    **{name: _arithmetic(name) for name in sorted(_CHAIN)},
     "/": _quotient,
     "//": _whole_quotient,
     "%": _remainder,

@@ -19,7 +19,7 @@ from sfumato.backends.expressions import constant, expression, number
 from sfumato.catalog.kind import Kind
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import ColumnRef, Expression
+from sfumato.plan.tree import Expression
 
 __all__ = ["RowInteger", "Stage", "row_integer"]
 
@@ -67,11 +67,12 @@ class Stage:
             raise Unsupported("rounding toward zero in an engine")
         exponent = _exponent(grid.step)
         bound = max(-grid.low, grid.high)
-        whole = isinstance(factor.expression, ColumnRef) and factor.expression.kind is Kind.INTEGER
-        if whole and exponent == 0 and centre.is_integer() and bound + abs(centre) <= _EXACT:
+        kind = factor.expression.kind
+        if kind and kind.whole and exponent == 0 and centre.is_integer() and bound + abs(centre) <= _EXACT:
             middle = int(centre)
             column = self(expression(factor.expression, self.names))
             clamped = _clamped(column, constant(grid.low + middle), constant(grid.high + middle))
+            clamped = clamped if kind is Kind.INTEGER else f"CAST({clamped} AS BIGINT)"
             return f"({clamped} - {constant(middle)})" if middle else clamped
         value = number(factor.expression, self.names)
         if centre:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sfumato.catalog.kind import Value, kind_of
+from sfumato.catalog.kind import MOST_DIGITS, Value, kind_of
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 
@@ -54,16 +55,29 @@ class OneOf:
                 place="one_of",
                 hints=("values stand one by one: one_of(1980, 1981); for a list, one_of(*years)",),
             )
-        if any(type(value) is int and not -(2**63) <= value < 2**63 for value in self.values):
+        if any(_too_long(value) for value in self.values):
             raise InvalidArgument(
-                "whole numbers lie between -2^63 and 2^63 - 1",
-                place="one_of",
-                hints=("list others as texts",),
+                "a number has at most 38 digits", place="one_of", hints=("list others as texts",)
             )
-        if len({kind_of(value) for value in self.values}) != 1:
+        if len({_family(value) for value in self.values}) != 1:
             raise InvalidArgument("the values of one_of must be of one kind", place="one_of")
         if len(set(self.values)) != len(self.values):
             raise InvalidArgument("one_of lists a value twice", place="one_of")
+
+
+def _too_long(value: Value) -> bool:
+    if isinstance(value, Decimal):
+        kind = kind_of(value)
+        return kind is None or not kind.digits
+    return type(value) is int and abs(value) >= 10**MOST_DIGITS
+
+
+def _family(value: Value) -> str:
+    """Return what values of one list share: decimals may differ in their digits."""
+    kind = kind_of(value)
+    if kind is None or kind.whole:
+        return "integer"
+    return "real" if kind.digits else kind.value
 
 
 Domain = Between | OneOf

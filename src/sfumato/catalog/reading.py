@@ -216,8 +216,7 @@ class _Reader(Checks):
                         "SF705",
                         "",
                     )
-            plain = tuple(float(value) if isinstance(value, Decimal) else value for value in values)
-            domain = self.attempt((*at, "one_of"), OneOf, plain)
+            domain = self.attempt((*at, "one_of"), OneOf, tuple(values))
         return Column(domain=domain, nullable=self.flag(column, at, "nullable", True))
 
     def _unit(self, tables: list[ProjectTable], protects: str | None) -> str:

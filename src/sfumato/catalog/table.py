@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 
 from sfumato.catalog.domain import Domain, OneOf
-from sfumato.catalog.kind import Kind, kind_of
+from sfumato.catalog.kind import MOST_DIGITS, Kind, Value, kind_of
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
 
@@ -14,7 +17,7 @@ __all__ = ["Field", "MOST_PARTS", "Table", "Unit", "UnsupportedColumn", "cap"]
 MOST_PARTS = 1000
 """How many values a partition may have."""
 
-_PARTED = (Kind.INTEGER, Kind.TEXT, Kind.BOOLEAN, Kind.DATE)
+_PARTED = (Kind.INTEGER, Kind.HUGEINT, Kind.TEXT, Kind.BOOLEAN, Kind.DATE)
 
 _MOST = 2**31 - 1  # no unit has more rows; engines hold it in any kind of integer
 
@@ -46,12 +49,31 @@ class Field:
 
     def __post_init__(self) -> None:
         if isinstance(self.domain, OneOf):
-            declared = kind_of(self.domain.values[0])
-            if declared is not self.kind and not (declared is Kind.INTEGER and self.kind is Kind.REAL):
+            values = tuple(_of_kind(value, self.kind) for value in self.domain.values)
+            if None in values:
                 raise InvalidArgument(
                     f"the values declared for `{self.name}` are not of kind {self.kind.value}",
                     place=self.name,
                 )
+            object.__setattr__(self, "domain", OneOf(values))
+
+
+def _of_kind(value: Value, kind: Kind) -> Value:
+    """Return a declared value as one of its column's kind, or None. A float is what it prints as."""
+    declared = kind_of(value)
+    if declared is None or not (declared.numeric and kind.numeric):
+        return value if declared is kind else None
+    if kind.binary:
+        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    digits = Fraction(repr(value) if isinstance(value, float) else value) * 10**kind.scale  # type: ignore[arg-type]
+    most = 10**kind.digits if kind.digits else 2**63 if kind is Kind.INTEGER else 10**MOST_DIGITS
+    if digits.denominator != 1 or not -most <= digits < most or abs(digits) >= 10**MOST_DIGITS:
+        return None
+    if kind.whole:
+        return None if declared.digits else int(digits)
+    return Decimal((int(digits < 0), tuple(int(digit) for digit in str(abs(int(digits)))), -kind.scale))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,8 @@ def _value(value: Any) -> str:
             return "true" if value else "false"
         case Fraction():
             return _number(value)
+        case Decimal():
+            return _number(Fraction(value))
         case int() | float():
             return repr(value)
         case datetime.datetime() | datetime.date():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TypeVar
 
 import typer
@@ -55,9 +56,9 @@ def values_of(text: str, kind: Kind | None, *, bounds: bool) -> Domain:
 def _value(text: str, kind: Kind | None) -> Value:
     try:
         match kind:
-            case Kind.INTEGER:
+            case Kind.INTEGER | Kind.HUGEINT:
                 return int(text)
-            case Kind.REAL:
+            case Kind.REAL | Kind.FLOAT:
                 return float(text)
             case Kind.DATE:
                 return datetime.date.fromisoformat(text)
@@ -69,7 +70,9 @@ def _value(text: str, kind: Kind | None) -> Value:
                 return text
             case None:
                 return _guess(text)
-    except (KeyError, ValueError):
+            case _:
+                return Decimal(text)
+    except (ArithmeticError, KeyError, ValueError):
         raise InvalidArgument(
             f"`{text}` is not of kind {kind.value if kind else 'text'}", place=text
         ) from None

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sfumato.aggregates.registry import Function
-from sfumato.catalog.kind import Kind
+from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.plan.expressions import Expressions, conjunction
 from sfumato.plan.functions import near_names
 from sfumato.plan.question import Statement
@@ -285,6 +285,9 @@ def aggregate_kind(aggregate: Aggregate) -> Kind | None:
         return None
     if aggregate.function in _COUNTS:
         return Kind.INTEGER
-    if aggregate.function in (Function.SUM, Function.MIN, Function.MAX):
-        return aggregate.arguments[0].kind
+    kind = aggregate.arguments[0].kind
+    if aggregate.function in (Function.MIN, Function.MAX):
+        return kind
+    if aggregate.function is Function.SUM and kind is not None and kind.exact:
+        return Kind.decimal(MOST_DIGITS, kind.scale) if kind.digits else kind
     return Kind.REAL

@@ -42,7 +42,7 @@ class Buckets:
 
     @staticmethod
     def of(kind: Kind) -> Buckets:
-        """Return the buckets of whole or of real numbers.
+        """Return the buckets of 64-bit integers or, for all other kinds, of binary numbers.
 
         >>> Buckets.of(Kind.INTEGER).highs[64:68]
         (1, 3, 7, 15)
@@ -61,7 +61,7 @@ class Buckets:
         reals = [2.0**power for power in range(_SMALLEST, _LARGEST)]
         # a negative power of two itself is in the bucket above it, whose lower bound it is
         return Buckets(
-            kind=kind,
+            kind=Kind.REAL,
             edges=(*(-real for real in reversed(reals)), *reals),
             lows=(*(-2 * real for real in reversed(reals)), 0.0, *reals),
             highs=(*(-real for real in reversed(reals)), 0.0, *(2 * real for real in reals)),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import sqlglot
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 
 if TYPE_CHECKING:
@@ -18,7 +20,28 @@ __all__ = ["parsed"]
 
 def parsed(text: str) -> list[exp.Expr | None]:
     """Return the statements of a text; raise the parser's `ParseError` if it cannot be read."""
-    return _Conditions(dialect=DuckDB()).parse(sqlglot.tokenize(text, dialect="duckdb"), text)
+    tokens = [part for token in sqlglot.tokenize(text, dialect="duckdb") for part in _single(token)]
+    return _Conditions(dialect=DuckDB()).parse(tokens, text)
+
+
+_SUM = re.compile(r"([\d.]+[eE][+-]?\d+)([+-])(.+)")  # `1e3+5`, which the tokenizer takes for one number
+_SIGNS = {"+": TokenType.PLUS, "-": TokenType.DASH}
+
+
+def _single(token: Token) -> Iterator[Token]:
+    """Yield the tokens that one token of the parser's holds."""
+    parts = _SUM.fullmatch(token.text) if token.token_type is TokenType.NUMBER else None
+    if parts is None:
+        yield token
+        return
+    first, sign, rest = parts.groups()
+    types = (TokenType.NUMBER, _SIGNS[sign], TokenType.NUMBER)
+    start = token.start
+    for kind, text in zip(types, (first, sign, rest), strict=True):
+        column = token.col - (token.end + 1 - start - len(text))
+        part = Token(kind, text, token.line, column, start, start + len(text) - 1, [])
+        yield from _single(part)
+        start += len(text)
 
 
 class _Conditions(_Parser):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sqlglot import exp
 
-from sfumato.catalog.kind import Kind
+from sfumato.catalog.kind import MOST_DIGITS, Kind, kind_of
 from sfumato.plan import functions
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope
@@ -17,6 +18,7 @@ from sfumato.plan.syntax import (
     IGNORED,
     INSTEAD,
     KINDS,
+    LIMITS,
     NAMED,
     PARTS,
     TRIMS,
@@ -28,10 +30,12 @@ from sfumato.plan.tree import ColumnRef, Expression, Literal, Span
 
 __all__ = ["Expressions", "conjunction"]
 
-_LARGEST = 2**63 - 1
+_MOST_WRITTEN = 400  # digits of a number: no double needs more
 _REMEDIES = {
     "cannot mix": "convert one of them: CAST(x AS INTEGER), CAST(x AS VARCHAR)",
     "`//` takes": "FLOOR(x / y) takes any numbers",
+    "one decimal exactly": "convert one of them: CAST(x AS DOUBLE), or to a DECIMAL with fewer digits",
+    "digits behind the point": "convert one of them: CAST(x AS DOUBLE), or to a DECIMAL with fewer digits",
 }
 _FALSE = Literal(value=False, kind=Kind.BOOLEAN)
 
@@ -181,13 +185,29 @@ class Expressions:
             return Literal(value=bool(node.this), kind=Kind.BOOLEAN, span=span)
         if node.is_string:
             return Literal(value=str(node.this), kind=Kind.TEXT, span=span)
-        text = str(node.this)
-        if text.isdigit():
-            if int(text) > _LARGEST:
-                self.question.refuse("this whole number is too large", code="SF401", at=node)
-            return Literal(value=int(text), kind=Kind.INTEGER, span=span)
+        return self._number(node, str(node.this), span)
+
+    def _number(self, node: exp.Expr, text: str, span: Span | None, sign: int = 1) -> Literal:
+        """Read a number: whole, decimal, or binary where it has an exponent or more than 38 digits."""
+        if len(text) > _MOST_WRITTEN:
+            hint = f"a number has at most {_MOST_WRITTEN} digits; 1.5e30 is short for a large one"
+            self.question.refuse("this number is too long", code="SF401", at=node, hints=(hint,))
         try:
-            value = float(text)
+            value: int | float | Decimal
+            if text.isdecimal():
+                value = sign * int(text)
+                if kind_of(value) is Kind.REAL:
+                    hint = "whole numbers have 128 bits; 1.5e40 is a binary number"
+                    self.question.refuse(
+                        "this whole number is too large", code="SF401", at=node, hints=(hint,)
+                    )
+                return Literal(value=value, kind=kind_of(value), span=span)
+            whole, _, part = text.partition(".")
+            if (whole + part).isdecimal() and len(whole + part) <= MOST_DIGITS:
+                value = Decimal(text) if sign > 0 else Decimal(text).copy_negate()
+                kind = Kind.decimal(len(whole + part), len(part))
+                return Literal(value=value, kind=kind, span=span)
+            value = sign * float(text)
         except ValueError:
             self.question.refuse("this is not a number", code="SF401", at=node)
         if value in (float("inf"), float("-inf")):
@@ -196,11 +216,14 @@ class Expressions:
 
     def _negative(self, node: exp.Neg, span: Span | None) -> Expression:
         self.question.only(node, "this")
-        operand = self(node.this)
-        if isinstance(operand, Literal) and operand.kind is not None and operand.kind.numeric:
-            assert isinstance(operand.value, (int, float))
-            return Literal(value=-operand.value, kind=operand.kind, span=span)
-        return functions.call("neg", (operand,), span)
+        inner = node.this
+        while isinstance(inner, exp.Paren):
+            self.question.only(inner, "this")
+            inner = inner.this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            self.question.only(inner, "this", "is_string")
+            return self._number(inner, str(inner.this), span, sign=-1)
+        return functions.call("neg", (self(inner),), span)
 
     def _is(self, node: exp.Is, span: Span | None) -> Expression:
         self.question.only(node, "this", "expression", "negate")
@@ -259,15 +282,15 @@ class Expressions:
     def _cast(self, node: exp.Cast, span: Span | None) -> Expression:
         self.question.only(node, "this", "to", "safe")
         to = node.args["to"]
-        kind = KINDS.get(to.this) if isinstance(to, exp.DataType) and not to.expressions else None
+        kind = _target(to) if isinstance(to, exp.DataType) else None
         if kind is None:
-            self.question.refuse(
-                f"cannot convert to {to.sql(dialect='duckdb')}",
-                code="SF403",
-                at=node,
-                hints=("BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP are the kinds of values",),
+            hint = (
+                "BIGINT, HUGEINT, DECIMAL(18, 2), FLOAT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP can be"
             )
-        return functions.cast(self(node.this), kind, span)
+            self.question.refuse(
+                f"cannot convert to {to.sql(dialect='duckdb')}", code="SF403", at=node, hints=(hint,)
+            )
+        return functions.cast(self(node.this), kind, span, LIMITS.get(to.this))
 
     def _named(self, node: exp.Anonymous, span: Span | None) -> Expression:
         self.question.only(node, "this", "expressions")
@@ -324,6 +347,17 @@ def conjunction(parts: list[Expression]) -> Expression | None:
     for part in parts[1:]:
         whole = functions.call("and", (whole, part))
     return whole
+
+
+def _target(to: exp.DataType) -> Kind | None:
+    """Return the kind that a type is read as, None if there is none."""
+    if to.this is not exp.DType.DECIMAL:
+        return None if to.expressions else KINDS.get(to.this)
+    sizes = [str(size.this) for size in to.expressions]
+    if len(sizes) > 2 or not all(size.isdecimal() and len(size) <= 2 for size in sizes):
+        return None
+    digits, scale = (*(int(size) for size in sizes), 0)[:2]
+    return Kind.decimal(digits, scale) if 1 <= digits <= MOST_DIGITS and scale <= digits else None
 
 
 def _parts(node: exp.Expr, arguments: tuple[str, ...]) -> list[exp.Expr]:

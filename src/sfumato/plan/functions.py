@@ -11,7 +11,9 @@ what has no value (a division by zero, the root of a negative number, an overflo
                   contains starts_with ends_with like ilike
     time          year quarter month week day dow isodow dayofyear hour minute date_trunc date_diff
 
-`/` is the real quotient, `//` that of whole numbers, cut toward zero. `least`, `greatest` and `concat`
+Whole numbers and decimals are computed exactly, beside a binary number as binary numbers: the kinds of
+results are those that DuckDB gives the same text (`numbers.py`). `/` is the binary quotient, `//` that of
+whole numbers, cut toward zero. `least`, `greatest` and `concat`
 skip NULL, all others pass it on. `dow` counts from Sunday = 0, `isodow` from Monday = 1. `date_diff`
 counts the boundaries between two moments, from the first to the second. `date_trunc` keeps the kind of
 its operand. `in` takes a value and literals; `like` and `ilike` a literal pattern without escape;
@@ -26,6 +28,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sfumato.catalog.kind import Kind
+from sfumato.plan.numbers import (
+    NumberError,
+    common_number,
+    exact_literal,
+    product_kind,
+    quotient_kind,
+    remainder_kind,
+    rounded_kind,
+    sum_kind,
+)
 from sfumato.plan.tree import Call, Case, Cast, Expression, Literal, Span
 
 __all__ = [
@@ -68,14 +80,14 @@ def common_kind(kinds: _Kinds) -> Kind | None:
     """Return the kind that holds values of all these kinds, None if all are NULL.
 
     >>> common_kind((Kind.INTEGER, None, Kind.REAL))
-    <Kind.REAL: 'real'>
+    Kind('real')
     """
-    present = {kind for kind in kinds if kind is not None}
-    if len(present) > 1 and all(kind.numeric for kind in present):
-        return Kind.REAL
-    if len(present) > 1:
-        raise FunctionError(f"cannot mix {_listed(present)}")
-    return present.pop() if present else None
+    present = list(dict.fromkeys(kind for kind in kinds if kind is not None))
+    if not present or len(present) == 1:
+        return present[0] if present else None
+    if all(kind.numeric for kind in present):
+        return _checked(common_number, present)
+    raise FunctionError(f"cannot mix {_listed(present)}")
 
 
 def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None) -> Call:
@@ -84,7 +96,7 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
     Text constants beside dates are read as dates: `day >= '2024-02-01'`.
 
     >>> call("+", (Literal(value=1, kind=Kind.INTEGER), Literal(value=0.5, kind=Kind.REAL))).kind
-    <Kind.REAL: 'real'>
+    Kind('real')
     """
     signature = FUNCTIONS[name]
     if len(arguments) < signature.least or (signature.most is not None and len(arguments) > signature.most):
@@ -103,10 +115,14 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
         arguments = _with_dates(arguments)
     elif name == "date_diff":
         arguments = (arguments[0], *_with_dates(arguments[1:]))
+    if name != "round":
+        arguments = _with_decimals(arguments)
     try:
         kind = signature.kind(tuple(argument.kind for argument in arguments))
     except FunctionError as error:
         raise FunctionError(f"`{name}` {error}") from None
+    if name == "round":
+        kind = rounded_kind(kind, _digits(arguments))
     if name == "date_trunc":
         _check_truncation(arguments)
     if name == "date_diff" and not (isinstance(arguments[0], Literal) and arguments[0].value in _DIFFERENCES):
@@ -121,17 +137,51 @@ def case(
     for condition, _ in branches:
         if condition.kind not in (None, Kind.BOOLEAN):
             raise FunctionError("a condition of CASE must be true or false")
-    kind = common_kind((*(value.kind for _, value in branches), otherwise.kind))
+    *values, last = _with_decimals((*(value for _, value in branches), otherwise))
+    kind = common_kind((*(value.kind for value in values), last.kind))
     if kind is None:
         raise FunctionError("CASE needs a value other than NULL")
-    return Case(branches=branches, otherwise=otherwise, kind=kind, span=span)
+    tests = (condition for condition, _ in branches)
+    return Case(branches=tuple(zip(tests, values, strict=True)), otherwise=last, kind=kind, span=span)
 
 
-def cast(operand: Expression, kind: Kind, span: Span | None = None) -> Expression:
-    """Return a conversion; a text constant becomes a date constant at once."""
+def cast(
+    operand: Expression, kind: Kind, span: Span | None = None, limits: tuple[int, int] | None = None
+) -> Expression:
+    """Return a conversion; a text constant becomes a date constant at once.
+
+    `limits` are those of a type of whole numbers that is narrower than its kind.
+    """
     if isinstance(operand, Literal) and operand.kind is Kind.TEXT and kind in (Kind.DATE, Kind.TIMESTAMP):
         return _dated(operand, kind, span)
-    return operand if operand.kind is kind else Cast(operand=operand, kind=kind, span=span)
+    if operand.kind is kind and limits is None:
+        return operand
+    return Cast(operand=operand, kind=kind, limits=limits, span=span)
+
+
+def _with_decimals(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """Return whole constants beside decimals as decimals of as many digits as they have."""
+    if not any(argument.kind is not None and argument.kind.digits for argument in arguments):
+        return arguments
+    return tuple(
+        exact_literal(argument)
+        if isinstance(argument, Literal) and argument.kind is not None and argument.kind.whole
+        else argument
+        for argument in arguments
+    )
+
+
+def _digits(arguments: tuple[Expression, ...]) -> int:
+    """Return to how many digits ROUND rounds."""
+    digits = arguments[1].value if len(arguments) == 2 and isinstance(arguments[1], Literal) else 0
+    return digits if isinstance(digits, int) else 0
+
+
+def _checked(rule: Callable[[list[Kind]], Kind], kinds: list[Kind]) -> Kind:
+    try:
+        return rule(kinds)
+    except NumberError as error:
+        raise FunctionError(str(error)) from None
 
 
 def _with_dates(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
@@ -189,7 +239,7 @@ def _check_truncation(arguments: tuple[Expression, ...]) -> None:
 # -- kinds ----------------------------------------------------------------------------------
 
 
-def _listed(kinds: set[Kind]) -> str:
+def _listed(kinds: list[Kind]) -> str:
     return " and ".join(sorted(kind.value for kind in kinds))
 
 
@@ -199,26 +249,50 @@ def _need(kinds: _Kinds, *allowed: Kind) -> None:
             raise FunctionError(f"takes {' or '.join(one.value for one in allowed)}, got {kind.value}")
 
 
-_NUMBERS = (Kind.INTEGER, Kind.REAL)
+def _need_numbers(kinds: _Kinds) -> list[Kind]:
+    for kind in kinds:
+        if kind is not None and not kind.numeric:
+            raise FunctionError(f"takes numbers, got {kind.value}")
+    return [kind for kind in kinds if kind is not None]
+
+
+def _computed(rule: Callable[[list[Kind]], Kind]) -> Callable[[_Kinds], Kind]:
+    """Return the rule of an operator whose result may be larger than its operands."""
+
+    def kind(kinds: _Kinds) -> Kind:
+        present = _need_numbers(kinds)
+        if len(present) < len(kinds):  # NULL
+            return common_kind(kinds) or Kind.INTEGER
+        return _checked(rule, present)
+
+    return kind
 
 
 def _number(kinds: _Kinds) -> Kind:
-    _need(kinds, *_NUMBERS)
+    _need_numbers(kinds)
     return common_kind(kinds) or Kind.INTEGER
 
 
 def _integer(kinds: _Kinds) -> Kind:
-    _need(kinds, Kind.INTEGER)
-    return Kind.INTEGER
+    for kind in kinds:
+        if kind is not None and not kind.whole:
+            raise FunctionError(f"takes integer, got {kind.value}")
+    return common_kind(kinds) or Kind.INTEGER
 
 
 def _real(kinds: _Kinds) -> Kind:
-    _need(kinds, *_NUMBERS)
+    _need_numbers(kinds)
     return Kind.REAL
 
 
+def _whole(kinds: _Kinds) -> Kind:
+    """FLOOR and CEIL: of a whole number a binary one, as the engine has it."""
+    (kind,) = _need_numbers(kinds) or [Kind.INTEGER]
+    return Kind.REAL if kind.whole else rounded_kind(kind, 0)
+
+
 def _rounded(kinds: _Kinds) -> Kind:
-    _need(kinds[:1], *_NUMBERS)
+    _need_numbers(kinds[:1])
     _need(kinds[1:], Kind.INTEGER)
     return kinds[0] or Kind.INTEGER
 
@@ -296,10 +370,13 @@ def _of(
 
 
 FUNCTIONS: dict[str, Signature] = {
-    **{name: _of(2, 2, _number) for name in ("+", "-", "*", "%")},
-    "/": _of(2, 2, _real),
+    **{name: _of(2, 2, _computed(sum_kind)) for name in ("+", "-")},
+    "*": _of(2, 2, _computed(product_kind)),
+    "/": _of(2, 2, _computed(quotient_kind)),
     "//": _of(2, 2, _integer),
-    **{name: _of(1, 1, _number) for name in ("neg", "abs", "floor", "ceil")},
+    "%": _of(2, 2, _computed(remainder_kind)),
+    **{name: _of(1, 1, _number) for name in ("neg", "abs")},
+    **{name: _of(1, 1, _whole) for name in ("floor", "ceil")},
     "round": _of(1, 2, _rounded, (1,)),
     **{name: _of(1, 1, _real) for name in ("sqrt", "ln", "exp")},
     "power": _of(2, 2, _real),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 
 from sfumato.aggregates.registry import Function
 from sfumato.plan.tree import (
@@ -103,8 +104,9 @@ def outline_expression(expression: Expression, *, alias: bool = True) -> str:
             return name if alias else name.rsplit(".", 1)[-1]
         case Literal(value=value):
             return _value(value)
-        case Cast(operand=operand, kind=kind):
-            return f"{short(operand)}::{kind.value}"
+        case Cast(operand=operand, kind=kind, limits=limits):
+            within = "" if limits is None else f"[{limits[0]}, {limits[1]}]"
+            return f"{short(operand)}::{kind.value}{within}"
         case Case(branches=branches, otherwise=otherwise):
             listed = [f"{short(test)}: {short(value)}" for test, value in branches]
             return f"case({', '.join([*listed, short(otherwise)])})"
@@ -117,4 +119,6 @@ def outline_expression(expression: Expression, *, alias: bool = True) -> str:
 def _value(value: object) -> str:
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return "null" if value is None else repr(value).lower() if isinstance(value, bool) else repr(value)

@@ -15,6 +15,7 @@ __all__ = [
     "IGNORED",
     "INSTEAD",
     "KINDS",
+    "LIMITS",
     "NAMED",
     "PARTS",
     "PLAIN",
@@ -154,7 +155,12 @@ KINDS: dict[exp.DType, Kind] = {
     exp.DType.SMALLINT: Kind.INTEGER,
     exp.DType.INT: Kind.INTEGER,
     exp.DType.BIGINT: Kind.INTEGER,
-    exp.DType.FLOAT: Kind.REAL,
+    exp.DType.INT128: Kind.HUGEINT,
+    exp.DType.UTINYINT: Kind.INTEGER,
+    exp.DType.USMALLINT: Kind.INTEGER,
+    exp.DType.UINT: Kind.INTEGER,
+    exp.DType.UBIGINT: Kind.HUGEINT,
+    exp.DType.FLOAT: Kind.FLOAT,
     exp.DType.DOUBLE: Kind.REAL,
     exp.DType.TEXT: Kind.TEXT,
     exp.DType.VARCHAR: Kind.TEXT,
@@ -163,7 +169,18 @@ KINDS: dict[exp.DType, Kind] = {
     exp.DType.TIMESTAMP: Kind.TIMESTAMP,
     exp.DType.TIMESTAMPNTZ: Kind.TIMESTAMP,
 }
-"""Types that values can be converted to; all whole numbers are 64 bits wide, all others double."""
+"""Types that values can be converted to, besides DECIMAL with its digits."""
+
+LIMITS: dict[exp.DType, tuple[int, int]] = {
+    exp.DType.TINYINT: (-(2**7), 2**7 - 1),
+    exp.DType.SMALLINT: (-(2**15), 2**15 - 1),
+    exp.DType.INT: (-(2**31), 2**31 - 1),
+    exp.DType.UTINYINT: (0, 2**8 - 1),
+    exp.DType.USMALLINT: (0, 2**16 - 1),
+    exp.DType.UINT: (0, 2**32 - 1),
+    exp.DType.UBIGINT: (0, 2**64 - 1),
+}
+"""Types of whole numbers that hold fewer than their kind does."""
 
 AGGREGATES: dict[str, str] = {
     "arbitrary": "no single person's value can be shown",

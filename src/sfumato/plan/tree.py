@@ -96,10 +96,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
-    """A conversion; what cannot be converted becomes NULL."""
+    """A conversion; what cannot be converted becomes NULL, and so does what is not between `limits`."""
 
     operand: Expression
     kind: Kind
+    limits: tuple[int, int] | None = None  # of a type of whole numbers that is narrower than its kind
     span: Span | None = field(default=None, compare=False)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-from sfumato.catalog.kind import Kind
-from sfumato.plan.functions import cast
+from sfumato.plan.functions import FunctionError, cast, common_kind
 from sfumato.plan.scope import Output, ScopedRows
 from sfumato.plan.tree import ColumnRef, Projection, Span, Union
 
@@ -34,15 +33,18 @@ def united(
     outputs: list[Output] = []
     for position, output in enumerate(first.outputs):
         here = [branch.outputs[position].column for branch in branches]
-        kinds = {column.kind for column in here if column is not None}
+        kinds = [column.kind for column in here if column is not None]
         if output.column is None:
             whole = all(branch.outputs[position].whole for branch in branches)
             outputs.append(Output(name=output.name, column=None, whole=whole))
             continue
-        if len(kinds) > 1 and not all(kind.numeric for kind in kinds):
+        try:
+            kind = common_kind(tuple(kinds))
+        except FunctionError:
+            kind = None
+        if kind is None:
             hint = "convert it: CAST(.. AS VARCHAR), or .cast('text')"
             refuse(len(branches) - 1, f"`{output.name}` differs in kind", "SF404", hint)
-        kind = kinds.pop() if len(kinds) == 1 else Kind.REAL
         outputs.append(Output(name=output.name, column=ColumnRef(name=f"{alias}.{output.name}", kind=kind)))
     projects = []
     for branch in branches:

@@ -1,13 +1,22 @@
-"""Row-wise expressions in Python: `col("age") > 30` builds what `age > 30` builds in SQL."""
+"""Row-wise expressions in Python: `col("age") > 30` builds what `age > 30` builds in SQL.
+
+A float of up to 15 digits is the decimal that it prints as, as the same digits are in SQL:
+`col("rate") == 0.07` finds the rates of a decimal column that are 0.07. No double is lost by it: where the
+decimal meets a binary number, it is rounded to that very double. Other floats are binary numbers. `Decimal`
+and NumPy's numbers are taken too.
+"""
 
 from __future__ import annotations
 
 import datetime
+import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
-from sfumato.catalog.kind import Kind, kind_of
+from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.errors import InvalidArgument
 from sfumato.plan import functions
 from sfumato.plan.hints import hints_for
@@ -116,7 +125,7 @@ class Val:
 
     def cast(self, kind: Kind | str) -> Val:
         """Return the value as another kind; what cannot be converted is absent."""
-        to = Kind(kind)
+        to = _kind(kind)
         return Val(lambda find: functions.cast(self.build(find), to))
 
 
@@ -126,19 +135,71 @@ def val(value: Any) -> Val:
 
 
 def lit(value: Any) -> Val:
-    """Return a constant."""
-    if value is not None and not isinstance(value, (bool, int, float, str, datetime.date)):
-        raise InvalidArgument(
-            f"{type(value).__name__} is not a kind of value",
-            place="lit",
-            hints=("numbers, texts, truths, dates and timestamps are",),
-        )
-    literal = Literal(value=value, kind=kind_of(value))
+    """Return a constant.
+
+    >>> lit(0.07).build(lambda name: None)  # doctest: +ELLIPSIS
+    Literal(value=Decimal('0.07'), kind=Kind('decimal(3,2)'), ...
+    """
+    known = _constant(value)
+    literal = Literal(value=known, kind=kind_of(known))
     return Val(lambda find: literal)
+
+
+_SAFE_DIGITS = 15  # decimals of no more digits are different doubles
+
+
+def _constant(value: Any) -> Value:
+    """Return a constant as one of the values that questions have."""
+    if value is None or isinstance(value, (bool, str, datetime.date)):
+        return value
+    if type(value).__name__ in ("bool", "bool_"):  # NumPy's
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        if kind_of(int(value)) is Kind.REAL:
+            raise InvalidArgument(
+                "a whole number has at most 128 bits", place="lit", hints=("give a float instead",)
+            )
+        return int(value)
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise InvalidArgument("a decimal must be finite", place="lit", hints=("leave it out",))
+        if kind_of(value) is Kind.REAL:
+            raise InvalidArgument(
+                "a decimal has at most 38 digits, and no exponent",
+                place="lit",
+                hints=("round it, or give a float",),
+            )
+        return value
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        binary = float(value)
+        text = repr(binary)
+        short = sum(letter.isdigit() for letter in text) <= _SAFE_DIGITS
+        return Decimal(text) if math.isfinite(binary) and short and "e" not in text else binary
+    raise InvalidArgument(
+        f"{type(value).__name__} is not a kind of value",
+        place="lit",
+        hints=("numbers, texts, truths, dates and timestamps are",),
+    )
+
+
+def _kind(kind: Kind | str) -> Kind:
+    if isinstance(kind, Kind):
+        return kind
+    try:
+        return Kind(kind.replace(" ", "").lower())
+    except (AttributeError, ValueError):
+        pass
+    raise InvalidArgument(
+        "cast takes the name of a kind",
+        place="cast",
+        hints=("integer, hugeint, decimal(15,2), float, real, text, boolean, date or timestamp",),
+    )
 
 
 def col(name: str) -> Val:
     """Return a column by its name, or by its table's and its own: `col("p.age")`."""
+    if not isinstance(name, str):
+        raise InvalidArgument("a column is named by a text", place="col", hints=('col("age")',))
     return Val(lambda find: find(name))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import html as _html
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ def _plain(value: Any) -> str:
             return "NULL"
         case float():
             return f"{value:.6g}"
+        case Decimal():
+            return f"{value:f}"
         case _:
             return str(value)
 
@@ -160,7 +163,7 @@ def _shown(cell: str) -> str:
 
 def _numeric(release: Release, header: str) -> bool:
     kinds = {_shown(name): kind for name, kind in zip(release.columns, release.types, strict=True)}
-    return kinds.get(header, "") in ("BIGINT", "HUGEINT", "DOUBLE")
+    return kinds.get(header, "").split("(")[0] in ("BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE")
 
 
 def _footer(release: Release, body: list[list[str]]) -> list[str]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def _rank(key: Value) -> tuple[int, Any]:
             return 0, key
         case float() if math.isnan(key):
             return 2, 0
-        case int() | float():
+        case int() | float() | Decimal():
             return 1, key
         case str():
             return 3, key

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import Bounding
+from sfumato.backends.expressions import sql_type
 from sfumato.catalog.kind import Kind
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import NoisyTable
@@ -16,15 +17,6 @@ from sfumato.release.sandbox import PlainTable
 
 __all__ = ["expected_table", "plain_table_of", "sample_table", "widened"]
 
-_TYPES = {
-    Kind.INTEGER: "BIGINT",
-    Kind.REAL: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-    None: "VARCHAR",
-}
 _MOST_SAMPLED = 10_000
 _WORD, _HUGE = 2**63 - 1, 10**38 - 1
 
@@ -41,7 +33,7 @@ def plain_table_of(table: NoisyTable) -> PlainTable:
     return PlainTable(
         columns=(*table.columns, *([GROUPING_SET] if several else [])),
         types=(
-            *(widened(_TYPES[kind], values) for kind, values in keys),
+            *(widened(_key_type(kind), values) for kind, values in keys),
             *(widened(_type(answer), values) for answer, values in aggregates),
             *(["BIGINT"] if several else []),
         ),
@@ -55,7 +47,7 @@ def plain_table_of(table: NoisyTable) -> PlainTable:
 
 def expected_table(bounding: Bounding) -> PlainTable:
     """Return the empty sheet of a question that has not been asked yet, to try post-processing on."""
-    columns = [(name, _TYPES[expression.kind]) for name, expression in bounding.query.keys]
+    columns = [(name, _key_type(expression.kind)) for name, expression in bounding.query.keys]
     columns += [(answer.name, _type(answer)) for answer in bounding.answers]
     columns += [(GROUPING_SET, "BIGINT")] if len(bounding.query.grouping_sets) > 1 else []
     return PlainTable(
@@ -113,9 +105,13 @@ def _leaves(values: list[Any]) -> Iterable[Any]:
             yield value
 
 
+def _key_type(kind: Kind | None) -> str:
+    return "VARCHAR" if kind is None else sql_type(kind)
+
+
 def _type(answer: Answer) -> str:
     single = "BIGINT" if answer.integer else "DOUBLE"
     if answer.kind in (Kind.DATE, Kind.TIMESTAMP):
-        single = _TYPES[answer.kind]
+        single = sql_type(answer.kind)
     many = answer.several or answer.function is Function.HISTOGRAM
     return f"{single}[]" if many else single

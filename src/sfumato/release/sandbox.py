@@ -121,7 +121,8 @@ def query(
         raise QueryRefused(
             f"post-processing gives over {_MOST_ROWS:,} rows", code="SF404", text=sql, hints=_PLAINER
         )
-    settled = [_settled(kind) for kind in kinds]
+    given = {kind for sheet in tables.values() for kind in sheet.types}
+    settled = [_settled(kind, given) for kind in kinds]
     return PlainTable(
         columns=tuple(names),
         types=tuple(settled),
@@ -262,10 +263,15 @@ def _refusal(sql: str, error: Exception) -> QueryRefused:
 # -- types ----------------------------------------------------------------------------------
 
 
-def _settled(kind: str) -> str:
-    """Return the type that a column of the engine's type is kept as; texts, where there is no better."""
+def _settled(kind: str, given: set[str]) -> str:
+    """Return the type that a column of the engine's type is kept as; texts, where there is no better.
+
+    Keys stay decimals; decimals that arithmetic made of noisy numbers are DOUBLE.
+    """
     if kind.endswith("[]"):
-        return f"{_settled(kind[:-2])}[]"
+        return f"{_settled(kind[:-2], given)}[]"
+    if kind in given:
+        return kind
     if kind in _INTEGERS:
         return "BIGINT"
     if kind in _WIDE:
@@ -294,7 +300,9 @@ def _narrow(value: Any, kind: str) -> Any:
         return None
     if kind.endswith("[]"):
         return [_narrow(item, kind[:-2]) for item in value]
-    return Decimal(value) if kind == "HUGEINT" else float(value) if kind == "DOUBLE" else value
+    if kind.startswith(("HUGEINT", "DECIMAL")):
+        return Decimal(value)
+    return float(value) if kind in ("FLOAT", "DOUBLE") else value
 
 
 def _arrow_type(kind: str, values: Sequence[Any] = ()) -> Any:
@@ -303,10 +311,14 @@ def _arrow_type(kind: str, values: Sequence[Any] = ()) -> Any:
     if kind.endswith("[]"):
         return pa.list_(_arrow_type(kind[:-2]))
     aware = any(isinstance(value, datetime.datetime) and value.tzinfo is not None for value in values)
+    if kind.startswith("DECIMAL("):
+        digits, scale = kind.removeprefix("DECIMAL(").rstrip(")").split(",")
+        return pa.decimal128(int(digits), int(scale))
     return {
         "BOOLEAN": pa.bool_(),
         "BIGINT": pa.int64(),
         "HUGEINT": pa.decimal128(38, 0),
+        "FLOAT": pa.float32(),
         "DOUBLE": pa.float64(),
         "VARCHAR": pa.string(),
         "DATE": pa.date32(),

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import json
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -45,6 +46,8 @@ def encode(value: Any) -> Any:
             return value
         case float():
             return value if math.isfinite(value) else {"$real": repr(value)}
+        case Decimal():
+            return {"$decimal": f"{value:f}"}
         case datetime.datetime():
             return {"$timestamp": value.isoformat()}
         case datetime.date():
@@ -68,6 +71,8 @@ def decode(value: Any) -> Any:
             return [decode(item) for item in value]
         case {"$real": str(text)}:
             return float(text)
+        case {"$decimal": str(text)}:
+            return Decimal(text)
         case {"$timestamp": str(text)}:
             return datetime.datetime.fromisoformat(text)
         case {"$date": str(text)}:

@@ -263,7 +263,8 @@ def _kinds(declared: Declaration) -> dict[str, Kind]:
     for name, column in declared.columns.items():
         match column.domain:
             case OneOf(values=(first, *_)):
-                found[name] = kind_of(first) or Kind.TEXT
+                kind = kind_of(first) or Kind.TEXT
+                found[name] = Kind.REAL if kind.digits else kind
             case Between(lower=lower):
                 number = isinstance(lower, Fraction)
                 found[name] = Kind.REAL if number else kind_of(lower) or Kind.TEXT  # type: ignore[arg-type]

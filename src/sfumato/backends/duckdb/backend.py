@@ -19,13 +19,13 @@ from sfumato.backends.duckdb.compile import Program, compile_query
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.relations import Relations
 from sfumato.backends.exact import Exact, ExactGroups, Members
-from sfumato.backends.keys import Keys
+from sfumato.backends.keys import Keys, python_values
 from sfumato.backends.registry import Source
 from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import GroupingSet, GroupTotals
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
-from sfumato.catalog.kind import Value
+from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import EngineFailure, Unsupported
 from sfumato.plan.tree import ColumnRef, Scan
 
@@ -90,7 +90,7 @@ class DuckDBBackend:
             f"SELECT DISTINCT {value} AS value FROM ({rendered.sql}) WHERE {value} IS NOT NULL"
             f" ORDER BY value LIMIT {MOST_VALUES + 1}"
         )
-        found = self._before(lambda engine: engine.table(text)).column("value").to_pylist()
+        found = python_values(self._before(lambda engine: engine.table(text)).column("value"), field.kind)
         return None if len(found) > MOST_VALUES else tuple(found)
 
     def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
@@ -169,7 +169,9 @@ def _groups(engine: Engine, program: Program, salt: int, threads: int | None) ->
         else:
             workers = threads or int(engine.one("SELECT current_setting('threads')"))
             totals = count_units(engine, program, rows, matched, key_hashes, sets, salt=salt, threads=workers)
-    return tuple(_exact(query, columns, one, total) for one, total in zip(sets, totals, strict=True))
+    return tuple(
+        _exact(query, columns, program.kinds, one, total) for one, total in zip(sets, totals, strict=True)
+    )
 
 
 def _grouping_set(
@@ -198,18 +200,23 @@ def _grouping_set(
 
 
 def _exact(
-    query: BoundedQuery, columns: tuple[Any, ...], one: GroupingSet, totals: GroupTotals
+    query: BoundedQuery,
+    columns: tuple[Any, ...],
+    kinds: tuple[Kind, ...],
+    one: GroupingSet,
+    totals: GroupTotals,
 ) -> ExactGroups:
     keys = tuple(columns[key] for key in one.chosen)
+    of_kinds = tuple(kinds[key] for key in one.chosen)
     if query.declared is not None or not one.chosen:
         measures = {name: np.asarray(values) for name, values in totals.measures.items()}
         return ExactGroups(
-            grouping_set=one.chosen, keys=Keys(keys, one.firsts), measures=measures, units=None
+            grouping_set=one.chosen, keys=Keys(keys, one.firsts, of_kinds), measures=measures, units=None
         )
     there = np.flatnonzero(totals.units > 0)  # a key that no kept unit has must not be there at all
     return ExactGroups(
         grouping_set=one.chosen,
-        keys=Keys(keys, one.firsts[there]),
+        keys=Keys(keys, one.firsts[there], of_kinds),
         measures={
             name: values.among(there) if isinstance(values, SparseCells) else values[there]
             for name, values in totals.measures.items()

@@ -22,7 +22,9 @@ __all__ = ["kind_of_type", "readable_columns"]
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), Kind.INTEGER),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), Kind.INTEGER),
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"), Kind.REAL),
+    **dict.fromkeys(("UBIGINT", "HUGEINT"), Kind.HUGEINT),
+    "FLOAT": Kind.FLOAT,
+    "DOUBLE": Kind.REAL,
     **dict.fromkeys(("VARCHAR", "UUID", "ENUM"), Kind.TEXT),
     "BOOLEAN": Kind.BOOLEAN,
     "DATE": Kind.DATE,
@@ -50,8 +52,10 @@ def kind_of_type(of_type: str) -> Kind | None:
     """Return the kind of a type of the engine's, None if questions cannot use it.
 
     >>> kind_of_type("DECIMAL(18,3)"), kind_of_type("INTEGER[]")
-    (<Kind.REAL: 'real'>, None)
+    (Kind('decimal(18,3)'), None)
     """
+    if of_type.startswith("DECIMAL(") and of_type.endswith(")"):
+        return Kind(of_type.lower())
     return None if of_type.endswith("]") else _KINDS.get(_family(of_type))
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
+from sfumato.backends.arrays import arrow_array
 from sfumato.backends.duckdb.relations import Relations
-from sfumato.backends.expressions import SQL_TYPES, canonical, constant, expression
+from sfumato.backends.expressions import canonical, constant, expression, sql_type
 from sfumato.backends.integers import RowInteger, Stage, row_integer
 from sfumato.backends.packing import Packing, Slot
 from sfumato.catalog.catalog import Catalog
@@ -61,24 +62,14 @@ class Program:
         """Return the declared keys as an Arrow table."""
         import pyarrow
 
-        types = {
-            Kind.INTEGER: pyarrow.int64(),
-            Kind.REAL: pyarrow.float64(),
-            Kind.TEXT: pyarrow.string(),
-            Kind.BOOLEAN: pyarrow.bool_(),
-            Kind.DATE: pyarrow.date32(),
-            Kind.TIMESTAMP: pyarrow.timestamp("us"),
-        }
         columns = list(zip(*(self.query.declared or ()), strict=True)) or [()] * len(self.kinds)
-        arrays = [
-            pyarrow.array(values, type=types[kind]) for values, kind in zip(columns, self.kinds, strict=True)
-        ]
+        arrays = [arrow_array(values, kind) for values, kind in zip(columns, self.kinds, strict=True)]
         return pyarrow.table(arrays, names=list(self.keys))
 
     def declared(self, source: str) -> str:
         """Return the dictionary of declared keys, from a table that holds them as they were declared."""
         listed = ", ".join(
-            f"{canonical(f'CAST({key} AS {SQL_TYPES[kind]})', kind)} AS {key}"
+            f"{canonical(f'CAST({key} AS {sql_type(kind)})', kind)} AS {key}"
             for key, kind in zip(self.keys, self.kinds, strict=True)
         )
         return self._numbered(f"SELECT DISTINCT {listed} FROM {source}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.backends.expressions import SQL_TYPES, constant
+from sfumato.backends.expressions import constant, sql_type
 from sfumato.backends.files import header_of
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
@@ -168,7 +168,7 @@ def _load_private(
             f"columns = {{{listed}}}, hive_partitioning = false)"
         )
     typed = ", ".join(
-        f"TRY_CAST({column} AS {SQL_TYPES[kind]}) AS {column}"
+        f"TRY_CAST({column} AS {sql_type(kind)}) AS {column}"
         for column, kind in ((identifier(one), kinds.get(one, Kind.TEXT)) for one in names)
     )  # in a step of its own: the reader would fail at a cast
     connection.execute(f"CREATE TABLE {table} AS SELECT {typed} FROM __texts")

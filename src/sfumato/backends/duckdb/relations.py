@@ -14,12 +14,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from sfumato.aggregates.registry import Function
-from sfumato.backends.expressions import expression, normalised, number, plain_text
+from sfumato.backends.expressions import expression, normalised, number, plain_text, sql_type
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
-from sfumato.catalog.kind import Kind
+from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.catalog.table import Table
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Aggregate, Filter, Join, PerUnit, Projection, Relation, Scan, SemiJoin, Union
@@ -104,7 +105,7 @@ class Relations:
         who = identifier(unit.name)
         named = f"CAST({who} AS BIGINT)" if of_type == "BIGINT" else plain_text(who)
         there = f"{who} IS NOT NULL"
-        if unit.kind is Kind.REAL:  # there is one zero, and nobody is two people; NaN is nobody
+        if unit.kind.binary:  # there is one zero, and nobody is two people; NaN is nobody
             named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
             there = f"{normalised(who, unit.kind)} IS NOT NULL"
         if unit.kind in (Kind.DATE, Kind.TIMESTAMP):  # a far one is nobody: the engine stops at its text
@@ -242,12 +243,15 @@ def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
             return f"{function.value}({expression(arguments[0], names)}){where}"
         case Function.SUM if arguments[0].kind is Kind.INTEGER:
             return f"TRY_CAST(sum({expression(arguments[0], names)}){where} AS BIGINT)"
+        case Function.SUM if arguments[0].kind is not None and arguments[0].kind.exact:
+            return _exact_sum(expression(arguments[0], names), arguments[0].kind, where)
         case Function.SUM:
             value = number(arguments[0], names)
             return _only_finite(f"sum({value} ORDER BY {value}){where}")
-        case Function.AVG if arguments[0].kind is Kind.INTEGER:
-            value = expression(arguments[0], names)
-            return f"CAST(sum({value}){where} AS DOUBLE) / nullif(count({value}){where}, 0)"
+        case Function.AVG if arguments[0].kind is not None and arguments[0].kind.exact:
+            value, kind = expression(arguments[0], names), arguments[0].kind
+            total = f"sum({value}){where}" if kind is Kind.INTEGER else _exact_sum(value, kind, where)
+            return f"CAST({total} AS DOUBLE) / nullif(count({value}){where}, 0)"
         case Function.AVG:
             value = number(arguments[0], names)
             return _only_finite(f"sum({value} ORDER BY {value}){where} / nullif(count({value}){where}, 0)")
@@ -261,6 +265,30 @@ def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
             first, second = (_cut(number(argument, names)) for argument in arguments)
             return _only_finite(f"{_PAIRS[function]}({first}, {second} ORDER BY {first}, {second}){where}")
     raise Unsupported(f"{function.value} of one unit's rows")
+
+
+_HALF = 10**19  # quotients and remainders by it add up within 128 bits, over 2^63 rows
+_WORD_DIGITS = 18  # decimals of no more digits add up within 128 bits, over 2^63 rows
+
+
+def _exact_sum(value: str, kind: Kind, where: str) -> str:
+    """Add up whole numbers of 128 bits, or decimals: NULL where the sum does not fit.
+
+    The engine's own sum of 128-bit numbers fails at the first overflow on its way, which depends on the
+    order of rows. So a wide decimal is taken for the whole number that its digits are, and numbers are
+    summed in halves.
+    """
+    total = sql_type(Kind.decimal(MOST_DIGITS, kind.scale))
+    if 0 < kind.digits <= _WORD_DIGITS:
+        return f"CAST(sum({value}){where} AS {total})"
+    whole = value if not kind.digits else f"CAST(replace(CAST({value} AS VARCHAR), '.', '') AS HUGEINT)"
+    half = f"{_HALF}::HUGEINT"
+    upper, lower = (f"sum({whole} {name} {half}){where}" for name in ("//", "%"))
+    summed = f"TRY({upper} * {half} + {lower})"
+    if not kind.digits:
+        return summed
+    unit = f"'{Decimal((0, (1,), -kind.scale)):f}'::DECIMAL({min(MOST_DIGITS, kind.scale + 1)},{kind.scale})"
+    return f"TRY(CAST({summed} AS DECIMAL({MOST_DIGITS},0)) * {unit})"
 
 
 def _cut(value: str) -> str:

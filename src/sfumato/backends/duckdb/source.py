@@ -14,7 +14,7 @@ replacement of names by Python variables, and its settings are locked. Its time 
 Kinds of columns come from the schema, not from values: else one person's value would decide what can be
 asked, and a refusal would tell. A private CSV file has none, so its columns are text unless declared
 otherwise; what is not of the declared kind is NULL. Of public ones all values decide. Columns of other types
-(lists, binary data, times of day) are left out. 64-bit unsigned, 128-bit and decimal numbers are REAL.
+(lists, binary data, times of day, unsigned 128-bit numbers) are left out.
 Every type that has a kind is total: no value of it makes a question fail (`column_types`, `arrow_columns`).
 
 The version is that of the moment of opening, as all else is: of a file, its path, inode, size, times of

@@ -1,0 +1,142 @@
+"""Numbers: the kind of what arithmetic makes of two kinds of numbers, by DuckDB's rules.
+
+    whole and whole        whole: 64 bits, or 128 where an operand has them
+    decimal with exact     decimal. A whole number has 19 or 38 digits, a constant those that it shows.
+                           A sum has the digits before and behind the point that hold it, a product has those
+                           of both operands together; more than 38 become 38, and what does not fit is NULL
+    binary with any        binary: REAL beside REAL, else FLOAT
+
+Engines that have other rules for the width of a decimal lose nothing: a width never changes a value, only
+where it ends. The digits behind the point do, and they are DuckDB's. What would need more than 38 of them, or
+decimals that no common kind holds exactly, is refused: DuckDB refuses the one and rounds the other.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import reduce
+
+from sfumato.catalog.kind import MOST_DIGITS, Kind
+from sfumato.plan.tree import Literal
+
+__all__ = [
+    "NumberError",
+    "as_decimal",
+    "common_number",
+    "exact_literal",
+    "product_kind",
+    "quotient_kind",
+    "remainder_kind",
+    "rounded_kind",
+    "sum_kind",
+    "widened",
+]
+
+_WORD_DIGITS = 18  # of a decimal that fits into 64 bits
+
+
+class NumberError(Exception):
+    """Kinds of numbers that have no common kind, or whose product has none."""
+
+
+def as_decimal(kind: Kind) -> Kind:
+    """Return the decimals that hold a kind of exact numbers (of 128-bit integers, all but the largest).
+
+    >>> as_decimal(Kind.INTEGER)
+    Kind('decimal(19,0)')
+    """
+    if kind.digits:
+        return kind
+    return Kind.decimal(19 if kind is Kind.INTEGER else MOST_DIGITS, 0)
+
+
+def exact_literal(literal: Literal) -> Literal:
+    """Return a whole constant as a decimal with as many digits as it has; one of 39 stays as it is."""
+    if not isinstance(literal.value, int) or abs(literal.value) >= 10**MOST_DIGITS:
+        return literal
+    kind = Kind.decimal(len(str(abs(literal.value))), 0)
+    return Literal(value=Decimal(literal.value), kind=kind, span=literal.span)
+
+
+def common_number(kinds: list[Kind]) -> Kind:
+    """Return the kind in which numbers of several kinds are compared or chosen from."""
+    return reduce(_common, kinds)
+
+
+def _common(first: Kind, second: Kind) -> Kind:
+    if first is second:
+        return first
+    if not (first.exact and second.exact):
+        return Kind.REAL if Kind.REAL in (first, second) else Kind.FLOAT
+    if first.whole and second.whole:
+        return Kind.HUGEINT
+    one, other = as_decimal(first), as_decimal(second)
+    before = max(one.digits - one.scale, other.digits - other.scale)
+    scale = max(one.scale, other.scale)
+    if before + scale > MOST_DIGITS and first.digits and second.digits:
+        raise NumberError(f"cannot hold {first.value} and {second.value} in one decimal exactly")
+    return Kind.decimal(min(MOST_DIGITS, before + scale), scale)
+
+
+def sum_kind(kinds: list[Kind]) -> Kind:
+    """Return the kind of a sum or a difference.
+
+    >>> sum_kind([Kind.decimal(15, 2), Kind.decimal(1, 0)])
+    Kind('decimal(16,2)')
+    """
+    if not any(kind.digits for kind in kinds) or any(kind.binary for kind in kinds):
+        return common_number(kinds)
+    one, other = (as_decimal(kind) for kind in kinds)
+    scale = max(one.scale, other.scale)
+    before = max(one.digits - one.scale, other.digits - other.scale)
+    return Kind.decimal(min(MOST_DIGITS, before + scale + 1), scale)
+
+
+def product_kind(kinds: list[Kind]) -> Kind:
+    """Return the kind of a product.
+
+    >>> product_kind([Kind.decimal(4, 2), Kind.decimal(5, 1)])
+    Kind('decimal(9,3)')
+    """
+    if not any(kind.digits for kind in kinds) or any(kind.binary for kind in kinds):
+        return common_number(kinds)
+    one, other = widened(*kinds)
+    scale = one.scale + other.scale
+    if scale > MOST_DIGITS:
+        raise NumberError(f"needs {scale} digits behind the point, and decimals have {MOST_DIGITS}")
+    return Kind.decimal(min(MOST_DIGITS, one.digits + other.digits), scale)
+
+
+def widened(first: Kind, second: Kind) -> tuple[Kind, Kind]:
+    """Return the kinds of two factors, the first too wide for the engine to cut the product."""
+    one, other = as_decimal(first), as_decimal(second)
+    narrow = max(one.digits, other.digits) <= _WORD_DIGITS and one.scale + other.scale < _WORD_DIGITS
+    if narrow and one.digits + other.digits > _WORD_DIGITS:
+        one = Kind.decimal(_WORD_DIGITS + 1, one.scale)
+    return one, other
+
+
+def remainder_kind(kinds: list[Kind]) -> Kind:
+    """Return the kind of `%`: of decimals that no decimal holds both, binary."""
+    if any(kind.digits for kind in kinds) and not any(kind.binary for kind in kinds):
+        one, other = (as_decimal(kind) for kind in kinds)
+        before = max(one.digits - one.scale, other.digits - other.scale)
+        if before + max(one.scale, other.scale) > MOST_DIGITS:
+            if any(kind.whole for kind in kinds):  # the engine decides by the narrower type of the column
+                raise NumberError(f"cannot hold {kinds[0].value} and {kinds[1].value} in one decimal exactly")
+            return Kind.REAL
+    return common_number(kinds)
+
+
+def quotient_kind(kinds: list[Kind]) -> Kind:
+    """Return the kind of `/`, which is binary."""
+    return Kind.REAL if Kind.FLOAT not in kinds or Kind.REAL in kinds else Kind.FLOAT
+
+
+def rounded_kind(kind: Kind, places: int) -> Kind:
+    """Return the kind of a number that is rounded to some digits behind the point.
+
+    >>> rounded_kind(Kind.decimal(15, 4), 2), rounded_kind(Kind.decimal(15, 4), -2)
+    (Kind('decimal(15,2)'), Kind('decimal(15,0)'))
+    """
+    return Kind.decimal(kind.digits, min(kind.scale, max(places, 0))) if kind.digits else kind
