@@ -1,4 +1,4 @@
-"""The one path: every answer about private data, from every door, is made by `answer`.
+"""The one path: every answer about private data, from every door, is made by `answer` or by its steps.
 
     request ──> plan ──> bounded plan ──> cost ──> reserved in the ledger
                                                       ──> exact integers ──> noise ──> release
@@ -10,25 +10,25 @@ All after it is paid for: an error, a crash or a timeout burns what was reserved
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
-from sfumato.analysis import BoundedQuery, Bounding, Cost, bound, price_together
+from sfumato.analysis import Bounding, Cost, bound, price_together
 from sfumato.analysis.detection_threshold import with_thresholds
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.loss_measurement import QuestionLoss, losses_of, main_part, priced_losses
 from sfumato.analysis.partition_filter import parts_of
 from sfumato.analysis.public_keys import PublicValues, with_public_keys
-from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.catalog import Catalog, Policy, Unit, Value
+from sfumato.backends import Backend
+from sfumato.catalog import Catalog, Policy, Unit
 from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
-from sfumato.ledger import Ledger, Owner
+from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.unit_safety import check_units
@@ -38,46 +38,10 @@ from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.sandbox import PlainTable, check
 
-__all__ = ["Backend", "Priced", "admit", "answer", "parts_charged", "plan"]
+__all__ = ["Look", "Looks", "Priced", "admit", "answer", "parts_charged", "plan", "several_looks"]
 
 
 _MOST_EPSILON = 10**12
-
-
-class Backend(Protocol):
-    """What touches data: computes exact integers, and names the version of the data it computes from."""
-
-    def run(self, query: BoundedQuery) -> Exact[tuple[ExactGroups, ...]]:
-        """Return the exact groups of a bounded query, one entry per grouping set."""
-        ...
-
-    def check(self, query: BoundedQuery) -> None:
-        """Refuse a bounded query that `run` could not compute, whatever the data. Reads none."""
-        ...
-
-    def admitted(self) -> AbstractContextManager[None]:
-        """Hold what one question may take of the engine; wait for it while other questions run."""
-        ...
-
-    def data_version(self) -> str:
-        """Return what tells this data from an earlier or later state of it."""
-        ...
-
-    def public_table(self, name: str) -> Any:
-        """Return a public table, for post-processing."""
-        ...
-
-    def under(self, catalog: Catalog) -> Backend:
-        """Return what computes from the same data, of which something else is declared."""
-        ...
-
-    def public_copies(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a public table that agree in some columns."""
-        ...
-
-    def public_values(self, table: str, column: str) -> tuple[Value, ...] | None:
-        """Return the different values of a public column, without NULL; None where there are too many."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,15 +168,128 @@ def answer(
     ):
         if reservation.replayed is not None:
             return Release.from_json(reservation.replayed.decode())
-        noisy = [
-            add_noise(backend.run(bounding.query), bounding, cost)
-            for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
-        ]
-        answered = _published(priced, noisy, _measured(priced, backend), public)
-        digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
-        release = replace(answered, receipt=reservation.receipt(digest))
+        release = _look(priced, backend, public, reservation)
         reservation.commit(release.to_json().encode())
         return release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one of several looks costs; all are declared before the first is taken."""
+
+    event: Event
+    keys_delta: Fraction = Fraction(0)
+
+    @staticmethod
+    def of(priced: Priced) -> Look:
+        """Return what a question costs, to declare it, or another one of the same cost, as a step."""
+        return Look(event=priced.event, keys_delta=priced.keys_delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """Several questions under one reservation, each chosen after the answers before it."""
+
+    looks: tuple[Look, ...]
+    unit: str
+    catalog: Catalog
+    ledger: Ledger
+    backend: Backend
+    reservation: Reservation
+
+    def answer(self, step: int, priced: Priced) -> Release:
+        """Return the answer of a step: as it is stored, or made now, stored, and only then returned.
+
+        The question may depend on earlier answers; its cost is the one that was declared for the step.
+        """
+        declared = self.looks[step - 1] if 1 <= step <= len(self.looks) else None
+        if priced.unit != self.unit or Look.of(priced) != declared:
+            raise InvalidArgument(
+                f"step {step} was declared with another cost, or for another unit",
+                place="step",
+                hints=("what is reserved at the beginning has to cover every step exactly",),
+            )
+        backend = self.backend
+        backend.data_version()  # refuses an engine that has stopped
+        public = {name: backend.public_table(name) for name in priced.request.public}
+        _refuse_what_cannot_run(priced, self.catalog, self.ledger, backend, public)
+
+        def compute() -> bytes:
+            return _look(priced, backend, public, self.reservation, step).to_json().encode()
+
+        with backend.admitted():
+            version = backend.data_version()
+            stored = self.reservation.step(
+                step, compute, request_hash=priced.fingerprint(), data_version=version
+            )
+        return Release.from_json(stored.decode())
+
+    def end(self) -> None:
+        """End the reservation: no further step is taken. What was not used is not given back."""
+        self.reservation.commit(b"")
+
+
+@contextmanager
+def several_looks(
+    looks: Sequence[Look],
+    *,
+    unit: str,
+    purpose: str,
+    catalog: Catalog,
+    ledger: Ledger,
+    backend: Backend,
+    analyst: str | Owner,
+    idempotency_key: str,
+    data_may_change: bool,
+) -> Iterator[Looks]:
+    """Reserve several looks at once, as one event; whoever does the same again resumes at the next step.
+
+    `purpose` says what the steps are for: the key is bound to it. Without `data_may_change` all steps are
+    about the data as it is now; with it each step is about the data as it is then, as in a stream.
+
+    Theorem (adaptive composition): the mechanism of each step has the event that was declared for it,
+    whatever the answers before, so all of them together have the composed event that was charged.
+    """
+    declared = tuple(looks)
+    if not declared:
+        raise InvalidArgument("several looks are one at least", place="looks")
+    costs = [[look.event.to_dict(), look.keys_delta] for look in declared]
+    with ledger.reserve(
+        unit,
+        Composed(events=tuple(look.event for look in declared)),
+        sum((look.keys_delta for look in declared), Fraction(0)),
+        request_hash=fingerprint(purpose=purpose, unit=unit, looks=costs),
+        data_version=None if data_may_change else backend.data_version(),
+        policy_hash=catalog.fingerprint(),
+        idempotency_key=idempotency_key,
+        analyst=analyst,
+        steps=len(declared),
+    ) as reservation:
+        yield Looks(
+            looks=declared,
+            unit=unit,
+            catalog=catalog,
+            ledger=ledger,
+            backend=backend,
+            reservation=reservation,
+        )
+
+
+def _look(
+    priced: Priced,
+    backend: Backend,
+    public: Mapping[str, Any],
+    reservation: Reservation,
+    step: int | None = None,
+) -> Release:
+    """Look at the data, which is paid for: exact integers, noise, the answer and its receipt."""
+    noisy = [
+        add_noise(backend.run(bounding.query), bounding, cost)
+        for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
+    ]
+    answered = _published(priced, noisy, _measured(priced, backend), public)
+    digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
+    return replace(answered, receipt=reservation.receipt(digest, step=step))
 
 
 def _refuse_what_cannot_run(

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from sfumato.backends import Backend
 from sfumato.catalog import Catalog, Column, Declaration, Domain
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
-from sfumato.pipeline import Backend
 from sfumato.plan.request import Request, with_options
 from sfumato.session.question import Question, shown_columns
 

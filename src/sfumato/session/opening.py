@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sfumato.backends import Backend
 from sfumato.catalog import (
     Between,
     Catalog,
@@ -27,7 +28,6 @@ from sfumato.catalog import (
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import OWNER, Binding, Ledger, Owner, Proposal, Renewal
-from sfumato.pipeline import Backend
 from sfumato.session.database import Database
 from sfumato.session.sources import declared_columns, private_sources
 
