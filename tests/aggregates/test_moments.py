@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.aggregates import moments
 from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.centred_ratio import CentredRatio
+from sfumato.aggregates.ratios import Estimate
 from sfumato.aggregates.registry import Function
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.core.noise_law import NoiseLaw, noise_law
@@ -48,8 +49,14 @@ def draw(noise: NoiseLaw) -> np.ndarray:
     return discrete_gaussian(noise.parameter, size=DRAWS, squared=True)
 
 
+def estimate(how: Answer, noisy: list[Any], laws: list[NoiseLaw], chance: float) -> Estimate:
+    record = how.function.record
+    assert isinstance(record, CentredRatio)
+    return record.estimate(how, noisy, laws, chance)
+
+
 def misses(
-    estimate: Callable[..., moments.Estimate],
+    estimate: Callable[..., Estimate],
     answer: Answer,
     sums: list[int],
     laws: list[NoiseLaw],
@@ -83,29 +90,29 @@ def statistics(x: np.ndarray, y: np.ndarray, kind: str, epsilon: float) -> dict[
     u, v = x / 64, y / 64
     return {
         "mean": (
-            moments.mean,
+            estimate,
             answer(Function.AVG, 92.0, 108.0, centre=CENTRE),
             [count, sx],
             [n, s],
             CENTRE + u.mean(),
         ),
-        "var_pop": (moments.variance, answer(Function.VAR_POP, 0, 64), [count, sx, xx], [n, s, q], u.var()),
+        "var_pop": (estimate, answer(Function.VAR_POP, 0, 64), [count, sx, xx], [n, s, q], u.var()),
         "stddev_samp": (
-            moments.variance,
+            estimate,
             answer(Function.STDDEV_SAMP, 0, 12),
             [count, sx, xx],
             [n, s, q],
             u.std(ddof=1),
         ),
         "covar_samp": (
-            moments.covariance,
+            estimate,
             answer(Function.COVAR_SAMP, -128, 128),
             [count, sx, sy, xy],
             [n, s, s, q],
             np.cov(u, v)[0, 1],
         ),
         "corr": (
-            moments.correlation,
+            estimate,
             answer(Function.CORR, -1, 1),
             [count, sx, sy, xx, yy, xy],
             [n, s, s, q, q, q],
@@ -144,7 +151,7 @@ def test_a_forgotten_noise_would_be_caught() -> None:
 def test_a_group_too_small_to_divide_by_is_null_and_its_interval_the_declared_range() -> None:
     laws = [law("laplace", 1, 0.1), law("laplace", REACH, 0.1)]
     noisy = [np.array([-3, 0, 2]), np.array([100, 100, 100])]
-    found = moments.mean(answer(Function.AVG, 92.0, 108.0, centre=CENTRE), noisy, laws, 0.05)
+    found = estimate(answer(Function.AVG, 92.0, 108.0, centre=CENTRE), noisy, laws, 0.05)
     assert np.isnan(found.values[:2]).all() and found.values[2] == CENTRE + 100 / 64 / 2
     assert (found.low == 92.0).all() and (found.high == 108.0).all()
 
@@ -152,10 +159,10 @@ def test_a_group_too_small_to_divide_by_is_null_and_its_interval_the_declared_ra
 def test_without_a_declared_range_an_unclear_ratio_has_no_ends() -> None:
     how = Answer(name="a", function=Function.AVG, measures=(), scale=STEP, centre=CENTRE)
     laws = [law("laplace", 1, 0.1), law("laplace", REACH, 0.1)]
-    found = moments.mean(how, [np.array([2, 10_000]), np.array([100, 100])], laws, 0.05)
+    found = estimate(how, [np.array([2, 10_000]), np.array([100, 100])], laws, 0.05)
     assert found.low[0] == -np.inf and found.high[0] == np.inf
     assert np.isfinite([found.low[1], found.high[1]]).all()
-    bounded = moments.mean(
+    bounded = estimate(
         answer(Function.AVG, 92.0, 108.0, centre=CENTRE), [np.array([10_000]), np.array([100])], laws, 0.05
     )
     assert found.low[1] == pytest.approx(bounded.low[0]) and found.high[1] == pytest.approx(bounded.high[0])
@@ -164,7 +171,7 @@ def test_without_a_declared_range_an_unclear_ratio_has_no_ends() -> None:
 def test_values_stay_in_the_declared_range() -> None:
     laws = [law("gaussian", 1, 1), law("gaussian", REACH, 1), law("gaussian", REACH**2, 1)]
     noisy = [np.array([50]), np.array([5]), np.array([-900_000])]
-    found = moments.variance(answer(Function.STDDEV_POP, 0, 8), noisy, laws, 0.05)
+    found = estimate(answer(Function.STDDEV_POP, 0, 8), noisy, laws, 0.05)
     assert found.values[0] == 0 and found.low[0] == 0
 
 

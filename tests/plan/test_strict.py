@@ -149,7 +149,7 @@ def test_filter_and_distinct_are_in_the_tree() -> None:
     assert only("SELECT COUNT(job) FILTER (WHERE age > 3) FROM people") != plain
     assert only("SELECT COUNT(DISTINCT job) FROM people") != plain
     both = only("SELECT COUNT(DISTINCT job) FILTER (WHERE age > 3) FROM people")
-    assert both.where is not None and both.function.value == "count(distinct)"
+    assert both.where is not None and both.function.label == "count(distinct)"
     inner = "SELECT AVG(n) FROM (SELECT uid, COUNT({}) {} AS n FROM people GROUP BY uid)"
     forms = [("job", ""), ("DISTINCT job", ""), ("job", "FILTER (WHERE age > 3)")]
     sources = [parse(inner.format(*form), CATALOG).queries[0].query.source for form in forms]

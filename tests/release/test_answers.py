@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.moments import half_width
 from sfumato.aggregates.registry import Function
+from sfumato.aggregates.sums import half_width
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.catalog.kind import Kind
 from sfumato.core import discrete_laplace

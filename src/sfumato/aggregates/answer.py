@@ -1,28 +1,11 @@
 """Answers: how each aggregate of a question is computed from noisy measures. All post-processing.
 
-Write N, S, .. for the noisy integers of the measures that an `Answer` names, in this order:
-
-    COUNT_ROWS, COUNT            (count)             N * weight
-    COUNT_UNITS                  (units)             N
-    COUNT_DISTINCT               (distinct)          N
-    SUM                          (sum)               S * scale
-                                 (count, sum)        S * scale + centre * N * weight
-    AVG                          (count, sum)        centre + (S * scale) / (N * weight)
-    VAR_*, STDDEV_*              (count, sum, square)           n = N * weight, mean = S * scale / n
-                                 sum of squared deviations D = Q * scale^2 - n * mean^2
-                                 population D / n, sample D / (n - 1), STDDEV its root
-    COVAR_*                      (count, sum of the first, sum of the second, cross)
-                                 D = C * scale * second_scale - n * mean_1 * mean_2
-    CORR                         (count, sum of the first, sum of the second, square of the first,
-                                  square of the second, cross)
-    QUANTILE, MIN, MAX           (cells)             a histogram over `edges`: weighted ranks
-    HISTOGRAM                    (cells)             one number per cell, cell * weight
-
-Means are centred: the first factor is (x - centre), in steps of `scale`; the second likewise. A
-count's integer may be in parts of a row: `weight` says how much of a row one unit of it is. So may
-a histogram's: a person with n rows in a group enters with weight min(n, max_rows) / n for each.
-Counts that are too small to divide by make a ratio NULL; an answer outside `lower` and `upper`
-(where given) may be moved to the nearer one, which is also post-processing.
+Write N, S, .. for the noisy integers of the measures that an `Answer` names; the record of its function
+says which they are, and in what order. Means are centred: the first factor is (x - centre), in steps of
+`scale`; the second likewise. A count's integer may be in parts of a row: `weight` says how much of a row
+one unit of it is. So may a histogram's: a person with n rows in a group enters with weight
+min(n, max_rows) / n for each. Counts that are too small to divide by make a ratio NULL; an answer outside
+`lower` and `upper` (where given) may be moved to the nearer one, which is also post-processing.
 """
 
 from __future__ import annotations
@@ -30,16 +13,22 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
-from sfumato.aggregates.registry import Function
+import numpy.typing as npt
+
 from sfumato.catalog.kind import Kind, Value
+from sfumato.core.noise_law import NoiseLaw
 
-__all__ = ["Answer"]
+if TYPE_CHECKING:
+    from sfumato.aggregates.registry import Function
+
+__all__ = ["AddedNoise", "Answer", "Forecast", "NoisyColumn", "NoisyMeasure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How one aggregate is answered; the module says what `measures` holds for each function."""
+    """How one aggregate is answered; its function's record says what `measures` holds."""
 
     name: str
     function: Function
@@ -60,3 +49,56 @@ class Answer:
     epoch: datetime.date | None = None  # of dates: the numbers are days (microseconds) from this one on
     lower: float | None = None  # what the exact answer cannot be below, for public reasons
     upper: float | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether each group has a list of numbers."""
+        return self.several or self.function.record.lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedNoise:
+    """The noise that one measure got in one grouping set."""
+
+    measure: str
+    grouping_set: int
+    law: NoiseLaw
+    levels: int = 1
+    branching: int = 2
+    quantile: Fraction | None = None  # one quantile was found: this one,
+    row_rate: Fraction | None = None  # by a choice of this rate,
+    anchor: NoiseLaw | None = None  # and the excess at its place has this noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyMeasure:
+    """The noisy integers of one measure, one per group; of a histogram, its layers."""
+
+    noise: AddedNoise
+    sums: npt.NDArray[Any] | None = None
+    layers: tuple[npt.NDArray[Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyColumn:
+    """Values of one column, and the ends of their intervals; keys have none."""
+
+    values: list[Any]
+    low: list[Any]
+    high: list[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The half-width that holds an answer's noise with the stated probability.
+
+    `error` is None if it depends on the group's size and none was given, and for a correlation, of which
+    only `even` is known: the same for values spread evenly between their bounds. In ranks: of a group of
+    a stated size the quantile asked for, plus or minus `error`; without a size, that many rows.
+    """
+
+    name: str
+    error: float | None
+    in_ranks: bool = False
+    needs_size: bool = False
+    even: float | None = None

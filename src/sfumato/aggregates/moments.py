@@ -1,189 +1,224 @@
-"""Means, variances, covariances and correlations from noisy centred moments, with intervals.
+"""Variances, covariances and correlations from noisy centred moments, with intervals.
 
-n, S, Q, C are noisy sums in real units: of ones, of (x - centre), of its square, of a cross
-product. Each statistic theta makes `numerator - theta * denominator` zero in exact sums:
+    VAR_*, STDDEV_*   (count, sum, square)   n = N * weight, mean = S * scale / n
+                      sum of squared deviations D = Q * scale^2 - n * mean^2
+                      population D / n, sample D / (n - 1), STDDEV its root
+    COVAR_*           (count, sum of the first, sum of the second, cross)
+                      D = C * scale * second_scale - n * mean_1 * mean_2
+    CORR              (count, sum of the first, sum of the second, square of the first,
+                       square of the second, cross)
 
-    mean - centre     S - theta n
     variance          (Q - S^2/n) - theta n        (sample: theta (n - 1))
     covariance        (C - S T/n) - theta n        (sample: theta (n - 1))
     correlation       Dxy - theta sqrt(Dxx Dyy)    with the sums of products of deviations D
 
-Intervals are Fieller's (see `ratios`). For the mean they cover with the stated probability at any
-group size. For the others the noise in the numerator is linear up to a remainder of the order of
-noise^2/n: its known mean is taken off, its variance is added; coverage is then approximate, and
-tests measure it down to groups whose size is a few times the noise. A group whose size is not
-clear of its own noise gets the whole declared range.
+The noise in the numerator is linear up to a remainder of the order of noise^2/n: its known mean is taken
+off, its variance is added. Coverage is then approximate, and tests measure it down to groups whose size is
+a few times the noise.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.ratios import fieller
-from sfumato.aggregates.registry import Function
+from sfumato.aggregates.answer import AddedNoise, Answer, Forecast
+from sfumato.aggregates.centred_ratio import (
+    CentredRatio,
+    NoisySum,
+    half_of,
+    limits,
+    noisy_sums,
+    over,
+    within,
+)
+from sfumato.aggregates.ratios import Estimate, fieller
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.errors import Unsupported
+from sfumato.core.noise_sums import miss
 
-__all__ = ["Estimate", "correlation", "covariance", "half_width", "mean", "variance"]
+__all__ = ["Correlation", "Covariance", "Variance"]
 
 _Floats = npt.NDArray[np.float64]
 _Noisy = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 
-_SAMPLE = (Function.VAR_SAMP, Function.STDDEV_SAMP, Function.COVAR_SAMP)
-_ROOT = (Function.STDDEV_POP, Function.STDDEV_SAMP)
+_EVEN = 1 / 3  # values spread evenly over a half-width have a third of its square as their variance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
-    """One number per group and its interval; NaN as a value stands for NULL."""
+@dataclass(frozen=True, slots=True)
+class Variance(CentredRatio):
+    """The variance, or its root: of a population, divided by n, or of a sample, by n - 1."""
 
-    values: _Floats
-    low: _Floats
-    high: _Floats
+    sample: bool = False
+    root: bool = False
 
+    products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (0, 0))
+    multiplies: ClassVar[bool] = True
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sum:
-    """A noisy sum in real units: `unit` is the size of one of its integers, `spread` its deviation."""
+    def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
+        """Return zero and width^2 / 4; of a sample, width^2 / 2."""
+        width, part = float(widths[0]), 0.5 if self.sample else 0.25
+        return 0.0, width * part**0.5 if self.root else width**2 * part
 
-    total: _Floats
-    unit: float
-    law: NoiseLaw
+    def estimate(
+        self, answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float
+    ) -> Estimate:
+        """Return (Q - S^2/n) / n or / (n - 1), or its root."""
+        scale = float(answer.scale)
+        n, s, q = noisy_sums(noisy, laws, (float(answer.weight), scale, scale**2))
+        root = self.root
+        degrees = n.total - (1.0 if self.sample else 0.0)
+        m = over(s.total, n.total, otherwise=0.0)
+        deviations = q.total - m * s.total
+        one, zero = np.ones_like(m), np.zeros_like(m)
+        bias, extra = _remainder(n, s, s, m, m)
+        low, high = limits(answer, m)
+        ends = fieller(
+            deviations + bias,
+            degrees,
+            laws=laws,
+            weights=[(m**2 * n.unit, -n.unit * one), (-2 * m * s.unit, zero), (q.unit * one, zero)],
+            extra=lambda theta: extra,
+            low=np.sign(low) * low**2 if root else low,
+            high=high**2 if root else high,
+            chance=chance,
+        )
+        values = over(deviations, degrees)
+        if root:
+            values = np.sqrt(np.maximum(values, 0.0))
+            ends = np.sqrt(np.maximum(ends[0], 0.0)), np.sqrt(np.maximum(ends[1], 0.0))
+        return within(answer, values, *ends)
 
-    @property
-    def spread(self) -> float:
-        return self.unit * self.law.deviation
-
-
-def half_width(answer: Answer, laws: Sequence[NoiseLaw], chance: float) -> float:
-    """Return what the noise of a sum around a centre, S * scale + centre * N, stays within."""
-    zero, one = np.zeros(1), np.ones(1)
-    units = (abs(answer.centre) * float(answer.weight), float(answer.scale))
-    weights = [(unit * one, zero) for unit in units]
-    far = np.full(1, np.inf)
-    _, high = fieller(zero, one, laws=laws, weights=weights, low=-far, high=far, chance=chance)
-    return float(high[0])
-
-
-def mean(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
-    """Return centre + S / n."""
-    n, s = _sums(noisy, laws, (float(answer.weight), float(answer.scale)))
-    zero, one = np.zeros_like(n.total), np.ones_like(n.total)
-    low, high = _limits(answer, n.total)
-    ends = fieller(
-        s.total,
-        n.total,
-        laws=laws,
-        weights=[(zero, -n.unit * one), (s.unit * one, zero)],
-        low=low - answer.centre,
-        high=high - answer.centre,
-        chance=chance,
-    )
-    values = answer.centre + _over(s.total, n.total)
-    return _estimate(answer, values, ends[0] + answer.centre, ends[1] + answer.centre)
-
-
-def variance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
-    """Return (Q - S^2/n) / n or / (n - 1), or its root."""
-    scale = float(answer.scale)
-    n, s, q = _sums(noisy, laws, (float(answer.weight), scale, scale**2))
-    root = answer.function in _ROOT
-    degrees = n.total - (1.0 if answer.function in _SAMPLE else 0.0)
-    m = _over(s.total, n.total, otherwise=0.0)
-    deviations = q.total - m * s.total
-    one, zero = np.ones_like(m), np.zeros_like(m)
-    bias, extra = _remainder(n, s, s, m, m)
-    low, high = _limits(answer, m)
-    ends = fieller(
-        deviations + bias,
-        degrees,
-        laws=laws,
-        weights=[(m**2 * n.unit, -n.unit * one), (-2 * m * s.unit, zero), (q.unit * one, zero)],
-        extra=lambda theta: extra,
-        low=np.sign(low) * low**2 if root else low,
-        high=high**2 if root else high,
-        chance=chance,
-    )
-    values = _over(deviations, degrees)
-    if root:
-        values = np.sqrt(np.maximum(values, 0.0))
-        ends = np.sqrt(np.maximum(ends[0], 0.0)), np.sqrt(np.maximum(ends[1], 0.0))
-    return _estimate(answer, values, *ends)
+    def worst(self, answer: Answer, laws: Sequence[NoiseLaw], size: float, level: float) -> float:
+        """Return the same of a variance; a root is off by at most the root of what its square is."""
+        square = CentredRatio.worst(replace(self, root=False), answer, laws, size, level)
+        return math.sqrt(square) if self.root else square
 
 
-def covariance(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
-    """Return (C - S T/n) / n or / (n - 1)."""
-    a, b = float(answer.scale), float(answer.second_scale)
-    n, s, t, c = _sums(noisy, laws, (float(answer.weight), a, b, a * b))
-    degrees = n.total - (1.0 if answer.function in _SAMPLE else 0.0)
-    x, y = _over(s.total, n.total, otherwise=0.0), _over(t.total, n.total, otherwise=0.0)
-    deviations = c.total - x * t.total
-    one, zero = np.ones_like(x), np.zeros_like(x)
-    bias, extra = _remainder(n, s, t, x, y)
-    low, high = _limits(answer, x)
-    ends = fieller(
-        deviations + bias,
-        degrees,
-        laws=laws,
-        weights=[
-            (x * y * n.unit, -n.unit * one),
-            (-y * s.unit, zero),
-            (-x * t.unit, zero),
-            (c.unit * one, zero),
-        ],
-        extra=lambda theta: extra,
-        low=low,
-        high=high,
-        chance=chance,
-    )
-    return _estimate(answer, _over(deviations, degrees), *ends)
+@dataclass(frozen=True, slots=True)
+class Covariance(CentredRatio):
+    """The covariance of a population, divided by n, or of a sample, by n - 1."""
+
+    sample: bool = False
+
+    arity: ClassVar[int] = 2
+    products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (1,), (0, 1))
+    multiplies: ClassVar[bool] = True
+
+    def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
+        """Return a quarter of the widths' product to either side; of a sample, a half."""
+        part = float(widths[0]) * float(widths[-1]) / (2 if self.sample else 4)
+        return -part, part
+
+    def estimate(
+        self, answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float
+    ) -> Estimate:
+        """Return (C - S T/n) / n or / (n - 1)."""
+        a, b = float(answer.scale), float(answer.second_scale)
+        n, s, t, c = noisy_sums(noisy, laws, (float(answer.weight), a, b, a * b))
+        degrees = n.total - (1.0 if self.sample else 0.0)
+        x, y = over(s.total, n.total, otherwise=0.0), over(t.total, n.total, otherwise=0.0)
+        deviations = c.total - x * t.total
+        one, zero = np.ones_like(x), np.zeros_like(x)
+        bias, extra = _remainder(n, s, t, x, y)
+        low, high = limits(answer, x)
+        ends = fieller(
+            deviations + bias,
+            degrees,
+            laws=laws,
+            weights=[
+                (x * y * n.unit, -n.unit * one),
+                (-y * s.unit, zero),
+                (-x * t.unit, zero),
+                (c.unit * one, zero),
+            ],
+            extra=lambda theta: extra,
+            low=low,
+            high=high,
+            chance=chance,
+        )
+        return within(answer, over(deviations, degrees), *ends)
 
 
-def correlation(answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float) -> Estimate:
-    """Return Dxy / sqrt(Dxx Dyy)."""
-    a, b = float(answer.scale), float(answer.second_scale)
-    n, s, t, q, r, c = _sums(noisy, laws, (float(answer.weight), a, b, a * a, b * b, a * b))
-    x, y = _over(s.total, n.total, otherwise=0.0), _over(t.total, n.total, otherwise=0.0)
-    xx, yy, xy = q.total - x * s.total, r.total - y * t.total, c.total - x * t.total
-    defined = (n.total > 0) & (xx > 0) & (yy > 0)
-    with np.errstate(invalid="ignore"):
-        values = np.where(defined, xy / np.sqrt(np.where(defined, xx * yy, 1.0)), np.nan)
-    (bx, ex), (by, ey), (bxy, exy) = (
-        _remainder(n, s, s, x, x),
-        _remainder(n, t, t, y, y),
-        _remainder(n, s, t, x, y),
-    )
-    xx, yy = np.where(defined, np.maximum(xx + bx, 0), 0.0), np.where(defined, np.maximum(yy + by, 0), 0.0)
-    k = np.sqrt(_over(yy, xx, otherwise=1.0))
-    k = np.where(k > 0, k, 1.0)
-    one, zero = np.ones_like(x), np.zeros_like(x)
-    low, high = _limits(answer, x)
-    ends = fieller(
-        xy + bxy,
-        np.sqrt(xx * yy),
-        laws=laws,
-        weights=[
-            (x * y * n.unit, -0.5 * (k * x**2 + y**2 / k) * n.unit),
-            (-y * s.unit, k * x * s.unit),
-            (-x * t.unit, y / k * t.unit),
-            (zero, -0.5 * k * q.unit),
-            (zero, -0.5 / k * r.unit),
-            (c.unit * one, zero),
-        ],
-        extra=lambda theta: exy + theta**2 / 4 * (k**2 * ex + ey / k**2),
-        low=np.maximum(low, -1.0),
-        high=np.minimum(high, 1.0),
-        chance=chance,
-    )
-    return _estimate(answer, values, *ends)
+@dataclass(frozen=True, slots=True)
+class Correlation(CentredRatio):
+    """The correlation. It divides by deviations that nobody knows, so that it has no worst case."""
+
+    arity: ClassVar[int] = 2
+    products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (1,), (0, 0), (1, 1), (0, 1))
+    multiplies: ClassVar[bool] = True
+
+    def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
+        """Return -1 and 1."""
+        return -1.0, 1.0
+
+    def estimate(
+        self, answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float
+    ) -> Estimate:
+        """Return Dxy / sqrt(Dxx Dyy)."""
+        a, b = float(answer.scale), float(answer.second_scale)
+        n, s, t, q, r, c = noisy_sums(noisy, laws, (float(answer.weight), a, b, a * a, b * b, a * b))
+        x, y = over(s.total, n.total, otherwise=0.0), over(t.total, n.total, otherwise=0.0)
+        xx, yy, xy = q.total - x * s.total, r.total - y * t.total, c.total - x * t.total
+        defined = (n.total > 0) & (xx > 0) & (yy > 0)
+        with np.errstate(invalid="ignore"):
+            values = np.where(defined, xy / np.sqrt(np.where(defined, xx * yy, 1.0)), np.nan)
+        (bx, ex), (by, ey), (bxy, exy) = (
+            _remainder(n, s, s, x, x),
+            _remainder(n, t, t, y, y),
+            _remainder(n, s, t, x, y),
+        )
+        xx, yy = (
+            np.where(defined, np.maximum(xx + bx, 0), 0.0),
+            np.where(defined, np.maximum(yy + by, 0), 0.0),
+        )
+        k = np.sqrt(over(yy, xx, otherwise=1.0))
+        k = np.where(k > 0, k, 1.0)
+        one, zero = np.ones_like(x), np.zeros_like(x)
+        low, high = limits(answer, x)
+        ends = fieller(
+            xy + bxy,
+            np.sqrt(xx * yy),
+            laws=laws,
+            weights=[
+                (x * y * n.unit, -0.5 * (k * x**2 + y**2 / k) * n.unit),
+                (-y * s.unit, k * x * s.unit),
+                (-x * t.unit, y / k * t.unit),
+                (zero, -0.5 * k * q.unit),
+                (zero, -0.5 / k * r.unit),
+                (c.unit * one, zero),
+            ],
+            extra=lambda theta: exy + theta**2 / 4 * (k**2 * ex + ey / k**2),
+            low=np.maximum(low, -1.0),
+            high=np.minimum(high, 1.0),
+            chance=chance,
+        )
+        return within(answer, values, *ends)
+
+    def forecast(
+        self, answer: Answer, noises: Sequence[AddedNoise], size: float | None, level: float
+    ) -> Forecast:
+        """Return the half-width for values spread evenly between their bounds, at its widest."""
+        if size is None:
+            return Forecast(name=answer.name, error=None, needs_size=True)
+        weight, x, y = float(answer.weight), float(answer.scale), float(answer.second_scale)
+        h, g = half_of(answer, 0), half_of(answer, 1)
+        widths = []
+        for rho in (0.0, 0.5):
+            products = (h * h / x / x, g * g / y / y, rho * h * g / x / y)
+            sums = [size / weight, 0.0, 0.0, *(size * _EVEN * product for product in products)]
+            laws = [noise.law for noise in noises]
+            found = self.estimate(answer, [np.array([one]) for one in sums], laws, miss(level))
+            widths.append(float(found.high[0] - found.low[0]) / 2)
+        return Forecast(name=answer.name, error=None, even=max(widths))
 
 
-def _remainder(n: _Sum, s: _Sum, t: _Sum, x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
+def _remainder(n: NoisySum, s: NoisySum, t: NoisySum, x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
     """Return (what to add, variance) for the part of the noise of S T/n that is not linear.
 
     (S + X)(T + Y)/(n + Z) = S T/n + linear + XY/n - (x Y + y X) Z/n + x y Z^2/n + .., x = S/n, y = T/n.
@@ -200,33 +235,3 @@ def _remainder(n: _Sum, s: _Sum, t: _Sum, x: _Floats, y: _Floats) -> tuple[_Floa
         )
         extra = (products + across * n.spread**2 + n.law.fourth * (x * y) ** 2 * n.spread**4) / size**2
     return bias, extra
-
-
-def _sums(noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], units: Sequence[float]) -> list[_Sum]:
-    if not len(noisy) == len(laws) == len(units):
-        raise Unsupported("an aggregate that is answered from other measures than its function says")
-    return [
-        _Sum(total=np.asarray(integers, dtype=np.float64) * unit, unit=unit, law=law)
-        for integers, law, unit in zip(noisy, laws, units, strict=True)
-    ]
-
-
-def _over(numerator: _Floats, denominator: _Floats, otherwise: float = np.nan) -> _Floats:
-    """Divide where the denominator is above zero."""
-    positive = denominator > 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(positive, numerator / np.where(positive, denominator, 1.0), otherwise)
-
-
-def _limits(answer: Answer, like: _Floats) -> tuple[_Floats, _Floats]:
-    low = -np.inf if answer.lower is None else answer.lower
-    high = np.inf if answer.upper is None else answer.upper
-    return np.full_like(like, low), np.full_like(like, high)
-
-
-def _estimate(answer: Answer, values: _Floats, low: _Floats, high: _Floats) -> Estimate:
-    """Move values into the declared range, and let intervals include them."""
-    with np.errstate(invalid="ignore"):
-        values = np.clip(values, *_limits(answer, values))
-        low, high = np.fmin(low, values), np.fmax(high, values)
-    return Estimate(values=values, low=low, high=high)

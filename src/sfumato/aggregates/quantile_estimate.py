@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.moments import Estimate
 from sfumato.aggregates.quantiles import between
+from sfumato.aggregates.ratios import Estimate
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import widest_quantile
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.moments import Estimate
+from sfumato.aggregates.ratios import Estimate
 from sfumato.aggregates.trees import Tree
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_law import NoiseLaw

@@ -9,6 +9,7 @@ when the denominator is small, where the interval grows to the whole declared ra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,22 @@ import numpy.typing as npt
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import tail
 
-__all__ = ["fieller"]
+__all__ = ["Estimate", "fieller"]
 
 _Floats = npt.NDArray[np.float64]
 _Linear = tuple[_Floats, _Floats]
 
 _HALVINGS = 60
 _DOUBLINGS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """One number per group and its interval; NaN as a value stands for NULL."""
+
+    values: _Floats
+    low: _Floats
+    high: _Floats
 
 
 def fieller(

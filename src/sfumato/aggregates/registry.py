@@ -1,29 +1,52 @@
-"""The aggregates there are."""
+"""The aggregates there are: a name of the tree for each, and its record."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Function"]
+from sfumato.aggregates.counts import Count, CountDistinct, CountRows, CountUnits
+from sfumato.aggregates.histograms import Histogram
+from sfumato.aggregates.moments import Correlation, Covariance, Variance
+from sfumato.aggregates.ranks import Extreme, Quantile
+from sfumato.aggregates.record import AggregateRecord
+from sfumato.aggregates.sums import Average, Sum
+
+__all__ = ["Function", "function_labelled"]
 
 
 class Function(Enum):
-    """What an aggregate computes."""
+    """What an aggregate computes. The names are what SQL and Python call it."""
 
-    COUNT_ROWS = "count(*)"
-    COUNT = "count"
-    COUNT_DISTINCT = "count(distinct)"
-    COUNT_UNITS = "count(distinct unit)"
-    SUM = "sum"
-    AVG = "avg"
-    VAR_POP = "var_pop"
-    VAR_SAMP = "var_samp"
-    STDDEV_POP = "stddev_pop"
-    STDDEV_SAMP = "stddev_samp"
-    COVAR_POP = "covar_pop"
-    COVAR_SAMP = "covar_samp"
-    CORR = "corr"
-    QUANTILE = "quantile"
-    MIN = "min"
-    MAX = "max"
-    HISTOGRAM = "histogram"
+    COUNT_ROWS = CountRows("count(*)", ("count_star",))
+    COUNT = Count("count")
+    COUNT_DISTINCT = CountDistinct("count(distinct)")
+    COUNT_UNITS = CountUnits("count(distinct unit)")
+    SUM = Sum("sum", ("sum",))
+    AVG = Average("avg", ("avg", "mean"))
+    VAR_POP = Variance("var_pop", ("var_pop",))
+    VAR_SAMP = Variance("var_samp", ("var_samp", "variance"), sample=True)
+    STDDEV_POP = Variance("stddev_pop", ("stddev_pop",), root=True)
+    STDDEV_SAMP = Variance("stddev_samp", ("stddev_samp", "stddev"), sample=True, root=True)
+    COVAR_POP = Covariance("covar_pop", ("covar_pop",))
+    COVAR_SAMP = Covariance("covar_samp", ("covar_samp",), sample=True)
+    CORR = Correlation("corr", ("corr",))
+    QUANTILE = Quantile("quantile")
+    MIN = Extreme("min", ("min",), rank=0.005)
+    MAX = Extreme("max", ("max",), rank=0.995)
+    HISTOGRAM = Histogram("histogram", ("histogram",))
+
+    @property
+    def record(self) -> AggregateRecord:
+        """All that is known about it."""
+        record: AggregateRecord = self.value
+        return record
+
+    @property
+    def label(self) -> str:
+        """How it is shown and stored."""
+        return self.record.label
+
+
+def function_labelled(label: str) -> Function:
+    """Return the aggregate that was stored under a label."""
+    return next(one for one in Function if one.label == label)

@@ -239,7 +239,7 @@ class _Bounder:
         function = aggregate.function
         if aggregate.bounds_per_group is not None and function not in _CLAMPED:
             self._refuse(
-                f"{function.value} has no bounds per group",
+                f"{function.label} has no bounds per group",
                 "SF405",
                 aggregate.span,
                 "give bounds per row instead: contribution_bounds_per_row => (0, 100)",
@@ -291,7 +291,7 @@ class _Bounder:
                 return measures.histogram(name, aggregate, self._ordered(aggregate, known))
         if function in RATIOS:
             return measures.ratio(name, aggregate, self._arguments(aggregate, known), present)
-        self._refuse(f"{function.value} cannot be answered", "SF403", aggregate.span)
+        self._refuse(f"{function.label} cannot be answered", "SF403", aggregate.span)
 
     def _counted_anyway(
         self, where: Expression | None, present: tuple[Expression, ...], columns: dict[str, Known]
@@ -351,7 +351,7 @@ class _Bounder:
             for column in column_leaves(value)
             if column.kind in _TIMELY and dates_between(known_of(column, known).dates) is None
         ]
-        name, column = aggregate.function.value.upper(), loose[0] if loose else ".."
+        name, column = aggregate.function.label.upper(), loose[0] if loose else ".."
         self._refuse(
             f"{name} needs bounds on `{column}`"
             if loose
@@ -369,7 +369,7 @@ class _Bounder:
             return Cast(operand=expression, kind=Kind.INTEGER, span=expression.span)
         if expression.kind is not None and not expression.kind.numeric:
             self._refuse(
-                f"{aggregate.function.value} needs numbers, not a {expression.kind.value}",
+                f"{aggregate.function.label} needs numbers, not a {expression.kind.value}",
                 "SF403",
                 expression.span,
                 "take a number from it, such as YEAR(..) or LENGTH(..)",
@@ -399,7 +399,7 @@ class _Bounder:
             for column in column_leaves(expression)
             if column.kind.numeric and not (known_of(column, known).interval or Interval(0, 0)).bounded
         ]
-        name = aggregate.function.value.upper()
+        name = aggregate.function.label.upper()
         if not loose:
             self._refuse(
                 f"{name} needs bounds, and none follow for this expression",

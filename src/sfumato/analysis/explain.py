@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.alternatives import alternative
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
-from sfumato.analysis.forecast import Forecast, forecasts
+from sfumato.analysis.forecast import forecasts
 from sfumato.analysis.pricing import Cost, Noise, price
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
@@ -96,7 +97,7 @@ def _question(bounding: Bounding, aggregates: Mapping[str, str]) -> list[str]:
         names = [name for name, _ in query.keys]
         sets = [f"({', '.join(names[place] for place in one)})" for one in query.grouping_sets]
         lines.append(f"grouping sets {', '.join(sets)}")
-    asked = [f"{one.name} = {aggregates.get(one.name, one.function.value)}" for one in bounding.answers]
+    asked = [f"{one.name} = {aggregates.get(one.name, one.function.label)}" for one in bounding.answers]
     lines.append(f"answers {', '.join(asked)}")
     return lines
 

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from sfumato.aggregates.registry import Function
+from sfumato.aggregates.answer import AddedNoise
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
@@ -49,8 +49,6 @@ from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 
 __all__ = ["Cost", "Noise", "price"]
 
-_RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
@@ -67,6 +65,21 @@ class Noise:
     branching: int = 2
     event: Event  # what this noise costs, over all groups and layers
     finding: QuantileSearch | None = None  # CELLS: one quantile is found, and the noise is that of its annuli
+
+    @property
+    def added(self) -> AddedNoise:
+        """What is public of it once it was added."""
+        found = self.finding
+        return AddedNoise(
+            measure=self.measure,
+            grouping_set=self.grouping_set,
+            law=self.law,
+            levels=self.levels,
+            branching=self.branching,
+            quantile=None if found is None else found.quantile,
+            row_rate=None if found is None else found.row_rate,
+            anchor=None if found is None else found.anchor,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +253,7 @@ def _items(
             users = [answer for answer in bounding.answers if measure.name in answer.measures]
             given = [positive(weights[user.name], "weights") for user in users if user.name in weights]
             levels, branching, blocks = 1, 2, Fraction(1)
-            if measure.kind is MeasureKind.CELLS and any(user.function in _RANKED for user in users):
+            if measure.kind is MeasureKind.CELLS and any(user.function.record.ranks for user in users):
                 cells = len(measure.edges) - 1
                 # everything else is noised as one more group of a tree; finding is not proved for it
                 quantile = None if bounding.others else single_quantile(users)

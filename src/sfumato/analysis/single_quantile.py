@@ -37,7 +37,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.registry import Function
 from sfumato.analysis.noise_allocation import Item
 from sfumato.core.events import Composed, Event, Pure, Repeated
 from sfumato.core.events.bounded import BoundedRange
@@ -64,7 +63,6 @@ noise an anchor of the same cost errs less than a choice does: it is what remain
 that is too poor leaves a long way to correct, over which values are as uneven as they are."""
 _WITHOUT_INTERVALS = (Fraction(1), Fraction(0), Fraction(0))
 
-_RANKED = {Function.QUANTILE, Function.MIN, Function.MAX}
 _FINEST = 10**6  # a quantile is a fraction with at most this below, if one is
 _CLOSE = Fraction(1, 10**9)  # so close, in parts of the way to the nearer end
 
@@ -146,7 +144,7 @@ class QuantileSearchItem(Item):
 
 def single_quantile(users: list[Answer]) -> Fraction | None:
     """Return the one quantile that is asked of a histogram, None if it serves anything else."""
-    if not users or any(user.function not in _RANKED for user in users):
+    if not users or not all(user.function.record.ranks for user in users):
         return None
     asked = {q for user in users for q in user.quantiles}
     return exact_quantile(asked.pop()) if len(asked) == 1 else None

@@ -346,7 +346,7 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
         if not inner and takes_dates(summary.function, argument.kind):
             continue
         if not any_kind and (argument.kind is None or not argument.kind.numeric):
-            _refuse(f"{summary.function.value.upper()} takes numbers", "SF403")
+            _refuse(f"{summary.function.label.upper()} takes numbers", "SF403")
     return Aggregate(
         function=summary.function,
         arguments=arguments,

@@ -41,7 +41,7 @@ def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggreg
         if aggregate.function is Function.AVG:
             allowed = (Function.AVG,) if entry.per_group == clause else ()
         if aggregate.function not in allowed:
-            name = aggregate.function.value.upper()
+            name = aggregate.function.label.upper()
             question.refuse(
                 f"{name} has no bounds per {'group' if entry.per_group else 'row'} here",
                 code="SF403",
@@ -151,7 +151,7 @@ def _averages_of_averages(query: Query, question: Statement) -> Query:
             continue
         if aggregate.function not in _ADDED_UP:
             question.refuse(
-                f"{aggregate.function.value.upper()} cannot stand beside AVG under this clause",
+                f"{aggregate.function.label.upper()} cannot stand beside AVG under this clause",
                 code="SF404",
                 at=aggregate.span,
                 hints=("here AVG averages each unit's own average; ask for the other in its own question",),

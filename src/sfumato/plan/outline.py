@@ -84,7 +84,7 @@ def outline_aggregate(aggregate: Aggregate, *, alias: bool = True) -> str:
         parts.append(f"group in {aggregate.bounds_per_group}")
     if aggregate.bounds_per_row is not None:
         parts.append(f"row in {aggregate.bounds_per_row}")
-    name = aggregate.function.value
+    name = aggregate.function.label
     text = name if not parts and aggregate.function is not Function.COUNT else f"{name}({', '.join(parts)})"
     return (
         text

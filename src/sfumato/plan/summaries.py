@@ -59,7 +59,7 @@ class Summary:
             or len(self.arguments) != 1
         ):
             raise InvalidArgument(
-                f"{self.function.value} has no values to clamp",
+                f"{self.function.label} has no values to clamp",
                 place="clamp_rows",
                 hints=("clamp_groups bounds how many rows of one unit count",),
             )
@@ -69,7 +69,7 @@ class Summary:
         """Return the aggregate with what one unit adds to a group clamped between two bounds."""
         if self.function not in (Function.SUM, Function.COUNT, Function.COUNT_ROWS):
             raise InvalidArgument(
-                f"{self.function.value} does not add up",
+                f"{self.function.label} does not add up",
                 place="clamp_groups",
                 hints=("clamp_rows bounds single values",),
             )

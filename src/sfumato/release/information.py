@@ -12,15 +12,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.answer import AddedNoise, Answer, NoisyColumn
 from sfumato.aggregates.dates import dates
-from sfumato.aggregates.registry import Function
-from sfumato.release.answers import Added, NoisyColumn, NoisyTable
+from sfumato.release.answers import NoisyTable
 
 __all__ = ["helpful_factor", "informative", "rows_flagged", "says_nothing"]
 
 _FACTORS = (2, 3, 5, 10, 20, 30, 50, 100)
-_RANKS = (Function.QUANTILE, Function.MIN, Function.MAX)
 _MOST_ROWS = 10_000  # of a table for which help is looked for, again and again
 _SLACK = 1e-9  # of the range: ends are moved by rounding
 
@@ -85,7 +83,7 @@ def helpful_factor(
 
 def _range(table: NoisyTable, answer: Answer) -> tuple[Any, Any] | None:
     """Return between which ends an answer lies for public reasons, None if they are not known."""
-    if answer.function in _RANKS:
+    if answer.function.record.ranks:
         [name] = answer.measures
         found = table.noise(name, 0).quantile is not None
         if found and all(len(groups.layers[name]) == 1 for groups in table.groups):
@@ -111,7 +109,7 @@ def _wide(low: Any, high: Any, ends: tuple[Any, Any] | None, share: float) -> bo
     return bool((high - low) / (ends[1] - ends[0]) >= share * (1 - _SLACK))
 
 
-def _sharper(noise: Added, factor: int) -> Added:
+def _sharper(noise: AddedNoise, factor: int) -> AddedNoise:
     rate, anchor = noise.row_rate, noise.anchor
     return replace(
         noise,

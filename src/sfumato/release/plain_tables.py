@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import Bounding
 from sfumato.backends.expressions import sql_type
 from sfumato.catalog.kind import Kind
@@ -113,5 +112,4 @@ def _type(answer: Answer) -> str:
     single = "BIGINT" if answer.integer else "DOUBLE"
     if answer.kind in (Kind.DATE, Kind.TIMESTAMP):
         single = sql_type(answer.kind)
-    many = answer.several or answer.function is Function.HISTOGRAM
-    return f"{single}[]" if many else single
+    return f"{single}[]" if answer.many else single

@@ -7,9 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.dates import dates
-from sfumato.aggregates.registry import Function
 from sfumato.analysis.pricing import Cost
 from sfumato.analysis.remainder_group import LABEL
 from sfumato.catalog.kind import Kind
@@ -23,14 +20,6 @@ from sfumato.release.sandbox import PlainTable, query
 __all__ = ["cost_record", "notes_of", "publish"]
 
 _Followed = tuple[PlainTable, tuple[Origin | None, ...], tuple[int, ...] | None, str | None]
-
-_COUNTS = {
-    Function.COUNT_ROWS,
-    Function.COUNT,
-    Function.COUNT_DISTINCT,
-    Function.COUNT_UNITS,
-    Function.HISTOGRAM,
-}
 
 
 def publish(
@@ -105,10 +94,9 @@ def _notes(
 def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
     """Return what a reader of a noisy table should know, from the plan alone."""
     notes = []
-    functions = {answer.function for answer in table.answers}
     if table.non_negative:
         notes.append("counts below zero were raised to zero, which makes small ones too high on average")
-    elif functions & _COUNTS:
+    elif any(answer.function.record.counts for answer in table.answers):
         notes.append("counts may be negative: that is the noise")
     if table.threshold is not None:
         notes.append(
@@ -121,25 +109,8 @@ def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
         notes.append(f"the row {which} is all that is in no group that is shown")
     for answer in table.answers:
         name = f"`{shown[answer.name]}`" if answer.name in shown else "an aggregate"
-        match answer.function:
-            case Function.MIN | Function.MAX:
-                word = "smallest" if answer.function is Function.MIN else "largest"
-                notes.append(f"{name} is not the exact {word}: it is the {answer.quantiles[0]:g} quantile")
-            case Function.HISTOGRAM if answer.name not in shown and answer.labels == _numbers(answer):
-                pass  # cells that are only numbered, and that post-processing has read
-            case Function.HISTOGRAM if answer.labels:
-                notes.append(f"cells of {name}: {_some(answer.labels)}")
-            case Function.HISTOGRAM:
-                notes.append(f"cells of {name} are between {_some(_edges(answer))}")
+        notes += answer.function.record.notes(answer, name, shown=answer.name in shown)
     return tuple(dict.fromkeys(notes))
-
-
-def _edges(answer: Answer) -> tuple[Any, ...]:
-    return answer.edges if answer.epoch is None else tuple(dates(answer.epoch, answer.edges))
-
-
-def _numbers(answer: Answer) -> tuple[Any, ...]:
-    return tuple(range(len(answer.labels)))
 
 
 def _shown(threshold: int, spread: tuple[int, int] | None) -> str:
@@ -150,11 +121,6 @@ def _shown(threshold: int, spread: tuple[int, int] | None) -> str:
         f"groups are shown if their noisy weight is that of {threshold} units that are in no other group,"
         f" or of {units} units that are in {groups} each"
     )
-
-
-def _some(marks: tuple[Any, ...]) -> str:
-    shown = [f"{mark:g}" if isinstance(mark, float) else str(mark) for mark in marks]
-    return ", ".join(shown if len(shown) <= 12 else [*shown[:6], "..", *shown[-5:]])
 
 
 def _processed(

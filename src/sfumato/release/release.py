@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.registry import Function
 from sfumato.catalog.domain import Between
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
@@ -303,6 +302,6 @@ def _words(table: NoisyTable, answer: Answer, place: int) -> str:
     kinds = " and ".join(sorted({each.law.name.title() for each in noises}))
     if number > 1:
         return f"discrete {kinds} on {number} sums"
-    unit = answer.scale if answer.function is Function.SUM else answer.weight
+    unit = answer.function.record.unit(answer)
     words = f"discrete {kinds}, deviation {noise.law.deviation * float(unit):.4g}"
     return words if noise.levels == 1 else f"{words}, on {noise.levels} layers of {noise.branching}"

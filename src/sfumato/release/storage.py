@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.registry import Function
+from sfumato.aggregates.answer import AddedNoise, Answer
+from sfumato.aggregates.registry import Function, function_labelled
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_law import noise_law
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.release.answers import Added, NoisyTable
+from sfumato.release.answers import NoisyTable
 from sfumato.release.noise import NoisyGroups
 
 __all__ = ["decode", "dump", "encode", "load", "read_table", "table_record"]
@@ -138,7 +138,7 @@ def read_table(record: dict[str, Any]) -> NoisyTable:
             for groups in record["groups"]
         ),
         noises=tuple(
-            Added(
+            AddedNoise(
                 measure=noise["measure"],
                 grouping_set=noise["grouping_set"],
                 law=noise_law(noise["kind"], Fraction(noise["parameter"])),
@@ -157,7 +157,7 @@ def read_table(record: dict[str, Any]) -> NoisyTable:
     )
 
 
-def _finding_record(noise: Added) -> dict[str, str]:
+def _finding_record(noise: AddedNoise) -> dict[str, str]:
     if noise.quantile is None or noise.row_rate is None:
         return {}
     anchor = {} if noise.anchor is None else {"anchor": str(noise.anchor.parameter)}
@@ -178,15 +178,21 @@ def _answer_record(answer: Answer) -> dict[str, Any]:
     for field in dataclasses.fields(answer):
         value = getattr(answer, field.name)
         if value != field.default or type(value) is not type(field.default):
-            record[field.name] = encode(value.value if isinstance(value, (Kind, Function)) else value)
+            record[field.name] = encode(_plain(value))
     return record
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Function):
+        return value.label
+    return value.value if isinstance(value, Kind) else value
 
 
 def _read_answer(record: dict[str, Any]) -> Answer:
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in decode(record).items()
     }
-    fields["function"] = Function(fields["function"])
+    fields["function"] = function_labelled(fields["function"])
     if "kind" in fields:
         fields["kind"] = Kind(fields["kind"])
     return Answer(**fields)

@@ -240,7 +240,7 @@ def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
         case Function.COUNT_UNITS:
             return f"CASE WHEN (count(*){where}) > 0 THEN 1 ELSE 0 END::BIGINT"
         case Function.MIN | Function.MAX:
-            return f"{function.value}({expression(arguments[0], names)}){where}"
+            return f"{function.label}({expression(arguments[0], names)}){where}"
         case Function.SUM if arguments[0].kind is Kind.INTEGER:
             return f"TRY_CAST(sum({expression(arguments[0], names)}){where} AS BIGINT)"
         case Function.SUM if arguments[0].kind is not None and arguments[0].kind.exact:
@@ -264,7 +264,7 @@ def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
         case _ if function in _PAIRS:
             first, second = (_cut(number(argument, names)) for argument in arguments)
             return _only_finite(f"{_PAIRS[function]}({first}, {second} ORDER BY {first}, {second}){where}")
-    raise Unsupported(f"{function.value} of one unit's rows")
+    raise Unsupported(f"{function.label} of one unit's rows")
 
 
 _HALF = 10**19  # quotients and remainders by it add up within 128 bits, over 2^63 rows

@@ -1,0 +1,76 @@
+"""Counts: of rows, of rows that have a value, of different values, of units. One measure N: N * weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
+from sfumato.aggregates.columns import scaled
+from sfumato.aggregates.record import AggregateRecord
+from sfumato.catalog.kind import Kind
+
+__all__ = ["Count", "CountDistinct", "CountRows", "CountUnits"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted(AggregateRecord):
+    counts: ClassVar[bool] = True
+    clamps: ClassVar[bool] = False
+
+    def takes(self, kind: Kind, *, inner: bool) -> bool:
+        """Count values of any kind."""
+        return True
+
+    def kind(self, argument: Kind | None) -> Kind | None:
+        """Return whole numbers."""
+        return Kind.INTEGER
+
+    def answered(
+        self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool
+    ) -> NoisyColumn:
+        """Return N * weight."""
+        [count] = noisy
+        assert count.sums is not None
+        width = 0 if level is None else count.noise.law.half_width(level)
+        return scaled(answer, count.sums.tolist(), answer.weight, width, non_negative=non_negative)
+
+    def forecast(
+        self, answer: Answer, noises: Sequence[AddedNoise], size: float | None, level: float
+    ) -> Forecast:
+        """Return the half-width of the noise: it depends on no data."""
+        return Forecast(name=answer.name, error=noises[0].law.half_width(level) * float(answer.weight))
+
+    def linear(self, answer: Answer) -> dict[str, float] | None:
+        """Return the count itself."""
+        return {answer.measures[0]: float(answer.weight)}
+
+
+@dataclass(frozen=True, slots=True)
+class CountRows(_Counted):
+    """COUNT(*)."""
+
+    arity: ClassVar[int] = 0
+    counts_rows: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Count(_Counted):
+    """COUNT(x)."""
+
+    counts_rows: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class CountDistinct(_Counted):
+    """COUNT(DISTINCT x)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountUnits(_Counted):
+    """COUNT(DISTINCT the unit)."""
+
+    arity: ClassVar[int] = 0

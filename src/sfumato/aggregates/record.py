@@ -1,0 +1,74 @@
+"""The record of an aggregate: all that the package knows about one, in one class.
+
+    syntax      label, names, arity, takes, kind      plan/ reads questions by them
+    measures    measured                              the sums that it is answered from: analysis/
+    answer      answered, linear, unit                from noisy sums to values and intervals: release/
+    forecast    forecast                              the same before anything is spent: analysis/
+    notes       notes                                 what a reader of the answer should know
+
+A record touches no data: it asks for measures, and sees noisy integers. A new aggregate is one more
+record, in the file of its family, and a line in `registry`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
+from sfumato.catalog.kind import Kind
+
+__all__ = ["AggregateRecord"]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRecord(ABC):
+    """One aggregate of SQL, over the rows of all units or of one."""
+
+    label: str  # as it is shown and stored
+    names: tuple[str, ...] = ()  # what SQL calls it, where it takes `arity` values and nothing else
+
+    arity: ClassVar[int] = 1
+    counts: ClassVar[bool] = False  # a number of rows, units or values: noise can make it negative
+    counts_rows: ClassVar[bool] = False  # it needs the number of rows in which its arguments have a value
+    clamps: ClassVar[bool] = True  # its values are clamped to their bounds
+    adds_up: ClassVar[bool] = False  # what one unit adds to a group can be clamped as a whole
+    multiplies: ClassVar[bool] = False  # it needs products of values
+    ranks: ClassVar[bool] = False  # it is read off a histogram by ranks
+    lists: ClassVar[bool] = False  # its answer is a list
+    instead: ClassVar[dict[Kind, str]] = {}  # what to ask instead, by the kind that it does not take
+
+    def takes(self, kind: Kind, *, inner: bool) -> bool:
+        """Return whether an argument may be of a kind; `inner`: of an aggregate of one unit's own rows."""
+        return kind.numeric
+
+    def kind(self, argument: Kind | None) -> Kind | None:
+        """Return the kind of the answer, None for a list."""
+        return Kind.REAL
+
+    @abstractmethod
+    def answered(
+        self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool
+    ) -> NoisyColumn:
+        """Return values and intervals of a level; None: values alone, ends mean nothing."""
+
+    @abstractmethod
+    def forecast(
+        self, answer: Answer, noises: Sequence[AddedNoise], size: float | None, level: float
+    ) -> Forecast:
+        """Return how far off the answer will be, in groups of `size` rows."""
+
+    def linear(self, answer: Answer) -> dict[str, float] | None:
+        """Return how much of each measure the answer is a sum of, None if it is no such sum."""
+        return None
+
+    def unit(self, answer: Answer) -> Fraction:
+        """Return what one unit of the first measure's integer is worth."""
+        return answer.weight
+
+    def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
+        """Yield what a reader of the column should know; `shown`: it is in the result under that name."""
+        yield from ()
