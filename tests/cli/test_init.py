@@ -101,7 +101,8 @@ def test_it_asks_in_a_terminal(tmp_path: Path) -> None:
         terminal.expect("whose each row is")
         terminal.send("person\r")
         for said, answer in (
-            ("how many groups", "2"), ("how many rows", ""), ("region: which values?", "north,south"),
+            ("how many groups", "0"), ("how many groups", "2"), ("how many rows", ""),
+            ("region: which values?", "north,south"),
             ("age: between?", "110"), ("two bounds", ""), ("age: between?", "0, 110"),
             ("name: which values?", ""), ("epsilon?", "2.5"), ("delta?", ""),
         ):  # fmt: skip
@@ -113,7 +114,8 @@ def test_it_asks_in_a_terminal(tmp_path: Path) -> None:
     project = read_project(tmp_path / "sfumato.toml")
     [people] = project.tables
     assert set(people.declaration.columns) == {"region", "age"} and float(project.budget.epsilon) == 2.5
-    assert (people.declaration.max_groups, people.declaration.max_rows) == (2, 1)
+    assert (people.declaration.max_groups, people.declaration.max_rows) == (2, None)
+    assert "# max_rows = .." in (tmp_path / "sfumato.toml").read_text()
 
 
 def test_a_budget_that_makes_no_sense_is_asked_for_again(tmp_path: Path) -> None:

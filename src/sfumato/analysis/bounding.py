@@ -185,7 +185,7 @@ class _Bounder:
             "SF405",
             span,
             f"give {name} with the question, for example {name}=3; the rest of a unit is left out",
-            f"or declare {name} for the table `{table}`",
+            f"or declare {name} for the table `{table}`; db.caps, or `sfumato caps`, finds one privately",
         )
 
     # -- keys -------------------------------------------------------------------------------

@@ -96,6 +96,8 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
     for cap, why in caps.items():
         if getattr(declared, cap) is not None:
             lines.append(f"{cap} = {getattr(declared, cap)}  # {why}")
+        elif declared.unit is not None and declared.unit.column is not None:
+            lines.append(f"# {cap} = ..  # {why}; `sfumato caps` finds it privately")
     if declared.partition is not None:
         lines.append(
             f"partition = {_text(declared.partition)}  # of which every unit has one value, for ever"

@@ -28,6 +28,7 @@ class Asking:
     analyst: str | None = None
     max_groups: int | None = None
     max_rows: int | None = None
+    losses: bool = False
 
     def asked(self, database: Database) -> Question:
         """Return the question, at the epsilon that was given or follows from the error."""
@@ -35,6 +36,8 @@ class Asking:
             raise InvalidArgument("give epsilon or an error, not both", place="--error")
         caps = {"max_groups": self.max_groups, "max_rows": self.max_rows}
         options: dict[str, Any] = {name: value for name, value in caps.items() if value is not None}
+        if self.losses:
+            options["losses"] = True
         question = database.sql(question_text(self.question), epsilon=self.epsilon, **options)
         if self.error is not None:
             return question.within(self.error, size=self.size)

@@ -111,7 +111,7 @@ def _missing(table: ProjectTable, made: Table) -> list[str]:
     if declared.unit is not None and declared.unit.column is not None:
         for cap in ("max_groups", "max_rows"):
             if getattr(declared, cap) is None:
-                lines.append(f"{cap} of `{table.name}`: questions have to bring their own")
+                lines.append(f"{cap} of `{table.name}`: questions bring their own; `sfumato caps` finds one")
     for each in made.fields:
         if each.domain is not None or (made.unit and each.name == made.unit.column):
             continue

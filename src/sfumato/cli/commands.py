@@ -14,6 +14,7 @@ from sfumato.cli.exits import NO_ROOM, report, report_unexpected, report_usage, 
 from sfumato.cli.ledgers import ledger_app
 from sfumato.cli.options import (
     AnalystOption,
+    DryRunOption,
     EpsilonOption,
     ErrorOption,
     Format,
@@ -22,6 +23,7 @@ from sfumato.cli.options import (
     JsonErrorsOption,
     KeyOption,
     LevelOption,
+    LossesOption,
     OutputOption,
     Plain,
     PlainOption,
@@ -164,7 +166,8 @@ def _query(
     analyst: AnalystOption = None,
     max_groups: GroupsOption = None,
     max_rows: RowsOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")] = False,
+    losses: LossesOption = False,
+    dry_run: DryRunOption = False,
     style: FormatOption = Format.table,
     output: OutputOption = None,
     level: LevelOption = 0.95,
@@ -183,6 +186,7 @@ def _query(
         analyst=analyst,
         max_groups=max_groups,
         max_rows=max_rows,
+        losses=losses,
         project=project,
     )
     run(asking, key=key, dry_run=dry_run, style=style.value, output=output, level=level)
@@ -197,6 +201,7 @@ def _explain(
     analyst: AnalystOption = None,
     max_groups: GroupsOption = None,
     max_rows: RowsOption = None,
+    losses: LossesOption = False,
     style: PlainOption = Plain.table,
     project: ProjectOption = "sfumato.toml",
     json_errors: JsonErrorsOption = False,
@@ -213,6 +218,7 @@ def _explain(
         analyst=analyst,
         max_groups=max_groups,
         max_rows=max_rows,
+        losses=losses,
         project=project,
     )
     explain(asking, as_json=style is Plain.json)
@@ -238,7 +244,7 @@ def _bounds(
     share: Annotated[float, typer.Option("--share", help="The share of values that may lie outside.")] = 0.0,
     key: KeyOption = None,
     analyst: AnalystOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")] = False,
+    dry_run: DryRunOption = False,
     style: PlainOption = Plain.table,
     project: ProjectOption = "sfumato.toml",
     json_errors: JsonErrorsOption = False,
@@ -251,6 +257,69 @@ def _bounds(
         epsilon=epsilon,
         table=table,
         share=share,
+        key=key,
+        analyst=analyst,
+        dry_run=dry_run,
+        project=project,
+        as_json=style is Plain.json,
+    )
+
+
+@app.command("losses")
+def _losses(
+    question: QuestionArgument,
+    epsilon: EpsilonOption = None,
+    key: KeyOption = None,
+    analyst: AnalystOption = None,
+    max_groups: GroupsOption = None,
+    max_rows: RowsOption = None,
+    dry_run: DryRunOption = False,
+    style: FormatOption = Format.table,
+    output: OutputOption = None,
+    level: LevelOption = 0.95,
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Ask what caps and bounds take from a question, instead of its answer: rows, groups, values. Spends."""
+    from sfumato.cli.asking import Asking
+    from sfumato.cli.query import run
+
+    asking = Asking(
+        question=question,
+        epsilon=epsilon,
+        analyst=analyst,
+        max_groups=max_groups,
+        max_rows=max_rows,
+        project=project,
+    )
+    run(asking, key=key, dry_run=dry_run, style=style.value, output=output, level=level, losses=True)
+
+
+@app.command("caps")
+def _caps(
+    table: Annotated[str | None, typer.Argument(help="The private table, if there are several.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", help="A column that questions group by; may be repeated.")
+    ] = None,
+    epsilon: EpsilonOption = None,
+    share: Annotated[float, typer.Option("--share", help="The share of units to keep whole.")] = 0.95,
+    limit: Annotated[int, typer.Option("--limit", help="No cap above this is told.")] = 100,
+    key: KeyOption = None,
+    analyst: AnalystOption = None,
+    dry_run: DryRunOption = False,
+    style: PlainOption = Plain.table,
+    project: ProjectOption = "sfumato.toml",
+    json_errors: JsonErrorsOption = False,
+) -> None:
+    """Estimate privately the caps that leave most units whole, and show the lines for the project. Spends."""
+    from sfumato.cli.caps import run
+
+    run(
+        table,
+        by=tuple(by or ()),
+        epsilon=epsilon,
+        share=share,
+        limit=limit,
         key=key,
         analyst=analyst,
         dry_run=dry_run,

@@ -39,6 +39,7 @@ from sfumato.ledger import Ledger
 __all__ = ["Wishes", "run"]
 
 _EPSILON, _DELTA = 3.0, 1e-7
+_CAPS = "(empty: `sfumato caps` finds it later)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,14 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
     out.print(f"written: {target}")
     state = "begun" if begun else "goes on: what was spent stays spent"
     out.print(f"ledger: {os.path.relpath(made.ledger)}, {state}")
+    if any(_uncapped(table.declaration) for table in made.tables):
+        out.print("caps are not set: questions bring their own, or `sfumato caps` finds them privately")
     out.print("next: look it through, then `sfumato check`; the first question fixes the budget, for ever")
+
+
+def _uncapped(declared: Declaration) -> bool:
+    several = declared.unit is not None and declared.unit.column is not None
+    return several and None in (declared.max_groups, declared.max_rows)
 
 
 def _drafted(wishes: Wishes) -> _Draft:
@@ -230,9 +238,9 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
     unit = answered.get("unit", wishes.unit)
     if unit is not None:
         if wishes.max_groups is None:
-            answered["max_groups"] = ask("In how many groups may one of them count?", "1", _whole)
+            answered["max_groups"] = ask(f"In how many groups may one of them count? {_CAPS}", "", _cap)
         if wishes.max_rows is None:
-            answered["max_rows"] = ask("With the weight of how many rows in each?", "1", _whole)
+            answered["max_rows"] = ask(f"With the weight of how many rows in each? {_CAPS}", "", _cap)
     said = {one.partition("=")[0] for one in (*wishes.between, *wishes.one_of)}
     for name in draft.private:
         for column in draft.schemas[name].names:
@@ -284,7 +292,9 @@ def _delta(text: str) -> float:
     return float(text)
 
 
-def _whole(text: str) -> int:
+def _cap(text: str) -> int | None:
+    if not text:
+        return None
     if not text.isdecimal() or int(text) < 1:
         raise InvalidArgument("a whole number, at least 1")
     return int(text)

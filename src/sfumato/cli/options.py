@@ -9,6 +9,7 @@ import typer
 
 __all__ = [
     "AnalystOption",
+    "DryRunOption",
     "EpsilonOption",
     "ErrorOption",
     "Format",
@@ -17,6 +18,7 @@ __all__ = [
     "JsonErrorsOption",
     "KeyOption",
     "LevelOption",
+    "LossesOption",
     "OutputOption",
     "Plain",
     "PlainOption",
@@ -80,6 +82,11 @@ GroupsOption = Annotated[
 RowsOption = Annotated[
     int | None, typer.Option("--max-rows", help="With the weight of how many rows in each of them.")
 ]
+LossesOption = Annotated[
+    bool,
+    typer.Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost."),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")]
 JsonErrorsOption = Annotated[
     bool,
     typer.Option("--json-errors", help="Errors as JSON on standard error; so they are with --format json."),

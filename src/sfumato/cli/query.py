@@ -1,4 +1,4 @@
-"""`sfumato query` and `sfumato explain`."""
+"""`sfumato query`, `sfumato losses` and `sfumato explain`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,22 @@ __all__ = ["explain", "run"]
 
 
 def run(
-    asking: Asking, *, key: str | None, dry_run: bool, style: str, output: str | None, level: float
+    asking: Asking,
+    *,
+    key: str | None,
+    dry_run: bool,
+    style: str,
+    output: str | None,
+    level: float,
+    losses: bool = False,
 ) -> None:
-    """Ask and release; with `dry_run`, show the price alone."""
+    """Ask and release the question, or what it loses; with `dry_run`, show the price alone."""
     confidence(level)
     can_write(output, kept(read_project(asking.project)), style=style)
     opened = open_tables(asking.project, analyst=asking.analyst, free=dry_run)
     question = asking.asked(opened.database)
+    if losses:
+        question = question.losses(epsilon=question.epsilon)
     if dry_run:
         price = price_of(question, size=asking.size)
         text = json.dumps({"price": price.record()}) if style == "json" else "\n".join(price.lines())

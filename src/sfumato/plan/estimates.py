@@ -7,6 +7,7 @@ charged and answered on the one path.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
@@ -86,7 +87,8 @@ def caps_request(
     """Ask how many rows per group, and how many groups, hold all of a share of the units.
 
     First one row per unit and group, then one row per unit: the number of its groups, and of its rows
-    in the group where it has most. Each unit adds one number to each of both quantiles.
+    in the group where it has most. Each unit adds one number to each of both quantiles. Where all keys
+    are declared, no more groups are proposed than are declared.
     """
     text = f"caps({table!r})" if table is not None else "caps()"
     found = private_table(catalog, table, text)
@@ -109,7 +111,9 @@ def caps_request(
     for field in fields:
         if isinstance(field.domain, OneOf):  # groups beyond the list are not there to be counted
             frame = frame.where(col(field.name).is_in(*field.domain.values))
-    request = _per_unit(frame, tuple(field.name for field in fields), share, most)
+    listed = [len(field.domain.values) for field in fields if isinstance(field.domain, OneOf)]
+    declared = math.prod(listed) if len(listed) == len(fields) else most
+    request = _per_unit(frame, tuple(field.name for field in fields), share, most, min(most, declared))
     about = "groups by " + ", ".join(f"`{field.name}`" for field in fields) if fields else "the whole table"
     notes = (
         f"with these caps about {share:g} of the units lose nothing, in questions over {about}",
@@ -119,12 +123,12 @@ def caps_request(
     return replace(request, notes=notes)
 
 
-def _per_unit(frame: Frame, keys: tuple[str, ...], share: float, most: int) -> Request:
+def _per_unit(frame: Frame, keys: tuple[str, ...], share: float, most: int, groups_there: int) -> Request:
     groups = frame.per_unit(*keys, alias="groups", **{_ROWS: count()})
     units = groups.per_unit(alias="units", groups=count(), rows=max_(_ROWS))
     asked = {"max_rows": quantile("rows", share).clamp_rows(1, most)}
     if keys:
-        asked["max_groups"] = quantile("groups", share).clamp_rows(1, most)
+        asked["max_groups"] = quantile("groups", share).clamp_rows(1, groups_there)
     return units.agg(**asked)
 
 
