@@ -21,7 +21,6 @@ from sfumato.analysis.detection_threshold import with_thresholds
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.loss_measurement import QuestionLoss, losses_of, main_part, priced_losses
 from sfumato.analysis.partition_filter import parts_of
-from sfumato.analysis.public_keys import PublicValues, with_public_keys
 from sfumato.backends import Backend
 from sfumato.catalog import Catalog, Policy, Unit
 from sfumato.catalog.canonical import fingerprint
@@ -29,6 +28,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import Ledger, Owner, Reservation
+from sfumato.plan.join_conditions import with_join_conditions
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.unit_safety import check_units
@@ -88,19 +88,21 @@ def plan(
     catalog: Catalog,
     budget: PrivacyBudget,
     epsilon: Fraction | None,
-    public_values: PublicValues,
+    backend: Backend,
 ) -> Priced:
     """Price a request: free, and a function of the request, the catalog, public tables and the budget alone.
 
-    `epsilon` is for the whole request; several private questions in one share what it allows.
+    `epsilon` is for the whole request; several private questions in one share what it allows. What cannot run
+    is refused here: whatever has a price can be answered.
     """
+    request = with_join_conditions(request)
     options, queries = request.options, [named.query for named in request.queries]
     asked = options.epsilon if epsilon is None else epsilon
     _check_epsilon(asked)
     unit = _one_unit([check_units(query, catalog) for query in queries], request)
-    known = with_public_keys(catalog, queries, public_values)
-    boundings = tuple(bound(query, known, options) for query in queries)
-    losses = losses_of(request, boundings, known)
+    refuse_copies(queries, catalog, backend.public_copies)
+    boundings = tuple(bound(query, catalog, options, backend) for query in queries)
+    losses = losses_of(request, boundings, catalog)
     costs = price_together(
         boundings,
         budget,
@@ -117,7 +119,7 @@ def plan(
             text=request.text,
             hints=("add an aggregate, such as COUNT(*)",),
         )
-    return Priced(
+    priced = Priced(
         request=with_thresholds(request, boundings, costs),
         unit=unit,
         boundings=boundings,
@@ -125,6 +127,11 @@ def plan(
         parts=_parts(request, catalog),
         losses=priced_losses(losses, budget, epsilon=asked, noise=options.noise),
     )
+    for bounding in (*boundings, *(loss.bounding for loss in priced.losses)):
+        if bounding is not None:
+            backend.check(bounding.query)
+    _try_postprocessing(priced, _public_tables(request, backend))
+    return priced
 
 
 def admit(priced: Priced, policy: Policy) -> None:
@@ -148,10 +155,10 @@ def answer(
     idempotency_key: str | None = None,
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
-    request = priced.request
+    admit(priced, catalog.policy)
+    _refuse_replacement(priced.unit, ledger)
     backend.data_version()  # refuses an engine that has stopped
-    public = {name: backend.public_table(name) for name in request.public}
-    _refuse_what_cannot_run(priced, catalog, ledger, backend, public)
+    public = _public_tables(priced.request, backend)
     with (
         backend.admitted(),
         ledger.reserve(
@@ -210,9 +217,10 @@ class Looks:
                 hints=("what is reserved at the beginning has to cover every step exactly",),
             )
         backend = self.backend
+        admit(priced, self.catalog.policy)
+        _refuse_replacement(priced.unit, self.ledger)
         backend.data_version()  # refuses an engine that has stopped
-        public = {name: backend.public_table(name) for name in priced.request.public}
-        _refuse_what_cannot_run(priced, self.catalog, self.ledger, backend, public)
+        public = _public_tables(priced.request, backend)
 
         def compute() -> bytes:
             return _look(priced, backend, public, self.reservation, step).to_json().encode()
@@ -292,24 +300,20 @@ def _look(
     return replace(answered, receipt=reservation.receipt(digest, step=step))
 
 
-def _refuse_what_cannot_run(
-    priced: Priced, catalog: Catalog, ledger: Ledger, backend: Backend, public: Mapping[str, Any]
-) -> None:
-    """Refuse, before anything is charged, whatever is known to fail afterwards."""
-    admit(priced, catalog.policy)
-    if ledger.replace_one(priced.unit):
+def _public_tables(request: Request, backend: Backend) -> dict[str, Any]:
+    return {name: backend.public_table(name) for name in request.public}
+
+
+def _refuse_replacement(unit: str, ledger: Ledger) -> None:
+    """Refuse a budget that protects against another change of the data than questions are priced for."""
+    if ledger.replace_one(unit):
         raise LedgerError(
-            f"the budget of unit `{priced.unit}` protects against a unit that is replaced, and questions are "
+            f"the budget of unit `{unit}` protects against a unit that is replaced, and questions are "
             "priced for one that is added or removed",
             code="SF605",
             place="unit",
             hints=("keep a budget for questions in a ledger of its own, registered without replace_one",),
         )
-    _try_postprocessing(priced, public)
-    refuse_copies((named.query for named in priced.request.queries), catalog, backend.public_copies)
-    for bounding in (*priced.boundings, *(loss.bounding for loss in priced.losses)):
-        if bounding is not None:
-            backend.check(bounding.query)
 
 
 def _measured(priced: Priced, backend: Backend) -> tuple[str, ...]:

@@ -46,8 +46,8 @@ class Store:
     def public_table(self, name: str) -> Any:
         return self._source.cursor().sql(f'SELECT * FROM "{name}"').to_arrow_table()
 
-    def public_values(self, table: str, column: str) -> Any:
-        return self._engine.public_values(table, column)
+    def public_keys(self, relation: Any, keys: Any, most: int) -> Any:
+        return self._engine.public_keys(relation, keys, most)
 
 
 class Forbidden:
@@ -71,7 +71,7 @@ class Forbidden:
     def public_table(self, name: str) -> NoReturn:
         raise AssertionError("a public table was read")
 
-    def public_values(self, table: str, column: str) -> NoReturn:
+    def public_keys(self, relation: Any, keys: Any, most: int) -> NoReturn:
         raise AssertionError("a public table was read")
 
 

@@ -92,7 +92,7 @@ def test_caps_follow_the_rows_of_a_unit(text: str, groups: int | None, rows: int
     exact = []
     for heavy in (0, 200):
         backend = DuckDBBackend(open_tables(tables(heavy)), CATALOG)
-        exact.append(backend.run(query, _salt=1).open()[0])
+        exact.append(backend.run(query, _salt=1).reveal()[0])
     moved = []
     for measure in query.measures:
         change = abs(exact[1].measures[measure.name] - exact[0].measures[measure.name])

@@ -10,6 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.analysis import public_keys
+from sfumato.analysis.shapes import scans
+from sfumato.plan.tree import ColumnRef, Scan
 
 PEOPLE = 400
 
@@ -76,29 +78,37 @@ def test_a_left_join_has_groups_that_no_table_lists() -> None:
         database().sql(text, epsilon=1).release()
 
 
-def test_too_many_values_are_selected_privately(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_groups_are_refused_and_selected_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gets selected groups, some of which are missing, without having asked for them."""
     text = "SELECT r.name, COUNT(*) FROM visits v JOIN regions r ON v.region = r.code GROUP BY r.name"
-    from sfumato.backends.duckdb import backend
-
-    monkeypatch.setattr(backend, "MOST_VALUES", 2)
-    (bounding,) = database(keys_delta=1e-7).sql(text, epsilon=1).priced().boundings
+    monkeypatch.setattr(public_keys, "MOST_GROUPS", 2)
+    with pytest.raises(sf.errors.QueryRefused, match=r"SF405.*more than 2 groups") as refused:
+        database(keys_delta=1e-7).sql(text, epsilon=1).priced()
+    assert any("keys='selected'" in hint for hint in refused.value.hints)
+    (bounding,) = database(keys_delta=1e-7).sql(text, epsilon=1, keys="selected").priced().boundings
     assert bounding.select_keys
-    monkeypatch.setattr(backend, "MOST_VALUES", 3)
+    monkeypatch.setattr(public_keys, "MOST_GROUPS", 3)
     (bounding,) = database().sql(text, epsilon=1).priced().boundings
     assert not bounding.select_keys
-    monkeypatch.setattr(public_keys, "_MOST_GROUPS", 2)
-    (bounding,) = database(keys_delta=1e-7).sql(text, epsilon=1).priced().boundings
-    assert bounding.select_keys
+    monkeypatch.setattr(public_keys, "_MOST_ROWS", 4)
+    with pytest.raises(sf.errors.QueryRefused, match=r"SF405.*meet in more than 4 rows"):
+        database().sql(text, epsilon=1).priced()
 
 
 def test_private_columns_are_never_read_for_keys() -> None:
-    """Values are asked of public tables alone: the backend refuses others."""
+    """Keys are read from public tables alone: the backend refuses others."""
     asked = database(keys_delta=1e-7)
-    read: list[tuple[str, str]] = []
-    honestly = asked.backend.public_values
-    asked.backend.public_values = lambda *given: read.append(given) or honestly(*given)
+    read: list[str] = []
+    honestly = asked.backend.public_keys
+
+    def noted(relation: Any, keys: Any, most: int) -> Any:
+        read.extend(scan.table for scan in scans(relation))
+        return honestly(relation, keys, most)
+
+    asked.backend.public_keys = noted
     text = "SELECT v.region, r.size, COUNT(*) FROM visits v JOIN regions r ON v.region = r.code GROUP BY ALL"
     asked.sql(text, epsilon=1).priced()
-    assert read == [("regions", "size")]
+    assert read == ["regions"]
+    region = ColumnRef(name="visits.region", kind=sf.catalog.Kind.TEXT)
     with pytest.raises(sf.errors.Unsupported):
-        honestly("visits", "region")
+        honestly(Scan(table="visits", alias="visits", columns=(region,)), (region,), 10)

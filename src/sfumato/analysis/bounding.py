@@ -8,8 +8,6 @@ row itself is the unit, and after one unit's rows have been aggregated to one.
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NoReturn
@@ -23,6 +21,7 @@ from sfumato.analysis.domains import columns_of, narrowed
 from sfumato.analysis.intervals import Interval
 from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import MULTIPLIED, RATIOS, Argument, Measures
+from sfumato.analysis.public_keys import PublicTables, listed_groups
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
@@ -35,7 +34,7 @@ from sfumato.analysis.shapes import (
     scans,
 )
 from sfumato.catalog.catalog import Catalog
-from sfumato.catalog.kind import Kind, Value
+from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
 from sfumato.errors import QueryRefused
 from sfumato.plan.hints import hints_for
@@ -44,13 +43,17 @@ from sfumato.plan.tree import Aggregate, Cast, Expression, Query, Span
 
 __all__ = ["bound"]
 
-_MOST_KEYS = 1_000_000
 _MOST_CELLS = 2**27  # of all declared groups together: a table of a gigabyte, whatever the data
 
 
-def bound(query: Query, catalog: Catalog, options: Options | None = None) -> Bounding:
-    """Return what the engine computes for a question, and how its answer follows from that."""
-    return _Bounder(query, catalog, Options() if options is None else options).bounding()
+def bound(
+    query: Query, catalog: Catalog, options: Options | None = None, tables: PublicTables | None = None
+) -> Bounding:
+    """Return what the engine computes for a question, and how its answer follows from that.
+
+    `tables` reads public tables, for the groups that they list.
+    """
+    return _Bounder(query, catalog, Options() if options is None else options, tables).bounding()
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ class _Bounder:
     query: Query
     catalog: Catalog
     options: Options
+    tables: PublicTables | None
 
     def bounding(self) -> Bounding:
         query, options = self.query, self.options
@@ -65,7 +69,7 @@ class _Bounder:
         one_row = row_unit or one_row_per_unit(query.source)
         sets = query.grouping_sets or (tuple(range(len(query.keys))),)
         columns = columns_of(query.source, self.catalog)
-        declared = self._declared(columns)
+        declared = listed_groups(query, self.catalog, options, self.tables)
         max_groups = None
         if query.keys and not one_row:
             max_groups = self._cap("max_groups", query.keys[0][1].span)
@@ -189,34 +193,6 @@ class _Bounder:
         )
 
     # -- keys -------------------------------------------------------------------------------
-
-    def _declared(self, columns: dict[str, Known]) -> tuple[tuple[Value, ...], ...] | None:
-        """Return all groups, if they are known in public; the owner's list says nothing of NULL."""
-        if not self.query.keys:
-            return ((),)
-        if self.options.keys == "selected":
-            return None
-        lists: list[tuple[Value, ...]] = []
-        for _, expression in self.query.keys:
-            values = _listed(expression, columns)
-            if values is None:
-                if self.options.keys == "declared":
-                    self._refuse(
-                        "the values of this key are not declared",
-                        "SF405",
-                        expression.span,
-                        "declare them in the catalog: one_of('north', 'south', ..)",
-                    )
-                return None
-            lists.append(values)
-        if math.prod(len(values) for values in lists) > _MOST_KEYS:
-            self._refuse(
-                f"the declared keys make more than {_MOST_KEYS:,} groups",
-                "SF405",
-                self.query.keys[0][1].span,
-                "group by fewer of them, or have keys selected",
-            )
-        return tuple(itertools.product(*lists))
 
     def _few_cells(self, query: BoundedQuery) -> None:
         """Refuse histograms of so many declared groups that memory might not hold them: a public number."""
@@ -470,13 +446,3 @@ def _whole(name: str, aggregate: Aggregate, measure: str) -> Answer:
         integer=True,
         lower=0.0,
     )
-
-
-def _listed(expression: Expression, columns: dict[str, Known]) -> tuple[Value, ...] | None:
-    """Return all values of a key: those that the owner listed, or those that the question itself lists.
-
-    An owner's list leaves out NULL and whatever else is not on it. A computed key must not: its
-    values count as known only if it always has one.
-    """
-    known = known_of(expression, columns)
-    return known.values or None if known.declared or not known.nullable else None

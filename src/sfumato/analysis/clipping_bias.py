@@ -35,13 +35,14 @@ from sfumato.analysis.bounding import bound
 from sfumato.analysis.clamped_arguments import beyond, biting, clamped_sums, literal
 from sfumato.analysis.domains import columns_of
 from sfumato.analysis.limits import SEEN, Limits
-from sfumato.analysis.ranges import Known, known_of
+from sfumato.analysis.ranges import Known
 from sfumato.analysis.shapes import one_row_per_unit
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import aggregate_kind
+from sfumato.plan.conditions import one_of
 from sfumato.plan.functions import call
 from sfumato.plan.outline import outline_expression
 from sfumato.plan.request import NamedQuery, Request
@@ -266,12 +267,10 @@ class _Losses:
 
     def _kept(self) -> Relation:
         """Return the rows of the question that fall into declared groups."""
-        source = self.query.source
-        for place, (_, key) in enumerate(self.query.keys):
-            if self.bounding.query.declared is not None and known_of(key, self.columns).declared:
-                values = dict.fromkeys(group[place] for group in self.bounding.query.declared)
-                source = Filter(source=source, condition=call("in", (key, *map(literal, values))))
-        return source
+        declared, keys = self.bounding.query.declared, [key for _, key in self.query.keys]
+        if declared is None or not keys:
+            return self.query.source
+        return Filter(source=self.query.source, condition=one_of(keys, declared))
 
     def _distinct(self) -> list[tuple[Expression, Expression | None, int]]:
         """Return what is counted distinct, and how many values of one unit count."""

@@ -23,6 +23,7 @@ from sfumato.catalog.domain import Between, OneOf
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.table import Field
 from sfumato.errors import Unsupported
+from sfumato.plan.conditions import conjuncts
 from sfumato.plan.tree import (
     Aggregate,
     Call,
@@ -30,6 +31,7 @@ from sfumato.plan.tree import (
     Expression,
     Filter,
     Join,
+    Listed,
     Literal,
     PerUnit,
     Projection,
@@ -54,8 +56,11 @@ def columns_of(relation: Relation, catalog: Catalog) -> dict[str, Known]:
             found = {}
             for column in columns:
                 field = table.field(column.name.removeprefix(f"{alias}."))
-                found[column.name] = UNKNOWN if field is None else _declared(field)
+                known = UNKNOWN if field is None else _declared(field)
+                found[column.name] = known if table.private else replace(known, declared=True)
             return found
+        case Listed(columns=columns):
+            return {column.name: UNKNOWN for column in columns}
         case Filter(source=source, condition=condition):
             return narrowed(columns_of(source, catalog), condition)
         case Projection(source=source, columns=projected):
@@ -162,7 +167,7 @@ def _spread(x: Interval, y: Interval) -> Interval:
 def narrowed(columns: _Columns, condition: Expression) -> dict[str, Known]:
     """Return what is known of columns in those rows for which a condition is true."""
     known = dict(columns)
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         match part:
             case Call(function="between", arguments=(ColumnRef() as column, low, high)):
                 _narrow(known, column, low=low, high=high)
@@ -179,12 +184,6 @@ def narrowed(columns: _Columns, condition: Expression) -> dict[str, Known]:
             ):
                 known[column.name] = replace(known.get(column.name, UNKNOWN), nullable=False)
     return known
-
-
-def _conjuncts(condition: Expression) -> list[Expression]:
-    if isinstance(condition, Call) and condition.function == "and":
-        return [part for argument in condition.arguments for part in _conjuncts(argument)]
-    return [condition]
 
 
 def _narrow(

@@ -21,6 +21,7 @@ from sfumato.plan.tree import (
     Expression,
     Filter,
     Join,
+    Listed,
     Literal,
     PerUnit,
     Projection,
@@ -107,6 +108,8 @@ def _relation(relation: Relation, indent: str) -> Iterator[str]:
     match relation:
         case Scan(table=table, alias=alias):
             text, below = f"rows of {table}" + (f" as {alias}" if alias != table else ""), ()
+        case Listed(rows=rows):
+            text, below = f"{len(rows)} listed rows", ()
         case Filter(source=source, condition=condition):
             text, below = f"where {_short(condition)}", (source,)
         case Projection(source=source, columns=columns):

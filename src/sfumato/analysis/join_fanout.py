@@ -16,19 +16,23 @@ make of each other: of n rows of one unit, two joins make up to n^3.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sfumato.analysis.bounded import BoundedQuery
-from sfumato.analysis.shapes import column_leaves, one_row_per_unit, scans
+from sfumato.analysis.shapes import one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.errors import QueryRefused, Unsupported
+from sfumato.plan.columns import references
+from sfumato.plan.conditions import conjuncts
 from sfumato.plan.tree import (
     Call,
     ColumnRef,
     Expression,
     Filter,
     Join,
+    Listed,
     PerUnit,
     Projection,
     Query,
@@ -38,7 +42,7 @@ from sfumato.plan.tree import (
     Union,
 )
 
-__all__ = ["MOST_COPIES", "MOST_UNIT_JOINS", "refuse_copies", "unit_joins"]
+__all__ = ["MOST_COPIES", "MOST_UNIT_JOINS", "public_row_count", "refuse_copies", "unit_joins"]
 
 MOST_UNIT_JOINS = 2
 """Joins of private rows with private rows in one question."""
@@ -50,7 +54,7 @@ MOST_COPIES = 1_000
 def unit_joins(relation: Relation) -> int:
     """Return how many joins may multiply a unit's rows with its rows, wherever they are."""
     match relation:
-        case Scan():
+        case Scan() | Listed():
             return 0
         case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
             return unit_joins(source)
@@ -62,6 +66,13 @@ def unit_joins(relation: Relation) -> int:
         case Union(sources=sources):
             return sum(unit_joins(source) for source in sources)
     raise Unsupported(f"the relation {type(relation).__name__}")
+
+
+def public_row_count(
+    relation: Relation, catalog: Catalog, copies_of: Callable[[str, tuple[str, ...]], int]
+) -> int:
+    """Return how many rows a public relation has at most."""
+    return _Growth(text="", most=1, catalog=catalog, copies_of=copies_of).rows(relation)
 
 
 def refuse_copies(
@@ -95,6 +106,8 @@ class _Growth:
             case Scan(table=name):
                 table = self.catalog.table(name)
                 return 1 if table is not None and table.private else self.copies_of(name, ())
+            case Listed(rows=rows):
+                return len(rows)
             case Filter(source=source) | Projection(source=source):
                 return self.rows(source)
             case PerUnit(source=source, keys=keys):
@@ -120,7 +133,11 @@ class _Growth:
 
     def _matches(self, public: Relation, condition: Expression | None) -> int:
         """Return how many rows of a public relation one row may meet."""
-        names = {name for test in _tests(condition) for name in _equal_columns(test, public)}
+        names = {name for test in conjuncts(condition) for name in _equal_columns(test, public)}
+        if isinstance(public, Listed) and names:
+            here = [place for place, column in enumerate(public.columns) if column.name in names]
+            agreeing = Counter(tuple(row[place] for place in here) for row in public.rows)
+            return max(agreeing.values(), default=0)
         origins = {origin for name in names if (origin := _origin(public, name)) is not None}
         if not origins:
             return self.rows(public)
@@ -132,6 +149,8 @@ class _Growth:
             case Scan(table=name):
                 table = self.catalog.table(name)
                 return table is not None and table.private
+            case Listed():
+                return False
             case Join(left=left, right=right):
                 return self._private(left) or self._private(right)
             case Union(sources=sources):
@@ -166,17 +185,6 @@ class _Growth:
         )
 
 
-def _tests(condition: Expression | None) -> Iterator[Expression]:
-    match condition:
-        case None:
-            return
-        case Call(function="and", arguments=arguments):
-            for argument in arguments:
-                yield from _tests(argument)
-        case _:
-            yield condition
-
-
 def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
     """Yield the column of a public relation that must equal something of the other side.
 
@@ -189,14 +197,14 @@ def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
                     isinstance(here, ColumnRef)
                     and _has(public, here.name)
                     and not (here.kind.exact and there.kind is not None and there.kind.binary)
-                    and not any(_has(public, leaf.name) for leaf in column_leaves(there))
+                    and not any(_has(public, name) for name in references(there))
                 ):
                     yield here.name
 
 
 def _has(relation: Relation, name: str) -> bool:
     match relation:
-        case Scan(columns=columns):
+        case Scan(columns=columns) | Listed(columns=columns):
             return any(column.name == name for column in columns)
         case Filter(source=source) | SemiJoin(source=source):
             return _has(source, name)

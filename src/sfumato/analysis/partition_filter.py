@@ -21,6 +21,7 @@ from sfumato.plan.tree import (
     Expression,
     Filter,
     Join,
+    Listed,
     Literal,
     PerUnit,
     Projection,
@@ -59,6 +60,8 @@ def _view(relation: Relation, catalog: Catalog) -> _View:
             own = {f"{alias}.{table.partition}".lower(), table.partition.lower()}
             found = frozenset(column.name for column in columns if column.name.lower() in own)
             return _View(columns=found, labels=table.parts())
+        case Listed():
+            return _View(labels={})
         case Filter(source=source, condition=condition):
             return _narrowed(_view(source, catalog), condition)
         case Projection(source=source, columns=projected):

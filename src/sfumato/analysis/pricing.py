@@ -24,6 +24,7 @@ of several shifts sum to at most the square of their sum.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -328,8 +329,8 @@ def _shifts(
         return ((1, groups),)
     most = groups
     if query.declared is not None and law.euclidean:
-        coarse = {tuple(key[place] for place in grouping_set) for key in query.declared}
-        most = min(groups, len(query.declared) // len(coarse))  # a product: all groups have as many parts
+        parts = Counter(tuple(key[place] for place in grouping_set) for key in query.declared)
+        most = min(groups, max(parts.values()))  # some groups of a set may have more parts than others
     whole, rest = divmod(groups, most)
     return ((most, whole),) if not rest else ((most, whole), (rest, 1))
 

@@ -1,80 +1,184 @@
-"""Public keys: what a public table lists is known to all, so groups by its columns are all shown.
+"""Public keys: the groups of a question that everybody can write down beforehand. All of them are shown.
 
-Which columns those are follows from the question alone. Their values are read by whoever holds the tables;
-reading a public table touches no private data and costs nothing.
+A key is public if the owner listed its values, if the question itself lists them (CASE .. THEN 'young' ..),
+or if it is computed from columns of public tables. Then the groups are the combinations that public tables,
+lists and conditions allow (`public_rows`): columns of one public table are never crossed with each other,
+and a group of which the question's own conditions say that it is empty is not among them.
+
+Theorem (privacy): the groups are a function of the question, the catalog and public tables, so neighbours
+have the same groups in the same order. What they show is priced like any other list of declared groups.
+Theorem (nothing is lost): a row of the question whose keys have values on their lists is in one of the
+groups, whatever private tables hold: by the theorem of `public_rows`, its columns agree with one of the
+combinations, of which the keys are computed. A condition that names a private column which is no key, and
+equals nothing public, leaves all groups in.
+
+Whether groups are listed or selected privately follows from the plan alone. A list that is too long is
+refused: nobody is switched to selected groups without having asked for them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
 
-from sfumato.analysis.shapes import column_leaves
+from sfumato.analysis.domains import columns_of
+from sfumato.analysis.join_fanout import public_row_count
+from sfumato.analysis.public_rows import components, public_rows
+from sfumato.analysis.ranges import Known, known_of
 from sfumato.catalog.catalog import Catalog
-from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Value
-from sfumato.plan.tree import Filter, Join, PerUnit, Projection, Query, Relation, Scan, SemiJoin, Union
+from sfumato.errors import QueryRefused
+from sfumato.plan.columns import outputs, references, substituted
+from sfumato.plan.conditions import one_of
+from sfumato.plan.hints import hints_for
+from sfumato.plan.request import Options
+from sfumato.plan.tree import ColumnRef, Expression, Listed, Query, Relation, Span
 
-__all__ = ["MOST_VALUES", "PublicValues", "with_public_keys"]
+__all__ = ["MOST_GROUPS", "PublicTables", "listed_groups"]
 
-PublicValues = Callable[[str, str], tuple[Value, ...] | None]
-"""Gives the different values of a public table's column, without NULL; None where there are too many."""
+MOST_GROUPS = 1_000_000
+"""Groups that are listed at most."""
 
-MOST_VALUES = 100_000
-"""Values of a public column that become keys; where there are more, groups are selected privately."""
+_MOST_ROWS = 10_000_000  # combinations of public rows that are looked through for them
 
-_MOST_GROUPS = 1_000_000
+Groups = tuple[tuple[Value, ...], ...]
 
 
-def with_public_keys(catalog: Catalog, queries: Iterable[Query], values_of: PublicValues) -> Catalog:
-    """Return the catalog in which public columns that are grouped by have their values declared.
+class PublicTables(Protocol):
+    """What reads public tables: no private data, and nothing that costs."""
 
-    `values_of` gives the different values of a table's column, without NULL; None: there are too many.
+    def public_copies(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return the largest number of rows of a public table that agree in some columns; of none, all."""
+        ...
+
+    def public_keys(self, relation: Relation, keys: Sequence[Expression], most: int) -> Groups | None:
+        """Return the different values of keys over public rows, without NULL; None: more than `most`."""
+        ...
+
+
+def listed_groups(
+    query: Query, catalog: Catalog, options: Options, tables: PublicTables | None
+) -> Groups | None:
+    """Return all groups of a question, None if they must be selected privately.
+
+    Without `tables`, only the owner's lists and the question's are known, and no condition narrows them.
     """
-    wanted = dict.fromkeys(
-        origin
-        for query in queries
-        for _, key in query.keys
-        for leaf in column_leaves(key)
-        for origin in _origins(query.source, leaf.name, catalog)
-    )
-    if not wanted:
-        return catalog
-    found = {origin: values for origin in wanted if (values := values_of(*origin))}
-    if math.prod(len(values) for values in found.values()) > _MOST_GROUPS:
-        return catalog  # every pair of them as a group would be too many
-    tables = []
-    for table in catalog.tables:
-        fields = tuple(
-            replace(field, domain=OneOf(found[table.name, field.name]))
-            if (table.name, field.name) in found
-            else field
-            for field in table.fields
+    if not query.keys:
+        return ((),)
+    if options.keys == "selected":
+        return None
+    return _Lister(query, catalog, options, tables).groups()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lister:
+    query: Query
+    catalog: Catalog
+    options: Options
+    tables: PublicTables | None
+
+    def groups(self) -> Groups | None:
+        keys = [key for _, key in self.query.keys]
+        columns = columns_of(self.query.source, self.catalog)
+        read = {} if self.tables is None else self._read(keys, columns, self.tables)
+        parts: list[tuple[tuple[int, ...], Groups]] = [*read.items()]
+        found = {place for places in read for place in places}
+        for place, key in enumerate(keys):
+            if place in found:
+                continue
+            known = known_of(key, columns)
+            if not known.values or not _without_null(known):
+                if self.options.keys == "declared":
+                    self._refuse(
+                        "the values of this key are not declared",
+                        key.span,
+                        "declare them in the catalog: one_of('north', 'south', ..)",
+                    )
+                return None
+            parts.append(((place,), tuple((value,) for value in known.values)))
+        if math.prod(len(values) for _, values in parts) > MOST_GROUPS:
+            self._refuse_many()
+        order = [place for places, _ in parts for place in places]
+        where = [order.index(place) for place in range(len(keys))]
+        rows = (tuple(itertools.chain(*row)) for row in itertools.product(*(values for _, values in parts)))
+        listed = tuple(tuple(row[at] for at in where) for row in rows)
+        if not listed:
+            self._refuse(
+                "no group is left: public tables and the question's own conditions say that all are empty",
+                keys[0].span,
+                "look at the public tables, and at conditions that exclude each other",
+            )
+        return listed
+
+    def _read(
+        self, keys: list[Expression], columns: Mapping[str, Known], tables: PublicTables
+    ) -> dict[tuple[int, ...], Groups]:
+        """Return, by their places, the keys that follow from public rows, and the combinations of values."""
+        plain = [key.name for key in keys if isinstance(key, ColumnRef)]
+        raw = public_rows(self.query.source, self.catalog, plain)
+        facts, conditions = raw.with_equals(), []
+        public: dict[int, Expression] = {}
+        for place, key in enumerate(keys):
+            known, one = known_of(key, columns), substituted(key, facts.columns)
+            names, column = set(references(one)), substituted(key, raw.columns)
+            equal = isinstance(column, ColumnRef) and column.name not in raw.known  # to what is never NULL
+            if names and facts.known >= names and (equal or _without_null(known)):
+                public[place] = one
+                if known.declared and known.values and not _is_listed(one, facts.rows):
+                    conditions.append(one_of((one,), ((value,) for value in known.values)))
+        found = {}
+        wanted = [frozenset(references(one)) for one in public.values()]
+        for relation in components(facts.rows, (*facts.conditions, *conditions), wanted):
+            here = {column.name for column in outputs(relation)}
+            places = tuple(place for place, one in public.items() if here.issuperset(references(one)))
+            found[places] = self._values(relation, [public[place] for place in places], tables)
+        return found
+
+    def _values(self, relation: Relation, keys: list[Expression], tables: PublicTables) -> Groups:
+        if isinstance(relation, Listed) and keys == list(relation.columns):
+            return relation.rows
+        if public_row_count(relation, self.catalog, tables.public_copies) > _MOST_ROWS:
+            self._refuse(
+                f"public tables of this question meet in more than {_MOST_ROWS:,} rows",
+                keys[0].span,
+                "join them by columns whose values are different in each of their rows",
+                _SELECTED,
+            )
+        values = tables.public_keys(relation, keys, MOST_GROUPS)
+        return values if values is not None else self._refuse_many()
+
+    def _refuse_many(self) -> NoReturn:
+        self._refuse(
+            f"the keys of this question make more than {MOST_GROUPS:,} groups",
+            self.query.keys[0][1].span,
+            "group by fewer of them, or narrow them in WHERE: key IN (..)",
+            _SELECTED,
         )
-        tables.append(replace(table, fields=fields))
-    return Catalog(tuple(tables))
+
+    def _refuse(self, message: str, span: Span | None, *hints: str) -> NoReturn:
+        raise QueryRefused(
+            message,
+            code="SF405",
+            text=self.query.text,
+            start=None if span is None else span.start,
+            end=None if span is None else span.end,
+            hints=hints_for("SF405", hints),
+        )
 
 
-def _origins(relation: Relation, name: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
-    """Yield the public columns without a declared domain that a column of a relation comes from."""
-    match relation:
-        case Scan(table=table_name, alias=alias, columns=columns):
-            table = catalog.table(table_name)
-            if table is not None and not table.private and any(column.name == name for column in columns):
-                field = table.field(name.removeprefix(f"{alias}."))
-                if field is not None and field.domain is None:
-                    yield table.name, field.name
-        case Filter(source=source) | SemiJoin(source=source):
-            yield from _origins(source, name, catalog)
-        case Projection(source=source, columns=projected) | PerUnit(source=source, keys=projected):
-            for one, expression in projected:
-                if one == name:
-                    for leaf in column_leaves(expression):
-                        yield from _origins(source, leaf.name, catalog)
-        case Join(left=left, right=right):
-            yield from _origins(left, name, catalog)
-            yield from _origins(right, name, catalog)
-        case Union(sources=sources):
-            for source in sources:
-                yield from _origins(source, name, catalog)
+_SELECTED = "or have groups selected privately, and small ones left out: keys='selected'"
+
+
+def _without_null(known: Known) -> bool:
+    """Whether a key has values only: what is not on an owner's list is in no group, and so is NULL.
+
+    A computed key is not the owner's to list: where it may be NULL, NULL is a group like any other.
+    """
+    return known.declared or not known.nullable
+
+
+def _is_listed(key: Expression, rows: Iterable[Relation]) -> bool:
+    return any(isinstance(one, Listed) and key in one.columns for one in rows)

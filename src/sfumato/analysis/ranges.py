@@ -34,7 +34,7 @@ class Known:
     dates: Dates | None = None  # of its kind; the first and the last there are stand for no bound
     longest: float = math.inf  # no text has more characters
     nullable: bool = True
-    declared: bool = False  # the owner listed the values, and what is not listed is left out, NULL too
+    declared: bool = False  # the owner, or a public table, lists the values: no group of others, nor of NULL
     unlisted: bool = False  # some may be none of `values`: the owner's list does not say what rows hold
 
 

@@ -23,7 +23,8 @@ from dataclasses import replace
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
 from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import QueryRefused
-from sfumato.plan.tree import Call, Case, Expression, Literal
+from sfumato.plan.conditions import one_of
+from sfumato.plan.tree import Case, Literal
 
 __all__ = ["LABEL", "check_others", "declared_others"]
 
@@ -52,17 +53,9 @@ def check_others(query: BoundedQuery, text: str) -> None:
 
 
 def declared_others(query: BoundedQuery) -> BoundedQuery:
-    """Return the query with one more declared group: of rows whose keys are not all on the lists."""
+    """Return the query with one more declared group: of rows whose keys are in none of the others."""
     declared = query.declared or ()
-    listed: Expression | None = None
-    for place, (_, key) in enumerate(query.keys):
-        values = dict.fromkeys(one[place] for one in declared)
-        options = tuple(Literal(value=value, kind=Kind.TEXT) for value in values)
-        inside = Call(function="in", arguments=(key, *options), kind=Kind.BOOLEAN)
-        listed = (
-            inside if listed is None else Call(function="and", arguments=(listed, inside), kind=Kind.BOOLEAN)
-        )
-    assert listed is not None
+    listed = one_of([key for _, key in query.keys], declared)
     label = Literal(value=LABEL, kind=Kind.TEXT)
     keys = tuple(
         (name, Case(branches=((listed, key),), otherwise=label, kind=Kind.TEXT)) for name, key in query.keys

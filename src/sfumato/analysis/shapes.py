@@ -14,6 +14,7 @@ from sfumato.plan.tree import (
     Expression,
     Filter,
     Join,
+    Listed,
     PerUnit,
     Projection,
     Relation,
@@ -74,6 +75,8 @@ def declared_cap(relation: Relation, catalog: Catalog, name: Literal["max_groups
         case Scan(table=table_name):
             table = catalog.table(table_name)
             return None if table is None else getattr(table, name)
+        case Listed():
+            return None
         case PerUnit(keys=()):
             return 1
         case Filter(source=source) | Projection(source=source) | SemiJoin(source=source):

@@ -78,7 +78,7 @@ def examine_query(
         catalog=catalog,
         budget=limit,
         epsilon=asked or limit.epsilon,
-        public_values=reader.public_values,
+        backend=reader,
     )
     claim = Claim(
         epsilon=upper_float(asked or limit.epsilon), delta=upper_float(limit.delta_loss + priced.keys_delta)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Value
+from sfumato.plan.tree import Expression, Relation
 
 __all__ = ["Backend"]
 
@@ -43,6 +45,8 @@ class Backend(Protocol):
         """Return the largest number of rows of a public table that agree in some columns."""
         ...
 
-    def public_values(self, table: str, column: str) -> tuple[Value, ...] | None:
-        """Return the different values of a public column, without NULL; None where there are too many."""
+    def public_keys(
+        self, relation: Relation, keys: Sequence[Expression], most: int
+    ) -> tuple[tuple[Value, ...], ...] | None:
+        """Return the different values of keys over public rows, without NULL; None: more than `most`."""
         ...

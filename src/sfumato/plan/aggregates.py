@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from sfumato.aggregates.registry import Function
 from sfumato.catalog.kind import MOST_DIGITS, Kind
-from sfumato.plan.expressions import Expressions, conjunction
+from sfumato.plan.conditions import conjunction
+from sfumato.plan.expressions import Expressions
 from sfumato.plan.functions import near_names
 from sfumato.plan.question import Statement
 from sfumato.plan.syntax import AGGREGATES, IGNORED

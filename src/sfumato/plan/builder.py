@@ -23,7 +23,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.plan import functions
 from sfumato.plan.aggregates import aggregate_kind, takes_dates
-from sfumato.plan.expressions import conjunction
+from sfumato.plan.conditions import conjunction
 from sfumato.plan.hints import hints_for
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import table_rows

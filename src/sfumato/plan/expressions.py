@@ -28,7 +28,7 @@ from sfumato.plan.syntax import (
 )
 from sfumato.plan.tree import ColumnRef, Expression, Literal, Span
 
-__all__ = ["Expressions", "conjunction"]
+__all__ = ["Expressions"]
 
 _MOST_WRITTEN = 400  # digits of a number: no double needs more
 _REMEDIES = {
@@ -337,16 +337,6 @@ class Expressions:
         if type(node) in INSTEAD or name in INSTEAD:
             hints = (INSTEAD.get(type(node)) or INSTEAD[name],)
         refuse(f"`{name}` is not on the list of functions", code="SF403", at=node, hints=hints)
-
-
-def conjunction(parts: list[Expression]) -> Expression | None:
-    """Return all conditions as one, None if there are none."""
-    if not parts:
-        return None
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = functions.call("and", (whole, part))
-    return whole
 
 
 def _target(to: exp.DataType) -> Kind | None:

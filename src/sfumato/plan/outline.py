@@ -15,6 +15,7 @@ from sfumato.plan.tree import (
     Expression,
     Filter,
     Join,
+    Listed,
     Literal,
     PerUnit,
     Projection,
@@ -51,6 +52,8 @@ def outline_relation(relation: Relation) -> str:
     match relation:
         case Scan(table=table, alias=alias):
             return table if table == alias else f"{table} as {alias}"
+        case Listed(rows=rows):
+            return f"{len(rows)} listed rows"
         case Filter(source=source, condition=condition):
             return f"filter({outline_relation(source)}, {outline_expression(condition)})"
         case Projection(source=source, columns=columns):

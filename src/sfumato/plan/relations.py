@@ -12,8 +12,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.catalog.table import Table
+from sfumato.plan.conditions import conjunction
 from sfumato.plan.context import Context
-from sfumato.plan.expressions import Expressions, conjunction
+from sfumato.plan.expressions import Expressions
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.syntax import conjuncts, has_aggregate

@@ -29,6 +29,7 @@ __all__ = [
     "Filter",
     "GROUPING_SET",
     "Join",
+    "Listed",
     "Literal",
     "PerUnit",
     "Projection",
@@ -120,6 +121,14 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """Rows that are written down beforehand, and are public. No question has them; its keys may."""
+
+    columns: tuple[ColumnRef, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """The rows for which a condition is true."""
 
@@ -189,7 +198,7 @@ class SemiJoin:
     span: Span | None = field(default=None, compare=False)
 
 
-Relation = Scan | Filter | Projection | Join | Union | PerUnit | SemiJoin
+Relation = Scan | Listed | Filter | Projection | Join | Union | PerUnit | SemiJoin
 
 
 # -- aggregates and the question ------------------------------------------------------------

@@ -41,7 +41,7 @@ class Question:
             catalog=database.catalog,
             budget=database.terms,
             epsilon=chosen,
-            public_values=database.backend.public_values,
+            backend=database.backend,
         )
 
     def losses(self, *, epsilon: Number | None = None) -> Question:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, TypeVar
 
@@ -11,14 +11,15 @@ import numpy as np
 
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.join_fanout import refuse_copies
-from sfumato.analysis.public_keys import MOST_VALUES
+from sfumato.analysis.shapes import scans
 from sfumato.backends.arrays import array_of
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
-from sfumato.backends.duckdb.compile import Program, compile_query
+from sfumato.backends.duckdb.compile import Program, compile_query, key_table
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.relations import Relations
 from sfumato.backends.exact import Exact, ExactGroups, Members
+from sfumato.backends.expressions import canonical, expression
 from sfumato.backends.keys import Keys, python_values
 from sfumato.backends.registry import Source
 from sfumato.backends.sparse_histogram import SparseCells
@@ -27,7 +28,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import EngineFailure, Unsupported
-from sfumato.plan.tree import ColumnRef, Scan
+from sfumato.plan.tree import ColumnRef, Expression, Listed, Relation, Scan
 
 __all__ = ["DuckDBBackend"]
 
@@ -75,23 +76,37 @@ class DuckDBBackend:
         """Return what computes from the same data, of which something else is declared."""
         return DuckDBBackend(self._source, catalog, threads=self._threads)
 
-    def public_values(self, name: str, column: str) -> tuple[Value, ...] | None:
-        """Return the different values of a public column in their order, without NULL; None: too many."""
-        table = self._catalog.table(name)
-        field = None if table is None or table.private else table.field(column)
-        if table is None or field is None:
-            raise Unsupported("values of a column that is not public")
-        scan = Scan(
-            table=table.name, alias=table.name, columns=(ColumnRef(name=field.name, kind=field.kind),)
-        )
-        rendered = Relations(catalog=self._catalog).render(scan)
-        value = rendered.names[field.name]
-        text = (
-            f"SELECT DISTINCT {value} AS value FROM ({rendered.sql}) WHERE {value} IS NOT NULL"
-            f" ORDER BY value LIMIT {MOST_VALUES + 1}"
-        )
-        found = python_values(self._before(lambda engine: engine.table(text)).column("value"), field.kind)
-        return None if len(found) > MOST_VALUES else tuple(found)
+    def public_keys(
+        self, relation: Relation, keys: Sequence[Expression], most: int
+    ) -> tuple[tuple[Value, ...], ...] | None:
+        """Return the different values of keys over public rows in their order, without NULL.
+
+        None: there are more than `most`.
+        """
+        for scan in scans(relation):
+            table = self._catalog.table(scan.table)
+            if table is None or table.private:
+                raise Unsupported("keys of a table that is not public")
+
+        def read(engine: Engine) -> Any:
+            with ExitStack() as stack:
+
+                def give(listed: Listed) -> str:
+                    kinds = [column.kind for column in listed.columns]
+                    return stack.enter_context(engine.given(key_table(kinds, listed.rows)))
+
+                below = Relations(catalog=self._catalog, given=give).render(relation)
+                values = [canonical(expression(key, below.names), key.kind) for key in keys if key.kind]
+                listed = ", ".join(f"{value} AS k{place}" for place, value in enumerate(values))
+                there = " AND ".join(f"k{place} IS NOT NULL" for place in range(len(values)))
+                text = f"SELECT DISTINCT * FROM (SELECT {listed} FROM ({below.sql})) WHERE {there}"
+                return engine.table(f"{text} ORDER BY ALL LIMIT {most + 1}")
+
+        found = self._before(read)
+        if len(found) > most:
+            return None
+        columns = [python_values(one, key.kind) for one, key in zip(found.columns, keys, strict=True)]
+        return tuple(zip(*columns, strict=True))
 
     def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
         """Return how many rows of a public table have the same values, at most; without columns, all."""
@@ -107,7 +122,7 @@ class DuckDBBackend:
         there = " AND ".join(f"{one} IS NOT NULL" for one in names)  # NULL equals nothing
         grouped = f" WHERE {there} GROUP BY {', '.join(names)}" if listed else ""
         text = f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({rendered.sql}){grouped})"
-        return int(self._guarded(lambda engine: engine.one(text)))
+        return int(self._before(lambda engine: engine.one(text)))
 
     def check(self, query: BoundedQuery) -> None:
         """Refuse a query that this engine has no words for. Reads nothing."""

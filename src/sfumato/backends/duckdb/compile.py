@@ -11,6 +11,7 @@ compiled later; it decides the layout of words, and never a result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +22,11 @@ from sfumato.backends.expressions import canonical, constant, expression, sql_ty
 from sfumato.backends.integers import RowInteger, Stage, row_integer
 from sfumato.backends.packing import Packing, Slot
 from sfumato.catalog.catalog import Catalog
-from sfumato.catalog.kind import Kind
+from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Filter, Projection, Relation, Scan
 
-__all__ = ["Layout", "Program", "compile_query", "lay_out", "presence"]
+__all__ = ["Layout", "Program", "compile_query", "key_table", "lay_out", "presence"]
 
 _FINGERPRINT = 32  # bits: few units of a hundred million share so much of a hash
 _LIMB = 8  # bits of an integer that lie in one word at least, however many groups there are
@@ -60,11 +61,7 @@ class Program:
 
     def declared_table(self) -> Any:
         """Return the declared keys as an Arrow table."""
-        import pyarrow
-
-        columns = list(zip(*(self.query.declared or ()), strict=True)) or [()] * len(self.kinds)
-        arrays = [arrow_array(values, kind) for values, kind in zip(columns, self.kinds, strict=True)]
-        return pyarrow.table(arrays, names=list(self.keys))
+        return key_table(self.kinds, self.query.declared or ())
 
     def declared(self, source: str) -> str:
         """Return the dictionary of declared keys, from a table that holds them as they were declared."""
@@ -110,6 +107,17 @@ class Program:
             listed.append(f"CAST(coalesce(sum({value} >> 31), 0) AS BIGINT) AS t{place}")
         grouped = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
         return f"SELECT {', '.join(listed)} FROM {rows}{grouped}"
+
+
+def key_table(kinds: Sequence[Kind], rows: Sequence[tuple[Value, ...]]) -> Any:
+    """Return listed keys as an Arrow table with the columns k0, k1, ..; it has a row for each."""
+    import pyarrow
+
+    if not kinds:
+        return pyarrow.table({"nothing": pyarrow.nulls(len(rows))})
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    arrays = [arrow_array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+    return pyarrow.table(arrays, names=[f"k{place}" for place in range(len(kinds))])
 
 
 def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:

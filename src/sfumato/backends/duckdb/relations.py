@@ -12,7 +12,7 @@ are added up in sorted order.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -23,7 +23,18 @@ from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.catalog.table import Table
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Aggregate, Filter, Join, PerUnit, Projection, Relation, Scan, SemiJoin, Union
+from sfumato.plan.tree import (
+    Aggregate,
+    Filter,
+    Join,
+    Listed,
+    PerUnit,
+    Projection,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+)
 
 __all__ = ["Relations", "Rendered"]
 
@@ -53,6 +64,7 @@ class Relations:
     """Writes relations over the tables of a catalog; one for each query."""
 
     catalog: Catalog
+    given: Callable[[Listed], str] | None = None  # gives the engine a list, and returns its name there
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def render(self, relation: Relation) -> Rendered:
@@ -60,6 +72,8 @@ class Relations:
         match relation:
             case Scan():
                 return self._scan(relation)
+            case Listed():
+                return self._listed(relation)
             case Filter(source=source, condition=condition):
                 below = self.render(source)
                 test = expression(condition, below.names)
@@ -119,6 +133,17 @@ class Relations:
             kept = "__part IS NULL OR __part = __smallest"
             sql = f"SELECT {', '.join(['__unit', *names.values()])} FROM ({sql}) WHERE {kept}"
         return Rendered(sql=sql, names=names, unit=of_type)
+
+    def _listed(self, listed: Listed) -> Rendered:
+        names = {column.name: self._name() for column in listed.columns}
+        rows = self.given(listed) if self.given is not None else None
+        if rows is None:
+            raise Unsupported("a list that the engine was not given")
+        columns = [
+            f"{normalised(f'k{place}', column.kind)} AS {names[column.name]}"
+            for place, column in enumerate(listed.columns)
+        ]
+        return Rendered(sql=f"SELECT {_listed(columns)} FROM {rows}", names=names, unit=None)
 
     def _join(self, join: Join) -> Rendered:
         left, right = self.render(join.left), self.render(join.right)

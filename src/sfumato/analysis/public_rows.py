@@ -1,0 +1,285 @@
+"""Public rows: what public tables and the owner's lists say about the rows that a question can have.
+
+A question's rows are rows of private tables beside rows of public ones. Of each row this much is public,
+whatever the private tables hold: the public rows in it are rows of those tables; a private column that is
+grouped by has a value of the owner's list, or the row is in no group; and every condition on the way is true
+of it. `public_rows` gathers these facts from the tree.
+
+Theorem: let F be the facts of a relation, and take from their `rows` every combination (one row of each) that
+satisfies those `conditions` that name columns of these rows alone. Whatever the private tables hold, each row
+of the relation whose keys are listed agrees with one of these combinations in all their columns.
+Proof, by induction over the tree. A public relation is one of `rows` as a whole. A private scan brings the
+lists of its keys, and nothing about other columns. A filter keeps rows, and of those its condition is true.
+An inner join (and a semi-join with a public relation, in which a matching row exists) has a row of each side
+in each of its rows, of which its condition is true. A left join has, beside its left row, a row of the right
+side for which the condition is true, or NULLs. A projection and one unit's aggregates only rename columns or
+compute others. A union has rows of one of its parts. Leaving a condition out leaves more combinations.
+
+F is a function of the question, of the catalog and, once read, of public tables: no private row has a part
+in it. So, whatever is concluded from it, neighbours cannot differ in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from sfumato.analysis.shapes import scans
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.domain import OneOf
+from sfumato.catalog.kind import Kind
+from sfumato.plan.columns import outputs, references, substituted
+from sfumato.plan.conditions import conjunction, conjuncts
+from sfumato.plan.tree import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Filter,
+    Join,
+    Listed,
+    Literal,
+    PerUnit,
+    Projection,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+)
+
+__all__ = ["PublicRows", "components", "joined", "public_rows"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicRows:
+    """Public relations whose rows are in each row of a question, and conditions that are true of all of it.
+
+    `columns` says what the question's columns are in terms of columns of the tables: of the public ones,
+    which `rows` have, and of private ones, of which nothing is known.
+    """
+
+    rows: tuple[Relation, ...] = ()
+    conditions: tuple[Expression, ...] = ()
+    columns: Mapping[str, Expression] = field(default_factory=dict)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The names of the columns that `rows` have."""
+        return frozenset(column.name for one in self.rows for column in outputs(one))
+
+    def also(self, condition: Expression | None) -> PublicRows:
+        """Return the same facts, and a condition over the question's columns."""
+        more = (substituted(part, self.columns) for part in conjuncts(condition))
+        return replace(self, conditions=(*self.conditions, *more))
+
+    def beside(self, other: PublicRows) -> PublicRows:
+        """Return the facts of both sides of a join."""
+        return PublicRows(
+            rows=(*self.rows, *other.rows),
+            conditions=(*self.conditions, *other.conditions),
+            columns={**self.columns, **other.columns},
+        )
+
+    def with_equals(self) -> PublicRows:
+        """Return the facts in which private columns that must equal something public are that.
+
+        Both sides of an equality are of one kind, so that equal values are the same value.
+        """
+        known, equal, changed = self.known, dict[str, Expression](), True
+        while changed:
+            changed = False
+            for condition in self.conditions:
+                match condition:
+                    case Call(function="=", arguments=(first, second)):
+                        pairs = ((first, second), (second, first))
+                    case _:
+                        continue
+                for column, value in pairs:
+                    public = substituted(value, equal)
+                    if (
+                        isinstance(column, ColumnRef)
+                        and column.name not in known
+                        and column.name not in equal
+                        and column.kind is public.kind
+                        and known.issuperset(references(public))
+                    ):
+                        equal[column.name] = public
+                        changed = True
+        return PublicRows(
+            rows=self.rows,
+            conditions=tuple(substituted(condition, equal) for condition in self.conditions),
+            columns={**equal, **{name: substituted(one, equal) for name, one in self.columns.items()}},
+        )
+
+
+def public_rows(relation: Relation, catalog: Catalog, keys: Iterable[str]) -> PublicRows:
+    """Return what is public about the rows of a relation that is grouped by these of its columns."""
+    wanted = frozenset(keys)
+    if not any(_is_private(scan, catalog) for scan in scans(relation)):
+        return PublicRows(rows=(relation,), columns={one.name: one for one in outputs(relation)})
+    match relation:
+        case Scan(columns=columns):
+            lists = _lists(relation, catalog, wanted)
+            return PublicRows(rows=lists, columns={column.name: column for column in columns})
+        case Filter(source=source, condition=condition):
+            return public_rows(source, catalog, wanted).also(condition)
+        case Projection(source=source, columns=projected) | PerUnit(source=source, keys=projected):
+            plain = {one.name for name, one in projected if name in wanted and isinstance(one, ColumnRef)}
+            below = public_rows(source, catalog, plain)
+            return replace(below, columns={name: substituted(one, below.columns) for name, one in projected})
+        case Join(left=left, right=right, outer=False, condition=condition):
+            sides = public_rows(left, catalog, wanted).beside(public_rows(right, catalog, wanted))
+            return sides.also(condition)
+        case Join(left=left, right=right, condition=condition):
+            first = public_rows(left, catalog, wanted)
+            if any(_is_private(scan, catalog) for scan in scans(right)):
+                return first
+            return _beside_or_null(first, right, condition)
+        case SemiJoin(source=source, other=other, on_unit=False, negated=False, condition=condition):
+            first = public_rows(source, catalog, wanted)
+            both = first.beside(public_rows(other, catalog, ())).also(condition)
+            return replace(both, columns=first.columns)
+        case SemiJoin(source=source):
+            return public_rows(source, catalog, wanted)
+        case Union(sources=sources):
+            return _united([public_rows(source, catalog, wanted) for source in sources], wanted)
+    return PublicRows()  # of what is not known here nothing is concluded
+
+
+def joined(rows: Iterable[Relation], conditions: Iterable[Expression]) -> Relation:
+    """Return the combinations of public rows that satisfy conditions; each is used as soon as it can be."""
+    left, *others = rows
+    open_conditions = list(conditions)
+
+    def usable(columns: set[str]) -> list[Expression]:
+        found = [one for one in open_conditions if columns.issuperset(references(one))]
+        open_conditions[:] = [one for one in open_conditions if not columns.issuperset(references(one))]
+        return found
+
+    columns = {column.name for column in outputs(left)}
+    if (condition := conjunction(usable(columns))) is not None:
+        left = Filter(source=left, condition=condition)
+    while others:
+        near = next((one for one in others if _equal(open_conditions, columns, one)), others[0])
+        others.remove(near)
+        columns |= {column.name for column in outputs(near)}
+        condition = conjunction(usable(columns))
+        left = Join(left=left, right=near, condition=condition, on_unit=False, outer=False)
+    return left
+
+
+def components(
+    rows: Iterable[Relation], conditions: Iterable[Expression], wanted: Sequence[frozenset[str]]
+) -> list[Relation]:
+    """Return the combinations of public rows that columns are in, as independent relations.
+
+    Relations that a condition connects are joined, and so are those that columns of one of `wanted` are in.
+    What is connected with none of these is left out: it could only say that there is no row at all.
+    """
+    parts = [_Part([one], [], {column.name for column in outputs(one)}) for one in rows]
+    known = {name for part in parts for name in part.columns}
+    names: list[tuple[set[str], list[Expression]]] = [(set(one), []) for one in wanted]
+    names += [(read, [one]) for one in conditions if (read := set(references(one))) and read <= known]
+    for read, tests in names:
+        met = [part for part in parts if part.columns & read]
+        parts = [part for part in parts if not part.columns & read]
+        parts.append(
+            _Part(
+                [one for part in met for one in part.rows],
+                [*(one for part in met for one in part.tests), *tests],
+                {name for part in met for name in part.columns},
+            )
+        )
+    needed = {name for one in wanted for name in one}
+    return [joined(part.rows, part.tests) for part in parts if part.columns & needed]
+
+
+class _Part(NamedTuple):
+    rows: list[Relation]
+    tests: list[Expression]
+    columns: set[str]
+
+
+def _equal(conditions: list[Expression], columns: set[str], other: Relation) -> bool:
+    """Whether some equality connects a relation with columns that are there already."""
+    own = {column.name for column in outputs(other)}
+    return any(
+        isinstance(one, Call)
+        and one.function == "="
+        and (names := set(references(one))) <= columns | own
+        and names & columns
+        and names & own
+        for one in conditions
+    )
+
+
+def _is_private(scan: Scan, catalog: Catalog) -> bool:
+    table = catalog.table(scan.table)
+    return table is None or table.private
+
+
+def _lists(scan: Scan, catalog: Catalog, keys: frozenset[str]) -> tuple[Listed, ...]:
+    """Return the owner's lists of those columns of a private table that are keys."""
+    table = catalog.table(scan.table)
+    if table is None:
+        return ()
+    found = []
+    for column in scan.columns:
+        field = table.field(column.name.removeprefix(f"{scan.alias}."))
+        if column.name in keys and field is not None and isinstance(field.domain, OneOf):
+            values = tuple((value,) for value in field.domain.values)
+            found.append(Listed(columns=(column,), rows=values))
+    return tuple(found)
+
+
+def _beside_or_null(left: PublicRows, right: Relation, condition: Expression | None) -> PublicRows:
+    """Return the facts of a left join with a public relation: a row of it that matches, or NULLs."""
+    columns = outputs(right)
+    matched = ColumnRef(name=f"{columns[0].name}?", kind=Kind.BOOLEAN)
+    there = Projection(
+        source=right,
+        columns=(
+            *((column.name, column) for column in columns),
+            (matched.name, Literal(value=True, kind=Kind.BOOLEAN)),
+        ),
+    )
+    absent = Projection(
+        source=Listed(columns=(), rows=((),)),
+        columns=(
+            *((one.name, Cast(operand=Literal(value=None, kind=None), kind=one.kind)) for one in columns),
+            (matched.name, Literal(value=False, kind=Kind.BOOLEAN)),
+        ),
+    )
+    both = left.beside(
+        PublicRows(
+            rows=(Union(sources=(there, absent)),), columns={column.name: column for column in columns}
+        )
+    )
+    unmatched = Call(function="not", arguments=(matched,), kind=Kind.BOOLEAN)
+    tests = tuple(
+        Call(function="or", arguments=(unmatched, substituted(part, both.columns)), kind=Kind.BOOLEAN)
+        for part in conjuncts(condition)
+    )
+    return replace(both, conditions=(*both.conditions, *tests))
+
+
+def _united(parts: list[PublicRows], keys: frozenset[str]) -> PublicRows:
+    """Return the facts of a union: of the keys that all its parts know, the rows of each part."""
+    known = [part.with_equals() for part in parts]
+    names = [
+        name
+        for name in sorted(keys)
+        if all(name in one.columns and one.known.issuperset(references(one.columns[name])) for one in known)
+    ]
+    kinds = {name: known[0].columns[name].kind for name in names}
+    if not names or any(kind is None for kind in kinds.values()):
+        return PublicRows()
+    sources = []
+    for one in known:
+        read = [frozenset(references(one.columns[name])) for name in names]
+        source = joined(components(one.rows, one.conditions, read), ())
+        columns = tuple((name, one.columns[name]) for name in names)
+        sources.append(Projection(source=source, columns=columns))
+    listed = {name: ColumnRef(name=name, kind=kind) for name, kind in kinds.items() if kind is not None}
+    return PublicRows(rows=(Union(sources=tuple(sources)),), columns=listed)
