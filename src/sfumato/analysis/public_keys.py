@@ -44,7 +44,7 @@ MOST_GROUPS = 1_000_000
 
 _MOST_ROWS = 10_000_000  # combinations of public rows that are looked through for them
 
-Groups = tuple[tuple[Value, ...], ...]
+_Groups = tuple[tuple[Value, ...], ...]
 
 
 class PublicTables(Protocol):
@@ -54,14 +54,14 @@ class PublicTables(Protocol):
         """Return the largest number of rows of a public table that agree in some columns; of none, all."""
         ...
 
-    def public_keys(self, relation: Relation, keys: Sequence[Expression], most: int) -> Groups | None:
+    def public_keys(self, relation: Relation, keys: Sequence[Expression], most: int) -> _Groups | None:
         """Return the different values of keys over public rows, without NULL; None: more than `most`."""
         ...
 
 
 def listed_groups(
     query: Query, catalog: Catalog, options: Options, tables: PublicTables | None
-) -> Groups | None:
+) -> _Groups | None:
     """Return all groups of a question, None if they must be selected privately.
 
     Without `tables`, only the owner's lists and the question's are known, and no condition narrows them.
@@ -80,11 +80,11 @@ class _Lister:
     options: Options
     tables: PublicTables | None
 
-    def groups(self) -> Groups | None:
+    def groups(self) -> _Groups | None:
         keys = [key for _, key in self.query.keys]
         columns = columns_of(self.query.source, self.catalog)
         read = {} if self.tables is None else self._read(keys, columns, self.tables)
-        parts: list[tuple[tuple[int, ...], Groups]] = [*read.items()]
+        parts: list[tuple[tuple[int, ...], _Groups]] = [*read.items()]
         found = {place for places in read for place in places}
         for place, key in enumerate(keys):
             if place in found:
@@ -115,7 +115,7 @@ class _Lister:
 
     def _read(
         self, keys: list[Expression], columns: Mapping[str, Known], tables: PublicTables
-    ) -> dict[tuple[int, ...], Groups]:
+    ) -> dict[tuple[int, ...], _Groups]:
         """Return, by their places, the keys that follow from public rows, and the combinations of values."""
         plain = [key.name for key in keys if isinstance(key, ColumnRef)]
         raw = public_rows(self.query.source, self.catalog, plain)
@@ -137,7 +137,7 @@ class _Lister:
             found[places] = self._values(relation, [public[place] for place in places], tables)
         return found
 
-    def _values(self, relation: Relation, keys: list[Expression], tables: PublicTables) -> Groups:
+    def _values(self, relation: Relation, keys: list[Expression], tables: PublicTables) -> _Groups:
         if isinstance(relation, Listed) and keys == list(relation.columns):
             return relation.rows
         if public_row_count(relation, self.catalog, tables.public_copies) > _MOST_ROWS:
