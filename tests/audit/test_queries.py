@@ -301,14 +301,3 @@ def test_neighbours_can_be_given() -> None:
     assert some.exact is not None and some.exact.high == pytest.approx(0.5)  # one row, and two are allowed
     with pytest.raises(InvalidArgument):
         examine_query(COUNT, CATALOG, neighbours=[])
-
-
-def test_only_the_laboratory_opens_exact_values() -> None:
-    """And the zoo's workers open pipes: no other part of the auditor opens anything."""
-    from pathlib import Path
-
-    from tests.release.test_noise import opens
-
-    folder = Path(sf.__file__).parent / "audit"
-    found = {path.name for path in folder.rglob("*.py") if opens(path.read_text())}
-    assert found == {"laboratory.py"}

@@ -38,6 +38,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
 from sfumato.errors import QueryRefused
 from sfumato.plan.hints import hints_for
+from sfumato.plan.limits import FURTHEST, NEAREST
 from sfumato.plan.request import Options
 from sfumato.plan.tree import Aggregate, Cast, Expression, Query, Span
 
@@ -237,6 +238,8 @@ class _Bounder:
             case Function.SUM if aggregate.bounds_per_group is not None:
                 expression = self._numeric(aggregate, aggregate.arguments[0])
                 rows = known_of(expression, known).interval or Interval(0, 0)
+                low, high = aggregate.bounds_per_group
+                self._check_scale(Fraction(low), Fraction(high), aggregate)
                 return measures.sum_of_groups(name, aggregate, expression, rows, aggregate.bounds_per_group)
             case Function.SUM:
                 (argument,) = self._arguments(aggregate, known)
@@ -362,10 +365,22 @@ class _Bounder:
             given in other.arguments and other.function in MULTIPLIED for _, other in self.query.aggregates
         )
         if isinstance(interval.low, Fraction) and isinstance(interval.high, Fraction):
+            self._check_scale(interval.low, interval.high, aggregate)
             return Argument(
                 expression=expression, low=interval.low, high=interval.high, multiplied=multiplied
             )
         self._refuse_unbounded(aggregate, expression, known)
+
+    def _check_scale(self, low: Fraction, high: Fraction, aggregate: Aggregate) -> None:
+        """Refuse bounds whose squares, or those of their noise, would be beyond all numbers."""
+        furthest = max(abs(low), abs(high))
+        if furthest > FURTHEST or 0 < furthest < NEAREST:
+            self._refuse(
+                f"{aggregate.function.value.upper()} needs bounds between 1e-60 and 1e60, or zero",
+                "SF405",
+                aggregate.span,
+                "count in another unit: SUM(x / 1e90) instead of SUM(x)",
+            )
 
     def _refuse_unbounded(
         self, aggregate: Aggregate, expression: Expression, known: dict[str, Known]
@@ -384,6 +399,13 @@ class _Bounder:
                 "give them: LEAST(GREATEST(.., 0), 1000), or contribution_bounds_per_row => (0, 1000)",
             )
         column = loose[0].rsplit(".", 1)[-1]
+        if any(one is aggregate and column == own for own, one in self.query.aggregates):
+            self._refuse(  # GoogleSQL's clause made the column, and the question has no name for it
+                f"{name} needs bounds on what one unit adds to a group",
+                "SF405",
+                aggregate.span,
+                f"give them: {name}(x, contribution_bounds_per_group => (0, 20))",
+            )
         if is_aggregate(self.query.source, loose[0]):
             self._refuse(
                 f"{name} needs bounds on `{column}`, which counts or adds up rows without end",

@@ -401,7 +401,8 @@ def _between(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> st
 
 
 def _in(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
-    value, *options = (_as(argument, _common(arguments), names) for argument in arguments)
+    common = _common(arguments)
+    value, *options = (_as(argument, common, names) for argument in arguments)
     return f"({value} IN ({', '.join(options)}))"
 
 

@@ -25,6 +25,7 @@ from sfumato.plan import functions
 from sfumato.plan.aggregates import aggregate_kind, takes_dates
 from sfumato.plan.conditions import conjunction
 from sfumato.plan.hints import hints_for
+from sfumato.plan.limits import MOST_GROUPING_SETS
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import table_rows
 from sfumato.plan.request import Options, Request
@@ -52,6 +53,8 @@ _JOINS = {"inner": (False, False), "left": (True, False), "right": (False, True)
 
 def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame:
     """Return the rows of a table of the catalog."""
+    if not isinstance(name, str):
+        raise InvalidArgument("a table is named by a text", place="table", hints=("db.table('people')",))
     found = catalog.table(name)
     if found is None:
         hint = f"known tables: {', '.join(sorted(one.name for one in catalog.tables))}"
@@ -248,8 +251,15 @@ class Grouped:
 
     def agg(self, **aggregates: Summary) -> Request:
         """Return the request for aggregates of each group."""
+        try:
+            return self._request(aggregates)
+        except RecursionError:
+            _refuse("the question is nested too deeply", "SF401")
+
+    def _request(self, aggregates: dict[str, Summary]) -> Request:
         question = Statement("", self.frame.catalog)
         name = question.free_table()
+        sets = self.sets or _sets(len(self.keys), self.shape)
         rows, scope = self.frame._built(question)
         keys = [(label, _read(value, scope)) for label, value in self.keys]
         found: list[Aggregate] = []
@@ -264,7 +274,7 @@ class Grouped:
         query = Query(
             source=rows.relation,
             keys=tuple((f"k{position}", key) for position, (_, key) in enumerate(keys)),
-            grouping_sets=self.sets or _sets(len(keys), self.shape),
+            grouping_sets=sets,
             aggregates=tuple((f"a{position}", one) for position, one in enumerate(found)),
             text="",
         )
@@ -370,6 +380,8 @@ def _key_names(keys: tuple[str | Val, ...], named: dict[str, Val]) -> tuple[tupl
 
 
 def _sets(count: int, shape: str) -> tuple[tuple[int, ...], ...]:
+    if {"rollup": count + 1, "cube": 1 << min(count, 99)}.get(shape, 1) > MOST_GROUPING_SETS:
+        _refuse(f"more than {MOST_GROUPING_SETS} grouping sets", "SF404", "grouping_sets([..], [..])")
     everything = tuple(range(count))
     if shape == "rollup":
         return tuple(everything[:length] for length in range(count, -1, -1))

@@ -10,11 +10,16 @@ from sfumato.plan.tree import Call, Expression, Literal
 
 __all__ = ["conjunction", "conjuncts", "one_of"]
 
+_MANY = 16  # conditions joined one after the other; more are halved
+
 
 def conjunction(parts: list[Expression]) -> Expression | None:
-    """Return all conditions as one, None if there are none."""
+    """Return all conditions as one, None if there are none; many of them as a tree of little depth."""
     if not parts:
         return None
+    if len(parts) > _MANY:
+        middle = (len(parts) + 1) // 2
+        parts = [part for part in map(conjunction, (parts[:middle], parts[middle:])) if part is not None]
     whole = parts[0]
     for part in parts[1:]:
         whole = call("and", (whole, part))

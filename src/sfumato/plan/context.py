@@ -28,6 +28,7 @@ class Cte:
 
     query: exp.Query
     context: Context
+    private: bool
     used: bool = False
     released: Released | None = None
 
@@ -50,7 +51,7 @@ class Context:
         """Whether a query reads a private table anywhere."""
         for table in node.find_all(exp.Table):
             cte = self.ctes.get(table.name.lower())
-            if cte is not None and cte.context.private(cte.query):
+            if cte is not None and cte.private:
                 return True
             known = self.question.catalog.table(table.name)
             if known is not None and known.private:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -45,7 +45,17 @@ def _single(token: Token) -> Iterator[Token]:
 
 
 class _Conditions(_Parser):
-    """Takes conditions as keys of ROLLUP and CUBE: ROLLUP(age > 30)."""
+    """Takes conditions as keys of ROLLUP and CUBE, ROLLUP(age > 30), and a column "all" in ORDER BY."""
+
+    def _parse_ordered(self, parse_method: Callable[[], exp.Expr | None] | None = None) -> exp.Ordered | None:
+        def written() -> exp.Expr | None:
+            this = parse_method() if parse_method else self._parse_disjunction()
+            if this is None or this.name.upper() != "ALL":
+                return this
+            word = isinstance(this, exp.Column) and not this.table and not this.this.args.get("quoted")
+            return this if word else exp.Paren(this=this)  # the parser takes every name ALL for the word
+
+        return super()._parse_ordered(written)
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
         kinds: dict[TokenType, type[exp.Cube | exp.Rollup]] = {

@@ -225,8 +225,13 @@ def near_names(name: str, known: tuple[str, ...] | None = None) -> tuple[str, ..
     >>> near_names("absolute")
     ('abs',)
     """
-    names = [entry for entry in (known if known is not None else tuple(FUNCTIONS)) if entry[0].isalpha()]
+    names = known if known is not None else [name for name in FUNCTIONS if _is_called(name)]
     return tuple(difflib.get_close_matches(name.lower(), sorted(names), n=3, cutoff=0.5))
+
+
+def _is_called(name: str) -> bool:
+    """Whether a name is written before parentheses: `and` and `||` are not."""
+    return name[0].isalpha() and name not in ("and", "in", "is_null", "neg", "not", "or")
 
 
 def _check_truncation(arguments: tuple[Expression, ...]) -> None:

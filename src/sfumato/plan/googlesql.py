@@ -28,6 +28,7 @@ from typing import Any
 from sqlglot import Token, TokenType
 
 from sfumato.errors import InvalidArgument
+from sfumato.plan.limits import FURTHEST
 from sfumato.plan.question import Bounds, Clause, Statement
 from sfumato.plan.request import Options
 from sfumato.plan.tree import Span
@@ -44,7 +45,6 @@ _OPTIONS = (
     "delta", "epsilon", "group_selection_strategy", "max_groups_contributed", "max_rows_contributed",
     "min_privacy_units_per_group", "privacy_unit_column",
 )  # fmt: skip
-_FURTHEST = 10**300  # beyond, a bound is no double
 _BOUNDS = {"contribution_bounds_per_group": True, "contribution_bounds_per_row": False}
 
 
@@ -151,6 +151,11 @@ class _Reader:
                 opened.append(at)
             elif token.token_type is TokenType.R_PAREN and opened:
                 opened.pop()
+            if self._word(at) == "report_format" and self._kind(at + 1) is TokenType.FARROW:
+                hint = "leave it out: every answer comes with its interval"
+                self.question.refuse(
+                    "report_format is not supported", code="SF404", at=self._span(at, at), hints=(hint,)
+                )
             if self._word(at) not in _BOUNDS or self._kind(at + 1) is not TokenType.FARROW:
                 continue
             place = self._span(at, at)
@@ -169,7 +174,7 @@ class _Reader:
                 self.question.refuse(
                     "the lower bound is above the upper one", code="SF401", at=place, hints=hints
                 )
-            if max(-low, high) > _FURTHEST:
+            if max(-low, high) > FURTHEST:
                 self.question.refuse(
                     "these bounds are too far apart", code="SF401", at=place, hints=("give nearer ones",)
                 )

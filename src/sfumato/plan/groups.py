@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -9,13 +10,12 @@ from sqlglot import exp
 
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
+from sfumato.plan.limits import MOST_GROUPING_SETS
 from sfumato.plan.scope import Scope
 from sfumato.plan.syntax import has_aggregate, within
 from sfumato.plan.tree import Expression, Literal
 
 __all__ = ["Grouping", "grouping"]
-
-_MOST_SETS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,8 @@ class _Reader:
         return self._grouping(elements, group)
 
     def _grouping(self, elements: list[list[tuple[int, ...]]], group: exp.Expr) -> Grouping:
+        self._check_sets(math.prod(len(element) for element in elements), group)
         sets = [tuple(sorted(set().union(*map(set, chosen)))) for chosen in product(*elements)]
-        if len(sets) > _MOST_SETS:
-            self.question.refuse(f"more than {_MOST_SETS} grouping sets", code="SF404", at=group)
         if len(set(sets)) != len(sets):
             self.question.refuse("a grouping set is listed twice", code="SF404", at=group)
         if self.unit and len(sets) > 1:
@@ -78,13 +77,13 @@ class _Reader:
         match element:
             case exp.Rollup():
                 self.question.only(element, "expressions")
+                self._check_sets(len(element.expressions) + 1, element)
                 parts = [self._keys(_members(part)) for part in element.expressions]
                 return [_together(parts[:count]) for count in range(len(parts), -1, -1)]
             case exp.Cube():
                 self.question.only(element, "expressions")
+                self._check_sets(2 ** len(element.expressions), element)
                 parts = [self._keys(_members(part)) for part in element.expressions]
-                if 2 ** len(parts) > _MOST_SETS:
-                    self.question.refuse(f"more than {_MOST_SETS} grouping sets", code="SF404", at=element)
                 return [
                     _together(chosen)
                     for count in range(len(parts), -1, -1)
@@ -92,10 +91,18 @@ class _Reader:
                 ]
             case exp.GroupingSets():
                 self.question.only(element, "expressions")
+                self._check_sets(len(element.expressions), element)
                 return [one for part in element.expressions for one in self._sets(part)]
             case exp.Tuple() | exp.Paren():
                 return [self._keys(_members(element))]
         return [self._keys([element])]
+
+    def _check_sets(self, count: int, at: exp.Expr) -> None:
+        if count > MOST_GROUPING_SETS:
+            hint = "list the ones you need: GROUPING SETS ((a, b), (a), ())"
+            self.question.refuse(
+                f"more than {MOST_GROUPING_SETS} grouping sets", code="SF404", at=at, hints=(hint,)
+            )
 
     def _keys(self, nodes: list[exp.Expr]) -> tuple[int, ...]:
         positions = []

@@ -11,6 +11,7 @@ from sqlglot import exp
 from sfumato.catalog.catalog import Catalog
 from sfumato.errors import QueryRefused
 from sfumato.plan.hints import CLAUSES, hints_for
+from sfumato.plan.limits import MOST_RELATIONS, check_query
 from sfumato.plan.request import NamedQuery, Options
 from sfumato.plan.syntax import function_name
 from sfumato.plan.tree import Query, Span
@@ -129,6 +130,11 @@ class Statement:
 
         Letters, digits and underscores only, so that the first dot of a column's name ends the alias.
         """
+        if len(self._aliases) >= MOST_RELATIONS:
+            hint = "a query of WITH counts wherever it is used: use it once, or ask in several questions"
+            self.refuse(
+                f"a question has at most {MOST_RELATIONS} tables and subqueries", code="SF404", hints=(hint,)
+            )
         stem = re.sub(r"\W", "_", wanted) or "_"
         name, count = stem, 1
         while name.lower() in self._aliases:
@@ -152,6 +158,7 @@ class Statement:
 
     def ask(self, name: str, query: Query) -> None:
         """Add a private question, answered by the released table of that name, or refuse it."""
+        check_query(query, self)
         check_units(query, self.catalog)
         self.queries.append(NamedQuery(name=name, query=query))
 

@@ -64,6 +64,12 @@ class Options:
         for name in ("others", "non_negative", "intervals", "losses"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False", place=name, hints=(f"{name}=True",))
+        if not isinstance(self.weights, Mapping) or not all(isinstance(name, str) for name in self.weights):
+            raise InvalidArgument(
+                "weights say of columns, by name, how much they matter",
+                place="weights",
+                hints=("weights={'n': 1, 'mean': 3}",),
+            )
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
 

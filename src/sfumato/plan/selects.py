@@ -131,7 +131,7 @@ def read_source(node: exp.Expr, context: Context) -> tuple[str, ScopedRows] | Re
         cte.used = True
         if cte.released is not None:
             return cte.released
-        if not cte.context.private(cte.query):
+        if not cte.private:
             return None
         result = plan(cte.query, cte.context, question.alias(node.alias or node.name))
         if isinstance(result, Released):
@@ -247,7 +247,8 @@ def _with_ctes(query: exp.Query, context: Context) -> Context:
                 f"`{cte.alias}` already names a table", code="SF402", at=cte.args["alias"], hints=(hint,)
             )
         question.reserve(name)
-        ctes[name] = Cte(query=cast(exp.Query, cte.this), context=Context(question, dict(ctes)))
+        inside = Context(question, dict(ctes))
+        ctes[name] = Cte(query=cast(exp.Query, cte.this), context=inside, private=inside.private(cte.this))
     return Context(question, ctes)
 
 
@@ -275,7 +276,7 @@ def _close_ctes(query: exp.Query, context: Context, result: ScopedRows | Release
 
 
 def _set_operation(query: exp.SetOperation, context: Context, alias: str) -> ScopedRows | Released:
-    sides = _sides(query)
+    sides = [*_sides(query.this), *_sides(query.expression)]
     private = [context.private(side) for side in sides]
     if not any(private) or not all(private):
         return post_processing_union(query, context)

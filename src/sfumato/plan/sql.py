@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import sqlglot
 from sqlglot import ErrorLevel, TokenType, exp
 from sqlglot.errors import ParseError, TokenError, UnsupportedError
 
 from sfumato.catalog.catalog import Catalog
+from sfumato.errors import InvalidArgument
 from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
 from sfumato.plan.dialect import parsed
+from sfumato.plan.limits import balanced, check_statement, check_text, check_tokens
 from sfumato.plan.question import Statement
 from sfumato.plan.request import Request
 from sfumato.plan.selects import plan, refuse_table
@@ -20,13 +22,17 @@ from sfumato.plan.tree import Span
 
 __all__ = ["parse", "request_of"]
 
-_LONGEST = 100_000
+_BYTE_ORDER_MARK = "\ufeff"  # editors put it before a text
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 
 def parse(text: str, catalog: Catalog) -> Request:
     """Return the request that a statement makes. A function of the text and the catalog alone."""
-    question = Statement(text, catalog)
+    if not isinstance(text, str):
+        raise InvalidArgument(
+            "a question is a text", place="sql", hints=("db.sql('SELECT COUNT(*) FROM people', epsilon=0.5)",)
+        )
+    question = Statement(text.removeprefix(_BYTE_ORDER_MARK), catalog)
     try:
         return request_of(_statement(question), question)
     except RecursionError:
@@ -79,7 +85,8 @@ def _rendered(query: exp.Query, question: Statement) -> str:
         again = sqlglot.parse_one(text, dialect="duckdb")
     except (UnsupportedError, ParseError):
         question.refuse("this post-processing cannot be written as SQL", code="SF404")
-    if _quoted(again) != _quoted(query):
+    check_statement(again, question)
+    if _quoted(balanced(again)) != _quoted(query):
         question.refuse("this post-processing does not read back as it was meant", code="SF404")
     return text
 
@@ -105,8 +112,7 @@ def _refuse_public(statement: exp.Expr, question: Statement) -> NoReturn:
 
 
 def _statement(question: Statement) -> exp.Query:
-    if len(question.text) > _LONGEST:
-        question.refuse(f"a question has at most {_LONGEST} characters", code="SF401")
+    check_text(question.text, question)
     if "\0" in question.text:
         question.refuse("a NUL character cannot stand in a question", code="SF401")
     try:
@@ -123,6 +129,7 @@ def _statement(question: Statement) -> exp.Query:
             at=Span(first.start, first.end + 1),
             hints=("one statement: SELECT .. or WITH .. SELECT ..",),
         )
+    check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:
         statements = parsed(text)
@@ -136,7 +143,9 @@ def _statement(question: Statement) -> exp.Query:
     if not isinstance(found[0], exp.Query):
         place = Span(first.start, first.end + 1)
         question.refuse("only a SELECT is a question", code="SF407", at=place)
-    return found[0]
+    statement = balanced(found[0])
+    check_statement(statement, question)
+    return cast(exp.Query, statement)
 
 
 def _syntax(error: ParseError) -> tuple[str]:

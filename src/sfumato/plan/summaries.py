@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.aggregates.registry import Function
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
+from sfumato.plan.limits import FURTHEST
 from sfumato.plan.values import Val, col, val
 
 __all__ = [
@@ -31,8 +32,6 @@ __all__ = [
     "var_pop",
     "var_samp",
 ]
-
-_FURTHEST = 10**300  # beyond, a bound is no double
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -182,6 +181,6 @@ def _column(value: Any) -> Val:
 def _bounds(low: Any, high: Any) -> tuple[float, float]:
     if exact(low, "low") > exact(high, "high"):
         raise InvalidArgument("the lower bound must not be above the upper one", hints=("swap them",))
-    if max(-exact(low, "low"), exact(high, "high")) > _FURTHEST:
+    if max(-exact(low, "low"), exact(high, "high")) > FURTHEST:
         raise InvalidArgument("these bounds are too far apart", hints=("give bounds that values reach",))
     return float(low), float(high)

@@ -224,11 +224,16 @@ _VOLATILE = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Rand, e
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     """Return the conditions that AND joins."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.And):
-        return [*conjuncts(node.this), *conjuncts(node.expression)]
-    return [node]
+    found, rest = [], [node]
+    while rest:
+        part = rest.pop()
+        while isinstance(part, exp.Paren):
+            part = part.this
+        if isinstance(part, exp.And):
+            rest += [part.expression, part.this]
+        else:
+            found.append(part)
+    return found
 
 
 def function_name(node: exp.Expr) -> str:

@@ -10,6 +10,7 @@ from sfumato.backends import Backend
 from sfumato.catalog import Catalog, Column, Declaration, Domain
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
+from sfumato.errors import InvalidArgument
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
 from sfumato.plan.request import Request, with_options
 from sfumato.session.question import Question, shown_columns
@@ -47,12 +48,11 @@ class Database:
     def ask(self, request: Request | Asked, *, epsilon: Number | None = None, **options: Any) -> Question:
         """Ask what was built already."""
         if not isinstance(request, Request):
-            request = request.request
+            request = _built(request)
         if options:
-            if "weights" in options:
+            if isinstance(weights := options.get("weights"), Mapping):
                 shown = shown_columns(request)
-                named = options["weights"].items()
-                options["weights"] = {shown.get(name, name): weight for name, weight in named}
+                options["weights"] = {shown.get(name, name): weight for name, weight in weights.items()}
             request = with_options(request, options)
         cost = None if epsilon is None else budget_quantity(epsilon, "epsilon")
         if cost is None:
@@ -125,3 +125,15 @@ class Database:
     def budget(self) -> Balance:
         """The same as `balance`."""
         return self.balance
+
+
+def _built(asked: Any) -> Request:
+    """Return the request of what Python calls built, or refuse anything else."""
+    request = getattr(asked, "request", None)
+    if not isinstance(request, Request):
+        raise InvalidArgument(
+            "this is not a question",
+            place="ask",
+            hints=("db.ask(db.table('people').agg(n=sf.count())), or db.sql('SELECT ..')",),
+        )
+    return request

@@ -1,0 +1,259 @@
+"""Limits: how large a question may be. What is larger is refused before work is done on it.
+
+Planning is free, so it must be short: nobody's question may keep a process busy, or end it. Each limit is
+far above what a question about people needs, and the work up to it is linear, or small. Text is measured
+before it is parsed, a statement before it is read, and the tree before it is analysed: that also from Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NoReturn, Protocol
+
+from sqlglot import Token, TokenType, exp
+
+from sfumato.plan.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Cast,
+    Expression,
+    Filter,
+    Join,
+    PerUnit,
+    Projection,
+    Query,
+    Relation,
+    SemiJoin,
+    Span,
+    Union,
+)
+
+__all__ = [
+    "FURTHEST",
+    "LARGEST",
+    "MOST_AGGREGATES",
+    "MOST_CHARACTERS",
+    "MOST_COLUMNS",
+    "MOST_DEPTH",
+    "MOST_DIGITS",
+    "MOST_EXPONENT",
+    "MOST_GROUPING_SETS",
+    "MOST_KEYS",
+    "MOST_NESTING",
+    "MOST_NODES",
+    "MOST_RELATIONS",
+    "NEAREST",
+    "Refusing",
+    "balanced",
+    "check_query",
+    "check_statement",
+    "check_text",
+    "check_tokens",
+    "number_problem",
+]
+
+MOST_CHARACTERS = 100_000
+"""Characters of a statement."""
+MOST_NESTING = 30
+"""Parentheses and CASEs within one another."""
+MOST_DEPTH = 100
+"""Operations upon operations, such as the sums in a + b + c + ..; AND and OR count once for any number."""
+MOST_NODES = 40_000
+"""Columns, constants and operations of one private question, all together."""
+MOST_RELATIONS = 100
+"""Tables and subqueries of a statement, a query of WITH counted wherever it is used."""
+MOST_COLUMNS = 500
+"""Columns of a SELECT list."""
+MOST_AGGREGATES = 100
+"""Different aggregates of one private question."""
+MOST_KEYS = 100
+"""Keys of GROUP BY."""
+MOST_GROUPING_SETS = 64
+"""Grouping sets that ROLLUP, CUBE and GROUPING SETS stand for, multiplied where several are listed."""
+FURTHEST = 10**60
+"""The largest bound of what is added up, with either sign: squares of its noise are still numbers."""
+NEAREST = Fraction(1, 10**60)
+"""The smallest one, but for zero."""
+MOST_DIGITS = 400
+"""Letters of a number."""
+LARGEST = 2**127 - 1
+"""The largest whole number; 1e40 and its like are not whole but binary."""
+MOST_EXPONENT = 400
+"""The power of ten of a number such as 1e-9, with either sign."""
+
+_EXPONENT = re.compile(r"[eE]([+-]?\d+)")
+_OPENS = {TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSES = {TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET, TokenType.R_BRACE}
+_CHAINS = (exp.And, exp.Or)
+_LEFT_AS_IT_IS = 16  # AND and OR of so few conditions are not rearranged
+
+
+class Refusing(Protocol):
+    """What refuses a question, with a place: `question.Statement`."""
+
+    def refuse(
+        self, message: str, *, code: str, at: exp.Expr | Span | None = None, hints: tuple[str, ...] = ()
+    ) -> NoReturn:
+        """Raise the refusal."""
+        ...
+
+
+# -- text -----------------------------------------------------------------------------------
+
+
+def check_text(text: str, question: Refusing) -> None:
+    """Refuse a text that is too long to be read."""
+    if len(text) > MOST_CHARACTERS:
+        hint = "a long list of values is better kept in a public table, and joined"
+        question.refuse(f"a question has at most {MOST_CHARACTERS:,} characters", code="SF401", hints=(hint,))
+
+
+def check_tokens(tokens: Sequence[Token], question: Refusing) -> None:
+    """Refuse a text with numbers that are too long, or too deeply nested to be parsed."""
+    depth = 0
+    for token in tokens:
+        place = Span(token.start, token.end + 1)
+        if token.token_type is TokenType.NUMBER and (problem := number_problem(token.text)):
+            hint = "whole numbers have 128 bits; larger ones are written 1.5e40, with powers of ten up to 400"
+            question.refuse(f"this number is too {problem}", code="SF401", at=place, hints=(hint,))
+        depth += (token.token_type in _OPENS) - (token.token_type in _CLOSES)
+        if depth > MOST_NESTING:
+            hint = "name an inner step: WITH step AS (SELECT ..) SELECT .."
+            question.refuse("the question is nested too deeply", code="SF401", at=place, hints=(hint,))
+
+
+def number_problem(text: str) -> str:
+    """Return what a number is too much of to be computed with: nothing, if it is not.
+
+    >>> number_problem("1e-9"), number_problem("1e-300000000"), number_problem("9" * 5000)
+    ('', 'small', 'long')
+    """
+    if len(text) > MOST_DIGITS:
+        return "long"
+    if text.isdecimal() and int(text) > LARGEST:
+        return "large"
+    for power in _EXPONENT.findall(text):  # several: `1e3+5` comes as one
+        digits = power.lstrip("+-0")
+        if len(digits) > 3 or int(digits or 0) > MOST_EXPONENT:
+            return "small" if power.startswith("-") else "large"
+    return ""
+
+
+# -- statements -----------------------------------------------------------------------------
+
+
+def balanced(node: exp.Expr) -> exp.Expr:
+    """Return a statement with long chains of AND and of OR as trees of little depth: they mean the same.
+
+    a AND b AND c AND d is parsed as ((a AND b) AND c) AND d, so that a thousand conditions are a thousand
+    levels. AND and OR are associative, also where a condition is NULL.
+    """
+    chains = [part for part in node.walk() if isinstance(part, _CHAINS)]
+    within = {id(chain.this) for chain in chains if type(chain.this) is type(chain)}
+    for chain in (chain for chain in chains if id(chain) not in within):
+        kind = type(chain)
+        parts: list[exp.Expr] = []
+        inner: exp.Expr = chain
+        while type(inner) is kind:
+            parts.append(inner.expression)
+            inner = inner.this
+        parts.append(inner)
+        if len(parts) > _LEFT_AS_IT_IS:
+            middle = (len(parts) + 1) // 2
+            parts.reverse()
+            chain.set("this", _joined(kind, parts[:middle]))
+            chain.set("expression", _joined(kind, parts[middle:]))
+    return node
+
+
+def _joined(kind: type[exp.And] | type[exp.Or], parts: list[exp.Expr]) -> exp.Expr:
+    while len(parts) > 1:
+        pairs = [
+            kind(this=one, expression=other) for one, other in zip(parts[::2], parts[1::2], strict=False)
+        ]
+        parts = [*pairs, *parts[2 * len(pairs) :]]
+    return parts[0]
+
+
+def check_statement(statement: exp.Expr, question: Refusing) -> None:
+    """Refuse a statement that is too deep, or lists too many columns or keys."""
+    found: list[tuple[exp.Expr, int]] = [(statement, 1)]
+    while found:
+        node, depth = found.pop()
+        if depth > MOST_DEPTH:
+            hint = "name an inner step: WITH step AS (SELECT ..) SELECT .."
+            question.refuse("the question is nested too deeply", code="SF401", at=node, hints=(hint,))
+        if isinstance(node, exp.Select) and len(node.expressions) > MOST_COLUMNS:
+            at = node.expressions[MOST_COLUMNS]
+            question.refuse(f"a SELECT lists at most {MOST_COLUMNS} columns", code="SF404", at=at)
+        if isinstance(node, exp.Group) and len(node.expressions) > MOST_KEYS:
+            at = node.expressions[MOST_KEYS]
+            question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", code="SF404", at=at)
+        found.extend((child, depth + 1) for child in node.iter_expressions())
+
+
+# -- trees ----------------------------------------------------------------------------------
+
+
+def check_query(query: Query, question: Refusing) -> None:
+    """Refuse a private question whose tree is too large; the same from SQL and from Python."""
+    if len(query.grouping_sets) > MOST_GROUPING_SETS:
+        question.refuse(f"more than {MOST_GROUPING_SETS} grouping sets", code="SF404")
+    if len(query.keys) > MOST_KEYS:
+        question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", code="SF404")
+    if len(query.aggregates) > MOST_AGGREGATES:
+        at = query.aggregates[MOST_AGGREGATES][1].span
+        hint = "ask for some of them in another question"
+        question.refuse(
+            f"a question has at most {MOST_AGGREGATES} aggregates", code="SF404", at=at, hints=(hint,)
+        )
+    count = 0
+    found: list[tuple[_Node, int]] = [(query.source, 1)]
+    found += [(part, 1) for _, part in (*query.keys, *query.aggregates)]
+    while found:
+        node, depth = found.pop()
+        count += 1
+        if depth > MOST_DEPTH:
+            question.refuse("the question is nested too deeply", code="SF401", at=getattr(node, "span", None))
+        if count > MOST_NODES:
+            hint = "keep a long list of values in a public table, and join it"
+            question.refuse("the question is too large", code="SF401", hints=(hint,))
+        found.extend((part, depth + 1) for part in _parts(node))
+
+
+_Node = Relation | Expression | Aggregate
+
+
+def _parts(node: _Node) -> Iterator[_Node]:
+    """Yield what lies directly below a node of the tree."""
+    match node:
+        case Filter(source=source, condition=condition):
+            yield from (source, condition)
+        case Projection(source=source, columns=columns):
+            yield source
+            yield from (value for _, value in columns)
+        case Join(left=left, right=right, condition=on):
+            yield from (left, right)
+            yield from () if on is None else (on,)
+        case SemiJoin(source=source, other=other, condition=on):
+            yield from (source, other)
+            yield from () if on is None else (on,)
+        case Union(sources=sources):
+            yield from sources
+        case PerUnit(source=source, keys=keys, aggregates=aggregates):
+            yield source
+            yield from (value for _, value in keys)
+            yield from (value for _, value in aggregates)
+        case Aggregate(arguments=arguments, where=where):
+            yield from arguments
+            yield from () if where is None else (where,)
+        case Call(arguments=arguments):
+            yield from arguments
+        case Case(branches=branches, otherwise=otherwise):
+            yield from (part for branch in branches for part in branch)
+            yield otherwise
+        case Cast(operand=operand):
+            yield operand
