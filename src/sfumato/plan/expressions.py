@@ -30,7 +30,6 @@ from sfumato.plan.tree import ColumnRef, Expression, Literal, Span
 
 __all__ = ["Expressions"]
 
-_MOST_WRITTEN = 400  # digits of a number: no double needs more
 _REMEDIES = {
     "cannot mix": "convert one of them: CAST(x AS INTEGER), CAST(x AS VARCHAR)",
     "`//` takes": "FLOOR(x / y) takes any numbers",
@@ -189,9 +188,6 @@ class Expressions:
 
     def _number(self, node: exp.Expr, text: str, span: Span | None, sign: int = 1) -> Literal:
         """Read a number: whole, decimal, or binary where it has an exponent or more than 38 digits."""
-        if len(text) > _MOST_WRITTEN:
-            hint = f"a number has at most {_MOST_WRITTEN} digits; 1.5e30 is short for a large one"
-            self.question.refuse("this number is too long", code="SF401", at=node, hints=(hint,))
         try:
             value: int | float | Decimal
             if text.isdecimal():

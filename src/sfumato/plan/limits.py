@@ -80,7 +80,7 @@ NEAREST = Fraction(1, 10**60)
 MOST_DIGITS = 400
 """Letters of a number."""
 LARGEST = 2**127 - 1
-"""The largest whole number; 1e40 and its like are not whole but binary."""
+"""The largest whole number that post-processing computes with; 1e40 and its like are not whole but binary."""
 MOST_EXPONENT = 400
 """The power of ten of a number such as 1e-9, with either sign."""
 
@@ -117,7 +117,7 @@ def check_tokens(tokens: Sequence[Token], question: Refusing) -> None:
     for token in tokens:
         place = Span(token.start, token.end + 1)
         if token.token_type is TokenType.NUMBER and (problem := number_problem(token.text)):
-            hint = "whole numbers have 128 bits; larger ones are written 1.5e40, with powers of ten up to 400"
+            hint = f"a number has at most {MOST_DIGITS} digits, and powers of ten up to 1e{MOST_EXPONENT}"
             question.refuse(f"this number is too {problem}", code="SF401", at=place, hints=(hint,))
         depth += (token.token_type in _OPENS) - (token.token_type in _CLOSES)
         if depth > MOST_NESTING:
@@ -133,8 +133,6 @@ def number_problem(text: str) -> str:
     """
     if len(text) > MOST_DIGITS:
         return "long"
-    if text.isdecimal() and int(text) > LARGEST:
-        return "large"
     for power in _EXPONENT.findall(text):  # several: `1e3+5` comes as one
         digits = power.lstrip("+-0")
         if len(digits) > 3 or int(digits or 0) > MOST_EXPONENT:
