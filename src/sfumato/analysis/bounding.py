@@ -376,7 +376,7 @@ class _Bounder:
         furthest = max(abs(low), abs(high))
         if furthest > FURTHEST or 0 < furthest < NEAREST:
             self._refuse(
-                f"{aggregate.function.value.upper()} needs bounds between 1e-60 and 1e60, or zero",
+                f"{aggregate.function.label.upper()} needs bounds between 1e-60 and 1e60, or zero",
                 "SF405",
                 aggregate.span,
                 "count in another unit: SUM(x / 1e90) instead of SUM(x)",

@@ -17,12 +17,16 @@ def conjunction(parts: list[Expression]) -> Expression | None:
     """Return all conditions as one, None if there are none; many of them as a tree of little depth."""
     if not parts:
         return None
+    return _joined("and", parts)
+
+
+def _joined(word: str, parts: list[Expression]) -> Expression:
     if len(parts) > _MANY:
         middle = (len(parts) + 1) // 2
-        parts = [part for part in map(conjunction, (parts[:middle], parts[middle:])) if part is not None]
+        parts = [_joined(word, parts[:middle]), _joined(word, parts[middle:])]
     whole = parts[0]
     for part in parts[1:]:
-        whole = call("and", (whole, part))
+        whole = call(word, (whole, part))
     return whole
 
 
@@ -45,12 +49,11 @@ def one_of(keys: Sequence[Expression], rows: Iterable[tuple[Value, ...]]) -> Exp
     together: dict[frozenset[tuple[Value, ...]], list[Value]] = {}
     for value, rests in beside.items():
         together.setdefault(frozenset(rests), []).append(value)
-    whole: Expression | None = None
+    parts: list[Expression] = []
     for values in together.values():
         options = (Literal(value=value, kind=kind_of(value)) for value in values)
         part: Expression = Call(function="in", arguments=(first, *options), kind=Kind.BOOLEAN)
         if others:
             part = call("and", (part, one_of(others, beside[values[0]])))
-        whole = part if whole is None else call("or", (whole, part))
-    assert whole is not None
-    return whole
+        parts.append(part)
+    return _joined("or", parts)

@@ -53,10 +53,10 @@ _KNOWN = tuple(sorted({*_NAMES, *(name for name, _ in CALLS.values())}))
 
 def check(node: exp.Expr, question: Statement) -> None:
     """Refuse one node of post-processing that is not on the list; its children are checked by themselves."""
-    if isinstance(node, exp.Literal) and str(node.this).isdecimal() and not node.is_string:
-        if int(node.this) > LARGEST:
-            hint = "whole numbers have 128 bits; 1.5e40 is a binary number"
-            question.refuse("this whole number is too large", code="SF401", at=node, hints=(hint,))
+    whole = isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal()
+    if whole and int(node.this) > LARGEST:
+        hint = "whole numbers have 128 bits; 1.5e40 is a binary number"
+        question.refuse("this whole number is too large", code="SF401", at=node, hints=(hint,))
     if type(node) in _ALLOWED:
         return
     parent = node.parent
