@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ __all__ = ["Batch", "Reader", "array_of", "arrow_of"]
 _BLOCK = 1 << 23  # bytes of text at once
 _ROWS = 1 << 16  # or rows, fewer if they are long
 _LONGEST = 1 << 24  # a line beyond this is no report
+_LONGEST_NESTED = 1 << 16  # nor is one beyond this that holds lists or objects: they grow when read
 _ID_OCTETS = 16
 _LINES = (".jsonl", ".ndjson", ".json")
 _ENDINGS = (*_LINES, ".parquet", ".arrow", ".feather", ".ipc")
@@ -161,11 +162,27 @@ class Reader:
             yield self._parsed(rest)
 
     def _parsed(self, text: bytes) -> Batch:
-        """Read lines at once; where one of them is not as it should be, one by one."""
+        """Read lines at once; where one of them is not as it should be, one by one.
+
+        Arrow's reader ends the process on a bare `null`, so it is given lines of flat objects only.
+        """
+        import pyarrow
+
+        lines = [line for line in text.split(b"\n") if line.strip()]
+        flat = text.count(b"{") == len(lines) and b"[" not in text
+        if lines and flat and all(line.startswith(b"{") for line in lines):
+            table = self._at_once(text)
+            if table is not None and table.num_rows == len(lines):
+                return self._batch(table)
+        rows = [row for row in map(self._row, lines) if row is not None]
+        found = self._batch(pyarrow.Table.from_pylist(rows, schema=self._schema))
+        return replace(found, malformed=found.malformed + len(lines) - len(rows))
+
+    def _at_once(self, text: bytes) -> pyarrow.Table | None:
+        """Return a table of lines of objects, None if Arrow does not read them."""
         import pyarrow
         from pyarrow import json as reading
 
-        lines = [line for line in text.split(b"\n") if line.strip()]
         options = reading.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
         try:
             table = reading.read_json(
@@ -174,30 +191,26 @@ class Reader:
                 parse_options=options,
             )
             table.validate(full=True)
-            if table.num_rows == len(lines):
-                return self._batch(table)
-        except (pyarrow.ArrowException, UnicodeDecodeError):
-            pass
-        rows = [row for row in map(self._row, lines) if row is not None]
-        found = self._batch(pyarrow.Table.from_pylist(rows, schema=self._schema))
-        return Batch(
-            fields=found.fields,
-            numbers=found.numbers,
-            ours=found.ours,
-            today=found.today,
-            malformed=found.malformed + len(lines) - len(rows),
-        )
+        except (pyarrow.ArrowException, ValueError):
+            return None
+        return table
 
     def _row(self, line: bytes) -> dict[str, Any] | None:
         import pyarrow
 
+        if len(line) > _LONGEST_NESTED and (b"[" in line or line.count(b"{") > 1):
+            return None
         try:
-            row = json.loads(line)
+            pairs = json.loads(line.decode("utf-8-sig", "replace"), object_pairs_hook=tuple)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(row, dict):
+        if not isinstance(pairs, tuple):  # an object, for a list is a list
             return None
-        found = {field.name: row.get(field.name) for field in self._schema}
+        names = [name for name, _ in pairs]
+        if any(names.count(name) != 1 for name in self._wanted):
+            return None
+        row = dict(pairs)
+        found = {name: row[name] for name in self._wanted}
         for field in self._schema:
             value = found[field.name]
             if field.type == pyarrow.int64():
@@ -220,7 +233,11 @@ class Reader:
                 yield self._nothing(whole.num_rows)
                 continue
             for start in range(0, whole.num_rows, self._rows):
-                yield self._batch(whole.slice(start, self._rows))
+                piece = whole.slice(start, self._rows)
+                try:
+                    yield self._batch(piece)
+                except (pyarrow.ArrowException, ValueError):  # a type that Arrow cannot turn into another
+                    yield self._nothing(piece.num_rows)
 
     def _batch(self, table: pyarrow.Table) -> Batch:
         rows = table.num_rows
