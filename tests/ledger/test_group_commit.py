@@ -150,6 +150,42 @@ def test_a_write_that_fails_as_a_whole_is_everybodys_failure_and_the_next_is_not
     assert together(6, work) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(("written", "code"), [(False, "SF604"), (None, "SF601")])
+def test_nobody_is_told_that_nothing_was_charged_unless_that_is_certain(
+    written: bool | None, code: str
+) -> None:
+    """SF604 says so, and lets a caller try again; where the outcome is not known, it is SF601."""
+    group, at_work, go = GroupCommit(), threading.Event(), threading.Event()
+
+    def write(requests: list[WriteRequest]) -> None:
+        if len(requests) == 1:
+            at_work.set()
+            go.wait(20)
+            return
+        for request in requests:
+            request.written = written
+        raise KeyboardInterrupt
+
+    def work(place: int) -> object:
+        if place:
+            at_work.wait(20)
+        return group.run(WriteRequest(lambda: place), write, never, 20.0)
+
+    waiting = threading.Thread(target=lambda: (_until(lambda: len(group._waiting) == 2), go.set()))
+    waiting.start()
+    done = together(3, work)
+    waiting.join(20)
+    assert sorted(type(one).__name__ for one in done[1:]) == ["KeyboardInterrupt", "_LeaderInterrupted"]
+    [told] = [one for one in done if isinstance(one, LedgerError)]
+    assert told.code == code
+
+
+def _until(there: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not there() and time.monotonic() < deadline:
+        pass
+
+
 def test_a_sync_that_fails_answers_nobody(tmp_path: Path, monkeypatch) -> None:
     def failing(_: int) -> None:
         time.sleep(0.05)

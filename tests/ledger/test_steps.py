@@ -8,6 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction as F
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ import pytest
 from sfumato.core import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger import Ledger, Reservation, verify_receipt
+from sfumato.ledger.journal import FILED
+from sfumato.ledger.records import Committed, Link, Record, Stepped
+from sfumato.ledger.verification import _Walk
 from tests.ledger.accounts import opened, reserve
 from tests.ledger.test_outside import documented_checker
 from tests.processes import said
@@ -348,6 +352,41 @@ def test_a_tampered_step_is_found_and_not_published(tmp_path: Path, change: str)
             assert refused(lambda: ledger.release(sequence, step=2)) == "SF602"
             with begin(ledger) as resumed:
                 assert refused(lambda: resumed.step(2, never, **ASKED)) == "SF602"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: replace(record, step=record.step + 1),
+        lambda record: replace(record, step=1),
+        lambda record: replace(record, reservation=1),
+        lambda record: replace(record, data_version="another"),
+        lambda record: replace(record, output_sha256=None),
+        lambda record: Committed.of(record.reservation, b"two", record.at),  # an end, and a step after it
+    ],
+)
+def test_steps_out_of_order_are_found_in_a_chain_with_sound_hashes(change: Callable[[Any], Record]) -> None:
+    """Somebody rewrites a step and mends every hash after it; without a change the same chain is sound."""
+    ledger = opened(None)
+    with begin(ledger) as reservation:
+        for number in (1, 2, 3):
+            reservation.step(number, lambda number=number: b"two" if number == 2 else b"x", **ASKED)
+
+    def walk(change: Callable[[Any], Record]) -> None:
+        checked, previous = _Walk(), "0" * 64
+        for row in ledger._journal.rows():
+            record = Link(sequence=row.sequence, previous=row.previous, body=row.body).read()
+            if isinstance(record, Stepped) and record.step == 2:
+                record = change(record)
+            link = Link(sequence=row.sequence, previous=previous, body=record.body(row.sequence))
+            filed = [getattr(record, name, None) for name in FILED]
+            checked.step((row.sequence, previous, link.hash, link.body, record.kind, *filed, row.release))
+            previous = link.hash
+
+    walk(lambda record: record)
+    with pytest.raises(LedgerError) as refusal:
+        walk(change)
+    assert refusal.value.code == "SF602"
 
 
 def test_an_outsider_checks_steps_too(tmp_path: Path) -> None:

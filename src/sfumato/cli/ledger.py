@@ -88,6 +88,8 @@ def history(file: str, path: str | None, limit: int, *, as_json: bool) -> None:
         out.print("nothing was charged yet")
     for one in records:
         state = "answered" if one["answered"] else "no answer stored"
+        if one["steps"] is not None:
+            state = f"{one['taken']} of {one['steps']} steps, {'ended' if one['answered'] else 'not ended'}"
         more = "".join(f"  {name} {one[name]}" for name in ("analyst", "key") if one.get(name))
         out.print(
             f"{one['number']:>6}  {one['at']}  {one['unit']}  {one['share_of_budget']:>7.2%}  "
@@ -108,6 +110,8 @@ def _entry(entry: Any, limit: int) -> dict[str, Any]:
         "request": entry.request_hash,
         "key": entry.key,
         "answered": entry.committed,
+        "steps": entry.steps,
+        "taken": entry.taken,
     }
 
 
