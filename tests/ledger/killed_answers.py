@@ -24,7 +24,6 @@ import sfumato.backends.duckdb
 import sfumato.plan.sql
 from sfumato.ledger import Ledger
 
-KILLS = 24
 QUESTION = "SELECT place, COUNT(*) AS n FROM people GROUP BY place ORDER BY place"
 PROJECT = """
 ledger = "people.ledger"
@@ -93,21 +92,21 @@ def compare(folder: Path, answers: Iterable[tuple[int, str]]) -> int:
         return len(given)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, kills: int) -> None:
     """Kill, and kill again."""
     make(folder)
     answers: list[tuple[int, str]] = []
     workers = [begin(folder) for _ in range(2)]
-    for number in range(KILLS):
+    for number in range(kills):
         if number % 2:  # while the data is opened, or after the first answer, whenever that is
             select.select([workers[0][1]], [], [])
         time.sleep(int.from_bytes(os.urandom(2), "big") / 2**16 * 0.6)
         answers += told(*workers.pop(0))
-        if number + 2 < KILLS:
+        if number + 2 < kills:
             workers.append(begin(folder))
         if number % 10 == 9:
             compare(folder, answers)
     answered = compare(folder, answers)
     with Ledger.open(folder / "people.ledger", create=False) as ledger:
         assert ledger.spent("person") == len(ledger.history()), "nobody is at work any more"
-    print(f"killed {KILLS} answered {answered}")
+    print(f"killed {kills} answered {answered}")

@@ -110,20 +110,20 @@ def audit(ledger: Ledger, answered: int) -> None:
     assert len(set(requests)) == len(requests), "one call was charged twice"
 
 
-def random_kills(folder: Path) -> tuple[int, int]:
+def random_kills(folder: Path, share: int) -> tuple[int, int]:
     """Kill one of four at a random moment and start another; a fresh ledger now and then."""
-    kills = answered = 0
+    kills, answered, each = 0, 0, RANDOM_KILLS // (4 * share)
     for number in range(4):
         path = folder / str(number)
         so_far, words = 0, list[str]()
         workers = [start(path, key=f"first {one}") for one in range(AT_ONCE)]
-        for round_ in range(RANDOM_KILLS // 4):
+        for round_ in range(each):
             time.sleep(int.from_bytes(os.urandom(2), "big") / 2**16 * 0.03)
             worker, reading = workers.pop(0)
             os.kill(worker, signal.SIGKILL)
             words += reaped(worker, reading)
             kills += 1
-            if round_ + AT_ONCE < RANDOM_KILLS // 4:
+            if round_ + AT_ONCE < each:
                 workers.append(start(path, key=f"{number} {round_}"))
             if round_ % 10 == 9:
                 with opened(path, epsilon=EPSILON) as ledger:
@@ -150,12 +150,12 @@ def outcome(ledger: Ledger, key: str) -> str:
         return "burnt"
 
 
-def step_kills(folder: Path) -> tuple[int, int]:
+def step_kills(folder: Path, share: int) -> tuple[int, int]:
     """Die at each named step, after a few spends; what became of the key is known exactly."""
     expected = dict(zip(STEPS, ("unknown", "burnt", "burnt", "burnt", "answered"), strict=True))
     path, kills, answered = folder / "steps", 0, 0
     for step in STEPS:
-        for number in range(EACH_STEP):
+        for number in range(0, EACH_STEP, share):
             key = f"{step} {number}"
             said = reaped(*start(path, step=step, before=number % 4, key=key))
             answered += sum(word[0] == "r" for word in said)
@@ -168,10 +168,11 @@ def step_kills(folder: Path) -> tuple[int, int]:
     return kills, answered
 
 
-def statement_kills(folder: Path) -> tuple[int, int]:
+def statement_kills(folder: Path, share: int) -> tuple[int, int]:
     """Die before the n-th statement, for every n of the first two spends and more."""
     path, answered, seen = folder / "statements", 0, Counter[str]()
-    for statements in range(STATEMENTS):
+    rounds = range(0, STATEMENTS, share)
+    for statements in rounds:
         key = f"key {statements}"
         said = reaped(*start(path, statements=statements, key=key))
         answered += sum(word[0] == "r" for word in said)
@@ -181,10 +182,10 @@ def statement_kills(folder: Path) -> tuple[int, int]:
     with opened(path, epsilon=EPSILON) as ledger:
         audit(ledger, answered)
     assert set(seen) == {"unknown", "burnt", "answered"}, seen  # before, between and after
-    return STATEMENTS, answered
+    return len(rounds), answered
 
 
-def main(folder: Path) -> None:
-    """Kill, and kill again."""
-    counts = [kind(folder) for kind in (random_kills, step_kills, statement_kills)]
+def main(folder: Path, share: int) -> None:
+    """Kill, and kill again: all of it, or every so many."""
+    counts = [kind(folder, share) for kind in (random_kills, step_kills, statement_kills)]
     print(f"killed {sum(kills for kills, _ in counts)} answered {sum(number for _, number in counts)}")
