@@ -169,6 +169,97 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
         assert "two columns of one name" in refusal(lambda one=source: open_tables({"t": one})).message
 
 
+# -- types that questions cannot use --------------------------------------------------------------
+
+
+def odd_sources(folder: Path) -> dict[str, Any]:
+    """Return one table in several forms, with columns that no question can use."""
+    table = pa.table(
+        {
+            "id": [1, 2],
+            "x": [1, 2],
+            "tags": [[1], [2]],
+            "home": [{"street": "a"}, None],
+            "at": pa.array([datetime.time(1), None]),
+            "raw": [b"a", b"b"],
+        }
+    )
+    parquet.write_table(table, folder / "t.parquet")
+    parquet.write_table(table.append_column("ms", pa.array([0, 1], pa.timestamp("ms"))), folder / "m.parquet")
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.register("given", table)
+        connection.execute("CREATE TABLE t AS SELECT * FROM given")
+    return {
+        "arrow": table,
+        "parquet": folder / "t.parquet",
+        "milliseconds": folder / "m.parquet",
+        "duckdb": folder / "t.duckdb",
+        "polars": pl.from_arrow(table),
+        "pandas": table.to_pandas(types_mapper=pd.ArrowDtype),
+    }
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet", "milliseconds", "duckdb", "polars", "pandas"])
+def test_columns_that_cannot_be_used_are_left_out_aloud(form: str, tmp_path: Path) -> None:
+    source = odd_sources(tmp_path)[form]
+    db = connect(source)
+    assert [one.name for one in db.catalog.tables[0].unsupported] == ["tags", "home", "at", "raw"]
+    for name in ("tags", "home", "t.at", "RAW"):
+        refused = refusal(lambda name=name: db.sql(f"SELECT COUNT({name}) FROM t", epsilon=1))
+        assert refused.code == "SF402" and "which questions cannot use" in refused.message
+        assert "convert it before it is opened" in str(refused)
+    for ask in (
+        lambda: db.table("t").agg(n=sf.count(sf.col("tags"))),
+        lambda: db.bounds("tags", epsilon=1),
+        lambda: db.declare(tags=sf.between(0, 1)),
+        lambda: connect(source, columns={"tags": sf.between(0, 1)}),
+        lambda: connect(source, unit="tags"),
+    ):
+        assert "`tags` is a column of type" in refusal(ask).message
+    explained = db.sql("SELECT COUNT(x) AS n FROM t", epsilon=1).explain()
+    assert "left out of `t`: `tags` is a column of type" in explained
+    assert db.sql("SELECT COUNT(x) AS n FROM t", epsilon=1000).release().one()["n"] == 2
+
+
+def test_half_floats_and_wide_decimals(tmp_path: Path) -> None:
+    wide = pa.array([None, 5], pa.decimal256(60, 2))
+    halves = pa.array(np.array([1.5, np.nan], np.float16))
+    table = pa.table({"id": [1, 2], "h": halves, "d": pa.array([None, 5], pa.decimal256(20, 2)), "w": wide})
+    frame = pd.DataFrame({"id": [1, 2], "h": np.array([1.5, np.nan], np.float16)})
+    for source in (table, frame, pl.DataFrame({"id": [1, 2], "h": pl.Series([1.5, None], dtype=pl.Float16)})):
+        db = connect(source)
+        assert db.sql("SELECT COUNT(h) AS n FROM t", epsilon=1000).release().one()["n"] == 1
+    db = connect(table)
+    assert db.sql("SELECT COUNT(d) AS n FROM t", epsilon=1000).release().one()["n"] == 1
+    assert [(one.name, one.of_type) for one in db.catalog.tables[0].unsupported] == [
+        ("w", "decimal256(60, 2)")
+    ]
+
+
+def test_empty_frames() -> None:
+    for empty in (pd.DataFrame(), pl.DataFrame(), pa.table({}), pd.DataFrame(index=[1, 2])):
+        assert "no column that can be asked about" in refusal(lambda one=empty: connect(one)).message
+    for rows in (
+        pd.DataFrame({"id": [], "x": []}),
+        pd.DataFrame({"id": pd.Series([], dtype="int64"), "x": pd.Series([], dtype=object)}),
+        pl.DataFrame({"id": [], "x": []}, schema={"id": pl.Int64, "x": pl.String}),
+        pa.table({"id": pa.array([], pa.int64()), "x": pa.array([], pa.string())}),
+    ):
+        db = connect(rows)
+        assert db.sql("SELECT COUNT(*) AS n FROM t", epsilon=1000).release().one()["n"] == 0
+        assert db.sql("SELECT COUNT(x) AS n FROM t", epsilon=1000).release().one()["n"] == 0
+
+
+def test_values_that_are_none_of_their_type_are_not_called_texts() -> None:
+    wide = pa.Array.from_buffers(
+        pa.decimal128(3, 0), 1, [None, pa.array([2**60, 0], pa.int64()).buffers()[1]]
+    )
+    refused = refusal(lambda: connect(pa.table({"id": [1], "x": wide})))
+    assert "column `x` of table `t` has a value that is none of its type, decimal128(3, 0)" in refused.message
+    days = pa.Array.from_buffers(pa.date64(), 1, [None, pa.array([5], pa.int64()).buffers()[1]])
+    connect(pa.table({"id": [1], "x": days}))  # five milliseconds into a day are that day
+
+
 # -- far moments -------------------------------------------------------------------------------
 
 

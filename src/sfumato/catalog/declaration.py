@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from sfumato.catalog.domain import Between, Domain
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.table import Field, Table, Unit
+from sfumato.catalog.table import Field, Table, Unit, UnsupportedColumn
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Column", "Declaration", "nearest"]
@@ -34,9 +34,12 @@ class Declaration:
     max_rows: int | None = None
     partition: str | None = None
 
-    def table(self, fields: tuple[Field, ...]) -> Table:
+    def table(self, fields: tuple[Field, ...], unsupported: tuple[UnsupportedColumn, ...] = ()) -> Table:
         """Return the table; refuse a declaration that does not fit its columns. Reads no value."""
         known = {each.name: each for each in fields}
+        for one in unsupported:
+            if one.name in self.columns:
+                raise InvalidArgument(one.refusal, place="columns", hints=one.hints)
         for name, column in self.columns.items():
             if name not in known:
                 raise InvalidArgument(
@@ -52,6 +55,7 @@ class Declaration:
             max_groups=self.max_groups,
             max_rows=self.max_rows,
             partition=self.partition,
+            unsupported=unsupported,
         )
 
     def _field(self, known: Field) -> Field:

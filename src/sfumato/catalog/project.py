@@ -10,7 +10,7 @@ from sfumato.catalog.declaration import Declaration
 from sfumato.catalog.policy import Policy
 from sfumato.catalog.positions import Written
 from sfumato.catalog.resources import Resources
-from sfumato.catalog.table import Field, Table
+from sfumato.catalog.table import Field, Table, UnsupportedColumn
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
 
@@ -62,11 +62,21 @@ class Project:
         found = (table.declaration.partition for table in self.tables)
         return next((each for each in found if each is not None), None)
 
-    def table(self, declared: ProjectTable, fields: tuple[Field, ...]) -> Table:
+    def table(
+        self,
+        declared: ProjectTable,
+        fields: tuple[Field, ...],
+        unsupported: tuple[UnsupportedColumn, ...] = (),
+    ) -> Table:
         """Return a declared table with its real columns; refuse, with the line, what does not fit them."""
         name, declaration = declared.name, declared.declaration
         unit = declaration.unit
         known = {each.name for each in fields}
+        for one in unsupported:
+            if unit is not None and unit.column == one.name:
+                raise self.written.refusal(
+                    one.refusal, ("tables", name, "unit"), code="SF706", hints=one.hints
+                )
         if unit is not None and unit.column is not None and unit.column not in known:
             raise self.written.refusal(
                 f"table `{name}` has no column `{unit.column}` to name its unit",
@@ -77,13 +87,13 @@ class Project:
         for column in declaration.columns:
             try:
                 only = {column: declaration.columns[column]}
-                Declaration(name=name, unit=None, columns=only).table(fields)
+                Declaration(name=name, unit=None, columns=only).table(fields, unsupported)
             except InvalidArgument as error:
                 raise self.written.refusal(
                     error.message, ("tables", name, "columns", column), code="SF706", hints=error.hints
                 ) from None
         try:
-            return declaration.table(fields)
+            return declaration.table(fields, unsupported)
         except InvalidArgument as error:
             key = "partition" if error.place == "partition" else "path"
             raise self.written.refusal(

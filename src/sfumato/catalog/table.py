@@ -83,6 +83,16 @@ class UnsupportedColumn:
     name: str
     of_type: str
 
+    @property
+    def refusal(self) -> str:
+        """What to say of a question, a unit or a declaration that names the column."""
+        return f"`{self.name}` is a column of type {self.of_type}, which questions cannot use"
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What can be done about it."""
+        return ("numbers, texts, booleans, dates and timestamps can be used: convert it before it is opened",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
@@ -105,6 +115,8 @@ class Table:
     `partition` names a column with listed values of which every unit has one, for ever: a year of
     birth. The engine holds data to it: of each unit only the rows with its smallest value (or with none)
     are kept. Questions about different parts are then charged as the largest of them.
+
+    `unsupported` are columns that the data has and no question can use.
     """
 
     name: str
@@ -113,12 +125,15 @@ class Table:
     max_groups: int | None = None
     max_rows: int | None = None
     partition: str | None = None
+    unsupported: tuple[UnsupportedColumn, ...] = ()
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
         if len({name.lower() for name in names}) != len(names):
             raise InvalidArgument(f"table `{self.name}` has two columns of one name", place=self.name)
         if self.unit is not None and self.unit.column is not None and self.unit.column not in names:
+            if (unsupported := self.unsupported_column(self.unit.column)) is not None:
+                raise InvalidArgument(unsupported.refusal, place="unit", hints=unsupported.hints)
             raise InvalidArgument(
                 f"table `{self.name}` has no column `{self.unit.column}` to name its unit", place="unit"
             )
@@ -161,6 +176,10 @@ class Table:
     def private(self) -> bool:
         """Whether rows belong to people."""
         return self.unit is not None
+
+    def unsupported_column(self, name: str) -> UnsupportedColumn | None:
+        """Return the column of that name whose type questions cannot use, without regard to case."""
+        return next((one for one in self.unsupported if one.name.lower() == name.lower()), None)
 
     def field(self, name: str) -> Field | None:
         """Return the column of that name, without regard to case."""

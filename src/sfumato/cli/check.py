@@ -28,6 +28,7 @@ class _Findings:
 
     tables: list[dict[str, Any]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     ledger: str = ""
     grants: list[str] = field(default_factory=list)  # where the ledger says something else than the file
 
@@ -43,6 +44,7 @@ def run(file: str, *, as_json: bool) -> None:
         record = {
             "tables": found.tables,
             "missing": found.missing,
+            "left_out": found.left_out,
             "ledger": found.ledger,
             "grants": found.grants,
         }
@@ -57,6 +59,8 @@ def run(file: str, *, as_json: bool) -> None:
         out.print(f"grant: {line}")
     for line in found.missing:
         out.print(f"missing: {line}")
+    for line in found.left_out:
+        out.print(f"left out {line}")
     out.print(f"{file} fits its tables")
 
 
@@ -82,7 +86,8 @@ def _table(project: Project, table: ProjectTable, found: _Findings) -> Schema:
             f"kinds of `{table.name}`: a CSV file states none; they are read when it is opened"
         )
         return schema
-    made = project.table(table, schema.fields)
+    made = project.table(table, schema.fields, schema.unsupported)
+    found.left_out += [f"of `{table.name}`: {one.refusal}" for one in schema.unsupported]
     if declared.unit is not None:
         found.missing += _missing(table, made)
     return schema

@@ -178,7 +178,9 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
     for table in tables:
         fields = draft.schemas[table.name].fields
         if fields is not None:
-            Catalog((table.declaration.table(fields),))  # refuses what does not fit the columns
+            Catalog(
+                (table.declaration.table(fields, draft.schemas[table.name].unsupported),)
+            )  # refuses what does not fit the columns
     ledger = target.absolute().parent / (wishes.ledger or f"{target.stem}.ledger")
     return Project(
         written=Written(str(target), (), {}),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.catalog.table import Field
+from sfumato.catalog.table import Field, UnsupportedColumn
 
 __all__ = ["Schema", "schema_of"]
 
@@ -21,6 +21,7 @@ class Schema:
     names: tuple[str, ...]
     fields: tuple[Field, ...] | None
     files: tuple[str, ...]
+    unsupported: tuple[UnsupportedColumn, ...] = ()
 
 
 def schema_of(name: str, paths: tuple[str, ...]) -> Schema:
@@ -33,6 +34,7 @@ def schema_of(name: str, paths: tuple[str, ...]) -> Schema:
     from sfumato.backends.registry import open_tables
 
     source = open_tables({name: list(files)}, read=False)
-    fields = source.fields(name)
+    fields, unsupported = source.fields(name), source.left_out(name)
     source.close()
-    return Schema(names=tuple(field.name for field in fields), fields=fields, files=files)
+    names = tuple(field.name for field in fields)
+    return Schema(names=names, fields=fields, files=files, unsupported=unsupported)

@@ -155,6 +155,7 @@ class Shell:
             for field in table.fields:
                 known = "" if field.domain is None else f", {_domain(field.domain)}"
                 lines.append(f"  {field.name}  {field.kind.value}{known}")
+            lines += [f"  {one.name}  {one.of_type}: questions cannot use it" for one in table.unsupported]
         return lines
 
     @staticmethod

@@ -63,7 +63,7 @@ def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame:
 
     def build(question: Statement) -> tuple[ScopedRows, Scope]:
         rows = table_rows(found, known, question)
-        return rows, Scope(sources=[ScopedSource(alias=known, outputs=rows.outputs)])
+        return rows, Scope(sources=[ScopedSource.of(known, rows)])
 
     return Frame(catalog=catalog, build=build)
 
@@ -317,6 +317,8 @@ def _read(value: Any, scope: Scope) -> Expression:
         found = scope.find(name) or (scope.find(last, alias) if dot else [])
         if len(found) > 1:
             _refuse(f"`{name}` is ambiguous", "SF402", "write the table's alias before it, as in col('t.x')")
+        if not found and (unsupported := scope.unsupported(last, alias or None)) is not None:
+            _refuse(unsupported.refusal, "SF402", *unsupported.hints)
         if not found:
             near = functions.near_names(name, scope.names())
             hints = (f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()
@@ -391,7 +393,7 @@ def _sets(count: int, shape: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _named(rows: ScopedRows, alias: str) -> tuple[ScopedRows, Scope]:
-    return rows, Scope(sources=[ScopedSource(alias=alias, outputs=rows.outputs)])
+    return rows, Scope(sources=[ScopedSource.of(alias, rows)])
 
 
 def _kind(expression: Expression, name: str) -> Kind:

@@ -185,6 +185,8 @@ def declared_table(catalog: Catalog, name: str | None, text: str, *, columns: Se
 def _field(table: Table, name: str, text: str) -> Field:
     field = table.field(name)
     if field is None:
+        if (unsupported := table.unsupported_column(name)) is not None:
+            _refuse(unsupported.refusal, "SF402", text, name, *unsupported.hints)
         near = near_names(name, tuple(one.name for one in table.fields))
         hints = (f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()
         _refuse(f"table `{table.name}` has no column `{name}`", "SF402", text, name, *hints)

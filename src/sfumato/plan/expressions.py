@@ -154,6 +154,8 @@ class Expressions:
             if found:
                 return found[0]
             scope = scope.parent if self.outside else None
+        if (unsupported := self.scope.unsupported(name, alias)) is not None:
+            self.question.refuse(unsupported.refusal, code="SF402", at=node, hints=unsupported.hints)
         near = functions.near_names(name, self.scope.names())
         whole = f"{alias}.{name}" if alias else name
         self.question.refuse(

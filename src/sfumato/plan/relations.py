@@ -36,7 +36,7 @@ def table_rows(table: Table, alias: str, question: Statement) -> ScopedRows:
         columns.append(column)
         outputs.append(Output(name=field.name, column=column))
     scan = Scan(table=table.name, alias=known, columns=tuple(columns))
-    return ScopedRows(relation=scan, outputs=tuple(outputs), unit=table.unit)
+    return ScopedRows(relation=scan, outputs=tuple(outputs), unit=table.unit, unsupported=table.unsupported)
 
 
 def joined(
@@ -54,15 +54,15 @@ def joined(
     """
     question = context.question
     found = conjuncts(where.this) if where is not None and where.this is not None else []
-    everything = Scope(sources=[ScopedSource(alias=alias, outputs=rows.outputs) for alias, rows in sources])
+    everything = Scope(sources=[ScopedSource.of(alias, rows) for alias, rows in sources])
     taken: list[exp.Expr] = []
     alias, rows = sources[0]
-    scope = Scope(sources=[ScopedSource(alias=alias, outputs=rows.outputs)], parent=parent)
+    scope = Scope(sources=[ScopedSource.of(alias, rows)], parent=parent)
     for (alias, right), join in zip(sources[1:], joins, strict=True):
         if any(source.alias.lower() == alias.lower() for source in scope.sources):
             hint = "give one of them another alias"
             question.refuse(f"`{alias}` is in FROM twice", code="SF402", at=join.this, hints=(hint,))
-        source = ScopedSource(alias=alias, outputs=right.outputs)
+        source = ScopedSource.of(alias, right)
         matching = [part for part in found if _matches_units(part, scope, source, everything)]
         taken += matching if _is_comma(join) else []
         rows = _join(rows, right, source, join, scope, context, matching)

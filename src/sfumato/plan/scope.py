@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sfumato.catalog.table import Unit
+from sfumato.catalog.table import Unit, UnsupportedColumn
 from sfumato.plan.tree import ColumnRef, Relation
 
 __all__ = ["Output", "Scope", "ScopedRows", "ScopedSource"]
@@ -29,6 +29,7 @@ class ScopedRows:
     relation: Relation
     outputs: tuple[Output, ...]
     unit: Unit | None
+    unsupported: tuple[UnsupportedColumn, ...] = ()  # of a table of the catalog: no question can read them
 
     @property
     def by_row(self) -> bool:
@@ -42,6 +43,12 @@ class ScopedSource:
 
     alias: str
     outputs: tuple[Output, ...]
+    unsupported: tuple[UnsupportedColumn, ...] = ()
+
+    @staticmethod
+    def of(alias: str, rows: ScopedRows) -> ScopedSource:
+        """Return what rows offer under an alias."""
+        return ScopedSource(alias=alias, outputs=rows.outputs, unsupported=rows.unsupported)
 
     def far(self) -> ScopedSource:
         """Return the same source on the far side of an outer join."""
@@ -68,6 +75,14 @@ class Scope:
         if alias is None and len(found) > 1 and name.lower() in self.merged:
             return found[:1]
         return found
+
+    def unsupported(self, name: str, alias: str | None = None) -> UnsupportedColumn | None:
+        """Return the column of this name that no question can read, None if there is none."""
+        for source in self.sources:
+            for column in source.unsupported:
+                if column.name.lower() == name.lower() and alias in (None, source.alias):
+                    return column
+        return None
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all columns."""

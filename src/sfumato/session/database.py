@@ -105,9 +105,8 @@ class Database:
 
         given = {name: Column(domain=domain) for name, domain in {**(columns or {}), **named}.items()}
         known = declared_table(self.catalog, table, "declare(..)", columns=tuple(given))
-        Declaration(name=known.name, unit=None, columns=given).table(
-            known.fields
-        )  # refuses what does not fit
+        declared = Declaration(name=known.name, unit=None, columns=given)
+        declared.table(known.fields, known.unsupported)  # refuses what does not fit
         fields = tuple(
             replace(field, domain=given[field.name].domain) if field.name in given else field
             for field in known.fields

@@ -22,6 +22,7 @@ from sfumato.catalog import (
     Resources,
     Table,
     Unit,
+    UnsupportedColumn,
     kind_of,
     read_project,
 )
@@ -84,7 +85,7 @@ def connect(
     sources = {**tables, **(public or {})}
     book = Ledger.open(ledger)
     resources = Resources(memory=memory, question_memory=question_memory, seconds=seconds)
-    backend = _opened(sources, declarations, _fits, Policy(), resources)
+    backend = _opened(sources, declarations, Declaration.table, Policy(), resources)
     private, others = _bindings(backend)
     book.fix(
         Proposal(
@@ -138,8 +139,10 @@ def open_project(
     known = {table.name: table for table in project.tables}
     declarations = [table.declaration for table in project.tables]
 
-    def fits(declared: Declaration, fields: tuple[Field, ...]) -> Table:
-        return project.table(known[declared.name], fields)
+    def fits(
+        declared: Declaration, fields: tuple[Field, ...], unsupported: tuple[UnsupportedColumn, ...]
+    ) -> Table:
+        return project.table(known[declared.name], fields, unsupported)
 
     try:
         backend = _opened(sources, declarations, fits, project.policy, project.engine, read=read)
@@ -225,7 +228,7 @@ class _Opened:
 def _opened(
     sources: Mapping[str, Any],
     declarations: Iterable[Declaration],
-    fits: Callable[[Declaration, tuple[Field, ...]], Table],
+    fits: Callable[[Declaration, tuple[Field, ...], tuple[UnsupportedColumn, ...]], Table],
     policy: Policy,
     engine: Resources,
     *,
@@ -245,16 +248,13 @@ def _opened(
         read=read,
         kinds=kinds,
     )
-    catalog = Catalog(tuple(fits(each, opened.fields(each.name)) for each in declared), policy)
+    tables = (fits(each, opened.fields(each.name), opened.left_out(each.name)) for each in declared)
+    catalog = Catalog(tuple(tables), policy)
     return _Opened(
         catalog=catalog,
         engine=opened.backend(catalog),
         sources={each.name: identities(opened, each.name) for each in declared},
     )
-
-
-def _fits(declared: Declaration, fields: tuple[Field, ...]) -> Table:
-    return declared.table(fields)
 
 
 def _kinds(declared: Declaration) -> dict[str, Kind]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
+from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.pipeline import Priced, answer, plan
@@ -79,7 +80,16 @@ class Question:
                 self.request.queries, priced.boundings, priced.costs, strict=True
             )
         ]
-        return self._named("\n\n".join([*texts, *_said_of_losses(priced)]))
+        return self._named("\n\n".join([*texts, *_said_of_losses(priced), *self._left_out()]))
+
+    def _left_out(self) -> list[str]:
+        """Return what to say of columns of the asked tables that no question can use."""
+        named = {scan.table for one in self.request.queries for scan in scans(one.query.source)}
+        tables = [table for table in self.database.catalog.tables if table.name in named]
+        lines = [
+            f"left out of `{table.name}`: {one.refusal}" for table in tables for one in table.unsupported
+        ]
+        return ["\n".join(lines)] if lines else []
 
     def release(
         self,
