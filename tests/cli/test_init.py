@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.catalog import read_project
@@ -56,6 +58,8 @@ def test_init_and_check_read_no_value(tmp_path: Path) -> None:
     second line that is not text."""
     make_tables(tmp_path)
     path = tmp_path / "people.parquet"
+    moments = pa.array([0] * 3000, pa.timestamp("ms"))  # such a file is read whole when it is asked about
+    pq.write_table(pq.read_table(path).append_column("seen", moments), path)
     data = bytearray(path.read_bytes())
     start = int.from_bytes(data[-8:-4], "little") + 8  # the length of the schema, and what follows it
     data[4:-start] = b"\xff" * (len(data) - start - 4)
@@ -66,8 +70,21 @@ def test_init_and_check_read_no_value(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     checked = sfumato(tmp_path, "check", "--format", "json")
     assert checked.returncode == 0, checked.stderr
-    assert [table["columns"] for table in json.loads(checked.stdout)["tables"]] == [4, 2]
+    assert [table["columns"] for table in json.loads(checked.stdout)["tables"]] == [5, 2]
     assert CANARY not in (tmp_path / "sfumato.toml").read_text()
+
+
+def test_check_says_what_is_left_out(tmp_path: Path) -> None:
+    table = pa.table({"person": [1], "tags": [[1]], "at": pa.array([1], pa.time32("s"))})
+    pq.write_table(table, tmp_path / "people.parquet")
+    made = sfumato(tmp_path, "init", "people.parquet", "--unit", "person", "--yes")
+    assert made.returncode == 0, made.stderr
+    checked = sfumato(tmp_path, "check")
+    assert "left out of `people`: `tags` is a column of type LIST" in checked.stdout
+    listed = json.loads(sfumato(tmp_path, "check", "--format", "json").stdout)["left_out"]
+    assert len(listed) == 2 and "type TIME" in listed[1]
+    refused = sfumato(tmp_path, "init", "people.parquet", "--unit", "tags", "--yes", "--force")
+    assert refused.returncode == 2 and "tags" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Files", "ending", "found_files", "header_of"]
+__all__ = ["Files", "ending", "found_files", "headers_of"]
 
 _ENDS = 1 << 16
 _ENDINGS = {
@@ -120,7 +120,27 @@ def _digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def header_of(path: Path, name: str) -> tuple[tuple[str, ...], str]:
+def headers_of(paths: Sequence[str], name: str) -> list[tuple[tuple[str, ...], str]]:
+    """Return, for each CSV file of a table, the columns that its first line names, and what divides them.
+
+    All files name the same columns, in any order. Another first line is refused without its words: in a file
+    that has no header they are somebody's values.
+    """
+    found = [_header_of(Path(path), name) for path in paths]
+    names = found[0][0]
+    for place, (others, _) in enumerate(found):
+        if sorted(others) != sorted(names):
+            lacking = [column for column in names if column not in others]
+            said = f"the first line of file {place + 1} of table `{name}` is not the header of the first file"
+            raise InvalidArgument(
+                f"{said}: it lacks `{lacking[0]}`" if lacking else said,
+                place=name,
+                hints=("every file needs a header with the same columns, in any order",),
+            )
+    return found
+
+
+def _header_of(path: Path, name: str) -> tuple[tuple[str, ...], str]:
     """Return the columns that the first line of a CSV file names, and what divides them.
 
     A line that may hold somebody's values is refused, and not shown: a header has no numbers.

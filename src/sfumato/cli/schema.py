@@ -7,7 +7,6 @@ so that names are known and kinds are not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from sfumato.catalog.table import Field, UnsupportedColumn
 
@@ -26,14 +25,14 @@ class Schema:
 
 def schema_of(name: str, paths: tuple[str, ...]) -> Schema:
     """Return the columns of the files of a table, by their paths or patterns."""
-    from sfumato.backends.files import ending, found_files, header_of
+    from sfumato.backends.files import ending, found_files, headers_of
 
     files = found_files(list(paths), name)
     if all(ending(file) == "csv" for file in files):
-        return Schema(names=header_of(Path(files[0]), name)[0], fields=None, files=files)
+        return Schema(names=headers_of(files, name)[0][0], fields=None, files=files)
     from sfumato.backends.registry import open_tables
 
-    source = open_tables({name: list(files)}, read=False)
+    source = open_tables({name: list(files)}, read=False, kinds={name: {}})  # as private: no value is read
     fields, unsupported = source.fields(name), source.left_out(name)
     source.close()
     names = tuple(field.name for field in fields)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sfumato.backends.expressions import constant, sql_type
-from sfumato.backends.files import header_of
+from sfumato.backends.files import headers_of
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import UnsupportedColumn
@@ -82,8 +81,11 @@ def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[s
     own = list(_children(schema))
     if len({str(column).lower() for column, *_ in own}) != len(own):
         raise InvalidArgument(f"the file of table `{name}` has two columns of one name", place=name)
-    coarse = {column: "MILLIS" in f"{converted} {logical}" for column, _, converted, logical in own}
-    return {column: (of_type, coarse.get(column, False)) for column, of_type, *_ in described}
+    coarse = {column for column, _, converted, logical in own if "MILLIS" in f"{converted} {logical}"}
+    return {
+        column: (of_type, column in coarse and of_type.startswith("TIMESTAMP"))
+        for column, of_type, *_ in described
+    }
 
 
 def _children(schema: list[Any]) -> Any:
@@ -125,11 +127,7 @@ def csv_table(
     `kinds` are the declared kinds of a private table: all else is text, and what is not of its kind is
     NULL. Of a public table (None) all values decide.
     """
-    headers = [header_of(Path(path), name) for path in paths]
-    names = headers[0][0]
-    for place, (others, _) in enumerate(headers):
-        if sorted(others) != sorted(names):
-            _refuse_header(name, place, names, others)
+    headers = headers_of(paths, name)
     table = f"__csv{number}"
     if kinds is None:
         _load_public(connection, table, paths, headers)
@@ -137,17 +135,6 @@ def csv_table(
         _load_private(connection, table, paths, headers, kinds)
     described = connection.execute(f"DESCRIBE {table}").fetchall()
     return EngineTable(sql=table, columns=tuple((column, of_type) for column, of_type, *_ in described))
-
-
-def _refuse_header(name: str, place: int, names: tuple[str, ...], others: tuple[str, ...]) -> None:
-    """Refuse another header, without its words: in a file that has none they are somebody's values."""
-    lacking = [column for column in names if column not in others]
-    lacks = f": it lacks `{lacking[0]}`" if lacking else ""
-    raise InvalidArgument(
-        f"the first line of file {place + 1} of table `{name}` is not the header of the first file{lacks}",
-        place=name,
-        hints=("every file needs a header with the same columns, in any order",),
-    )
 
 
 def _load_private(
