@@ -230,6 +230,9 @@ class _Bounder:
                 return _whole(name, aggregate, measure)
             case Function.COUNT_DISTINCT:
                 value = aggregate.arguments[0]
+                if value.kind is None:
+                    hint = "COUNT(DISTINCT x) counts the values of a column"
+                    self._refuse("COUNT(DISTINCT NULL) is 0", "SF403", aggregate.span, hint)
                 return _whole(
                     name,
                     aggregate,

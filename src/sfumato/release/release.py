@@ -165,6 +165,9 @@ class Release:
 
         A value whose interval covers all that it could be is then left empty: it says nothing.
         """
+        return self._plain(level).arrow()
+
+    def _plain(self, level: float | None) -> PlainTable:
         columns, types = list(self.columns), list(self.types)
         values: list[list[Any]] = [[row[i] for row in self.rows] for i in range(len(columns))]
         for name, ends, flags in self._followed(level) if level is not None else ():
@@ -175,18 +178,19 @@ class Release:
                 columns.insert(place + 1, f"{name}_{('low', 'high')[end]}")
                 types.insert(place + 1, _end_type(types[place], side))
                 values.insert(place + 1, side)
-        return PlainTable(columns=tuple(columns), types=tuple(types), values=tuple(values)).arrow()
+        return PlainTable(columns=tuple(columns), types=tuple(types), values=tuple(values))
 
     def to_pandas(self, level: float | None = None) -> pandas.DataFrame:
         """Return a pandas frame; whole numbers stay whole beside missing ones."""
         import pandas as pd
         import pyarrow as pa
 
-        table = self.to_arrow(level)
+        plain = self._plain(level)
+        table = plain.arrow()
         kept = {pa.int64(): pd.Int64Dtype()} if any(c.null_count for c in table.itercolumns()) else {}
         frame = table.to_pandas(types_mapper=kept.get)
-        for name, kind in zip(table.column_names, table.schema.types, strict=True):
-            if pa.types.is_decimal(kind):  # whole numbers beyond 64 bits
+        for name, kind in zip(plain.columns, plain.types, strict=True):
+            if kind == "HUGEINT":  # Arrow has decimals for whole numbers beyond 64 bits
                 frame[name] = [None if value is None else int(value) for value in frame[name]]
         return frame
 
@@ -194,8 +198,14 @@ class Release:
         """Return a polars frame."""
         import polars
 
-        frame = polars.DataFrame(self.to_arrow(level))
-        return frame.with_columns(polars.col(polars.Decimal).cast(polars.Int128))
+        plain = self._plain(level)
+        table = plain.arrow()
+        columns: list[polars.Series] = []
+        for name, kind, values in zip(plain.columns, plain.types, plain.values, strict=True):
+            whole = kind == "HUGEINT"  # Arrow has decimals for whole numbers beyond 64 bits
+            given = values if whole else table.column(len(columns))
+            columns.append(polars.Series(name, given, dtype=polars.Int128 if whole else None))
+        return polars.DataFrame(columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, JSON-ready, from which the release can be restored."""

@@ -305,6 +305,10 @@ def _narrow(value: Any, kind: str) -> Any:
     return float(value) if kind in ("FLOAT", "DOUBLE") else value
 
 
+def _long(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) >= 10**38
+
+
 def _arrow_type(kind: str, values: Sequence[Any] = ()) -> Any:
     import pyarrow as pa
 
@@ -317,7 +321,7 @@ def _arrow_type(kind: str, values: Sequence[Any] = ()) -> Any:
     return {
         "BOOLEAN": pa.bool_(),
         "BIGINT": pa.int64(),
-        "HUGEINT": pa.decimal128(38, 0),
+        "HUGEINT": pa.decimal256(39, 0) if any(map(_long, values)) else pa.decimal128(38, 0),
         "FLOAT": pa.float32(),
         "DOUBLE": pa.float64(),
         "VARCHAR": pa.string(),

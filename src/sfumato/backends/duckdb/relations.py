@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from sfumato.aggregates.registry import Function
-from sfumato.backends.expressions import expression, normalised, number, plain_text, sql_type
+from sfumato.backends.expressions import constant, expression, normalised, number, plain_text, sql_type
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import MOST_DIGITS, Kind
@@ -309,11 +309,12 @@ def _exact_sum(value: str, kind: Kind, where: str) -> str:
     whole = value if not kind.digits else f"CAST(replace(CAST({value} AS VARCHAR), '.', '') AS HUGEINT)"
     half = f"{_HALF}::HUGEINT"
     upper, lower = (f"sum({whole} {name} {half}){where}" for name in ("//", "%"))
-    summed = f"TRY({upper} * {half} + {lower})"
-    if not kind.digits:
-        return summed
-    unit = f"'{Decimal((0, (1,), -kind.scale)):f}'::DECIMAL({min(MOST_DIGITS, kind.scale + 1)},{kind.scale})"
-    return f"TRY(CAST({summed} AS DECIMAL({MOST_DIGITS},0)) * {unit})"
+    joined = f"s.u * {half} + s.l"
+    if kind.digits:
+        unit = constant(Decimal((0, (1,), -kind.scale)))
+        joined = f"CAST({joined} AS DECIMAL({MOST_DIGITS},0)) * {unit}"
+    # TRY takes no aggregates; inside the function of a list it sees their values
+    return f"list_transform([{{'u': {upper}, 'l': {lower}}}], lambda s: TRY({joined}))[1]"
 
 
 def _cut(value: str) -> str:
