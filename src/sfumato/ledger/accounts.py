@@ -59,7 +59,7 @@ class Accounts:
                     earlier.check_same(draft)
         key = self._key_for(proposal)
         with self._journal.reading():
-            list(self._news(proposal, key))
+            list(self._additions(proposal, key))
         self._proposed[proposal] = made
 
     def fix(self, proposal: Proposal) -> None:
@@ -67,15 +67,15 @@ class Accounts:
         _check(proposal)
         key = self._key_for(proposal)
         with self._journal.reading():
-            news = any(True for _ in self._news(proposal, key)) or (proposal.private and key is None)
-        if news:
+            added = any(True for _ in self._additions(proposal, key)) or (proposal.private and key is None)
+        if added:
             key = self._journal.key()
             with self._journal.writing():
-                for record in self._news(proposal, key):
+                for record in self._additions(proposal, key):
                     self._journal.append(record)
         self._account(proposal.unit)  # read now, not while others wait for a charge
 
-    def settle(self, unit: str) -> tuple[Account, tuple[Proposal, ...]]:
+    def write_proposed(self, unit: str) -> tuple[Account, tuple[Proposal, ...]]:
         """Write what was proposed for a unit before it is charged; return its account. Inside writing().
 
         The journal's key must have been made before.
@@ -84,7 +84,7 @@ class Accounts:
         if not pending:
             return self._known.get(unit) or self._account_on_record(unit), ()
         for one in pending:
-            for record in self._news(one, self._journal.key()):
+            for record in self._additions(one, self._journal.key()):
                 self._journal.append(record)
         return self._account_on_record(unit), pending
 
@@ -94,12 +94,12 @@ class Accounts:
             raise _unknown(unit)
         return Account.of(terms)
 
-    def settled(self, proposals: Iterable[Proposal]) -> None:
+    def forget_proposed(self, proposals: Iterable[Proposal]) -> None:
         """Forget proposals that are on record."""
         for one in proposals:
             self._proposed.pop(one, None)
 
-    def _news(self, proposal: Proposal, key: Key | None) -> Iterator[Record]:
+    def _additions(self, proposal: Proposal, key: Key | None) -> Iterator[Record]:
         """Yield what a proposal adds to the record; refuse what contradicts it.
 
         Inside reading() or writing(). Without a key no source is on record, and none can be put there yet.

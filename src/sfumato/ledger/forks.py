@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from sfumato.errors import LedgerError
 
-__all__ = ["Identity", "Party", "count", "inherited", "join", "keep_for_ever", "refusal"]
+__all__ = ["ForkObserver", "Identity", "count", "inherited", "keep_for_ever", "observe", "refusal"]
 
 Identity = tuple[int, int]
 """Which file it is, by its device and number."""
@@ -30,8 +30,8 @@ Identity = tuple[int, int]
 _WAIT = 10.0  # seconds that a fork waits for other threads
 
 
-class Party(Protocol):
-    """What has to know of forks."""
+class ForkObserver(Protocol):
+    """What is told before and after a fork."""
 
     def before_fork(self, deadline: float) -> None:
         """Get ready, by the deadline if possible."""
@@ -42,15 +42,15 @@ class Party(Protocol):
 
 _GATE = threading.RLock()  # held during a fork
 _FORKER: int | None = None  # the thread that holds it for one
-_PARTIES: WeakSet[Party] = WeakSet()
+_OBSERVERS: WeakSet[ForkObserver] = WeakSet()
 _COUNTING = threading.RLock()
 _CONNECTIONS: Counter[tuple[Identity, int]] = Counter()  # by file and by the process that opened them
 
 
-def join(party: Party) -> None:
-    """Have a party told of every fork from now on; wait for the end of one that is under way."""
+def observe(observer: ForkObserver) -> None:
+    """Tell an observer of every fork from now on; wait for the end of a fork that is under way."""
     with _GATE:
-        _PARTIES.add(party)
+        _OBSERVERS.add(observer)
 
 
 def count(file: Identity, change: int) -> None:
@@ -90,9 +90,9 @@ def _before() -> None:
     _GATE.acquire()
     _FORKER = threading.get_ident()
     deadline = time.monotonic() + _WAIT
-    for party in list(_PARTIES):
+    for observer in list(_OBSERVERS):
         with suppress(BaseException):  # it was not ready: the child will be refused
-            party.before_fork(deadline)
+            observer.before_fork(deadline)
 
 
 def _after(*, child: bool) -> None:
@@ -102,9 +102,9 @@ def _after(*, child: bool) -> None:
         _FORKER, _GATE, _COUNTING = None, threading.RLock(), threading.RLock()
     elif not told:
         return  # interrupted before it began: nobody got ready
-    for party in list(_PARTIES):
+    for observer in list(_OBSERVERS):
         with suppress(Exception):
-            party.after_fork(child=child)
+            observer.after_fork(child=child)
     if not child:
         _FORKER = None
         _GATE.release()

@@ -142,13 +142,6 @@ class Journal(Store):
                 raise LedgerError("the ledger has lost its first record", code="SF602")
         return self._newest
 
-    def opened(self) -> Opened:
-        """Return the first record."""
-        link = self._one("WHERE sequence = 1")
-        if link is None:
-            raise LedgerError("the ledger has lost its first record", code="SF602")
-        return _expect(link, Opened)
-
     def registered(self, unit: str) -> Registered | None:
         """Return the registration of a unit."""
         link = self._one("WHERE kind = 'registered' AND unit = ?", unit)

@@ -61,7 +61,7 @@ def _charge(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservatio
     def section() -> tuple[Reserved, Link, tuple[Proposal, ...]] | None:
         if draft.key is not None and journal.keyed(draft.key, draft.analyst) is not None:
             return None
-        account, proposals = accounts.settle(draft.unit)  # the first charge fixes what was proposed
+        account, proposals = accounts.write_proposed(draft.unit)  # the first charge fixes what was proposed
         record = _fitting(draft, account, journal, accounts)
         link = journal.append(record)
         if record.key is not None and journal.open_reservations.hold(link.sequence):
@@ -77,7 +77,7 @@ def _charge(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservatio
     if charged is None:
         return None
     record, link, proposals = charged
-    accounts.settled(proposals)
+    accounts.forget_proposed(proposals)
     return Reservation(journal, record, link.head, None)
 
 

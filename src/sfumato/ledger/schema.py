@@ -65,7 +65,7 @@ def mark(connection: sqlite3.Connection) -> None:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Refuse a file that is not a ledger, is of a newer format, or whose tables were changed."""
+    """Refuse a file that is not a ledger, is of another format, or whose tables were changed."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise LedgerError(
             "the file is not a ledger",

@@ -72,7 +72,7 @@ _NOBODY = -1  # no process: a store that a child inherited and may not use
 
 
 class Store(ABC):
-    """A database and the right to use it."""
+    """A database, the connection to it, and the lock of the threads that use it."""
 
     def __init__(
         self, path: Path | None, wait: float, insert: str, first: tuple[object, ...], *, create: bool
@@ -92,7 +92,7 @@ class Store(ABC):
         self._state = self._confirmed = (0, 0, 0)  # nothing is known, and what others wrote not confirmed
         self._held = False
         with self._lock, translated(path):  # no fork in between
-            forks.join(self)
+            forks.observe(self)
             if path is None:
                 self._connection = in_memory()
                 self._connection.execute(insert, first)
@@ -207,7 +207,7 @@ class Store(ABC):
         self._connection.execute("RELEASE request")
 
     def begin(self, kind: str) -> None:
-        """Take the turn and begin a transaction; where that fails, the turn is given back."""
+        """Take the lock of this process and begin a transaction; release the lock where that fails."""
         deadline = time.monotonic() + self.wait
         if not self._lock.acquire(timeout=self.wait):
             raise LedgerError(
@@ -228,7 +228,7 @@ class Store(ABC):
             raise
 
     def commit(self) -> None:
-        """Commit, give the turn back, and return when the disk holds what was read and written."""
+        """Commit, release the lock, and return when the disk holds what was read and written."""
         if self._process != os.getpid():
             raise forks.refusal()
         try:
@@ -243,7 +243,7 @@ class Store(ABC):
         self._confirm(log, state)
 
     def _confirm(self, log: Log | None, state: tuple[int, int, int]) -> None:
-        """Return when the disk holds a state of the store; others are at work already."""
+        """Return when the disk holds a state of the store; other threads use the store meanwhile."""
         if log is None or state == self._confirmed:
             return
         try:
@@ -254,7 +254,7 @@ class Store(ABC):
         self._confirmed = state
 
     def abandon(self, error: BaseException) -> None:
-        """Take back what was written since `begin`, and give the turn back."""
+        """Take back what was written since `begin`, and release the lock."""
         if self._process != os.getpid():
             return  # it is the parent's
         try:
