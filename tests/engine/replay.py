@@ -103,6 +103,9 @@ class _Logged:
     def cursor(self) -> Any:
         return _Log(self._source.cursor(), self._statements)
 
+    def admitted(self) -> Any:
+        return self._source.admitted()
+
 
 def record(query: BoundedQuery, source: Source, *, threads: int, salt: int = SALT) -> Recorded:
     """Run a bounded query with its salt frozen."""

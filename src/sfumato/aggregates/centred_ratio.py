@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.columns import column
+from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.ratios import Estimate
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.core.noise_law import NoiseLaw
@@ -51,6 +52,28 @@ class CentredRatio(AggregateRecord):
     @abstractmethod
     def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
         """Return what an exact answer cannot be beyond; the first argument is from low to high."""
+
+    def measured(self, asked: MeasureRequest) -> Answer:
+        """Ask for the count, and for the moments of centred factors."""
+        arguments = [asked.argument(place) for place in range(self.arity)]
+        factors = [asked.factor(place) for place in range(self.arity)]
+        count, weight = asked.rows()
+        widths = [argument.high - argument.low for argument in arguments]
+        lower, upper = self.range(widths, arguments[0].low, arguments[0].high)
+        second = factors[-1] if self.arity > 1 else None
+        return Answer(
+            name=asked.name,
+            function=asked.function,
+            measures=(count, *(asked.moment(*places) for places in self.products)),
+            weight=weight,
+            scale=factors[0].grid.step,
+            centre=factors[0].centre,
+            second_scale=Fraction(1) if second is None else second.grid.step,
+            second_centre=0.0 if second is None else second.centre,
+            half_widths=tuple(float(factor.grid.sensitivity * factor.grid.step) for factor in factors),
+            lower=lower,
+            upper=upper,
+        )
 
     def answered(
         self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool

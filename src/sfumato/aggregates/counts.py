@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.columns import scaled
+from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import Kind
 
@@ -26,6 +28,25 @@ class _Counted(AggregateRecord):
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return whole numbers."""
         return Kind.INTEGER
+
+    def measure(self, asked: MeasureRequest) -> tuple[str, Fraction]:
+        """Return the measure, and what its integer is worth."""
+        if asked.bounds_per_group is not None:
+            return asked.clamped_rows(), Fraction(1)
+        return asked.rows()
+
+    def measured(self, asked: MeasureRequest) -> Answer:
+        """Ask for the count."""
+        measure, weight = self.measure(asked)
+        return Answer(
+            name=asked.name,
+            function=asked.function,
+            measures=(measure,),
+            kind=Kind.INTEGER,
+            integer=True,
+            weight=weight,
+            lower=0.0,
+        )
 
     def answered(
         self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool
@@ -68,9 +89,17 @@ class Count(_Counted):
 class CountDistinct(_Counted):
     """COUNT(DISTINCT x)."""
 
+    def measure(self, asked: MeasureRequest) -> tuple[str, Fraction]:
+        """Return the number of values."""
+        return asked.distinct(), Fraction(1)
+
 
 @dataclass(frozen=True, slots=True)
 class CountUnits(_Counted):
     """COUNT(DISTINCT the unit)."""
 
     arity: ClassVar[int] = 0
+
+    def measure(self, asked: MeasureRequest) -> tuple[str, Fraction]:
+        """Return the number of units."""
+        return asked.units(), Fraction(1)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.columns import scaled
 from sfumato.aggregates.dates import dates
+from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
@@ -30,6 +31,23 @@ class Histogram(AggregateRecord):
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return a list."""
         return None
+
+    def measured(self, asked: MeasureRequest) -> Answer:
+        """Ask for the cells."""
+        cells = asked.listed_cells()
+        return Answer(
+            name=asked.name,
+            function=asked.function,
+            measures=(cells.measure,),
+            kind=Kind.INTEGER,
+            integer=True,
+            weight=cells.weight,
+            edges=cells.edges,
+            points=cells.points,
+            labels=cells.labels,
+            epoch=cells.epoch,
+            lower=0.0,
+        )
 
     def answered(
         self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.columns import column, lists
+from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.quantile_estimate import CLEAR, located
 from sfumato.aggregates.quantiles import quantiles
 from sfumato.aggregates.record import AggregateRecord
@@ -35,6 +36,29 @@ class Quantile(AggregateRecord):
     def takes(self, kind: Kind, *, inner: bool) -> bool:
         """Take numbers, and what has an order besides."""
         return kind.numeric or (kind in _TIMELY and not inner)
+
+    def ranks_of(self, asked: MeasureRequest) -> tuple[float, ...]:
+        """Return the quantiles that are asked for."""
+        return asked.quantiles
+
+    def measured(self, asked: MeasureRequest) -> Answer:
+        """Ask for one histogram."""
+        argument, cells = asked.argument(), asked.ranked_cells()
+        return Answer(
+            name=asked.name,
+            function=asked.function,
+            measures=(cells.measure,),
+            kind=argument.kind or (Kind.INTEGER if argument.whole else Kind.REAL),
+            integer=argument.whole and cells.points,
+            weight=cells.weight,
+            quantiles=self.ranks_of(asked),
+            several=asked.several,
+            edges=cells.edges,
+            points=cells.points,
+            epoch=argument.epoch,
+            lower=float(argument.low),
+            upper=float(argument.high),
+        )
 
     def answered(
         self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool
@@ -89,6 +113,10 @@ class Extreme(Quantile):
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return the kind of the values."""
         return argument
+
+    def ranks_of(self, asked: MeasureRequest) -> tuple[float, ...]:
+        """Return the quantile that stands for the extreme."""
+        return (self.rank,)
 
     def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
         """Say which quantile it is."""

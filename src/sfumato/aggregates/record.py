@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
+from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.catalog.kind import Kind
 
 __all__ = ["AggregateRecord"]
@@ -48,6 +49,10 @@ class AggregateRecord(ABC):
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return the kind of the answer, None for a list."""
         return Kind.REAL
+
+    @abstractmethod
+    def measured(self, asked: MeasureRequest) -> Answer:
+        """Return how the aggregate is answered, and from which measures."""
 
     @abstractmethod
     def answered(

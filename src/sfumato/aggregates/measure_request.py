@@ -1,0 +1,133 @@
+"""What a record sees of an aggregate that was asked, and the measures that it can ask for in turn.
+
+`analysis/asked` implements this: it knows expressions, conditions, bounds and caps. A record knows which
+sums make up its answer, and nothing else.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol, Self
+
+from sfumato.catalog.kind import Kind, Value
+from sfumato.core.grid import Grid
+
+if TYPE_CHECKING:
+    from sfumato.aggregates.registry import Function
+
+__all__ = ["MeasureRequest", "BoundedArgument", "GridFactor", "MeasuredCells"]
+
+
+class BoundedArgument(Protocol):
+    """An argument, as a number between bounds."""
+
+    @property
+    def low(self) -> Fraction:
+        """Its lower bound."""
+        ...
+
+    @property
+    def high(self) -> Fraction:
+        """Its upper bound."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether it only takes whole numbers."""
+        ...
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of dates and timestamps, which are counted."""
+        ...
+
+    @property
+    def epoch(self) -> datetime.date | None:
+        """The date that they are counted from."""
+        ...
+
+
+class GridFactor(Protocol):
+    """An argument less its centre, on its grid."""
+
+    @property
+    def centre(self) -> float:
+        """What is taken off."""
+        ...
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of what remains."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCells:
+    """A histogram that is measured: over `edges`; with `points`, cell i holds exactly edges[i]."""
+
+    measure: str
+    edges: tuple[float, ...]
+    points: bool
+    weight: Fraction  # rows per unit of its integers
+    labels: tuple[Value, ...] = ()
+    epoch: datetime.date | None = None
+
+
+class MeasureRequest(Protocol):
+    """One aggregate of a question. Measures are named; equal ones are one, whoever asks."""
+
+    name: str
+    quantiles: tuple[float, ...]
+    several: bool
+    bounds_per_group: tuple[float, float] | None
+
+    @property
+    def function(self) -> Function:
+        """Which aggregate it is."""
+        ...
+
+    def argument(self, place: int = 0) -> BoundedArgument:
+        """Return an argument with its bounds, or refuse the question; dates count from a bound on."""
+        ...
+
+    def factor(self, place: int = 0, *, centred: bool = True) -> GridFactor:
+        """Return an argument on its grid: less the middle of its bounds, if centred."""
+        ...
+
+    def rows(self) -> tuple[str, Fraction]:
+        """Return the number of rows in which all arguments have a value, and what its integer is worth."""
+        ...
+
+    def moment(self, *places: int, centred: bool = True) -> str:
+        """Return the sum over those rows of a product of factors."""
+        ...
+
+    def units(self) -> str:
+        """Return the number of units."""
+        ...
+
+    def distinct(self) -> str:
+        """Return the number of different values of the argument."""
+        ...
+
+    def clamped_rows(self) -> str:
+        """Return the number of rows, of which one unit's part in a group is within `bounds_per_group`."""
+        ...
+
+    def clamped_sum(self) -> tuple[str, Fraction, bool]:
+        """Return the sum of which that holds, its step, and whether values are whole."""
+        ...
+
+    def ranked_cells(self) -> MeasuredCells:
+        """Return a histogram fine enough to read ranks off."""
+        ...
+
+    def listed_cells(self) -> MeasuredCells:
+        """Return a histogram over the argument's listed values, or over equal cells between its bounds."""
+        ...
+
+    def beside_count(self) -> Self | None:
+        """Return the aggregate over rows that the question counts anyway, None if it does not count them."""
+        ...

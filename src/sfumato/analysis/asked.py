@@ -1,0 +1,400 @@
+"""An aggregate that was asked, and the measures that its record asks for: see `aggregates/measure_request`.
+
+Here expressions, conditions, bounds and caps are known. Arguments without bounds are refused, with what to
+declare.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import NoReturn
+
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.measure_request import MeasuredCells
+from sfumato.aggregates.registry import Function
+from sfumato.analysis.bounded import Factor
+from sfumato.analysis.calendar import bounded as dates_between
+from sfumato.analysis.calendar import counted
+from sfumato.analysis.domains import narrowed
+from sfumato.analysis.intervals import Interval
+from sfumato.analysis.measures import Argument, Measures, with_values
+from sfumato.analysis.ranges import Known, known_of
+from sfumato.analysis.shapes import column_leaves, is_aggregate, scans
+from sfumato.analysis.value_grids import Cells, cells_of, clamped_grid, ones, ranked_cells
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Kind, Value, kind_of
+from sfumato.errors import QueryRefused
+from sfumato.plan.hints import hints_for
+from sfumato.plan.limits import FURTHEST, NEAREST
+from sfumato.plan.tree import Aggregate, Call, Case, Cast, Expression, Literal, Query, Span
+
+__all__ = ["AskedAggregate", "refusal"]
+
+_BINS = 20  # of a HISTOGRAM without a declared list
+_TIMELY = (Kind.DATE, Kind.TIMESTAMP)
+
+
+def refusal(text: str, message: str, code: str, span: Span | None, *hints: str) -> QueryRefused:
+    """Return the error of a question that is refused, with its place in the text."""
+    return QueryRefused(
+        message,
+        code=code,
+        text=text,
+        start=None if span is None else span.start,
+        end=None if span is None else span.end,
+        hints=hints_for(code, hints),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class AskedAggregate:
+    """One aggregate of a question; `zero_for_null`: its argument is 0 where it has no value."""
+
+    name: str
+    aggregate: Aggregate
+    query: Query
+    catalog: Catalog
+    columns: Mapping[str, Known]
+    measures: Measures
+    max_distinct: int | None
+    zero_for_null: bool = False
+    quantiles: tuple[float, ...] = field(init=False)
+    several: bool = field(init=False)
+    bounds_per_group: tuple[float, float] | None = field(init=False)
+    known: Mapping[str, Known] = field(init=False)
+    _arguments: dict[int, Argument] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        asked = self.aggregate
+        self.quantiles, self.several = asked.quantiles, asked.several
+        self.bounds_per_group = asked.bounds_per_group
+        self.known = self._known(asked.where)
+
+    @property
+    def function(self) -> Function:
+        """Which aggregate it is."""
+        return self.aggregate.function
+
+    def answer(self) -> Answer:
+        """Return how the aggregate is answered; its measures are asked for."""
+        if self.bounds_per_group is not None and not self.function.record.adds_up:
+            self._refuse(
+                f"{self.function.label} has no bounds per group",
+                "SF405",
+                self.aggregate.span,
+                "give bounds per row instead: contribution_bounds_per_row => (0, 100)",
+            )
+        return self.function.record.measured(self)
+
+    # -- arguments --------------------------------------------------------------------------
+
+    def argument(self, place: int = 0) -> Argument:
+        """Return an argument with its bounds, or refuse the question; dates count from a bound on."""
+        if place not in self._arguments:
+            given = self.aggregate.arguments[place]
+            timely = given.kind in _TIMELY and self.function.record.takes(given.kind, inner=False)
+            found = self._counted_date(given) if timely else self._number(given)
+            self._arguments[place] = found.or_zero() if self.zero_for_null else found
+        return self._arguments[place]
+
+    def factor(self, place: int = 0, *, centred: bool = True) -> Factor:
+        """Return an argument on its grid."""
+        return self.measures.factor(self.argument(place), centred=centred)
+
+    @property
+    def _present(self) -> tuple[Expression, ...]:
+        """The arguments that may be NULL."""
+        return () if self.zero_for_null else self._nullable(self.aggregate)
+
+    def _nullable(self, aggregate: Aggregate) -> tuple[Expression, ...]:
+        return tuple(one for one in aggregate.arguments if known_of(one, self.known).nullable)
+
+    def _known(self, where: Expression | None) -> Mapping[str, Known]:
+        return self.columns if where is None else narrowed(dict(self.columns), where)
+
+    # -- measures ---------------------------------------------------------------------------
+
+    def rows(self) -> tuple[str, Fraction]:
+        """Return the number of rows in which all arguments have a value, and what its integer is worth."""
+        return self.measures.count(self._present, self.aggregate.where, self.aggregate.span)
+
+    def moment(self, *places: int, centred: bool = True) -> str:
+        """Return the sum over those rows of a product of factors."""
+        chosen = [self.factor(place, centred=centred) for place in places]
+        for place in range(self.function.record.arity):
+            other = self.factor(place, centred=centred)
+            # a row counts only if all arguments have a value, also in a moment of one of them
+            if other not in chosen and other.expression in self._present:
+                chosen.append(replace(other, centre=0.0, grid=ones()))
+        return self.measures.moment(tuple(chosen), self.aggregate.where, self.aggregate.span)
+
+    def units(self) -> str:
+        """Return the number of units."""
+        return self.measures.units(self.aggregate.where)
+
+    def distinct(self) -> str:
+        """Return the number of different values; one unit brings max_distinct, else max_rows of them."""
+        (value,), most = self.aggregate.arguments, self.max_distinct
+        if value.kind is None:
+            hint = "COUNT(DISTINCT x) counts the values of a column"
+            self._refuse("COUNT(DISTINCT NULL) is 0", "SF403", self.aggregate.span, hint)
+        if self.measures.one_row:
+            most = 1
+        elif most is None:
+            self._refuse(
+                "it is not known how many different values one unit may bring to a group",
+                "SF405",
+                self.aggregate.span,
+                "give max_distinct with the question, for example max_distinct=3",
+            )
+        elif values := known_of(value, self.known).values:
+            most = min(most, len(values))
+        return self.measures.distinct(value, self.aggregate.where, most)
+
+    def clamped_rows(self) -> str:
+        """Return the number of rows, of which one unit's part in a group is within `bounds_per_group`."""
+        condition = with_values(self.aggregate.where, self._present)
+        return self.measures.clamped((), condition, clamped_grid(*self._group_bounds, whole=True)[1])
+
+    def clamped_sum(self) -> tuple[str, Fraction, bool]:
+        """Return the sum of which that holds, its step, and whether values are whole."""
+        expression = self._numeric(self.aggregate.arguments[0])
+        whole = expression.kind is not None and expression.kind.whole
+        self._check_scale(*self._group_bounds)
+        rows = known_of(expression, self.known).interval or Interval(0, 0)
+        grid, clamp = clamped_grid(*self._group_bounds, whole=whole, rows=rows)
+        factor = Factor(expression=expression, centre=0.0, grid=grid)
+        return self.measures.clamped((factor,), self.aggregate.where, clamp), grid.step, whole
+
+    @property
+    def _group_bounds(self) -> tuple[Fraction, Fraction]:
+        assert self.bounds_per_group is not None
+        low, high = self.bounds_per_group
+        return Fraction(low), Fraction(high)
+
+    def beside_count(self) -> AskedAggregate | None:
+        """Return the aggregate over rows that the question counts anyway, None if it does not count them."""
+        if self._counted_anyway(self._present):
+            return self
+        if self.argument().low <= 0 <= self.argument().high and self._counted_anyway(()):
+            return replace(self, zero_for_null=True)  # to a sum it is the same
+        return None
+
+    def _counted_anyway(self, present: tuple[Expression, ...]) -> bool:
+        """Return whether some aggregate counts just those rows in which these expressions have a value."""
+        return any(
+            one.function.record.counts_rows
+            and one.bounds_per_group is None
+            and one.where == self.aggregate.where
+            and self._nullable(one) == present
+            for _, one in self.query.aggregates
+        )
+
+    # -- histograms -------------------------------------------------------------------------
+
+    def ranked_cells(self) -> MeasuredCells:
+        """Return a histogram fine enough to read ranks off."""
+        argument = self.argument()
+        cells = ranked_cells(argument.low, argument.high, whole=argument.whole, grouped=self.measures.grouped)
+        return self._cells(argument.expression, cells)
+
+    def listed_cells(self) -> MeasuredCells:
+        """Return a histogram over the argument's listed values, or over equal cells between its bounds."""
+        (value,) = self.aggregate.arguments
+        listed = known_of(value, self.known)
+        values = listed.values
+        if value.kind is Kind.BOOLEAN and not values:
+            values = (False, True)
+        if values:
+            return self._value_cells(value, values, computed=bool(listed.values) and not listed.unlisted)
+        if value.kind is not None and not value.kind.numeric and value.kind not in _TIMELY:
+            self._refuse(
+                f"HISTOGRAM of a {value.kind.value} needs a list of its values",
+                "SF405",
+                value.span or self.aggregate.span,
+                "declare them: one_of('north', 'south', ..)",
+                "or GROUP BY it: groups that nobody declared are then found privately",
+            )
+        argument = self.argument()
+        cells = cells_of(argument.low, argument.high, whole=argument.whole, most=_BINS)
+        labels: tuple[Value, ...] = tuple(int(edge) for edge in cells.edges[:-1]) if cells.points else ()
+        if argument.epoch is not None:
+            labels = tuple(argument.epoch + datetime.timedelta(days=place) for place in range(len(labels)))
+        return self._cells(argument.expression, cells, labels, argument.epoch)
+
+    def _value_cells(self, value: Expression, values: tuple[Value, ...], *, computed: bool) -> MeasuredCells:
+        """Return a cell for each value of a list; values that are not on a declared list are not counted.
+
+        Of `computed` values there are no others; where they are 0, 1, 2, .. they number their cells.
+        """
+        cells = cells_of(Fraction(0), Fraction(len(values) - 1), whole=True, most=len(values))
+        if computed and value.kind is Kind.INTEGER and values == tuple(range(len(values))):
+            return self._cells(value, cells, values)
+        branches = []
+        for number, listed in enumerate(values):
+            constant = Literal(value=listed, kind=kind_of(listed))
+            equal = Call(function="=", arguments=(value, constant), kind=Kind.BOOLEAN)
+            branches.append((equal, Literal(value=number, kind=Kind.INTEGER)))
+        nothing = Literal(value=None, kind=None)
+        place = Case(branches=tuple(branches), otherwise=nothing, kind=Kind.INTEGER)
+        return self._cells(place, cells, values)
+
+    def _cells(
+        self,
+        expression: Expression,
+        cells: Cells,
+        labels: tuple[Value, ...] = (),
+        epoch: datetime.date | None = None,
+    ) -> MeasuredCells:
+        return MeasuredCells(
+            measure=self.measures.cells(expression, cells, self.aggregate.where, self.aggregate.span),
+            edges=cells.edges,
+            points=cells.points,
+            weight=Fraction(1, self.measures.parts),
+            labels=labels,
+            epoch=epoch,
+        )
+
+    # -- bounds of arguments ----------------------------------------------------------------
+
+    def _number(self, given: Expression) -> Argument:
+        expression = self._numeric(given)
+        interval = known_of(expression, self.known).interval or Interval(0, 0)
+        if self.aggregate.bounds_per_row is not None:
+            low, high = self.aggregate.bounds_per_row
+            interval = Interval(Fraction(low), Fraction(high))
+        multiplied = any(
+            given in other.arguments and other.function.record.multiplies
+            for _, other in self.query.aggregates
+        )
+        if isinstance(interval.low, Fraction) and isinstance(interval.high, Fraction):
+            self._check_scale(interval.low, interval.high)
+            return Argument(
+                expression=expression, low=interval.low, high=interval.high, multiplied=multiplied
+            )
+        self._refuse_unbounded(expression)
+
+    def _check_scale(self, low: Fraction, high: Fraction) -> None:
+        """Refuse bounds whose squares, or those of their noise, would be beyond all numbers."""
+        furthest = max(abs(low), abs(high))
+        if furthest > FURTHEST or 0 < furthest < NEAREST:
+            self._refuse(
+                f"{self.function.label.upper()} needs bounds between 1e-60 and 1e60, or zero",
+                "SF405",
+                self.aggregate.span,
+                "count in another unit: SUM(x / 1e90) instead of SUM(x)",
+            )
+
+    def _numeric(self, expression: Expression) -> Expression:
+        if expression.kind is Kind.BOOLEAN:
+            return Cast(operand=expression, kind=Kind.INTEGER, span=expression.span)
+        if expression.kind is not None and not expression.kind.numeric:
+            self._refuse(
+                f"{self.aggregate.function.label} needs numbers, not a {expression.kind.value}",
+                "SF403",
+                expression.span,
+                "take a number from it, such as YEAR(..) or LENGTH(..)",
+            )
+        return expression
+
+    def _counted_date(self, value: Expression) -> Argument:
+        """Return a date as a number from its bound on."""
+        if self.aggregate.bounds_per_row is not None:
+            assert value.kind is not None
+            self._refuse(
+                f"bounds per row are numbers, and this is a {value.kind.value}",
+                "SF405",
+                value.span or self.aggregate.span,
+                "bound it in WHERE, or declare its bounds",
+            )
+        dates = dates_between(known_of(value, self.known).dates)
+        if dates is None:
+            self._refuse_undated(value)
+        found = counted(value, dates)
+        return Argument(
+            expression=found.expression, low=Fraction(0), high=found.high, kind=value.kind, epoch=found.epoch
+        )
+
+    def _refuse_undated(self, value: Expression) -> NoReturn:
+        loose = [
+            column.name.rsplit(".", 1)[-1]
+            for column in column_leaves(value)
+            if column.kind in _TIMELY and dates_between(known_of(column, self.known).dates) is None
+        ]
+        name, column = self.aggregate.function.label.upper(), loose[0] if loose else ".."
+        self._refuse(
+            f"{name} needs bounds on `{column}`"
+            if loose
+            else f"{name} needs bounds, and none follow for this expression",
+            "SF405",
+            value.span or self.aggregate.span,
+            f"declare them: {column} = between(date(2020, 1, 1), date(2024, 12, 31))"
+            if loose
+            else "give them: LEAST(GREATEST(.., DATE '2020-01-01'), DATE '2024-12-31')",
+            f"or ask about a time: WHERE {column} BETWEEN DATE '2020-01-01' AND DATE '2024-12-31'",
+        )
+
+    def _refuse_unbounded(self, expression: Expression) -> NoReturn:
+        loose = [
+            column.name
+            for column in column_leaves(expression)
+            if column.kind.numeric and not (known_of(column, self.known).interval or Interval(0, 0)).bounded
+        ]
+        name = self.aggregate.function.label.upper()
+        if not loose:
+            self._refuse(
+                f"{name} needs bounds, and none follow for this expression",
+                "SF405",
+                expression.span,
+                "give them: LEAST(GREATEST(.., 0), 1000), or contribution_bounds_per_row => (0, 1000)",
+            )
+        column = loose[0].rsplit(".", 1)[-1]
+        if any(one is self.aggregate and column == own for own, one in self.query.aggregates):
+            self._refuse(  # GoogleSQL's clause made the column, and the question has no name for it
+                f"{name} needs bounds on what one unit adds to a group",
+                "SF405",
+                self.aggregate.span,
+                f"give them: {name}(x, contribution_bounds_per_group => (0, 20))",
+            )
+        if is_aggregate(self.query.source, loose[0]):
+            self._refuse(
+                f"{name} needs bounds on `{column}`, which counts or adds up rows without end",
+                "SF405",
+                expression.span,
+                f"cap it: LEAST({column}, 20)",
+                "or give bounds: contribution_bounds_per_row => (0, 20)",
+            )
+        public = self._public_scan(loose[0])
+        if public is not None:
+            self._refuse(
+                f"{name} needs bounds on `{column}` of the public table `{public}`",
+                "SF405",
+                expression.span,
+                f"declare them: columns={{'{public}.{column}': between(0, 1000)}}; being public, they can be"
+                " read off the table",
+                f"or later: db.declare({column}=between(0, 1000), table='{public}')",
+                f"or give them here: LEAST(GREATEST({column}, 0), 1000)",
+            )
+        self._refuse(
+            f"{name} needs bounds on `{column}`",
+            "SF405",
+            expression.span,
+            f"declare them: {column} = between(0, 1000)",
+            f"or give them here: LEAST(GREATEST({column}, 0), 1000)",
+            f"do not read them off the data; db.bounds('{column}', epsilon=0.1), or `sfumato bounds`, "
+            "finds them privately",
+        )
+
+    def _public_scan(self, column: str) -> str | None:
+        """Return the public table that a column is from, None if it is from another."""
+        for scan in scans(self.query.source):
+            table = self.catalog.table(scan.table)
+            if table is not None and not table.private and any(one.name == column for one in scan.columns):
+                return table.name
+        return None
+
+    def _refuse(self, message: str, code: str, span: Span | None, *hints: str) -> NoReturn:
+        raise refusal(self.query.text, message, code, span, *hints)
