@@ -17,7 +17,7 @@ from sfumato.core.grid import Grid
 if TYPE_CHECKING:
     from sfumato.aggregates.registry import Function
 
-__all__ = ["MeasureRequest", "BoundedArgument", "GridFactor", "MeasuredCells"]
+__all__ = ["BoundedArgument", "GridFactor", "MeasureRequest", "MeasuredCells"]
 
 
 class BoundedArgument(Protocol):
