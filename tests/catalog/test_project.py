@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.catalog import Between, Field, Kind, OneOf, one_of, read_project
+from sfumato.catalog import Between, Field, KeyList, Kind, OneOf, one_of, read_project
 from sfumato.catalog.checks import KEYS
 from sfumato.catalog.writing import project_text
 from sfumato.errors import InvalidArgument, ProjectRefused
@@ -263,3 +263,53 @@ def test_every_key_is_documented() -> None:
     for table, keys in KEYS.items():
         for key in keys:
             assert f"`{key}`" in page, f"docs/project-file.md does not mention `{key}` of [{table}]"
+
+
+LISTED_KEYS = """
+ledger = "people.ledger"
+
+[tables.people]
+path = "people.parquet"
+unit = "person_id"
+
+[[tables.people.keys]]
+columns = ["region", "year"]
+values = [["north", 2020], ["south", 2021]]
+
+[budget]
+epsilon = 1
+"""
+
+
+def test_lists_of_keys_are_read_and_written_back(tmp_path: Path) -> None:
+    (tmp_path / "sfumato.toml").write_text(LISTED_KEYS)
+    project = read_project(tmp_path / "sfumato.toml")
+    [table] = project.tables
+    assert table.declaration.keys == (
+        KeyList(columns=("region", "year"), rows=(("north", 2020), ("south", 2021))),
+    )
+    (tmp_path / "again.toml").write_text(project_text(project, folder=tmp_path, fields={}))
+    assert read_project(tmp_path / "again.toml").tables == project.tables
+    fields = (Field("person_id", Kind.INTEGER), Field("region", Kind.TEXT), Field("year", Kind.INTEGER))
+    made = project.table(table, fields)
+    assert made.field("region").domain == OneOf(("north", "south"))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('columns = ["region", "year"]', 'columns = "region"', 9),
+        ('columns = ["region", "year"]', 'columns = ["region"]', 8),
+        ('values = [["north", 2020], ["south", 2021]]', 'values = ["north"]', 10),
+        ('["south", 2021]', '["south", [2021]]', 10),
+        ('["south", 2021]', '["south"]', 8),
+        ('["south", 2021]', '["north", 2020]', 8),
+        ('columns = ["region", "year"]', "", 8),
+        ('values = [["north", 2020], ["south", 2021]]', "rows = []", 10),
+    ],
+)
+def test_lists_of_keys_are_refused_with_their_line(tmp_path: Path, old: str, new: str, line: int) -> None:
+    (tmp_path / "sfumato.toml").write_text(LISTED_KEYS.lstrip().replace(old, new))
+    with pytest.raises(ProjectRefused) as refused:
+        read_project(tmp_path / "sfumato.toml")
+    assert refused.value.line == line - 1

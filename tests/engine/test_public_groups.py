@@ -334,3 +334,66 @@ def test_a_list_is_read_as_it_stands_where_no_condition_names_it() -> None:
     opened.backend.public_keys = None
     asked = opened.sql("SELECT segment, kind, COUNT(*) FROM people GROUP BY 1, 2", epsilon=1).priced()
     assert len(asked.boundings[0].query.declared or ()) == 6
+
+
+# -- lists of keys ---------------------------------------------------------------------------
+
+PAIRS = [("a", 1), ("b", 2), ("c", 1)]
+
+
+def test_listed_combinations_are_the_groups() -> None:
+    rows = people(6, 90)
+    opened = sf.connect(
+        table_of(rows),
+        name="people",
+        unit="who",
+        keys={("segment", "kind"): PAIRS},
+        max_groups=5,
+        max_rows=5,
+        budget=sf.Budget(epsilon=10**9, delta=1e-6, rule="pure"),
+    )
+
+    def asked(text: str, **options: Any) -> list[tuple[Any, ...]]:
+        return list(opened.sql(text, epsilon=10**4, **options).release().rows)
+
+    both = "SELECT segment, kind, COUNT(*) FROM people GROUP BY 1, 2"
+    truth = _truth(both, rows)
+    assert asked(both) == [(*pair, truth.get(pair, 0)) for pair in PAIRS]
+    swapped = "SELECT kind, segment, COUNT(*) FROM people GROUP BY 1, 2"
+    assert asked(swapped) == sorted((kind, segment, truth.get((segment, kind), 0)) for segment, kind in PAIRS)
+    narrow = both.replace("GROUP", "WHERE kind = 1 GROUP")
+    assert [row[:2] for row in asked(narrow)] == [("a", 1), ("c", 1)]
+    alone = "SELECT kind, COUNT(*) FROM people GROUP BY 1"  # one of its columns has the values of the list
+    assert asked(alone) == [(kind, _truth(alone, rows)[(kind,)]) for kind in (1, 2)]
+    assert len(asked(both, keys="selected")) > len(PAIRS)  # also those that nobody listed
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"segment": [("a",)]},
+        {("segment", "kind"): ["ab"]},
+        {("segment",): [("a",)]},
+        {("segment", "segment"): [("a", "b")]},
+        {("segment", "kind"): []},
+        {("segment", "kind"): [("a",)]},
+        {("segment", "kind"): [("a", None)]},
+        {("segment", "kind"): [("a", 1), ("a", 1)]},
+        {("segment", "kind"): [("a", 1), ("b", "x")]},
+        {("segment", "nothing"): [("a", 1)]},
+        {("segment", "who"): [("a", 1)]},
+        {("segment", "kind"): [("a", 1)], ("kind", "score"): [(1, 1)]},
+        {("segment", "kind"): [("q", 1)]},
+        {("other.segment", "kind"): [("a", 1)]},
+    ],
+)
+def test_lists_of_keys_that_do_not_fit_are_refused(keys: Any) -> None:
+    with pytest.raises(sf.errors.InvalidArgument):
+        sf.connect(
+            table_of(people(1, 3)),
+            name="people",
+            unit="who",
+            columns={"segment": sf.one_of(*SEGMENTS)},
+            keys=keys,
+            budget=sf.Budget(epsilon=1),
+        )

@@ -104,7 +104,12 @@ def losses_query(query: Query, catalog: Catalog, bounding: Bounding) -> Query | 
 
 def _losses(query: Query, catalog: Catalog, bounding: Bounding) -> _Losses:
     bare = tuple(
-        replace(table, fields=tuple(replace(each, domain=None) for each in table.fields))
+        replace(
+            table,
+            fields=tuple(replace(each, domain=None) for each in table.fields),
+            partition=None,
+            keys=(),
+        )
         for table in catalog.tables
     )
     return _Losses(

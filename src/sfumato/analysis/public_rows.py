@@ -220,16 +220,23 @@ def _is_private(scan: Scan, catalog: Catalog) -> bool:
 
 
 def _lists(scan: Scan, catalog: Catalog, keys: frozenset[str]) -> tuple[Listed, ...]:
-    """Return the owner's lists of those columns of a private table that are keys."""
+    """Return the owner's lists of those columns of a private table that are keys.
+
+    A list of keys counts where two or more of its columns are keys: for the combinations of these.
+    """
     table = catalog.table(scan.table)
-    if table is None:
-        return ()
+    columns = {one.name.removeprefix(f"{scan.alias}."): one for one in scan.columns if one.name in keys}
     found = []
-    for column in scan.columns:
-        field = table.field(column.name.removeprefix(f"{scan.alias}."))
-        if column.name in keys and field is not None and isinstance(field.domain, OneOf):
-            values = tuple((value,) for value in field.domain.values)
-            found.append(Listed(columns=(column,), rows=values))
+    for one in () if table is None else table.keys:
+        places = [place for place, name in enumerate(one.columns) if name in columns]
+        if len(places) > 1:
+            rows = dict.fromkeys(tuple(row[place] for place in places) for row in one.rows)
+            here = tuple(columns.pop(one.columns[place]) for place in places)
+            found.append(Listed(columns=here, rows=tuple(rows)))
+    for name, column in columns.items():
+        field = None if table is None else table.field(name)
+        if field is not None and isinstance(field.domain, OneOf):
+            found.append(Listed(columns=(column,), rows=tuple((value,) for value in field.domain.values)))
     return tuple(found)
 
 

@@ -1,12 +1,13 @@
 """What is protected: units, tables, columns with their domains; policies, and the project file.
 
-Reading order: `kind`, `domain`, `table`, `policy`, `catalog` (what is protected), `declaration` (as it is
-declared), `positions`, `resources`, `project`, `reading`, `writing` (sfumato.toml).
+Reading order: `kind`, `domain`, `key_list`, `table`, `policy`, `catalog` (what is protected),
+`declaration` (as it is declared), `positions`, `resources`, `project`, `reading`, `writing` (sfumato.toml).
 """
 
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, OneOf, between, one_of
+from sfumato.catalog.key_list import KeyList
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.policy import Analyst, Policy
 from sfumato.catalog.project import Period, Project, ProjectTable
@@ -22,6 +23,7 @@ __all__ = [
     "Declaration",
     "Domain",
     "Field",
+    "KeyList",
     "Kind",
     "OneOf",
     "Period",

@@ -13,7 +13,18 @@ __all__ = ["Checks", "KEYS", "Place"]
 
 KEYS: dict[str, tuple[str, ...]] = {
     "": ("protects", "ledger", "tables", "budget", "policy", "engine"),
-    "tables.<name>": ("path", "unit", "each_row", "public", "max_groups", "max_rows", "partition", "columns"),
+    "tables.<name>": (
+        "path",
+        "unit",
+        "each_row",
+        "public",
+        "max_groups",
+        "max_rows",
+        "partition",
+        "columns",
+        "keys",
+    ),
+    "tables.<name>.keys": ("columns", "values"),
     "tables.<name>.columns.<column>": ("between", "one_of", "nullable"),
     "budget": ("epsilon", "delta", "keys_delta", "rule", "order", "renew"),
     "budget.renew": ("every", "epsilon", "delta", "keys_delta"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sfumato.catalog.domain import Between, Domain
+from sfumato.catalog.key_list import KeyList
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field, Table, Unit, UnsupportedColumn
 from sfumato.errors import InvalidArgument
@@ -33,14 +34,25 @@ class Declaration:
     max_groups: int | None = None
     max_rows: int | None = None
     partition: str | None = None
+    keys: tuple[KeyList, ...] = ()
+
+    def known(self) -> dict[str, Column]:
+        """Return what is declared about columns, also by lists of keys: the values that these have."""
+        found = dict(self.columns)
+        for one in self.keys:
+            for name, values in one.values().items():
+                column = found.get(name, Column())
+                found[name] = column if column.domain is not None else replace(column, domain=values)
+        return found
 
     def table(self, fields: tuple[Field, ...], unsupported: tuple[UnsupportedColumn, ...] = ()) -> Table:
         """Return the table; refuse a declaration that does not fit its columns. Reads no value."""
         known = {each.name: each for each in fields}
+        columns = self.known()
         for one in unsupported:
-            if one.name in self.columns:
+            if one.name in columns:
                 raise InvalidArgument(one.refusal, place="columns", hints=one.hints)
-        for name, column in self.columns.items():
+        for name, column in columns.items():
             if name not in known:
                 raise InvalidArgument(
                     f"table `{self.name}` has no column `{name}`",
@@ -50,16 +62,17 @@ class Declaration:
             self._fits(known[name], column)
         return Table(
             name=self.name,
-            fields=tuple(self._field(each) for each in fields),
+            fields=tuple(self._field(each, columns.get(each.name, Column())) for each in fields),
             unit=self.unit,
             max_groups=self.max_groups,
             max_rows=self.max_rows,
             partition=self.partition,
             unsupported=unsupported,
+            keys=self.keys,
         )
 
-    def _field(self, known: Field) -> Field:
-        declared = self.columns.get(known.name, Column())
+    @staticmethod
+    def _field(known: Field, declared: Column) -> Field:
         return Field(name=known.name, kind=known.kind, domain=declared.domain, nullable=declared.nullable)
 
     @staticmethod

@@ -95,7 +95,7 @@ class Project:
         try:
             return declaration.table(fields, unsupported)
         except InvalidArgument as error:
-            key = "partition" if error.place == "partition" else "path"
+            key = error.place if error.place in ("partition", "keys") else "path"
             raise self.written.refusal(
                 error.message, ("tables", name, key), code="SF706", hints=error.hints
             ) from None

@@ -1,6 +1,6 @@
 """Reading a project file: every mistake is refused with its line, its key and a hint.
 
-[tables.<name>]   path, unit or each_row or public, max_groups, max_rows, columns
+[tables.<name>]   path, unit or each_row or public, max_groups, max_rows, columns, keys
 [budget]          epsilon, delta, keys_delta, rule, order, renew
 [policy]          ceiling, measures, analysts
 [engine]          memory, question_memory, seconds
@@ -20,6 +20,8 @@ from typing import Any
 from sfumato.catalog.checks import Checks, Place
 from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, OneOf
+from sfumato.catalog.key_list import KeyList
+from sfumato.catalog.kind import Value
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectTable
 from sfumato.catalog.resources import Resources
@@ -173,6 +175,7 @@ class _Reader(Checks):
                 unit=unit,
                 columns={each: self._column(columns[each], (*at, "columns", each)) for each in columns},
                 partition=partition,
+                keys=self._keys(table.get("keys", []), (*at, "keys")),
                 **caps,
             ),
             paths=self._paths(table, at, folder),
@@ -184,6 +187,30 @@ class _Reader(Checks):
         if not several or not all(isinstance(one, str) and one for one in several):
             self.refuse("path must be text, or a list of texts", (*at, "path"), "SF705", "quote it")
         return tuple(str(folder / Path(one).expanduser()) for one in several)
+
+    def _keys(self, lists: Any, at: Place) -> tuple[KeyList, ...]:
+        if not isinstance(lists, list):
+            self.refuse("keys are lists of combinations", at, "SF705", "[[tables.<name>.keys]]")
+        found = []
+        for place, one in enumerate(lists):
+            here = (*at, place)
+            self.mapping(one, here, 'a list of keys has columns = ["a", "b"] and values = [["x", 1], ..]')
+            self.known(one, here, "tables.<name>.keys")
+            columns = self.need(one, here, "columns", 'columns = ["region", "kind"]')
+            values = self.need(one, here, "values", 'values = [["north", "a"], ["south", "b"]]')
+            if not isinstance(columns, list) or not all(isinstance(each, str) for each in columns):
+                self.refuse("columns are a list of names", (*here, "columns"), "SF705", "quote them")
+            if not isinstance(values, list) or not all(isinstance(each, list) for each in values):
+                self.refuse("values are a list of lists", (*here, "values"), "SF705", '[["north", "a"]]')
+            rows = tuple(tuple(self._listed(value, (*here, "values")) for value in each) for each in values)
+            found.append(self.attempt(here, _key_list, tuple(columns), rows))
+        return tuple(found)
+
+    def _listed(self, value: Any, at: Place) -> Any:
+        """Return a listed value as Python has it."""
+        if isinstance(value, list | dict | datetime.time):
+            self.refuse("a value is text, a number, a date, true or false", at, "SF705", "")
+        return value
 
     def _column(self, column: Any, at: Place) -> Column:
         self.mapping(column, at, "say { between = [0, 110] } or { one_of = ['north', 'south'] }")
@@ -258,3 +285,7 @@ class _Reader(Checks):
             return table
         whose = Unit(name=unit, column=declared.unit.column)
         return replace(table, declaration=replace(declared, unit=whose))
+
+
+def _key_list(columns: tuple[str, ...], rows: tuple[tuple[Value, ...], ...]) -> KeyList:
+    return KeyList(columns=columns, rows=rows)

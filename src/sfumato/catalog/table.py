@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sfumato.catalog.domain import Domain, OneOf
+from sfumato.catalog.key_list import KeyList
 from sfumato.catalog.kind import MOST_DIGITS, Kind, Value, kind_of
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
@@ -117,6 +118,7 @@ class Table:
     are kept. Questions about different parts are then charged as the largest of them.
 
     `unsupported` are columns that the data has and no question can use.
+    `keys` lists the combinations of values that several columns may have.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Table:
     max_rows: int | None = None
     partition: str | None = None
     unsupported: tuple[UnsupportedColumn, ...] = ()
+    keys: tuple[KeyList, ...] = ()
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
@@ -142,6 +145,29 @@ class Table:
                 cap(getattr(self, name), name)
         if self.partition is not None:
             self._check_partition(self.partition)
+        self._check_keys()
+
+    def _check_keys(self) -> None:
+        if self.keys and self.unit is None:
+            raise InvalidArgument(
+                f"table `{self.name}` is public, and lists its keys itself",
+                place="keys",
+                hints=("leave the list out: groups by its columns are those that the table has",),
+            )
+        names = [name for one in self.keys for name in one.columns]
+        if len(set(names)) < len(names):
+            raise InvalidArgument("a column is in one list of keys at most", place="keys")
+        for one in self.keys:
+            for name, listed in one.values().items():
+                field = next((field for field in self.fields if field.name == name), None)
+                if field is None or (self.unit is not None and name == self.unit.column):
+                    raise InvalidArgument(f"table `{self.name}` has no column `{name}` to list", place="keys")
+                if not isinstance(field.domain, OneOf) or not set(listed.values) <= set(field.domain.values):
+                    raise InvalidArgument(
+                        f"what is declared for `{name}` does not allow all values of its list of keys",
+                        place="keys",
+                        hints=("leave it out: the values of the list are declared by it",),
+                    )
 
     def _check_partition(self, name: str) -> None:
         field = self.field(name)

@@ -114,6 +114,10 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
             else:
                 hint = _HINTS.get(kinds[name], "between = [0, 100]")
                 lines.append(f"# {_key(name)} = {{ {hint} }}  # {kinds[name].value}")
+    for one in declared.keys:
+        lines += ["", f"[[tables.{_key(table.name)}.keys]]  # all groups that these columns have together"]
+        lines.append(f"columns = {_value(list(one.columns))}")
+        lines.append(f"values = {_value([list(row) for row in one.rows])}")
     return "\n".join([*lines, ""])
 
 

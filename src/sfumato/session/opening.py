@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,6 +23,7 @@ from sfumato.catalog import (
     Table,
     Unit,
     UnsupportedColumn,
+    Value,
     kind_of,
     read_project,
 )
@@ -30,7 +31,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import OWNER, Binding, Ledger, Owner, Proposal, Renewal
 from sfumato.session.database import Database
-from sfumato.session.sources import declared_columns, private_sources
+from sfumato.session.sources import declared_columns, declared_keys, private_sources
 
 __all__ = ["connect", "open", "open_project", "propose"]
 
@@ -41,6 +42,7 @@ def connect(
     unit: str | None,
     budget: PrivacyBudget | None = None,
     columns: Mapping[str, Domain] | None = None,
+    keys: Mapping[Sequence[str], Iterable[Sequence[Value]]] | None = None,
     ledger: str | os.PathLike[str] | None = None,
     name: str | None = None,
     max_groups: int | None = None,
@@ -59,7 +61,8 @@ def connect(
     `source` is a Parquet, CSV or DuckDB file, an Arrow table, a pandas or polars DataFrame; several are a
     mapping from their names, and all have the column `unit`. `unit` says whose each row is; None makes
     every row a unit by itself. `columns` declares bounds and values, never read off the data, under
-    `column` or `table.column`. Without a `ledger` file the budget is
+    `column` or `table.column`. `keys` lists the combinations that several columns may have:
+    `{("region", "kind"): [("north", "a"), ("south", "b")]}`. Without a `ledger` file the budget is
     forgotten when the process ends; without a `budget` the one on record there goes on.
 
     `renewal` says how much of the budget a day, week, month or year may use, `partition` names the
@@ -74,9 +77,17 @@ def connect(
     tables = private_sources(source, name=name, unit=unit, public=public)
     protected = Unit(name=unit or f"row of {next(iter(tables))}", column=unit)
     declared = declared_columns(columns, tables, public)
+    listed = declared_keys(keys, tables)
     caps = {"max_groups": max_groups, "max_rows": max_rows}
     declarations = [
-        Declaration(name=each, unit=protected, columns=declared[each], partition=partition, **caps)
+        Declaration(
+            name=each,
+            unit=protected,
+            columns=declared[each],
+            partition=partition,
+            keys=listed[each],
+            **caps,
+        )
         for each in tables
     ]
     declarations += [Declaration(name=each, unit=None, columns=declared[each]) for each in public or {}]
@@ -260,7 +271,7 @@ def _opened(
 def _kinds(declared: Declaration) -> dict[str, Kind]:
     """Return the kinds of columns that follow from what is declared: a bounded number may be any number."""
     found = {}
-    for name, column in declared.columns.items():
+    for name, column in declared.known().items():
         match column.domain:
             case OneOf(values=(first, *_)):
                 kind = kind_of(first) or Kind.TEXT

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sfumato.catalog import Column, Domain
+from sfumato.catalog import Column, Domain, KeyList, Value
 from sfumato.errors import InvalidArgument
 
-__all__ = ["declared_columns", "private_sources"]
+__all__ = ["declared_columns", "declared_keys", "private_sources"]
 
 
 def private_sources(
@@ -67,6 +67,33 @@ def declared_columns(
                 place="columns",
                 hints=(f"write {' or '.join(f'`{name}.{key}`' for name in private)}",),
             )
+    return found
+
+
+def declared_keys(
+    keys: Mapping[Sequence[str], Iterable[Sequence[Value]]] | None, private: Mapping[str, Any]
+) -> dict[str, tuple[KeyList, ...]]:
+    """Return the lists of keys of each private table; their columns are named as in `declared_columns`."""
+    tables = {name.lower(): name for name in private}
+    found: dict[str, tuple[KeyList, ...]] = dict.fromkeys(private, ())
+    for columns, given_rows in (keys or {}).items():
+        rows = list(given_rows)
+        if any(isinstance(one, str) or not isinstance(one, Sequence) for one in (columns, *rows)):
+            hint = 'keys={("region", "kind"): [("north", "a"), ("south", "b")]}'
+            raise InvalidArgument("a list of keys is about several columns", place="keys", hints=(hint,))
+        named = [name.partition(".") for name in columns]
+        known = {tables.get(table.lower()) if dot else None for table, dot, _ in named}
+        if len(private) == 1 and known == {None}:
+            table, names = next(iter(private)), tuple(columns)
+        elif len(known) == 1 and (given := known.pop()) is not None:
+            table, names = given, tuple(name for _, _, name in named)
+        else:
+            raise InvalidArgument(
+                "it is not said which private table these columns are of",
+                place="keys",
+                hints=(f"write {' or '.join(f'`{name}.column`' for name in private)}, the same for all",),
+            )
+        found[table] += (KeyList(columns=names, rows=tuple(tuple(row) for row in rows)),)
     return found
 
 
