@@ -35,6 +35,7 @@ from sfumato.plan.tree import (
     Literal,
     PerUnit,
     Projection,
+    PublicChoice,
     Relation,
     Scan,
     SemiJoin,
@@ -73,7 +74,7 @@ def columns_of(relation: Relation, catalog: Catalog) -> dict[str, Known]:
                 beside = {name: replace(one, nullable=True, declared=False) for name, one in beside.items()}
             both = {**columns_of(left, catalog), **beside}
             return both if outer or condition is None else narrowed(both, condition)
-        case SemiJoin(source=source):
+        case SemiJoin(source=source) | PublicChoice(source=source):
             return columns_of(source, catalog)
         case Union(sources=sources):
             tables = [columns_of(source, catalog) for source in sources]

@@ -25,6 +25,7 @@ from sfumato.plan.tree import (
     Literal,
     PerUnit,
     Projection,
+    PublicChoice,
     Relation,
     Scan,
     SemiJoin,
@@ -119,6 +120,9 @@ def _relation(relation: Relation, indent: str) -> Iterator[str]:
             text, below = f"{'left ' if outer else ''}joined with {way}", (left, right)
         case Union(sources=sources):
             text, below = "all rows of", sources
+        case PublicChoice(source=source, distinct=distinct, limit=limit):
+            text = "different rows of" if distinct else "rows of"
+            text, below = text if limit is None else f"the first {limit} {text}", (source,)
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             by = "".join(f" and {name}" for name, _ in keys)
             text, below = f"per unit{by}: {', '.join(name for name, _ in aggregates)}", (source,)

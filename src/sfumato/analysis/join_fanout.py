@@ -35,6 +35,7 @@ from sfumato.plan.tree import (
     Listed,
     PerUnit,
     Projection,
+    PublicChoice,
     Query,
     Relation,
     Scan,
@@ -54,7 +55,7 @@ MOST_COPIES = 1_000
 def unit_joins(relation: Relation) -> int:
     """Return how many joins may multiply a unit's rows with its rows, wherever they are."""
     match relation:
-        case Scan() | Listed():
+        case Scan() | Listed() | PublicChoice():
             return 0
         case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
             return unit_joins(source)
@@ -110,6 +111,9 @@ class _Growth:
                 return len(rows)
             case Filter(source=source) | Projection(source=source):
                 return self.rows(source)
+            case PublicChoice(source=source, limit=limit):
+                found = self.rows(source)
+                return found if limit is None else min(found, limit)
             case PerUnit(source=source, keys=keys):
                 grown = self.rows(source)
                 return grown if keys else 1
@@ -149,7 +153,7 @@ class _Growth:
             case Scan(table=name):
                 table = self.catalog.table(name)
                 return table is not None and table.private
-            case Listed():
+            case Listed() | PublicChoice():
                 return False
             case Join(left=left, right=right):
                 return self._private(left) or self._private(right)
@@ -206,7 +210,7 @@ def _has(relation: Relation, name: str) -> bool:
     match relation:
         case Scan(columns=columns) | Listed(columns=columns):
             return any(column.name == name for column in columns)
-        case Filter(source=source) | SemiJoin(source=source):
+        case Filter(source=source) | SemiJoin(source=source) | PublicChoice(source=source):
             return _has(source, name)
         case Projection(columns=projected):
             return any(name == one for one, _ in projected)
@@ -223,7 +227,7 @@ def _origin(relation: Relation, name: str) -> tuple[Scan, str] | None:
     match relation:
         case Scan(alias=alias, columns=columns) if any(column.name == name for column in columns):
             return relation, name.removeprefix(f"{alias}.")
-        case Filter(source=source) | SemiJoin(source=source):
+        case Filter(source=source) | SemiJoin(source=source) | PublicChoice(source=source):
             return _origin(source, name)
         case Projection(source=source, columns=projected):
             for one, expression in projected:

@@ -25,6 +25,7 @@ from sfumato.plan.tree import (
     Literal,
     PerUnit,
     Projection,
+    PublicChoice,
     Relation,
     Scan,
     SemiJoin,
@@ -60,7 +61,7 @@ def _view(relation: Relation, catalog: Catalog) -> _View:
             own = {f"{alias}.{table.partition}".lower(), table.partition.lower()}
             found = frozenset(column.name for column in columns if column.name.lower() in own)
             return _View(columns=found, labels=table.parts())
-        case Listed():
+        case Listed() | PublicChoice():
             return _View(labels={})
         case Filter(source=source, condition=condition):
             return _narrowed(_view(source, catalog), condition)

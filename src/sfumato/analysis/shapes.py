@@ -17,6 +17,7 @@ from sfumato.plan.tree import (
     Listed,
     PerUnit,
     Projection,
+    PublicChoice,
     Relation,
     Scan,
     SemiJoin,
@@ -32,6 +33,8 @@ def scans(relation: Relation) -> Iterator[Scan]:
         case Scan():
             yield relation
         case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
+            yield from scans(source)
+        case PublicChoice(source=source):
             yield from scans(source)
         case SemiJoin(source=source, other=other):
             yield from scans(source)
@@ -75,7 +78,7 @@ def declared_cap(relation: Relation, catalog: Catalog, name: Literal["max_groups
         case Scan(table=table_name):
             table = catalog.table(table_name)
             return None if table is None else getattr(table, name)
-        case Listed():
+        case Listed() | PublicChoice():
             return None
         case PerUnit(keys=()):
             return 1

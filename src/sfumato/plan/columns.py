@@ -19,6 +19,7 @@ from sfumato.plan.tree import (
     Literal,
     PerUnit,
     Projection,
+    PublicChoice,
     Relation,
     Scan,
     SemiJoin,
@@ -33,7 +34,7 @@ def outputs(relation: Relation) -> tuple[ColumnRef, ...]:
     match relation:
         case Scan(columns=columns) | Listed(columns=columns):
             return columns
-        case Filter(source=source) | SemiJoin(source=source):
+        case Filter(source=source) | SemiJoin(source=source) | PublicChoice(source=source):
             return outputs(source)
         case Projection(columns=projected):
             return tuple(

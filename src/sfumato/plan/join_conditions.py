@@ -21,6 +21,7 @@ from sfumato.plan.tree import (
     Join,
     PerUnit,
     Projection,
+    PublicChoice,
     Relation,
     SemiJoin,
     Union,
@@ -50,7 +51,7 @@ def _joined(relation: Relation) -> Relation:
                     below = found
             rest = conjunction(left)
             return below if rest is None else Filter(source=below, condition=rest)
-        case Projection() | PerUnit():
+        case Projection() | PerUnit() | PublicChoice():
             return replace(relation, source=_joined(relation.source))
         case SemiJoin():
             return replace(relation, source=_joined(relation.source), other=_joined(relation.other))

@@ -24,6 +24,7 @@ from sfumato.plan.tree import (
     Join,
     PerUnit,
     Projection,
+    PublicChoice,
     Query,
     Relation,
     SemiJoin,
@@ -241,6 +242,9 @@ def _parts(node: _Node) -> Iterator[_Node]:
             yield from () if on is None else (on,)
         case Union(sources=sources):
             yield from sources
+        case PublicChoice(source=source, order=order):
+            yield source
+            yield from (column for column, _, _ in order)
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             yield source
             yield from (value for _, value in keys)

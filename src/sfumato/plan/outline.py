@@ -19,6 +19,7 @@ from sfumato.plan.tree import (
     Literal,
     PerUnit,
     Projection,
+    PublicChoice,
     Query,
     Relation,
     Scan,
@@ -64,6 +65,14 @@ def outline_relation(relation: Relation) -> str:
             parts += ["same unit"] if on_unit else []
             parts += [outline_expression(on)] if on is not None else []
             return f"{'left ' if outer else ''}join({', '.join(parts)})"
+        case PublicChoice(source=source, distinct=distinct, order=order, limit=limit, offset=offset):
+            parts = [outline_relation(source), *(["distinct"] if distinct else [])]
+            parts += [
+                f"by {column.name}{' desc' if down else ''}{' nulls first' if nulls else ''}"
+                for column, down, nulls in order
+            ]
+            parts += [] if limit is None else [f"first {limit}"]
+            return f"choose({', '.join([*parts, *([f'after {offset}'] if offset else [])])})"
         case Union(sources=sources):
             return f"union({', '.join(outline_relation(source) for source in sources)})"
         case PerUnit(source=source, keys=keys, aggregates=aggregates):

@@ -180,10 +180,13 @@ def _check_union(query: exp.Expr, context: Context) -> None:
         return
     if not isinstance(query, exp.Union) or query.args.get("distinct"):
         name = "UNION without ALL" if isinstance(query, exp.Union) else type(query).__name__.upper()
-        hint = "UNION ALL of rows of the same people is allowed"
-        question.refuse(
-            f"{name} compares the rows of different people", code="SF404", at=query.expression, hints=(hint,)
+        reason, hint = (
+            "compares the rows of different people",
+            "UNION ALL of rows of the same people is allowed",
         )
+        if not context.private(query):
+            reason, hint = "of public rows is not supported here", "SELECT DISTINCT * FROM (.. UNION ALL ..)"
+        question.refuse(f"{name} {reason}", code="SF404", at=query.expression, hints=(hint,))
     question.only(query, "this", "expression", "distinct", "with_")
     _check_union(query.this, context)
     _check_union(query.expression, context)

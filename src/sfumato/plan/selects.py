@@ -17,6 +17,7 @@ from sfumato.plan.context import Context, Cte, Released
 from sfumato.plan.groups import grouping
 from sfumato.plan.postprocessing import post_processing, post_processing_union
 from sfumato.plan.projections import distinct_rows, per_unit_rows, projected_rows, union_rows
+from sfumato.plan.public_choices import CHOICES, chosen_rows
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import filtered, joined, table_rows
 from sfumato.plan.scope import Scope, ScopedRows
@@ -53,6 +54,8 @@ def plan(query: exp.Expr, context: Context, alias: str) -> ScopedRows | Released
 
 def rows(query: exp.Expr, context: Context, alias: str) -> ScopedRows:
     """Return a query that must be rows."""
+    if isinstance(query, exp.SetOperation) and not context.private(query) and not query.args.get("with_"):
+        return union_rows(query, [], _sides(query), context, alias)
     result = plan(query, context, alias)
     if isinstance(result, Released):
         context.question.refuse(
@@ -86,6 +89,8 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
         if select.args.get(name) is not None:
             clauses.append(select.args[name])
     if select.args.get("group") is None and not any(has_aggregate(clause) for clause in clauses):
+        if kept.unit is None and any(select.args.get(name) for name in CHOICES):
+            return chosen_rows(select, kept, scope, context, alias)
         if select.args.get("distinct") is not None:
             return distinct_rows(select, kept, scope, context, alias)
         return projected_rows(select, kept, scope, context, alias)

@@ -2,7 +2,7 @@
 
     Query                       one private question: groups and aggregates over people's rows
     ├── source: Relation        rows, each of which belongs to exactly one unit (or is public)
-    │     Scan, Filter, Project, Join, Union, PerUnit, SemiJoin
+    │     Scan, Filter, Projection, Join, Union, PerUnit, SemiJoin, PublicChoice
     ├── keys: Expression        what rows are grouped by
     └── aggregates: Aggregate   what is counted, summed, ranked
           Expression            row-wise: Column, Literal, Call, Case, Cast
@@ -33,6 +33,7 @@ __all__ = [
     "Literal",
     "PerUnit",
     "Projection",
+    "PublicChoice",
     "Query",
     "Relation",
     "Scan",
@@ -198,7 +199,23 @@ class SemiJoin:
     span: Span | None = field(default=None, compare=False)
 
 
-Relation = Scan | Listed | Filter | Projection | Join | Union | PerUnit | SemiJoin
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicChoice:
+    """Some rows of a public relation: each different row once, or the first ones in an order, or both.
+
+    `order` is of (column, descending, NULLs first). Rows that are equal in it come in the order of all
+    columns, so that which rows are chosen is a function of the public table alone.
+    """
+
+    source: Relation
+    distinct: bool = False
+    order: tuple[tuple[ColumnRef, bool, bool], ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    span: Span | None = field(default=None, compare=False)
+
+
+Relation = Scan | Listed | Filter | Projection | Join | Union | PerUnit | SemiJoin | PublicChoice
 
 
 # -- aggregates and the question ------------------------------------------------------------

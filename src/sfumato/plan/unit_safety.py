@@ -12,6 +12,7 @@ What is computed for each relation is its unit, from the tables that it scans an
     SemiJoin                 the unit of the rows that stay; private rows are tested only within their unit
     Union                    the one unit of all sides
     PerUnit                  the unit that the rows are grouped by
+    PublicChoice             none: its rows must be public
 
 Theorem: in a tree that passes, the rows of unit u in every relation are a function of u's own rows in the
 scanned tables, and of public tables. By induction on the tree: each node above forms a row of u from rows of
@@ -36,6 +37,7 @@ from sfumato.plan.tree import (
     Join,
     PerUnit,
     Projection,
+    PublicChoice,
     Query,
     Relation,
     Scan,
@@ -87,6 +89,10 @@ class _Pass:
                 return self._union(relation, [self.unit(source) for source in sources])
             case PerUnit():
                 return self._per_unit(relation, self.unit(relation.source))
+            case PublicChoice(source=source):
+                if self.unit(source) is not None:
+                    self._refuse("LIMIT and DISTINCT would pick some people's rows", relation.span)
+                return None
         self._refuse(f"{type(relation).__name__} is not a relation that is known to be safe", None)
 
     def _scan(self, scan: Scan) -> Unit | None:

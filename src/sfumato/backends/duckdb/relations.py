@@ -30,6 +30,7 @@ from sfumato.plan.tree import (
     Listed,
     PerUnit,
     Projection,
+    PublicChoice,
     Relation,
     Scan,
     SemiJoin,
@@ -91,6 +92,8 @@ class Relations:
                 return self._union(sources)
             case PerUnit():
                 return self._per_unit(relation)
+            case PublicChoice():
+                return self._public_choice(relation)
         raise Unsupported(f"the relation {type(relation).__name__}")
 
     def _name(self) -> str:
@@ -197,6 +200,21 @@ class Relations:
             who = [f"CAST(__unit AS {unit}) AS __unit"] if unit else []
             selects.append(f"SELECT {_listed([*who, *part.names.values()])} FROM ({part.sql})")
         return replace(first, sql=" UNION ALL ".join(selects), unit=unit)
+
+    def _public_choice(self, choice: PublicChoice) -> Rendered:
+        below = self.render(choice.source)
+        if below.unit is not None or below.by_row:
+            raise Unsupported("a choice among rows that belong to units")
+        sql = f"SELECT {'DISTINCT ' if choice.distinct else ''}* FROM ({below.sql})"
+        if choice.limit is not None or choice.offset:
+            order = [
+                f"{below.names[column.name]} {'DESC' if down else 'ASC'} NULLS {'FIRST' if nulls else 'LAST'}"
+                for column, down, nulls in choice.order
+            ]
+            order += [f"{name} ASC NULLS LAST" for name in below.names.values()]
+            limit = "" if choice.limit is None else f" LIMIT {choice.limit}"
+            sql = f"SELECT * FROM ({sql}) ORDER BY {', '.join(order)}{limit} OFFSET {choice.offset}"
+        return replace(below, sql=sql)
 
     def _per_unit(self, node: PerUnit) -> Rendered:
         below = self.render(node.source)
