@@ -9,9 +9,9 @@ import pytest
 
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.domains import columns_of, narrowed
-from sfumato.analysis.intervals import Interval
 from sfumato.analysis.ranges import Known, interval_of
 from sfumato.catalog import Catalog, Field, Kind, Table, between
+from sfumato.core.intervals import Interval
 from sfumato.plan.tree import Call, ColumnRef, Filter, Join, PerUnit, Projection, SemiJoin, Union
 from tests.analysis.questions import (
     AGE,

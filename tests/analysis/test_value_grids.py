@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.analysis.intervals import Interval
 from sfumato.analysis.value_grids import Cells, cells_of, centred_grid, clamped_grid, ones, ranked_cells
+from sfumato.core.intervals import Interval
 
 ENDS = (
     st.fractions(-(10**12), 10**12, max_denominator=1000)

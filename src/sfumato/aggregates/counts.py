@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +13,7 @@ from sfumato.aggregates.columns import scaled
 from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import Kind
+from sfumato.core.intervals import Interval
 
 __all__ = ["Count", "CountDistinct", "CountRows", "CountUnits"]
 
@@ -21,13 +23,17 @@ class _Counted(AggregateRecord):
     counts: ClassVar[bool] = True
     clamps: ClassVar[bool] = False
 
-    def takes(self, kind: Kind, *, inner: bool) -> bool:
+    def takes(self, kind: Kind | None, *, inner: bool) -> bool:
         """Count values of any kind."""
         return True
 
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return whole numbers."""
         return Kind.INTEGER
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return any number from zero on."""
+        return Interval(0, math.inf)
 
     def measure(self, asked: MeasureRequest) -> tuple[str, Fraction]:
         """Return the measure, and what its integer is worth."""
@@ -88,6 +94,10 @@ class Count(_Counted):
 @dataclass(frozen=True, slots=True)
 class CountDistinct(_Counted):
     """COUNT(DISTINCT x)."""
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return up to how many values there are."""
+        return Interval(0, math.inf if values is None else values)
 
     def measure(self, asked: MeasureRequest) -> tuple[str, Fraction]:
         """Return the number of values."""

@@ -24,9 +24,9 @@ class Histogram(AggregateRecord):
     counts: ClassVar[bool] = True
     lists: ClassVar[bool] = True
 
-    def takes(self, kind: Kind, *, inner: bool) -> bool:
+    def takes(self, kind: Kind | None, *, inner: bool) -> bool:
         """Take any kind: values that are not in order may be declared one by one."""
-        return kind.numeric or not inner
+        return not inner or (kind is not None and kind.numeric)
 
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return a list."""

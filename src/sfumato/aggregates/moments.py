@@ -39,6 +39,7 @@ from sfumato.aggregates.centred_ratio import (
     within,
 )
 from sfumato.aggregates.ratios import Estimate, fieller
+from sfumato.core.intervals import Interval
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import miss
 
@@ -59,6 +60,12 @@ class Variance(CentredRatio):
 
     products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (0, 0))
     multiplies: ClassVar[bool] = True
+    standard: ClassVar[bool] = True
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return up to half of the squared width, or its root."""
+        square = Interval(0, 1) * _spread(arguments[0], arguments[0])
+        return square.rising(math.sqrt, bottom=0.0) if self.root else square
 
     def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
         """Return zero and width^2 / 4; of a sample, width^2 / 2."""
@@ -109,6 +116,11 @@ class Covariance(CentredRatio):
     arity: ClassVar[int] = 2
     products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (1,), (0, 1))
     multiplies: ClassVar[bool] = True
+    standard: ClassVar[bool] = True
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return half of the widths' product to either side."""
+        return Interval(-1, 1) * _spread(*arguments)
 
     def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
         """Return a quarter of the widths' product to either side; of a sample, a half."""
@@ -152,6 +164,11 @@ class Correlation(CentredRatio):
     arity: ClassVar[int] = 2
     products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (1,), (0, 0), (1, 1), (0, 1))
     multiplies: ClassVar[bool] = True
+    standard: ClassVar[bool] = True
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return -1 to 1."""
+        return Interval(-1, 1)
 
     def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
         """Return -1 and 1."""
@@ -235,3 +252,9 @@ def _remainder(n: NoisySum, s: NoisySum, t: NoisySum, x: _Floats, y: _Floats) ->
         )
         extra = (products + across * n.spread**2 + n.law.fourth * (x * y) ** 2 * n.spread**4) / size**2
     return bias, extra
+
+
+def _spread(x: Interval, y: Interval) -> Interval:
+    widths = [(one - Interval(one.low, one.low)).high if one.bounded else math.inf for one in (x, y)]
+    product = Interval(widths[0], widths[0]) * Interval(widths[1], widths[1])
+    return product * Interval(Fraction(1, 2), Fraction(1, 2))

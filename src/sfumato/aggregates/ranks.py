@@ -20,6 +20,7 @@ from sfumato.aggregates.quantiles import quantiles
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.aggregates.trees import Tree
 from sfumato.catalog.kind import Kind
+from sfumato.core.intervals import Interval
 from sfumato.core.noise_sums import miss
 
 __all__ = ["Extreme", "Quantile"]
@@ -33,9 +34,13 @@ class Quantile(AggregateRecord):
 
     ranks: ClassVar[bool] = True
 
-    def takes(self, kind: Kind, *, inner: bool) -> bool:
+    def takes(self, kind: Kind | None, *, inner: bool) -> bool:
         """Take numbers, and what has an order besides."""
-        return kind.numeric or (kind in _TIMELY and not inner)
+        return kind is not None and (kind.numeric or (kind in _TIMELY and not inner))
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return where the values lie."""
+        return arguments[0]
 
     def ranks_of(self, asked: MeasureRequest) -> tuple[float, ...]:
         """Return the quantiles that are asked for."""
@@ -106,9 +111,9 @@ class Extreme(Quantile):
 
     rank: float = 0.5
 
-    def takes(self, kind: Kind, *, inner: bool) -> bool:
+    def takes(self, kind: Kind | None, *, inner: bool) -> bool:
         """Take numbers and what has an order; among one unit's own rows anything."""
-        return inner or kind.numeric or kind in _TIMELY
+        return inner or (kind is not None and (kind.numeric or kind in _TIMELY))
 
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return the kind of the values."""

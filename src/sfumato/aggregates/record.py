@@ -1,6 +1,7 @@
 """The record of an aggregate: all that the package knows about one, in one class.
 
     syntax      label, names, arity, takes, kind      plan/ reads questions by them
+    one unit    own_range, standard                   the same of one unit's own rows: analysis/, backends/
     measures    measured                              the sums that it is answered from: analysis/
     answer      answered, linear, unit                from noisy sums to values and intervals: release/
     forecast    forecast                              the same before anything is spent: analysis/
@@ -21,6 +22,7 @@ from typing import ClassVar
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.catalog.kind import Kind
+from sfumato.core.intervals import EVERYTHING, Interval
 
 __all__ = ["AggregateRecord"]
 
@@ -42,13 +44,22 @@ class AggregateRecord(ABC):
     lists: ClassVar[bool] = False  # its answer is a list
     instead: ClassVar[dict[Kind, str]] = {}  # what to ask instead, by the kind that it does not take
 
-    def takes(self, kind: Kind, *, inner: bool) -> bool:
-        """Return whether an argument may be of a kind; `inner`: of an aggregate of one unit's own rows."""
-        return kind.numeric
+    standard: ClassVar[bool] = False  # engines have it under its label, over values in order
+
+    def takes(self, kind: Kind | None, *, inner: bool) -> bool:
+        """Return whether an argument may be of a kind, None for NULL; `inner`: of one unit's own rows."""
+        return kind is not None and kind.numeric
 
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return the kind of the answer, None for a list."""
         return Kind.REAL
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return where it lies among one unit's own rows, however many those are.
+
+        The arguments lie in these intervals; the first has so many different `values`, if that is known.
+        """
+        return EVERYTHING
 
     @abstractmethod
     def measured(self, asked: MeasureRequest) -> Answer:

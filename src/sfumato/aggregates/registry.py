@@ -11,7 +11,7 @@ from sfumato.aggregates.ranks import Extreme, Quantile
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.aggregates.sums import Average, Sum
 
-__all__ = ["Function", "function_labelled"]
+__all__ = ["Function", "function_called", "function_labelled"]
 
 
 class Function(Enum):
@@ -45,6 +45,14 @@ class Function(Enum):
     def label(self) -> str:
         """How it is shown and stored."""
         return self.record.label
+
+
+_CALLED = {name: one for one in Function for name in one.record.names}
+
+
+def function_called(*names: str) -> Function | None:
+    """Return the aggregate that SQL calls by one of these names, None if there is none."""
+    return next((_CALLED[name.lower()] for name in names if name.lower() in _CALLED), None)
 
 
 def function_labelled(label: str) -> Function:

@@ -7,6 +7,7 @@ AVG     (count, sum)    centre + (S * scale) / (N * weight)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,8 @@ from sfumato.aggregates.columns import scaled
 from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.ratios import Estimate, fieller
 from sfumato.aggregates.record import AggregateRecord
-from sfumato.catalog.kind import Kind
+from sfumato.catalog.kind import MOST_DIGITS, Kind
+from sfumato.core.intervals import Interval
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import miss
 
@@ -39,8 +41,17 @@ class Sum(AggregateRecord):
     adds_up: ClassVar[bool] = True
 
     def kind(self, argument: Kind | None) -> Kind | None:
-        """Return the kind of what is added up."""
-        return argument
+        """Return the kind of what is added up; decimals get all the digits there are."""
+        if argument is None or not argument.exact:
+            return Kind.REAL
+        return Kind.decimal(MOST_DIGITS, argument.scale) if argument.digits else argument
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return either side of zero that values are on."""
+        [one] = arguments
+        return Interval(
+            Fraction(0) if one.low >= 0 else -math.inf, Fraction(0) if one.high <= 0 else math.inf
+        )
 
     def measured(self, asked: MeasureRequest) -> Answer:
         """Ask for the sum; around the middle of the bounds, if the number of rows is counted anyway.
@@ -103,6 +114,10 @@ class Average(CentredRatio):
 
     products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,),)
     instead: ClassVar[dict[Kind, str]] = {Kind.DATE: _MEAN_DATE, Kind.TIMESTAMP: _MEAN_DATE}
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return where the values lie."""
+        return arguments[0]
 
     def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
         """Return the bounds of the values."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from sfumato.aggregates.registry import Function
 from sfumato.analysis.calendar import bounded
 from sfumato.analysis.domains import narrowed
 from sfumato.analysis.ranges import Known, known_of
@@ -18,21 +17,6 @@ from sfumato.plan.tree import Aggregate, Expression, Literal, Query
 
 __all__ = ["beyond", "biting", "clamped_sums", "literal", "outside"]
 
-_CLAMPED = {
-    Function.SUM,
-    Function.AVG,
-    Function.VAR_POP,
-    Function.VAR_SAMP,
-    Function.STDDEV_POP,
-    Function.STDDEV_SAMP,
-    Function.COVAR_POP,
-    Function.COVAR_SAMP,
-    Function.CORR,
-    Function.QUANTILE,
-    Function.MIN,
-    Function.MAX,
-    Function.HISTOGRAM,
-}
 _End = Fraction | datetime.date
 
 
@@ -43,7 +27,7 @@ def outside(query: Query, columns: Mapping[str, Known], *, sums: bool) -> list[t
     """
     found: dict[tuple[Expression, Expression], None] = {}
     for _, aggregate in query.aggregates:
-        if aggregate.function not in _CLAMPED:
+        if not aggregate.function.record.clamps:
             continue
         given = aggregate.bounds_per_row
         if aggregate.bounds_per_group is not None:

@@ -14,14 +14,13 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from sfumato.aggregates.registry import Function
 from sfumato.analysis.calendar import everything, of_kind
-from sfumato.analysis.intervals import Interval
 from sfumato.analysis.ranges import UNKNOWN, Known, either, known_of
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import Between, OneOf
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.table import Field
+from sfumato.core.intervals import Interval
 from sfumato.errors import Unsupported
 from sfumato.plan.conditions import conjuncts
 from sfumato.plan.tree import (
@@ -121,45 +120,17 @@ def _of_one_unit(aggregate: Aggregate, below: _Columns) -> Known:
     columns = below if aggregate.where is None else narrowed(below, aggregate.where)
     arguments = [known_of(argument, columns) for argument in aggregate.arguments]
     intervals = [one.interval for one in arguments]
-    match aggregate.function:
-        case Function.COUNT_ROWS:
-            return Known(interval=Interval(0, math.inf), nullable=False)
-        case Function.COUNT | Function.COUNT_UNITS:
-            return Known(interval=Interval(0, math.inf), nullable=False)
-        case Function.COUNT_DISTINCT:
-            values = arguments[0].values if arguments else None
-            return Known(interval=Interval(0, math.inf if values is None else len(values)), nullable=False)
-        case Function.CORR:
-            return Known(interval=Interval(-1, 1))
-    if any(interval is None for interval in intervals) or not intervals:
-        return Known(interval=None, values=())
+    record = aggregate.function.record
+    if record.counts:
+        values = arguments[0].values if arguments else None
+        return Known(interval=record.own_range((), None if values is None else len(values)), nullable=False)
     present = [interval for interval in intervals if interval is not None]
-    first = present[0]
-    match aggregate.function:
-        case Function.SUM:
-            if aggregate.bounds_per_group is not None:
-                low, high = aggregate.bounds_per_group
-                return Known(interval=Interval(Fraction(low), Fraction(high)))
-            return Known(
-                interval=Interval(
-                    Fraction(0) if first.low >= 0 else -math.inf, Fraction(0) if first.high <= 0 else math.inf
-                )
-            )
-        case Function.AVG | Function.MIN | Function.MAX | Function.QUANTILE:
-            return Known(interval=first, dates=arguments[0].dates)
-        case Function.VAR_POP | Function.VAR_SAMP:  # at most width^2 / 4; of a sample, width^2 / 2
-            return Known(interval=Interval(0, 1) * _spread(first, first))
-        case Function.STDDEV_POP | Function.STDDEV_SAMP:
-            return Known(interval=(Interval(0, 1) * _spread(first, first)).rising(math.sqrt, bottom=0.0))
-        case Function.COVAR_POP | Function.COVAR_SAMP:
-            return Known(interval=Interval(-1, 1) * _spread(first, present[1]))
-    return Known()
-
-
-def _spread(x: Interval, y: Interval) -> Interval:
-    widths = [(one - Interval(one.low, one.low)).high if one.bounded else math.inf for one in (x, y)]
-    product = Interval(widths[0], widths[0]) * Interval(widths[1], widths[1])
-    return product * Interval(Fraction(1, 2), Fraction(1, 2))
+    if len(present) < len(intervals) or not intervals:
+        return Known(interval=None, values=())
+    if aggregate.bounds_per_group is not None:
+        low, high = aggregate.bounds_per_group
+        return Known(interval=Interval(Fraction(low), Fraction(high)))
+    return Known(interval=record.own_range(present, None), dates=arguments[0].dates)
 
 
 # -- filters --------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sfumato.analysis.calendar import Dates, bounded, everything, extreme, of_kind, truncated
-from sfumato.analysis.intervals import EVERYTHING, End, Interval, hull
 from sfumato.catalog.kind import Kind, Value
+from sfumato.core.intervals import EVERYTHING, End, Interval, hull
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 

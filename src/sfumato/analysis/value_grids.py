@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.analysis.intervals import EVERYTHING, Interval
 from sfumato.core.grid import Grid
+from sfumato.core.intervals import EVERYTHING, Interval
 
 __all__ = ["Cells", "PARTS", "cells_of", "centred_grid", "clamped_grid", "ones", "ranked_cells"]
 

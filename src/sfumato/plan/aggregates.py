@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sfumato.aggregates.registry import Function
-from sfumato.catalog.kind import MOST_DIGITS, Kind
+from sfumato.aggregates.registry import Function, function_called
+from sfumato.catalog.kind import Kind
 from sfumato.plan.conditions import conjunction
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.functions import near_names
@@ -17,40 +17,20 @@ from sfumato.plan.question import Statement
 from sfumato.plan.syntax import AGGREGATES, IGNORED
 from sfumato.plan.tree import Aggregate, Expression, Span
 
-__all__ = ["Aggregates", "aggregate_kind", "takes_dates"]
+__all__ = ["Aggregates", "aggregate_kind"]
 
-_ONE: dict[type[exp.Expr], Function] = {
-    exp.Sum: Function.SUM,
-    exp.Avg: Function.AVG,
-    exp.VariancePop: Function.VAR_POP,
-    exp.Variance: Function.VAR_SAMP,
-    exp.Stddev: Function.STDDEV_SAMP,
-    exp.StddevPop: Function.STDDEV_POP,
-    exp.StddevSamp: Function.STDDEV_SAMP,
-    exp.Min: Function.MIN,
-    exp.Max: Function.MAX,
-}
-_TWO: dict[type[exp.Expr], Function] = {
-    exp.CovarPop: Function.COVAR_POP,
-    exp.CovarSamp: Function.COVAR_SAMP,
-    exp.Corr: Function.CORR,
-}
 _MOST_PARTS = 1000
-_NAMED = {"mean": Function.AVG, "histogram": Function.HISTOGRAM}
 _KNOWN = (
-    "avg", "corr", "count", "count_if", "covar_pop", "covar_samp", "histogram", "max", "mean", "median",
-    "min", "percentile_cont", "quantile", "quantile_cont", "stddev", "stddev_pop", "stddev_samp", "sum",
-    "var_pop", "var_samp", "variance",
+    "count", "count_if", "median", "percentile_cont", "quantile", "quantile_cont",
+    *(name for one in Function for name in one.record.names),
 )  # fmt: skip
-_COUNTS = (Function.COUNT_ROWS, Function.COUNT, Function.COUNT_DISTINCT, Function.COUNT_UNITS)
+_MANY = ("no argument", "one argument", "two arguments")
 _NUMBER_OF = {
     Kind.BOOLEAN: "count truths with COUNT_IF(condition)",
     Kind.DATE: "take a number from it: YEAR(..), MONTH(..), DATE_DIFF('day', DATE '2024-01-01', ..)",
     Kind.TEXT: "count its values: COUNT(DISTINCT ..), HISTOGRAM(..) of declared ones, or GROUP BY",
     Kind.TIMESTAMP: "take a number from it: YEAR(..), HOUR(..), DATE_DIFF('minute', .., ..)",
 }
-_TIMELY = (Kind.DATE, Kind.TIMESTAMP)
-_MEAN_DATE = "ask for MEDIAN(..), or for AVG(DATE_DIFF('day', DATE '2024-01-01', ..)), a number of days"
 _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"
 
 
@@ -106,25 +86,27 @@ class Aggregates:
                 return self._quantiles(call.this, call.expression, call, False)
             case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
                 return self._within_group(call)
-            case exp.Anonymous() if str(call.this).lower() == "count_star" and not call.expressions:
-                return Function.COUNT_ROWS, (), (), False
-            case exp.Anonymous() if str(call.this).lower() in _NAMED:
-                self.question.only(call, "this", "expressions")
-                if len(call.expressions) != 1:
-                    self.question.refuse(f"`{call.this}` takes one argument", code="SF403", at=call)
-                named = _NAMED[str(call.this).lower()]
-                return named, (self._value(call.expressions[0], call, named),), (), False
             case exp.ApproxQuantiles() if call.args.get("expression") is not None:
                 return self._approximate(call)
-        if type(call) in _ONE:
-            self.question.only(call, "this")
-            function = _ONE[type(call)]
-            return function, (self._value(call.args.get("this"), call, function),), (), False
-        if type(call) in _TWO:
-            self.question.only(call, "this", "expression")
-            pair = (self._value(call.args.get("this"), call), self._value(call.args.get("expression"), call))
-            return _TWO[type(call)], pair, (), False
-        return self._refuse(call)
+        anonymous = isinstance(call, exp.Anonymous)
+        names = type(call).sql_names() if isinstance(call, exp.Func) else []
+        known = function_called(*([str(call.this)] if anonymous else names))
+        if known is None:
+            return self._refuse(call)
+        return known, self._values(call, known), (), False
+
+    def _values(self, call: exp.Expr, function: Function) -> tuple[Expression, ...]:
+        arity = function.record.arity
+        if isinstance(call, exp.Anonymous):
+            self.question.only(call, "this", "expressions")
+            nodes = call.expressions
+            if len(nodes) != arity:
+                self.question.refuse(f"`{call.this}` takes {_MANY[arity]}", code="SF403", at=call)
+        else:
+            places = ("this", "expression")[:arity]
+            self.question.only(call, *places)
+            nodes = [call.args.get(place) for place in places]
+        return tuple(self._value(node, call, function) for node in nodes)
 
     def _count(self, call: exp.Count) -> tuple[Function, tuple[Expression, ...]]:
         self.question.only(call, "this", *IGNORED[exp.Count])
@@ -160,14 +142,14 @@ class Aggregates:
         value = self.expressions(counted)
         return Function.COUNT, (value,)
 
-    def _value(self, node: exp.Expr | None, call: exp.Expr, function: Function | None = None) -> Expression:
+    def _value(self, node: exp.Expr | None, call: exp.Expr, function: Function) -> Expression:
         if node is None:
             name = self.question.name(call).upper()
-            many = "two arguments" if type(call) in _TWO else "one argument"
-            hint = f"{name}(x, y)" if type(call) in _TWO else f"{name}(x)"
+            arity = function.record.arity
+            hint = f"{name}(x, y)" if arity == 2 else f"{name}(x)"
             empty = re.search(rf"\b{name}\s*\(\s*\)", self.question.text, re.IGNORECASE)
             at = call if empty is None else Span(*empty.span())  # it has no part that knows its place
-            self.question.refuse(f"{name} takes {many}", code="SF403", at=at, hints=(hint,))
+            self.question.refuse(f"{name} takes {_MANY[arity]}", code="SF403", at=at, hints=(hint,))
         if isinstance(node, exp.Distinct):
             hint = "only COUNT can be DISTINCT"
             name = self.question.name(call).upper()
@@ -177,19 +159,13 @@ class Aggregates:
         if isinstance(node, exp.Order):
             self.question.refuse("ORDER BY inside this aggregate changes nothing", code="SF404", at=node)
         value = self.expressions(node)
-        if value.kind is not None and not value.kind.numeric:
-            if self.inner and function in (Function.MIN, Function.MAX):
-                return value
-            if not self.inner and (function is Function.HISTOGRAM or takes_dates(function, value.kind)):
-                return value
-            hints: tuple[str, ...] = (_NUMBER_OF[value.kind],)
-            if function is Function.AVG and value.kind in _TIMELY and not self.inner:
-                hints = (_MEAN_DATE,)
+        if value.kind is not None and not function.record.takes(value.kind, inner=self.inner):
+            instead = {} if self.inner else function.record.instead
             self.question.refuse(
                 f"{self.question.name(call).upper()} takes numbers, got {value.kind.value}",
                 code="SF403",
                 at=node,
-                hints=hints,
+                hints=(instead.get(value.kind) or _NUMBER_OF[value.kind],),
             )
         if value.kind is None:
             self.question.refuse(f"{self.question.name(call).upper()} of NULL is NULL", code="SF403", at=call)
@@ -275,20 +251,7 @@ class Aggregates:
         )
 
 
-def takes_dates(function: Function | None, kind: Kind | None) -> bool:
-    """Return whether an aggregate over all units needs only an order of values, which dates have."""
-    return kind in _TIMELY and function in (Function.QUANTILE, Function.MIN, Function.MAX, Function.HISTOGRAM)
-
-
 def aggregate_kind(aggregate: Aggregate) -> Kind | None:
     """Return the kind of an aggregate's value, None for a list."""
-    if aggregate.several or aggregate.function is Function.HISTOGRAM:
-        return None
-    if aggregate.function in _COUNTS:
-        return Kind.INTEGER
-    kind = aggregate.arguments[0].kind
-    if aggregate.function in (Function.MIN, Function.MAX):
-        return kind
-    if aggregate.function is Function.SUM and kind is not None and kind.exact:
-        return Kind.decimal(MOST_DIGITS, kind.scale) if kind.digits else kind
-    return Kind.REAL
+    first = aggregate.arguments[0].kind if aggregate.arguments else None
+    return None if aggregate.several else aggregate.function.record.kind(first)

@@ -22,7 +22,7 @@ from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.plan import functions
-from sfumato.plan.aggregates import aggregate_kind, takes_dates
+from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.conditions import conjunction
 from sfumato.plan.hints import hints_for
 from sfumato.plan.limits import MOST_GROUPING_SETS
@@ -351,13 +351,8 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
     if inner and summary.function is Function.COUNT_UNITS:
         _refuse("within one unit this is always 1", "SF404")
     arguments = tuple(_read(argument, scope) for argument in summary.arguments)
-    any_kind = summary.function in (Function.COUNT, Function.COUNT_DISTINCT) or (
-        summary.function in (Function.MIN, Function.MAX) if inner else summary.function is Function.HISTOGRAM
-    )
     for argument in arguments:
-        if not inner and takes_dates(summary.function, argument.kind):
-            continue
-        if not any_kind and (argument.kind is None or not argument.kind.numeric):
+        if not summary.function.record.takes(argument.kind, inner=inner):
             _refuse(f"{summary.function.label.upper()} takes numbers", "SF403")
     return Aggregate(
         function=summary.function,

@@ -21,13 +21,6 @@ from sfumato.plan.tree import Aggregate, ColumnRef, PerUnit, Query, Relation, Sc
 
 __all__ = ["claimed", "with_clause"]
 
-_PER_GROUP = (Function.SUM, Function.COUNT, Function.COUNT_ROWS)
-_PER_ROW = (
-    Function.SUM, Function.AVG, Function.VAR_POP, Function.VAR_SAMP, Function.STDDEV_POP,
-    Function.STDDEV_SAMP, Function.QUANTILE, Function.MIN, Function.MAX, Function.HISTOGRAM,
-)  # fmt: skip
-_ADDED_UP = (Function.AVG, Function.SUM, Function.COUNT, Function.COUNT_ROWS)
-
 
 def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggregate:
     """Return an aggregate with the bounds that were written inside its call."""
@@ -36,11 +29,11 @@ def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggreg
         if not any(entry.call.start < place < entry.call.end for place in places):
             continue
         entry.taken += 1
-        allowed: tuple[Function, ...] = _PER_GROUP if entry.per_group else _PER_ROW
-        clause = question.clause is not None
+        record = aggregate.function.record
+        allowed = record.adds_up if entry.per_group else record.clamps and record.arity == 1
         if aggregate.function is Function.AVG:
-            allowed = (Function.AVG,) if entry.per_group == clause else ()
-        if aggregate.function not in allowed:
+            allowed = entry.per_group == (question.clause is not None)
+        if not allowed:
             name = aggregate.function.label.upper()
             question.refuse(
                 f"{name} has no bounds per {'group' if entry.per_group else 'row'} here",
@@ -48,7 +41,7 @@ def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggreg
                 at=entry.span,
                 hints=(
                     "leave them out: a unit counts once, or with max_distinct values"
-                    if aggregate.function in (Function.COUNT_UNITS, Function.COUNT_DISTINCT)
+                    if not (record.adds_up or record.clamps)
                     else f"use contribution_bounds_per_{'row' if entry.per_group else 'group'}",
                 ),
             )
@@ -149,7 +142,7 @@ def _averages_of_averages(query: Query, question: Statement) -> Query:
         if aggregate.function is Function.COUNT_UNITS and aggregate.where is None:
             outer.append((name, aggregate))
             continue
-        if aggregate.function not in _ADDED_UP:
+        if not (aggregate.function is Function.AVG or aggregate.function.record.adds_up):
             question.refuse(
                 f"{aggregate.function.label.upper()} cannot stand beside AVG under this clause",
                 code="SF404",

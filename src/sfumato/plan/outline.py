@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
-from sfumato.aggregates.registry import Function
 from sfumato.plan.tree import (
     Aggregate,
     Call,
@@ -97,7 +96,7 @@ def outline_aggregate(aggregate: Aggregate, *, alias: bool = True) -> str:
     if aggregate.bounds_per_row is not None:
         parts.append(f"row in {aggregate.bounds_per_row}")
     name = aggregate.function.label
-    text = name if not parts and aggregate.function is not Function.COUNT else f"{name}({', '.join(parts)})"
+    text = f"{name}({', '.join(parts)})" if parts else name
     return (
         text
         if aggregate.where is None

@@ -53,10 +53,7 @@ class Summary:
 
     def clamp_rows(self, low: Any, high: Any) -> Summary:
         """Return the aggregate with each value clamped between two bounds."""
-        if (
-            self.function in (Function.COUNT, Function.COUNT_ROWS, Function.COUNT_UNITS)
-            or len(self.arguments) != 1
-        ):
+        if not self.function.record.clamps or len(self.arguments) != 1:
             raise InvalidArgument(
                 f"{self.function.label} has no values to clamp",
                 place="clamp_rows",
@@ -66,7 +63,7 @@ class Summary:
 
     def clamp_groups(self, low: Any, high: Any) -> Summary:
         """Return the aggregate with what one unit adds to a group clamped between two bounds."""
-        if self.function not in (Function.SUM, Function.COUNT, Function.COUNT_ROWS):
+        if not self.function.record.adds_up:
             raise InvalidArgument(
                 f"{self.function.label} does not add up",
                 place="clamp_groups",

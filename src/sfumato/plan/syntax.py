@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from sfumato.aggregates.registry import function_called
 from sfumato.catalog.kind import Kind
 
 __all__ = [
@@ -184,15 +185,12 @@ LIMITS: dict[exp.DType, tuple[int, int]] = {
 
 AGGREGATES: dict[str, str] = {
     "arbitrary": "no single person's value can be shown",
-    "count_star": "",
     "favg": "use AVG",
     "fsum": "use SUM",
-    "histogram": "",
     "kahan_sum": "use SUM",
-    "mean": "",
     "sumkahan": "use SUM",
 }
-"""Aggregates that the parser has no class for, each with a hint if it is refused."""
+"""Aggregates that the parser has no class for, and that are refused, each with a hint."""
 
 INSTEAD: dict[_Node | str, str] = {
     exp.Collate: "texts are compared letter by letter: LOWER(x) = LOWER(y) does not see case",
@@ -260,7 +258,8 @@ def is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
         return is_aggregate(node.this)
     if isinstance(node, exp.Anonymous):
-        return str(node.this).lower() in AGGREGATES
+        name = str(node.this).lower()
+        return name in AGGREGATES or function_called(name) is not None
     return isinstance(node, exp.AggFunc)
 
 

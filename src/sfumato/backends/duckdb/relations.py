@@ -261,14 +261,6 @@ def _same_unit(first: str, left: Rendered, second: str, right: Rendered) -> str:
 
 # -- one unit's own aggregates --------------------------------------------------------------
 
-_MOMENTS = {
-    Function.VAR_POP: "var_pop",
-    Function.VAR_SAMP: "var_samp",
-    Function.STDDEV_POP: "stddev_pop",
-    Function.STDDEV_SAMP: "stddev_samp",
-}
-_PAIRS = {Function.COVAR_POP: "covar_pop", Function.COVAR_SAMP: "covar_samp", Function.CORR: "corr"}
-
 
 def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
     where = "" if aggregate.where is None else f" FILTER (WHERE {expression(aggregate.where, names)})"
@@ -301,12 +293,10 @@ def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
         case Function.QUANTILE if len(aggregate.quantiles) == 1 and not aggregate.several:
             value = number(arguments[0], names)
             return _only_finite(f"quantile_cont({value}, {aggregate.quantiles[0]!r}){where}")
-        case _ if function in _MOMENTS:
-            value = _cut(number(arguments[0], names))
-            return _only_finite(f"{_MOMENTS[function]}({value} ORDER BY {value}){where}")
-        case _ if function in _PAIRS:
-            first, second = (_cut(number(argument, names)) for argument in arguments)
-            return _only_finite(f"{_PAIRS[function]}({first}, {second} ORDER BY {first}, {second}){where}")
+        case _ if function.record.standard:
+            values = [_cut(number(argument, names)) for argument in arguments]
+            ordered = ", ".join(values)
+            return _only_finite(f"{function.label}({ordered} ORDER BY {ordered}){where}")
     raise Unsupported(f"{function.label} of one unit's rows")
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.analysis.intervals import EVERYTHING, Interval, hull
 from sfumato.analysis.ranges import Known, interval_of, known_of
 from sfumato.catalog import Kind
+from sfumato.core.intervals import EVERYTHING, Interval, hull
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 from tests.analysis.questions import call, literal
