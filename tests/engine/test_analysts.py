@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,31 @@ def test_small_questions_run_together_as_far_as_their_memory_goes(tmp_path: Path
         for future in asked:
             future.result(60)
     assert len(db.ledger.history()) == 3
+
+
+def test_an_engine_that_stops_while_a_question_waits_is_noticed_before_the_charge(path: Path) -> None:
+    db = sf.open(path, analyst="anna")
+
+    class Stopping:
+        stopped = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(db.backend, name)
+
+        @contextmanager
+        def admitted(self) -> Iterator[None]:
+            self.stopped = True  # by the question before, while this one waited
+            with db.backend.admitted():
+                yield
+
+        def data_version(self) -> str:
+            if self.stopped:
+                raise sf.errors.EngineStopped
+            return db.backend.data_version()
+
+    with pytest.raises(sf.errors.EngineStopped):
+        replace(db, backend=Stopping()).sql(COUNT, epsilon=0.1).release()
+    assert db.ledger.history() == ()
 
 
 # -- who asks is said ------------------------------------------------------------------------
