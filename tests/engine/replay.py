@@ -103,6 +103,9 @@ class _Logged:
     def cursor(self) -> Any:
         return _Log(self._source.cursor(), self._statements)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
     def admitted(self) -> Any:
         return self._source.admitted()
 

@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow
@@ -27,6 +28,12 @@ WORDS = ["a", "b", "c", "", " ", "ä", "日本", "a\x00b", "\U0001f3a8", "A"]
 # infinite both ways, before the year 1, after the year 9999: whole days and microseconds, as Arrow has them
 DAYS = [2**31 - 1, -(2**31) + 1, -800_000, 3_000_000]
 MOMENTS = [2**63 - 1, -(2**63) + 1, -9 * 10**16, 3 * 10**17]
+FAR: dict[str, Any] = {
+    "price": Decimal("9999999999999.99"),
+    "rate": Decimal(10**18 - 1),
+    "code": 2**64 - 1,
+    "single": math.inf,
+}
 NUMBERS = [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, 1 / 3, 99.5, 100.0, 1e308, -1e308, 5e-324]
 
 _VISITS = {
@@ -41,6 +48,10 @@ _VISITS = {
     "word": pyarrow.string(),
     "day": pyarrow.date32(),
     "at": pyarrow.timestamp("us"),
+    "price": pyarrow.decimal128(15, 2),
+    "rate": pyarrow.decimal128(38, 20),
+    "code": pyarrow.uint64(),
+    "single": pyarrow.float32(),
 }
 _ORDERS = {
     "buyer": pyarrow.int64(),
@@ -60,6 +71,10 @@ _KINDS = {
     pyarrow.bool_(): Kind.BOOLEAN,
     pyarrow.date32(): Kind.DATE,
     pyarrow.timestamp("us"): Kind.TIMESTAMP,
+    pyarrow.decimal128(15, 2): Kind.decimal(15, 2),
+    pyarrow.decimal128(38, 20): Kind.decimal(38, 20),
+    pyarrow.uint64(): Kind.HUGEINT,
+    pyarrow.float32(): Kind.FLOAT,
 }
 _DOMAINS = {
     "age": between(0, 110),
@@ -75,6 +90,10 @@ _DOMAINS = {
     "height": between(0, 900),
     "day": between(datetime.date(2024, 1, 1), datetime.date(2025, 1, 31)),
     "at": between(datetime.date(2024, 1, 1), datetime.date(2025, 1, 31)),
+    "price": between(0, 50),
+    "rate": between(-1, 1),
+    "code": between(0, 10**6),
+    "single": between(-5, 5),
 }
 
 
@@ -161,6 +180,7 @@ def newcomer(kind: str, seed: int, person: int) -> World:
     """Return all rows of one person more, of a kind of `NEIGHBOURS`; in `lone`, the one row."""
     source = random.Random(f"{kind} {seed}")
     plain = {"amount": 100.0, "age": 110, "qty": 10, "score": 1.0, "big": 10**12, "member": True}
+    plain |= {"price": Decimal(50), "rate": Decimal(1), "code": 10**6, "single": 5.0}
     match kind:
         case "one row":
             visits, orders = [_visit(source, person, odd=0)], []
@@ -185,7 +205,7 @@ def newcomer(kind: str, seed: int, person: int) -> World:
                 }
                 values = (plain, far, low)[place % 3] if place % 2 else plain
                 visits.append({**_visit(source, person, odd=0), **values, "word": WORDS[place % 7]})
-                visits[-1] |= {"day": DAYS[place % 4], "at": MOMENTS[place % 4]}
+                visits[-1] |= {"day": DAYS[place % 4], "at": MOMENTS[place % 4]} | (FAR if place % 3 else {})
             orders = [{**_order(source, person, odd=0), "cost": value} for value in (1e308, 50.5, -1.0)]
         case "absent":  # nothing that is a value
             nothing = dict.fromkeys(_VISITS)
@@ -199,11 +219,12 @@ def newcomer(kind: str, seed: int, person: int) -> World:
             orders = [{**_order(source, person, odd=0), "cost": 50.5} for _ in range(5)]
         case "beyond":  # few rows, which no cap touches, with every value far above its bound
             far = {"amount": 1e308, "age": 2**31 - 1, "qty": INT64[1], "score": math.inf, "big": INT64[1]}
-            far |= {"day": datetime.date(9999, 12, 31), "at": datetime.datetime(9999, 12, 31)}
+            far |= {"day": datetime.date(9999, 12, 31), "at": datetime.datetime(9999, 12, 31), **FAR}
             visits = [{**_visit(source, person, odd=0), **far, "region": "north"} for _ in range(2)]
             orders = [{**_order(source, person, odd=0), "cost": math.inf}]
         case "lower":
             low = {"amount": -20.0, "age": 0, "qty": 0, "score": 0.0, "big": -(10**12), "member": False}
+            low |= {"price": Decimal(0), "rate": Decimal(-1), "code": 0, "single": -5.0}
             visits = [{**_visit(source, person, odd=0), **low} for _ in range(30)]
             orders = [{**_order(source, person, odd=0), "cost": 0.0} for _ in range(5)]
         case _:
@@ -254,6 +275,10 @@ def _visit(source: random.Random, person: int | None, *, odd: float) -> dict[str
         "at": value(
             moment, [None, datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59), *MOMENTS]
         ),
+        "price": value(Decimal(source.randrange(5000)).scaleb(-2), [None, FAR["price"], -FAR["price"]]),
+        "rate": value(Decimal(source.choice([0, 6, 7, 93])).scaleb(-2), [None, FAR["rate"], -FAR["rate"]]),
+        "code": value(source.choice([3, 2**53, 2**53 + 1]), [None, FAR["code"], 0]),
+        "single": value(source.choice([0.0, -0.0, 0.1, -2.5]), NUMBERS),
     }
 
 
