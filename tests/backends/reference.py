@@ -106,6 +106,10 @@ def reference(
     return results
 
 
+def _capped(rows: list[dict[str, Any]], query: BoundedQuery) -> int:
+    return len(rows) if query.max_rows is None else min(len(rows), query.max_rows)
+
+
 def _one_set(
     query: BoundedQuery, kept: Any, chosen: tuple[int, ...], unit: str | None, hashes: Any, salt: int
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -134,7 +138,10 @@ def _one_set(
             here, part = group(key), tuple(key[place] for place in chosen)
             seen["units", part].add(who)
             n = len(rows)
-            m = n if query.max_rows is None else min(n, query.max_rows)
+            weight = Fraction(_capped(rows, query), n)
+            whole = sum(_capped(own_rows, query) for own_rows in groups.values())
+            if query.max_total is not None and whole > query.max_total:
+                weight *= Fraction(query.max_total, whole)
             for measure in query.measures:
                 values = [row_value(measure, row) for row in rows]
                 match measure.kind:
@@ -144,14 +151,14 @@ def _one_set(
                             here[measure.name] += min(max(total, measure.clamp[0]), measure.clamp[1])
                     case MeasureKind.MOMENT:
                         total = sum(value for value in values if value is not None)
-                        here[measure.name] += trunc(Fraction(total * m, n))
+                        here[measure.name] += trunc(total * weight)
                     case MeasureKind.UNITS:
                         if any(value is not None for value in values):
                             seen[measure.name, part].add(who)
                     case MeasureKind.CELLS:
                         for cell in {value for value in values if value is not None}:
                             count = values.count(cell)
-                            here[measure.name][cell] += trunc(Fraction(count * measure.weight * m, n))
+                            here[measure.name][cell] += trunc(count * measure.weight * weight)
                     case MeasureKind.DISTINCT:
                         assert measure.value is not None
                         different = {

@@ -185,17 +185,24 @@ SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[Healt
     ROWS,
     st.sampled_from(["who", "name", None]),
     st.sampled_from([None, 1, 2, 3]),
+    st.sampled_from([None, 1, 2, 4]),
     st.booleans(),
     st.integers(0, 2**64 - 1),
 )
 def test_it_computes_what_the_bounded_plan_says(
-    rows: list[dict[str, Any]], unit: str | None, max_rows: int | None, declared: bool, salt: int
+    rows: list[dict[str, Any]],
+    unit: str | None,
+    max_rows: int | None,
+    max_total: int | None,
+    declared: bool,
+    salt: int,
 ) -> None:
     asked = query(
         row_unit=unit is None,
         declared=DECLARED if declared else None,
         max_groups=2 if unit else None,
         max_rows=max_rows,
+        max_total=None if unit is None or max_rows is None else max_total,
         grouping_sets=((0, 1), (0,), (1,), ()),
     )
     if declared:  # -0.0 and NULL aside, declared keys are matched as they are

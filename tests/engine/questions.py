@@ -376,6 +376,7 @@ def questions(seed: int, number: int) -> list[Asked]:
         options = {
             "max_groups": source.randint(1, 4),
             "max_rows": source.randint(1, 4),
+            "max_rows_total": (None, None, 3)[len(text) % 3],
             "max_distinct": source.choice([None, 1, 2, 3]),
             "noise": source.choice([None, "laplace", "gaussian"]),
         }

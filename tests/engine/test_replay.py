@@ -199,6 +199,16 @@ def test_an_engine_that_keeps_all_rows_is_caught(text: str) -> None:
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+def test_an_engine_that_ignores_the_cap_over_all_groups_is_caught(text: str, noise: str) -> None:
+    caps = {**CAPS, "max_groups": 3, "max_rows": 3, "max_rows_total": 4, "noise": noise}
+    plan = planned(Asked(text, caps))
+    assert plan.query.max_total == 4 and caught(plan) == []
+    lying = replace(plan, run=replace(plan.query, max_total=None))
+    assert any("paid for" in wrong for wrong in caught(lying))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("text", [WORDS, ROLLED_WORDS])
 def test_weights_for_fewer_groups_are_caught(text: str, noise: Any) -> None:
     """Weights of which each would be right for half as many groups; and an event that pays for less."""

@@ -79,7 +79,10 @@ class BoundedQuery:
     Groups of a unit beyond `max_groups` are dropped, chosen by a salted hash of unit and key. With
     `declared` keys, only those groups count and all of them are returned, empty ones as zeros;
     they are matched before units' groups are chosen. `max_groups=None`: no GROUP BY, or the keys
-    are such that a unit is in one group only. `row_unit`: each row is a unit by itself.
+    are such that a unit is in one group only. `max_total`: where a unit's weights min(n, max_rows) in the
+    groups that are kept add up to W > max_total, each of its moments and cells there is multiplied by
+    max_total / W before it is truncated; only set where it can bite. `row_unit`: each row is a unit by
+    itself.
     Grouping sets: chosen and capped at the finest grouping, then added up for each set.
     `members`: which kept groups belong to one unit is wanted as well, to select keys by weights.
     """
@@ -92,6 +95,7 @@ class BoundedQuery:
     max_groups: int | None
     max_rows: int | None
     measures: tuple[Measure, ...]
+    max_total: int | None = None
     members: bool = False
 
 

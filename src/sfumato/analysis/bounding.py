@@ -9,7 +9,7 @@ row itself is the unit, and after one unit's rows have been aggregated to one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from sfumato.analysis.asked import AskedAggregate, refusal
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
@@ -20,6 +20,7 @@ from sfumato.analysis.public_keys import PublicTables, listed_groups
 from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
 from sfumato.analysis.shapes import (
+    Cap,
     declared_cap,
     may_copy_rows,
     one_row_per_unit,
@@ -60,17 +61,21 @@ class _Bounder:
         sets = query.grouping_sets or (tuple(range(len(query.keys))),)
         columns = columns_of(query.source, self.catalog)
         declared = listed_groups(query, self.catalog, options, self.tables)
-        max_groups = None
+        max_groups = max_total = None
         if query.keys and not one_row:
             max_groups = self._cap("max_groups", query.keys[0][1].span)
             if declared is not None:
                 max_groups = min(max_groups, len(declared))
+            max_total = self._total(max_groups)
         summed = len(sets) > 1 or (options.others and declared is None)  # a unit's groups meet, as rows do
         measures = Measures(
             one_row=one_row,
             rows=lambda span: 1 if one_row else self._cap("max_rows", span),
             grouped=bool(query.keys),
-            units_are_rows=lambda: not one_row and not summed and self._found("max_rows") == 1,
+            units_are_rows=lambda: (
+                not one_row and not summed and max_total is None and self._found("max_rows") == 1
+            ),
+            divided=max_total is not None,
         )
         answers = tuple(
             AskedAggregate(
@@ -95,6 +100,7 @@ class _Bounder:
             max_groups=max_groups,
             max_rows=1 if one_row else self._found("max_rows"),
             measures=measures.all(),
+            max_total=max_total,
         )
         self._few_cells(bounded)
         if unit_joins(query.source) > MOST_UNIT_JOINS:
@@ -175,11 +181,29 @@ class _Bounder:
         table = self.catalog.table(name)
         return table is not None and table.private
 
-    def _found(self, name: Literal["max_groups", "max_rows"]) -> int | None:
+    def _found(self, name: Cap) -> int | None:
         given: int | None = getattr(self.options, name)
-        return given if given is not None else declared_cap(self.query.source, self.catalog, name)
+        found = given if given is not None else declared_cap(self.query.source, self.catalog, name)
+        if name == "max_rows_total":
+            return found
+        total = self._found("max_rows_total")  # caps the others too: no group has more of a unit's rows
+        return found if total is None else total if found is None else min(found, total)
 
-    def _cap(self, name: Literal["max_groups", "max_rows"], span: Span | None) -> int:
+    def _total(self, max_groups: int) -> int | None:
+        """Return the cap on a unit's rows over all groups, None where the other caps are as tight."""
+        total, rows = self._found("max_rows_total"), self._found("max_rows")
+        if total is None or rows is None or total >= rows * max_groups:
+            return None
+        if self.options.others:
+            self._refuse(
+                "max_rows_total cannot be kept beside everything else",
+                "SF404",
+                None,
+                "leave out others, or cap rows by max_groups and max_rows alone",
+            )
+        return total
+
+    def _cap(self, name: Cap, span: Span | None) -> int:
         found = self._found(name)
         if found is not None:
             return found

@@ -140,6 +140,8 @@ class _Losses:
             query = self.bounding.query
             if query.max_rows is not None and self._rows_matter:
                 caps.append(f"max_rows = {query.max_rows:,}")
+            if query.max_total is not None and self._rows_matter:
+                caps.append(f"max_rows_total = {query.max_total:,}")
             if self.query.keys and (query.declared is None or self._max_groups < len(query.declared)):
                 caps.append(f"max_groups = {self._max_groups:,}")
             caps += [f"max_distinct = {most:,}" for _, _, most in self._distinct()]
@@ -237,6 +239,8 @@ class _Losses:
             groups = _column("unit.groups")
             chosen = call("least", (groups, literal(self._max_groups)))
             kept = chosen if rows is None else call("/", (call("*", (kept, chosen)), groups))
+        if rows is not None and self.bounding.query.max_total is not None:
+            most = self.bounding.query.max_total  # what is kept is moved down to it
         return [
             ("kept", _between(kept, most)),
             ("found", _sum("unit.groups" if rows is None else "unit.rows", SEEN * most)),

@@ -144,7 +144,8 @@ def _changes(bounding: Bounding) -> list[str]:
     elif query.max_groups is None:
         lines = ["one group" if query.keys else "the only group"]
     else:
-        lines = [f"at most {query.max_groups} groups, and in each of them"]
+        total = "" if query.max_total is None else f", with {query.max_total:,} rows in all of them together"
+        lines = [f"at most {query.max_groups} groups{total}, and in each of them"]
     return lines + [
         f"  {_label(measure, bounding)} by {_reach(measure, query)}" for measure in query.measures
     ]

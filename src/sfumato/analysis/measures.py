@@ -13,6 +13,12 @@ What one unit can change, and why. Let a unit have n rows in a group, n >= 1, an
     CELLS     c_i of its rows are in cell i; it adds trunc(w c_i min(n, m) / n) to each, so
               at most w * min(n, m) <= w * m over all cells together, for the c_i add up to n at most.
 
+With a cap T over all groups (`max_total`), let W be the sum of min(n, m) over the groups that the unit is
+kept in. Where W > T, every moment and every cell of the unit is multiplied by T / W < 1 before it is
+truncated: no bound above grows, and over all groups together a moment moves by at most the sum of
+R min(n, m) T / W = R T, cells by w T. W is a sum over the unit's own rows, so that nobody else's
+contribution changes. Each group moves by at most R m, so the squares add up to at most R m * R T.
+
 Theorem: these bounds hold for any rows whatever, NULL, NaN and infinite values included: a `Grid`
 clamps after rounding, and truncation toward zero never makes a contribution larger.
 """
@@ -75,6 +81,7 @@ class Measures:
     rows: Callable[[Span | None], int]
     grouped: bool
     units_are_rows: Callable[[], bool]  # one unit counts as one row, and nothing is added up over groups
+    divided: bool = False  # a cap over all groups gives a row less than its whole weight
     found: dict[Measure, str] = field(default_factory=dict)
 
     def _add(self, kind: MeasureKind, **fields: object) -> str:
@@ -140,7 +147,7 @@ class Measures:
                 factors.append(Factor(expression=expression, centre=0.0, grid=ones()))
             else:
                 condition = with_values(condition, (expression,))
-        if condition is None and not factors:
+        if condition is None and not factors and not self.divided:
             name = self.units(None) if self.units_are_rows() else self.moment((), None, span)
             return name, Fraction(1)
         if self.one_row:

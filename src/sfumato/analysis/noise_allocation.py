@@ -30,6 +30,7 @@ class Item:
     branching: int = 2
     blocks: Fraction = Fraction(1)  # about how many noisy numbers an answer's variance is that of
     norm: bool = False  # only the norms of all shifts are known
+    total: Fraction | None = None  # all shifts together are at most this many sensitivities (with `norm`)
     rounds: tuple[
         Fraction, ...
     ] = ()  # shares of each round: in each, the sensitivity is that of a whole vector
@@ -39,8 +40,9 @@ class Item:
         if self.rounds:
             return Composed(events=tuple(event for _, event in self.in_rounds(law)))
         if self.norm:
-            l1, l2_squared = self.sensitivity * self.l1, self.sensitivity**2 * self.l2_squared
-            each = law.joint_event(l1=l1 // self.levels, l2_squared=l2_squared // self.levels)
+            l1 = math.ceil(Fraction(self.sensitivity * self.l1, self.levels))
+            l2_squared = math.ceil(Fraction(self.sensitivity**2 * self.l2_squared, self.levels))
+            each = law.joint_event(l1=l1, l2_squared=l2_squared)
             return each if self.levels == 1 else Repeated(event=each, times=self.levels)
         events: list[Event] = []
         for multiple, times in self.shifts:
@@ -54,13 +56,18 @@ class Item:
         return [(own, own.joint_event(l1=self.sensitivity, l2_squared=self.sensitivity**2)) for own in laws]
 
     @property
-    def l1(self) -> int:
+    def l1(self) -> int | Fraction:
         """The sum of all shifts, in sensitivities."""
+        if self.total is not None:
+            return self.levels * self.total
         return self.levels * sum(multiple * times for multiple, times in self.shifts)
 
     @property
-    def l2_squared(self) -> int:
-        """The sum of all squared shifts, in squared sensitivities."""
+    def l2_squared(self) -> int | Fraction:
+        """The sum of all squared shifts, in squared sensitivities: at most the largest times their sum."""
+        if self.total is not None:
+            largest = Fraction(max(multiple for multiple, _ in self.shifts))
+            return self.levels * self.total * min(self.total, largest)
         return self.levels * sum(multiple**2 * times for multiple, times in self.shifts)
 
 

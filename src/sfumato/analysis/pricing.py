@@ -8,8 +8,9 @@ is least; a measure of weight w counts w times. Both kinds of noise are tried.
 What one unit moves. In the finest grouping, k = max_groups groups by at most `sensitivity` each. In a
 coarser set of a ROLLUP, CUBE or GROUPING SETS, groups are sums of finest ones: all k of them may
 fall together, so one number moves by k * sensitivity (or by as much as a group has parts).
-In a histogram of L layers, each layer by at most `sensitivity` altogether, in each of the k groups. A single
-quantile of a histogram is found and measured instead (`finding`).
+With a cap on rows over all groups, all numbers together move by no more than that cap allows, each by
+no more than before. In a histogram of L layers, each layer by at most `sensitivity` altogether, in each of
+the k groups. A single quantile of a histogram is found and measured instead (`finding`).
 
 Theorem (Laplace): a shift by a in one number and by b in another, with noise of one scale, has at
 every epsilon >= 0 at most the hockey-stick divergence of a shift by a + b in one number. For with
@@ -30,7 +31,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sfumato.aggregates.answer import AddedNoise
-from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
+from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
 from sfumato.analysis.selection import DELTAS, Round, Selection, grid_of, round_shares, units_measure
@@ -284,7 +285,9 @@ def _items(
                     shifts=_shifts(query, grouping_set, law)
                     if not bounding.others
                     else _shifts_with_others(query, measure.name),
-                    norm=bounding.others and measure.name != units_measure(query),
+                    norm=(bounding.others and measure.name != units_measure(query))
+                    or _total(query, measure) is not None,
+                    total=_total(query, measure),
                     levels=levels,
                     branching=branching,
                     blocks=max(Fraction(1), blocks),
@@ -299,6 +302,19 @@ def _shifts_with_others(query: BoundedQuery, measure: str) -> tuple[tuple[int, i
     """Return what one unit moves where the groups not shown are one more number (`remainder_group`)."""
     groups = query.max_groups or 1
     return ((1, groups + 1),) if measure == units_measure(query) else ((1, groups),)
+
+
+def _total(query: BoundedQuery, measure: Measure) -> Fraction | None:
+    """Return how many sensitivities of a measure one unit moves all groups by, if a cap over all groups says.
+
+    A moment of R times `max_rows` moves by R times `max_total` at most (`analysis/measures`).
+    """
+    weighted = measure.kind is MeasureKind.CELLS or (
+        measure.kind is MeasureKind.MOMENT and measure.clamp is None
+    )
+    if query.max_total is None or query.max_rows is None or not weighted:
+        return None
+    return Fraction(query.max_total, query.max_rows)
 
 
 def _deciding(query: BoundedQuery, place: int, law: type[NoiseLaw]) -> Item:

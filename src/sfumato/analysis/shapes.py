@@ -24,7 +24,19 @@ from sfumato.plan.tree import (
     Union,
 )
 
-__all__ = ["column_leaves", "declared_cap", "is_aggregate", "may_copy_rows", "one_row_per_unit", "scans"]
+__all__ = [
+    "Cap",
+    "column_leaves",
+    "declared_cap",
+    "is_aggregate",
+    "may_copy_rows",
+    "one_row_per_unit",
+    "scans",
+]
+
+
+Cap = Literal["max_groups", "max_rows", "max_rows_total"]
+"""The names of contribution caps (`catalog.table.CAPS`)."""
 
 
 def scans(relation: Relation) -> Iterator[Scan]:
@@ -63,7 +75,7 @@ def one_row_per_unit(relation: Relation) -> bool:
             return False
 
 
-def declared_cap(relation: Relation, catalog: Catalog, name: Literal["max_groups", "max_rows"]) -> int | None:
+def declared_cap(relation: Relation, catalog: Catalog, name: Cap) -> int | None:
     """Return the cap that follows from the tables whose rows a relation has; None: none is declared.
 
     Theorem: privacy does not rest on which cap this is, for the engine holds every unit to the cap of the

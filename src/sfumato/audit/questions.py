@@ -228,6 +228,7 @@ def released(
                 columns={one.name: one.domain for one in table.fields if one.domain is not None},
                 max_groups=table.max_groups,
                 max_rows=table.max_rows,
+                max_rows_total=table.max_rows_total,
                 budget=_WHOLE,
             )
         return opened[id(rows)]

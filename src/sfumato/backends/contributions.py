@@ -30,7 +30,7 @@ import numpy.typing as npt
 from sfumato.backends.one_group import count_one_group
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing, Run, joined
 from sfumato.backends.priorities import different_pairs, mixed, most_per_owner, starts_of
-from sfumato.backends.totals import weighted
+from sfumato.backends.row_weights import RowWeights
 
 __all__ = ["bound_contributions"]
 
@@ -298,27 +298,39 @@ class _Deal:
         for slot in choice.sums:
             limbs = (words[slot.word] >> np.uint64(slot.shift)) & np.uint64((1 << slot.bits) - 1)
             sums[slot] = taken(np.add.reduceat(limbs, starts).view(np.int64))
-        runs = {run.slot: self._run(run, words[run.slot.word], keep, codes, rows) for run in choice.runs}
+        unit = np.repeat(np.arange(len(names)), groups)
+        runs = {}
+        if choice.runs:
+            weights = RowWeights.of(unit, rows, most=choice.max_rows, total=choice.max_total, keep=keep)
+            runs = {
+                run.slot: self._run(run, words[run.slot.word], keep, codes, rows, weights)
+                for run in choice.runs
+            }
         found = []
         if values:
             owner = np.repeat(np.arange(len(entries)), rows)
             for column, most, hashes in zip(values, choice.distinct, choice.value_hashes, strict=True):
                 of, value = _distinct(owner, column, keep, priorities, hashes, most)
                 found.append((of if renumbered is None else renumbered[of], value))
-        unit = np.repeat(np.arange(len(names)), groups)
         return Kept(
             unit=taken(unit), code=taken(codes), rows=taken(rows), sums=sums, runs=runs, values=tuple(found)
         )
 
     def _run(
-        self, run: Run, word: _Words, keep: _Flags | None, codes: _Integers, rows: _Integers
+        self,
+        run: Run,
+        word: _Words,
+        keep: _Flags | None,
+        codes: _Integers,
+        rows: _Integers,
+        weights: RowWeights,
     ) -> tuple[_Integers, _Integers]:
         """Return what a block adds to each cell of each group, as places and values."""
-        most, bits = self.choice.max_rows, self.packing.value_bits
+        bits = self.packing.value_bits
         if 1 << self.packing.low_bits > _TABLE:
-            return self._weighted_run(run, word, keep, codes, rows)
+            return self._weighted_run(run, word, keep, codes, rows, weights)
         # Units with no more rows than count are told apart by nothing: their rows are counted together.
-        heavy = np.zeros(len(rows), dtype=np.bool_) if most is None else rows > most
+        heavy = ~weights.light
         light = ~heavy if keep is None else ~heavy & keep
         together = word if light.all() else word[np.repeat(light, rows)]
         below = together & np.uint64((1 << self.packing.low_bits) - 1)
@@ -328,18 +340,24 @@ class _Deal:
         added = table.ravel()[places] * run.weight
         alone = heavy if keep is None else heavy & keep
         if alone.any():
-            more = self._weighted_run(run, word, alone, codes, rows)
+            more = self._weighted_run(run, word, alone, codes, rows, weights)
             return np.concatenate((places, more[0])), np.concatenate((added, more[1]))
         return places, added
 
     def _weighted_run(
-        self, run: Run, word: _Words, keep: _Flags | None, codes: _Integers, rows: _Integers
+        self,
+        run: Run,
+        word: _Words,
+        keep: _Flags | None,
+        codes: _Integers,
+        rows: _Integers,
+        weights: RowWeights,
     ) -> tuple[_Integers, _Integers]:
         """Count cells of each unit and group by itself, and give each its weight."""
         bits = np.uint64(self.packing.value_bits)
         if keep is not None:
             word = word[np.repeat(keep, rows)]
-            codes, rows = codes[keep], rows[keep]
+            codes, weights = codes[keep], weights.some(keep)
         starts = starts_of(word)
         first = word[starts]
         many = np.diff(starts, append=len(word))
@@ -348,7 +366,7 @@ class _Deal:
         cells = (first - (pairs << bits)).view(np.int64) - 1
         wanted = np.flatnonzero(cells >= 0)
         cells, many, entry = cells[wanted], many[wanted], entry[wanted]
-        added = weighted(many * run.weight, rows[entry], self.choice.max_rows)
+        added = weights.some(entry).applied(many * run.weight)
         return codes[entry] * run.width + cells, added
 
 

@@ -55,6 +55,7 @@ class PackedChoice:
 
     max_groups: int | None
     max_rows: int | None = None
+    max_total: int | None = None  # rows over all groups
     salt: int
     key_hashes: _Words  # of each code's key
     sums: tuple[Slot, ...] = ()

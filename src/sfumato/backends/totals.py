@@ -13,6 +13,7 @@ from sfumato.analysis.bounded import Measure
 from sfumato.backends.exact import Members
 from sfumato.backends.integers import RowInteger
 from sfumato.backends.priorities import different_pairs
+from sfumato.backends.row_weights import RowWeights
 
 __all__ = [
     "GroupTotals",
@@ -22,7 +23,6 @@ __all__ = [
     "empty",
     "histogram",
     "sum_by_group",
-    "weighted",
 ]
 
 _Integers = npt.NDArray[np.int64]
@@ -82,39 +82,12 @@ def sum_by_group(groups: _Integers, values: npt.NDArray[Any], size: int) -> npt.
     return total
 
 
-def weighted(sums: npt.NDArray[Any], rows: _Integers, most: int | None) -> npt.NDArray[Any]:
-    """Return trunc(s * min(n, m) / n) for sums s over n rows, in whole numbers throughout.
-
-    >>> weighted(np.array([7, -7, 5]), np.array([3, 3, 1]), 1).tolist()
-    [2, -2, 5]
-    """
-    if most is None:
-        return sums
-    over = np.flatnonzero(rows > most)
-    if not len(over):
-        return sums
-    result = sums.copy()
-    part, number = sums[over], rows[over]
-    if sums.dtype == object:
-        shares = [abs(s) * most // n for s, n in zip(part, number.tolist(), strict=True)]
-        signed = [share if s > 0 else -share for s, share in zip(part, shares, strict=True)]
-        result[over] = np.array(signed, dtype=object)
-        return result
-    size = np.abs(part)
-    if int(size.max()) * most < 2**63:
-        share = size * most // number
-    else:  # s = q n + r: then s m / n = q m + r m / n, and r m < n^2
-        share = size // number * most + (size % number) * most // number
-    result[over] = np.where(part < 0, -share, share)
-    return result
-
-
 def contribution(
     measure: Measure,
     integer: RowInteger | None,
     rows: _Integers,
     limbs: Iterable[tuple[int, _Integers]],
-    most: int | None,
+    weights: RowWeights,
 ) -> npt.NDArray[Any]:
     """Return what each unit adds to each group it is kept in, for a MOMENT.
 
@@ -134,7 +107,7 @@ def contribution(
     if measure.clamp is not None:
         low, high = measure.clamp
         return _narrow(np.clip(sums, low, high))
-    return _narrow(weighted(sums, rows, most))
+    return _narrow(weights.applied(sums))
 
 
 def histogram(

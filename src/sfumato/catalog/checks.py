@@ -7,6 +7,7 @@ from typing import Any, NoReturn, TypeVar
 
 from sfumato.catalog.declaration import nearest
 from sfumato.catalog.positions import Written
+from sfumato.catalog.table import CAPS
 from sfumato.errors import SfumatoError
 
 __all__ = ["Checks", "KEYS", "Place"]
@@ -18,8 +19,7 @@ KEYS: dict[str, tuple[str, ...]] = {
         "unit",
         "each_row",
         "public",
-        "max_groups",
-        "max_rows",
+        *CAPS,
         "partition",
         "columns",
         "keys",

@@ -33,6 +33,7 @@ class Declaration:
     columns: Mapping[str, Column] = field(default_factory=dict)
     max_groups: int | None = None
     max_rows: int | None = None
+    max_rows_total: int | None = None
     partition: str | None = None
     keys: tuple[KeyList, ...] = ()
 
@@ -66,6 +67,7 @@ class Declaration:
             unit=self.unit,
             max_groups=self.max_groups,
             max_rows=self.max_rows,
+            max_rows_total=self.max_rows_total,
             partition=self.partition,
             unsupported=unsupported,
             keys=self.keys,

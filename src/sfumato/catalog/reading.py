@@ -1,6 +1,6 @@
 """Reading a project file: every mistake is refused with its line, its key and a hint.
 
-[tables.<name>]   path, unit or each_row or public, max_groups, max_rows, columns, keys
+[tables.<name>]   path, unit or each_row or public, caps, columns, keys
 [budget]          epsilon, delta, keys_delta, rule, order, renew
 [policy]          ceiling, measures, analysts
 [engine]          memory, question_memory, seconds
@@ -25,7 +25,7 @@ from sfumato.catalog.kind import Value
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectTable
 from sfumato.catalog.resources import Resources
-from sfumato.catalog.table import Unit
+from sfumato.catalog.table import CAPS, Unit
 from sfumato.catalog.terms import Terms
 from sfumato.core.arguments import count
 from sfumato.errors import ProjectRefused
@@ -154,11 +154,7 @@ class _Reader(Checks):
             unit = Unit(name=str(self.text(table, at, "unit", None)), column=table["unit"])
         elif ways == ["each_row"]:
             unit = Unit(name=f"row of {name}", column=None)
-        caps = {
-            cap: self.attempt((*at, cap), count, table[cap], cap)
-            for cap in ("max_groups", "max_rows")
-            if cap in table
-        }
+        caps = {cap: self.attempt((*at, cap), count, table[cap], cap) for cap in CAPS if cap in table}
         partition = self.text(table, at, "partition", None)
         if unit is None and caps:
             self.refuse(

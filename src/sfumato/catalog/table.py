@@ -13,7 +13,7 @@ from sfumato.catalog.kind import MOST_DIGITS, Kind, Value, kind_of
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Field", "MOST_PARTS", "Table", "Unit", "UnsupportedColumn", "cap"]
+__all__ = ["CAPS", "Field", "MOST_PARTS", "Table", "Unit", "UnsupportedColumn", "cap"]
 
 MOST_PARTS = 1000
 """How many values a partition may have."""
@@ -33,6 +33,10 @@ def cap(value: int, name: str) -> int:
     if number > _MOST:
         raise InvalidArgument(f"{name} must be at most {_MOST}", place=name, hints=("give a smaller one",))
     return number
+
+
+CAPS = ("max_groups", "max_rows", "max_rows_total")
+"""The contribution caps: of groups, of rows in each group, of rows in all groups together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +114,9 @@ class Unit:
 class Table:
     """A table: public if it has no unit. Rows whose unit is NULL are dropped.
 
-    `max_groups` and `max_rows` are the contribution caps that apply unless a query gives its
-    own: how many groups one unit may be in, and with the weight of how many rows in each.
+    `max_groups`, `max_rows` and `max_rows_total` are the contribution caps that apply unless a query
+    gives its own: how many groups one unit may be in, with the weight of how many rows in each, and
+    with that of how many rows in all of its groups together.
 
     `partition` names a column with listed values of which every unit has one, for ever: a year of
     birth. The engine holds data to it: of each unit only the rows with its smallest value (or with none)
@@ -126,6 +131,7 @@ class Table:
     unit: Unit | None
     max_groups: int | None = None
     max_rows: int | None = None
+    max_rows_total: int | None = None
     partition: str | None = None
     unsupported: tuple[UnsupportedColumn, ...] = ()
     keys: tuple[KeyList, ...] = ()
@@ -140,7 +146,7 @@ class Table:
             raise InvalidArgument(
                 f"table `{self.name}` has no column `{self.unit.column}` to name its unit", place="unit"
             )
-        for name in ("max_groups", "max_rows"):
+        for name in CAPS:
             if getattr(self, name) is not None:
                 cap(getattr(self, name), name)
         if self.partition is not None:

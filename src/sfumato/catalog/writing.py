@@ -92,11 +92,12 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
     caps = {
         "max_groups": "one unit counts in at most so many groups,",
         "max_rows": "and in each with the weight of at most so many rows",
+        "max_rows_total": "and in all of them together with that of at most so many",
     }
     for cap, why in caps.items():
         if getattr(declared, cap) is not None:
             lines.append(f"{cap} = {getattr(declared, cap)}  # {why}")
-        elif declared.unit is not None and declared.unit.column is not None:
+        elif declared.unit is not None and declared.unit.column is not None and cap != "max_rows_total":
             lines.append(f"# {cap} = ..  # {why}; `sfumato caps` finds it privately")
     if declared.partition is not None:
         lines.append(

@@ -131,7 +131,9 @@ class GaussianNoise(NoiseLaw):
             more = 2 * more or Fraction(1, 2**30)
 
     @classmethod
-    def first_level(cls, parts: Sequence[tuple[int, float, int]], price: Callable[[Event], float]) -> float:
+    def first_level(
+        cls, parts: Sequence[tuple[int | Fraction, float, int]], price: Callable[[Event], float]
+    ) -> float:
         """Return about the level itself, by the price of continuous noise: certifying a sigma is slow."""
         unit = price(Gaussian(sigma=Fraction(1)))
         level = unit * sum(norm / ratio for norm, ratio, _ in parts)

@@ -141,7 +141,7 @@ class NoiseLaw(ABC):
         return 1 if cls.euclidean else 2
 
     @classmethod
-    def norm(cls, l1: int, l2_squared: int) -> int:
+    def norm(cls, l1: int | Fraction, l2_squared: int | Fraction) -> int | Fraction:
         """Return the norm that the cost depends on."""
         return l2_squared if cls.euclidean else l1
 
@@ -151,7 +151,9 @@ class NoiseLaw(ABC):
         return math.isqrt(whole * whole // number) if cls.euclidean else whole // number
 
     @classmethod
-    def first_level(cls, parts: Sequence[tuple[int, float, int]], price: Callable[[Event], float]) -> float:
+    def first_level(
+        cls, parts: Sequence[tuple[int | Fraction, float, int]], price: Callable[[Event], float]
+    ) -> float:
         """Return where to begin the search for the level at which all noises together have a price of 1.
 
         At a level each has the parameter level * ratio * sensitivity^(2 / power); `parts` holds the norm,

@@ -76,10 +76,14 @@ def with_clause(
                 code="SF406",
                 at=clause.span,
             )
-    if clause.options.max_rows is not None and query.keys:
-        hint = "with GROUP BY use max_groups_contributed"
+    averages = any(one.function is Function.AVG for _, one in query.aggregates) and not rows.by_row
+    if clause.options.max_rows_total is not None and query.keys and averages:
+        hint = "with AVG and GROUP BY use max_groups_contributed"
         question.refuse(
-            "max_rows_contributed counts rows over all groups", code="SF404", at=clause.span, hints=(hint,)
+            "max_rows_contributed counts rows, and AVG averages each unit's own average",
+            code="SF404",
+            at=clause.span,
+            hints=(hint,),
         )
     if clause.options.keys == "declared":
         _check_declared(query, question)

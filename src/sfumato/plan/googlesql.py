@@ -11,7 +11,7 @@ delta                          the chance that selecting groups shows one that a
                                noise loses is paid from the budget's own delta
 privacy_unit_column            must be the unit that the catalog names
 max_groups_contributed         groups that one unit may be in
-max_rows_contributed           rows of one unit over all groups; so only without GROUP BY
+max_rows_contributed           rows of one unit over all groups: max_rows_total, and no other cap
 min_privacy_units_per_group    groups with fewer units, by their noisy number, are not shown
 group_selection_strategy       LAPLACE_THRESHOLD: groups pass private selection;
                                PUBLIC_GROUPS: all groups are known in advance
@@ -37,7 +37,7 @@ __all__ = ["cut"]
 
 _COUNTS = {
     "max_groups_contributed": "max_groups",
-    "max_rows_contributed": "max_rows",
+    "max_rows_contributed": "max_rows_total",
     "min_privacy_units_per_group": "min_units",
 }
 _STRATEGIES = {"laplace_threshold": "selected", "public_groups": "declared"}
@@ -130,10 +130,12 @@ class _Reader:
                 break
             self._expect(at, TokenType.COMMA)
             at += 1
-        if "max_groups" in given and "max_rows" in given:
+        if "max_groups" in given and "max_rows_total" in given:
             place = seen["max_rows_contributed"]
             hint = "max_rows_contributed counts rows over all groups"
             self.question.refuse("cap groups or rows, not both", code="SF404", at=place, hints=(hint,))
+        if "max_rows_total" in given:  # and no other cap, whatever is declared: none is tighter
+            given |= {"max_groups": given["max_rows_total"], "max_rows": given["max_rows_total"]}
         try:
             options = Options(**given)
         except InvalidArgument as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from sfumato.catalog.table import cap
+from sfumato.catalog.table import CAPS, cap
 from sfumato.core.arguments import budget_quantity, delta_quantity, positive
 from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument
@@ -23,6 +23,7 @@ class Options:
     """What a question says about its own treatment; None leaves it to the catalog and the caller.
 
     max_groups: groups one unit may be in. max_rows: the weight, in rows, of a unit in each group.
+    max_rows_total: the weight of a unit in all of its groups together.
     max_distinct: values one unit brings to each COUNT(DISTINCT ..) of a group. min_units: groups
     whose noisy number of units is below this are not shown. keys: "declared" insists that all
     groups are known in advance, "selected" that they pass private selection. delta: what selecting
@@ -36,6 +37,7 @@ class Options:
     delta: Fraction | None = None
     max_groups: int | None = None
     max_rows: int | None = None
+    max_rows_total: int | None = None
     max_distinct: int | None = None
     min_units: int | None = None
     noise: str | None = None
@@ -51,7 +53,7 @@ class Options:
             object.__setattr__(self, "epsilon", budget_quantity(self.epsilon, "epsilon"))
         if self.delta is not None:
             object.__setattr__(self, "delta", delta_quantity(self.delta))
-        for name in ("max_groups", "max_rows", "max_distinct", "min_units"):
+        for name in (*CAPS, "max_distinct", "min_units"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, cap(getattr(self, name), name))
         noise_laws(self.noise)  # refuses an unknown name

@@ -47,6 +47,7 @@ def connect(
     name: str | None = None,
     max_groups: int | None = None,
     max_rows: int | None = None,
+    max_rows_total: int | None = None,
     public: Mapping[str, Any] | None = None,
     renewal: Renewal | None = None,
     partition: str | None = None,
@@ -78,7 +79,7 @@ def connect(
     protected = Unit(name=unit or f"row of {next(iter(tables))}", column=unit)
     declared = declared_columns(columns, tables, public)
     listed = declared_keys(keys, tables)
-    caps = {"max_groups": max_groups, "max_rows": max_rows}
+    caps = {"max_groups": max_groups, "max_rows": max_rows, "max_rows_total": max_rows_total}
     declarations = [
         Declaration(
             name=each,

@@ -23,6 +23,7 @@ from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.exact import Members
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
+from sfumato.backends.row_weights import RowWeights
 from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import (
     GroupingSet,
@@ -82,6 +83,7 @@ def count_units(
         choice = PackedChoice(
             max_groups=query.max_groups,
             max_rows=query.max_rows,
+            max_total=query.max_total,
             salt=salt,
             key_hashes=key_hashes,
             sums=sums,
@@ -164,12 +166,14 @@ class _Adding:
         for kept in parts:
             everyone = np.ones(len(kept.code), dtype=np.bool_)
             contributions: dict[str, _Array] = {}
+            query = self.program.query
+            weights = RowWeights.of(kept.unit, kept.rows, most=query.max_rows, total=query.max_total)
             for place, (one, total) in enumerate(zip(self.sets, self._totals, strict=True)):
                 total.units += _units(kept, one, everyone)
                 if self.program.query.members and one.chosen:
                     self._members.setdefault(place, []).append(_members(kept, one))
                 for measure in self.program.query.measures:
-                    self._add(place, measure, one, total, kept, contributions)
+                    self._add(place, measure, one, total, kept, weights, contributions)
         for (place, name), found in self._cells.items():
             measure = next(one for one in self.program.query.measures if one.name == name)
             before = self._totals[place].measures[name]
@@ -184,6 +188,7 @@ class _Adding:
         one: GroupingSet,
         total: GroupTotals,
         kept: Kept,
+        weights: RowWeights,
         contributions: dict[str, _Array],
     ) -> None:
         name = measure.name
@@ -192,8 +197,8 @@ class _Adding:
             case MeasureKind.MOMENT:
                 if name not in contributions:
                     limbs = zip(_lower(slots), (kept.sums[slot] for slot in slots), strict=True)
-                    integer, most = self.program.integers[name], self.program.query.max_rows
-                    contributions[name] = contribution(measure, integer, kept.rows, limbs, most)
+                    integer = self.program.integers[name]
+                    contributions[name] = contribution(measure, integer, kept.rows, limbs, weights)
                     if measure.skips_absent:
                         (seen,) = self.layout.slots[presence(name)]
                         contributions[name] = np.where(kept.sums[seen] > 0, contributions[name], 0)
