@@ -35,6 +35,7 @@ from sfumato.analysis.bounding import bound
 from sfumato.analysis.clamped_arguments import beyond, biting, clamped_sums, literal
 from sfumato.analysis.domains import columns_of
 from sfumato.analysis.limits import SEEN, Limits
+from sfumato.analysis.public_keys import PublicTables
 from sfumato.analysis.ranges import Known
 from sfumato.analysis.shapes import one_row_per_unit
 from sfumato.catalog.catalog import Catalog
@@ -58,12 +59,12 @@ _NOT_COVERED = (
 )
 
 
-def losses_request(request: Request, catalog: Catalog) -> Request:
+def losses_request(request: Request, catalog: Catalog, tables: PublicTables | None = None) -> Request:
     """Return the request that asks what a request loses; refuse where it loses nothing."""
     if len(request.queries) != 1:
         _refuse(request.text, "this asks several private questions", "ask for the losses of each by itself")
     [named] = request.queries
-    bounding = bound(named.query, catalog, request.options)
+    bounding = bound(named.query, catalog, request.options, tables)
     losses = _losses(named.query, catalog, bounding)
     query = losses.by_row() if losses.one_row else losses.by_unit()
     names = [name for name, _ in query.aggregates]

@@ -49,7 +49,8 @@ class Question:
         """Ask what clamping and capping take from this question: another question, with its own price."""
         from sfumato.analysis.clipping_bias import losses_request
 
-        return self.database.ask(losses_request(self.request, self.database.catalog), epsilon=epsilon)
+        database = self.database
+        return database.ask(losses_request(self.request, database.catalog, database.backend), epsilon=epsilon)
 
     def explain(self, *, size: float | None = None) -> str:
         """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
