@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -135,6 +136,27 @@ def test_of_questions_that_each_fit_alone_none_fails(path: Path, monkeypatch: py
         asked = [pool.submit(db.sql(COUNT, epsilon=0.01).release) for db in databases for _ in range(2)]
         assert len({future.result(60).receipt["reservation"] for future in asked}) == 16
     assert all(entry.committed for entry in ledger.entries())
+
+
+@pytest.mark.soak
+def test_of_four_large_questions_none_runs_out_of_memory() -> None:
+    """One takes most of the engine's memory. Where they declared less, three of four failed, charged."""
+    people = 1_500_000
+    frame = pa.table({"person": range(people), "key": [number % 700_000 for number in range(people)]})
+    db = sf.connect(
+        frame,
+        name="people",
+        unit="person",
+        max_groups=1,
+        max_rows=1,
+        budget=sf.Budget(epsilon=100, delta=1e-6),
+        memory="200MB",
+    )
+    question = db.sql("SELECT key, COUNT(*) AS n FROM people GROUP BY key", epsilon=1)
+    question.release()
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(question.release) for _ in range(4)]:
+            assert future.result(300).columns == ("key", "n")
 
 
 def test_small_questions_run_together_as_far_as_their_memory_goes(tmp_path: Path) -> None:

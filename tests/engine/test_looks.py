@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError
 from sfumato.ledger import OWNER, Ledger, verify_receipt
 from sfumato.pipeline import Look, Looks, Priced, several_looks
 from sfumato.session import Database
+from tests.cli.programs import sfumato
 from tests.processes import said
 
 TEXT = "SELECT COUNT(*) AS n FROM people WHERE age >= {}"
@@ -201,3 +203,22 @@ def test_killed_while_it_looks_and_before_it_publishes_each_step_has_one_answer(
         for step in (1, 2, 3):
             assert published[str(step)] == {ledger.release(entry.sequence, step=step).decode()}
         assert ledger.verify() == ledger.head()
+
+
+def test_the_command_line_shows_steps_and_checks_their_receipts(db: Database, tmp_path: Path) -> None:
+    ledger = ("--ledger", str(db.ledger.path))
+    with begun(db) as looks:
+        release = looks.answer(1, asked(db, 50))
+        number = release.receipt["reservation"]
+        assert "1 of 3 steps, not ended" in sfumato(tmp_path, "ledger", "history", *ledger).stdout
+        assert sfumato(tmp_path, "ledger", "show", number, *ledger).returncode == 5
+        looks.end()
+    assert "1 of 3 steps, ended" in sfumato(tmp_path, "ledger", "history", *ledger).stdout
+    shown = sfumato(tmp_path, "ledger", "show", number, "--step", "1", "-f", "json", *ledger)
+    assert json.loads(shown.stdout)["rows"] == [release.one()]
+    assert "--step 1" in sfumato(tmp_path, "ledger", "show", number, *ledger).stderr
+    assert sfumato(tmp_path, "ledger", "show", number, "--step", "2", *ledger).returncode == 5
+    (tmp_path / "receipt.json").write_text(json.dumps(dict(release.receipt)))
+    assert sfumato(tmp_path, "ledger", "receipt", "receipt.json", *ledger).returncode == 0
+    (tmp_path / "receipt.json").write_text(json.dumps({**release.receipt, "step": "2 of 3"}))
+    assert sfumato(tmp_path, "ledger", "receipt", "receipt.json", *ledger).returncode == 5

@@ -115,17 +115,19 @@ def _entry(entry: Any, limit: int) -> dict[str, Any]:
     }
 
 
-def show(file: str, path: str | None, number: int, style: str, output: str | None) -> None:
-    """Show a stored release."""
+def show(
+    file: str, path: str | None, number: int, style: str, output: str | None, *, step: int | None = None
+) -> None:
+    """Show a stored release, or that of one step."""
     can_write(output, kept(_project(file), path), style=style)
     with open_ledger(file, path) as ledger:
-        release = _released(ledger, number)
+        release = _released(ledger, number, step)
     write(rendered(release, style, 0.95), output)
 
 
-def _released(ledger: Ledger, number: int) -> Release:
+def _released(ledger: Ledger, number: int, step: int | None = None) -> Release:
     try:
-        return Release.from_json(ledger.release(number).decode())
+        stored = ledger.release(number, step=step)
     except LedgerError as error:
         if error.code != "SF608":
             raise
@@ -135,6 +137,14 @@ def _released(ledger: Ledger, number: int) -> Release:
             sequence=number,
             hints=("`sfumato ledger history` lists the numbers of those that were answered",),
         ) from None
+    if not stored:
+        raise LedgerError(
+            f"charge {number} was answered in steps",
+            code="SF608",
+            sequence=number,
+            hints=("--step 1 shows the first of them",),
+        )
+    return Release.from_json(stored.decode())
 
 
 def _project(file: str) -> Project | None:
@@ -174,7 +184,8 @@ def _check_receipt(ledger: Ledger, held: Any) -> Release:
     if not isinstance(held, dict) or held.get("public_key") not in keys:
         raise LedgerError("the receipt was signed by a key that this ledger does not have", code="SF611")
     verify_receipt(held, held["public_key"])
-    stored = Release.from_json(ledger.release(int(held["reservation"])).decode())
+    step = int(held["step"].split()[0]) if "step" in held else None
+    stored = _released(ledger, int(held["reservation"]), step)
     if dict(stored.receipt) != held:
         raise LedgerError("the ledger holds another receipt for this answer", code="SF611")
     return stored

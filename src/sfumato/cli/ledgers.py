@@ -93,6 +93,9 @@ def _history(
 @ledger_app.command("show")
 def _show(
     number: Annotated[int, typer.Argument(help="The number of the charge that paid for it.")],
+    step: Annotated[
+        int | None, typer.Option("--step", help="Of a charge for several looks: which one.")
+    ] = None,
     style: FormatOption = Format.table,
     output: OutputOption = None,
     ledger: _Ledger = None,
@@ -102,7 +105,7 @@ def _show(
     """Show an old answer again, free."""
     from sfumato.cli.ledger import show
 
-    show(project, ledger, number, style.value, output)
+    show(project, ledger, number, style.value, output, step=step)
 
 
 @ledger_app.command("receipt")
