@@ -49,7 +49,10 @@ _TEXTS = [
     "\u202e𝒳",
 ]
 _FLOATS = [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324, 1.7976931348623157e308]
-_INT64 = [2**63 - 1, -(2**63), 2**63 - 2, -(2**63) + 1, 2**62, 253402300800000, -62135596801]
+_INT64 = [
+    *(2**63 - 1, -(2**63), 2**63 - 2, -(2**63) + 1, -(2**63) + 2, 2**62, -(2**62)),
+    *(253402300800000, -62135596801, -(10**18) * 5),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,7 @@ def generated(seed: int, folder: Path) -> Case:
     tables = []
     for extreme in (True, False):
         held: dict[str, Any] = {"id": pa.array([*ids, *([10**12] * many if extreme else [])], pa.int64())}
+        held["ordinary"] = pa.array([*([True] * len(ids)), *([False] * many if extreme else [])])
         for place, one in enumerate(chosen):
             held[f"x{place}"] = one.make([*rows[place], *(far[place] if extreme else [])])
         tables.append(held)
@@ -259,7 +263,9 @@ def _parquet(held: dict[str, Any], folder: Path, drift: str | None, seed: int) -
     table = _table(held)
     options = {"compression": random.Random(seed).choice(["snappy", "none", "zstd"]), "version": "2.6"}
     if drift is None:
-        parquet.write_table(table, folder / "t.parquet", row_group_size=2, **options)
+        parquet.write_table(
+            table, folder / "t.parquet", row_group_size=2 if seed % 3 == 0 else 100, **options
+        )
         return folder / "t.parquet"
     first, second = table[:3], table[3:]  # the extreme person is in the second
     if drift == "order":

@@ -31,6 +31,7 @@ _FUNCTIONS = {
     Kind.TIMESTAMP: ("YEAR({})", "HOUR({})", "CAST({} AS DATE)", "DATE_TRUNC('day', {})"),
 }
 _ALWAYS = ("{}", "CAST({} AS TEXT)", "CASE WHEN {} = {} THEN 1 END")
+_FILTER = " WHERE CAST(ordinary AS TEXT) = 'true'"  # the extreme person's rows are not computed with
 _CAPS = {"max_rows": 3, "max_groups": 5}
 _SOME, _MANY = 50, 1500
 
@@ -51,12 +52,12 @@ def functions(kind: Kind) -> tuple[str, ...]:
 
 def asked(table: Table) -> list[str]:
     """Return questions about all columns of a table that can be asked about; each computes every function."""
-    columns = [field for field in table.fields if field.name != "id"]
+    columns = [field for field in table.fields if field.name not in ("id", "ordinary")]
     listed = []
     for field in columns:
         forms = [form.format(field.name, field.name) for form in functions(field.kind)]
         listed.append(f"COUNT({' || '.join(f'CAST({form} AS TEXT)' for form in forms)})")
-    questions = [f"SELECT {', '.join(['COUNT(*)', *listed])} FROM t"]
+    questions = [f"SELECT {', '.join(['COUNT(*)', *listed])} FROM t{where}" for where in ("", _FILTER)]
     if columns:
         name = columns[0].name
         questions.append(f"SELECT {name}, COUNT(DISTINCT {name}) FROM t GROUP BY {name}")

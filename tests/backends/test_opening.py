@@ -311,6 +311,31 @@ def test_far_moments_are_null_and_the_engine_lives_on(tmp_path: Path) -> None:
         assert all(0 <= there[name] - absent[name] <= 1 for name in "dyst"), label
 
 
+def test_a_filter_does_not_compute_with_what_it_sets_aside(tmp_path: Path) -> None:
+    """The engine computes with all values of a dictionary, where it thinks that a function cannot fail."""
+    values = [1000, 2000, 1000, -(2**63) + 2]
+    held = {"id": [1, 2, 3, 4], "y": [1, 1, 1, 0], "x": moments(pa.timestamp("us"), values)}
+    days = pa.Array.from_buffers(
+        pa.date32(), 4, [None, pa.array([1, 2, 1, -(2**31)], pa.int32()).buffers()[1]]
+    )
+    parquet.write_table(
+        pa.table({**held, "d": days, "s": ["1", "2", "1", "290309-12-22 (BC)"]}), tmp_path / "t.parquet"
+    )
+    db = connect(tmp_path / "t.parquet")
+    for value in ("x", "d", "CAST(d AS TIMESTAMP)", "CAST(s AS TIMESTAMP)", "CAST(s AS DATE)"):
+        for test in ("y = 1", f"YEAR({value}) = 1970", f"{value} IS NOT NULL", f"{value} < '2000-01-01'"):
+            asked = f"SELECT COUNT(LOWER(CAST({value} AS TEXT))) AS n FROM t WHERE {test}"
+            assert db.sql(asked, epsilon=1000).release().one()["n"] == (0 if "s AS" in value else 3), asked
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_only_milliseconds_are_not_read_in_place(unit: str, tmp_path: Path) -> None:
+    """The engine's reader converts them, and may fail; other files stay where they are."""
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"x": moments(pa.timestamp(unit), [0])}), path, version="2.6")
+    assert bool(open_tables({"t": path})._objects) is (unit == "ms")  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("unit", ["s", "us"])
 def test_a_far_moment_can_be_the_unit(unit: str, tmp_path: Path) -> None:
     for values in ([0, 1000, *FAR], [0, 1000]):

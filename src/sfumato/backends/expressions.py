@@ -42,6 +42,7 @@ __all__ = [
     "number",
     "plain_text",
     "sql_type",
+    "within",
 ]
 
 _TYPES = {
@@ -128,6 +129,16 @@ def normalised(sql: str, kind: Kind) -> str:
             return f"CAST({sql} AS {sql_type(kind)})"
 
 
+def within(sql: str, low: str, high: str) -> str:
+    """Return a value between two bounds, and NULL instead of any other, of which nothing is left.
+
+    The bounds are tested and applied. Where the engine takes a function for one that cannot fail, it computes
+    with all values of a column's dictionary, also with those of rows that a filter or a CASE set aside. To
+    write a far timestamp as text is such a function, and fails: a far value must not be there at all.
+    """
+    return f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN least(greatest({sql}, {low}), {high}) END"
+
+
 def canonical(sql: str, kind: Kind) -> str:
     """Return a value in the form that all its equals share: what is shown, hashed or written as text.
 
@@ -196,7 +207,7 @@ def _finite(sql: str) -> str:
 def _years(sql: str, kind: Kind) -> str:
     last = "9999-12-31" if kind is Kind.DATE else "9999-12-31 23:59:59.999999"
     of_type = sql_type(kind)
-    return f"CASE WHEN {sql} BETWEEN '0001-01-01'::{of_type} AND '{last}'::{of_type} THEN {sql} END"
+    return within(sql, f"'0001-01-01'::{of_type}", f"'{last}'::{of_type}")
 
 
 def _as(node: Expression, kind: Kind, names: _Names) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sfumato.backends.expressions import within
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field, UnsupportedColumn
@@ -79,7 +80,7 @@ def _total(column: str, of_type: str) -> str:
     if of_type not in _MOMENTS:
         return column
     converted, (first, last) = _MOMENTS[of_type]
-    near = f"CASE WHEN {column} BETWEEN '{first}'::{of_type} AND '{last}'::{of_type} THEN {column} END"
+    near = within(column, f"'{first}'::{of_type}", f"'{last}'::{of_type}")
     return f"{converted.format(near)} AS {column}"
 
 

@@ -67,23 +67,30 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
 
 
 def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[str, bool]]:
-    """Return the columns of one file: their types, and whether they hold milliseconds.
+    """Return the columns of one file: their types, and whether they hold moments that are not read safely.
 
-    The engine converts milliseconds to microseconds as it reads, and fails where that overflows.
+    The engine converts milliseconds to microseconds as it reads, and fails where that overflows. Microseconds
+    are read as they are, nanoseconds have a type of their own, and 96 bits are cut.
     """
     quoted = constant(quoted_path(path))
     described = connection.execute(
         f"DESCRIBE SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
     ).fetchall()
     schema = connection.execute(
-        f"SELECT name, num_children, converted_type, logical_type FROM parquet_schema({quoted})"
+        f"SELECT name, num_children, type, converted_type, logical_type FROM parquet_schema({quoted})"
     ).fetchall()
     own = list(_children(schema))
     if len({str(column).lower() for column, *_ in own}) != len(own):
         raise InvalidArgument(f"the file of table `{name}` has two columns of one name", place=name)
-    coarse = {column for column, _, converted, logical in own if "MILLIS" in f"{converted} {logical}"}
+    safe = {
+        column
+        for column, _, stored, converted, logical in own
+        if stored == "INT96"
+        or converted == "TIMESTAMP_MICROS"
+        or any(unit in str(logical) for unit in ("MicroSeconds()", "NanoSeconds()"))
+    }
     return {
-        column: (of_type, column in coarse and of_type.startswith("TIMESTAMP"))
+        column: (of_type, of_type.startswith("TIMESTAMP") and column not in safe)
         for column, of_type, *_ in described
     }
 
