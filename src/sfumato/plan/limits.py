@@ -85,7 +85,7 @@ LARGEST = 2**127 - 1
 MOST_EXPONENT = 400
 """The power of ten of a number such as 1e-9, with either sign."""
 
-_EXPONENT = re.compile(r"[eE]([+-]?\d+)")
+_EXPONENT = re.compile(r"[eE]([+-]?\d*)")
 _OPENS = {TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSES = {TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET, TokenType.R_BRACE}
 _CHAINS = (exp.And, exp.Or)
@@ -119,7 +119,7 @@ def check_tokens(tokens: Sequence[Token], question: Refusing) -> None:
         place = Span(token.start, token.end + 1)
         if token.token_type is TokenType.NUMBER and (problem := number_problem(token.text)):
             hint = f"a number has at most {MOST_DIGITS} digits, and powers of ten up to 1e{MOST_EXPONENT}"
-            question.refuse(f"this number is too {problem}", code="SF401", at=place, hints=(hint,))
+            question.refuse(problem, code="SF401", at=place, hints=(hint,))
         depth += (token.token_type in _OPENS) - (token.token_type in _CLOSES)
         if depth > MOST_NESTING:
             hint = "name an inner step: WITH step AS (SELECT ..) SELECT .."
@@ -127,17 +127,19 @@ def check_tokens(tokens: Sequence[Token], question: Refusing) -> None:
 
 
 def number_problem(text: str) -> str:
-    """Return what a number is too much of to be computed with: nothing, if it is not.
+    """Return what keeps a number from being computed with: nothing, if all is well.
 
     >>> number_problem("1e-9"), number_problem("1e-300000000"), number_problem("9" * 5000)
-    ('', 'small', 'long')
+    ('', 'this number is too small', 'this number is too long')
     """
     if len(text) > MOST_DIGITS:
-        return "long"
+        return "this number is too long"
     for power in _EXPONENT.findall(text):  # several: `1e3+5` comes as one
         digits = power.lstrip("+-0")
+        if not power[-1:].isdecimal():
+            return "this is not a number"
         if len(digits) > 3 or int(digits or 0) > MOST_EXPONENT:
-            return "small" if power.startswith("-") else "large"
+            return f"this number is too {'small' if power.startswith('-') else 'large'}"
     return ""
 
 

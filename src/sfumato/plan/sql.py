@@ -135,6 +135,8 @@ def _statement(question: Statement) -> exp.Query:
         statements = parsed(text)
     except ParseError as error:
         question.refuse(*_syntax(error), code="SF401", at=_place(error, question.text))
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # the parser's own mistakes
+        question.refuse("cannot read this", code="SF401")
     found = [statement for statement in statements if statement is not None]
     if len(found) != 1:
         at = found[1] if len(found) > 1 else None
