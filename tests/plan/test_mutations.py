@@ -15,9 +15,9 @@ PIECE = re.compile(r"\w+|\s+|'[^']*'|\"[^\"]*\"|.")
 TEXTS = [PIECE.findall(text) for text in (*(one[0] for one in accepted()), *(one[0] for one in refused()))]
 PIECES = [piece for text in TEXTS for piece in text]
 MORE = [
-    "NULL", "1e308", "1e", "-", "''", '"all"', "ALL", "*", "(", ")", "uid", "region", "DISTINCT", "EXISTS", "IN",
+    "NULL", "1e308", "1e", "-", "''", '"all"', "ALL", "*", "(", ")", "uid", "region", "DISTINCT", "EXISTS",
     "NOT", "0.5", "::", "[1]", "{}", "$1", "?", ";", "--", "/*", "=>", "ROLLUP", "CUBE", "regions", "visits",
-    "people", "sales", "cars", "LEFT", "RIGHT", "CROSS", "LATERAL", "DESC", "UNION", "EXCEPT", "OVER", "FILTER",
+    "people", "sales", "cars", "LEFT", "RIGHT", "CROSS", "LATERAL", "DESC", "UNION", "EXCEPT", "OVER", "IN",
 ]  # fmt: skip
 
 
