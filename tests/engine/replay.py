@@ -106,9 +106,6 @@ class _Logged:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def admitted(self) -> Any:
-        return self._source.admitted()
-
 
 def record(query: BoundedQuery, source: Source, *, threads: int, salt: int = SALT) -> Recorded:
     """Run a bounded query with its salt frozen."""
@@ -308,10 +305,6 @@ def _undercharged(noise: Any, moved: list[int]) -> Iterator[str]:
                 total += shift * number
             case DiscreteGaussian(sigma_squared=parameter, sensitivity=shift) if noise.law.name == "gaussian":
                 squares += Fraction(shift) ** 2 * number
-            case DiscreteGaussianVector(sigma_squared=parameter, l2_squared=norm) if (
-                noise.law.name == "gaussian"
-            ):
-                squares += Fraction(norm) * number
             case _:
                 yield f"an event of another kind than its noise: {type(part).__name__}"
                 return
