@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sfumato.catalog import between, one_of
     from sfumato.ledger import OWNER
     from sfumato.plan.summaries import (
+        aggregate,
         avg,
         corr,
         count,
@@ -39,6 +40,7 @@ __all__ = [
     "Question",
     "Release",
     "__version__",
+    "aggregate",
     "avg",
     "between",
     "call",
@@ -76,6 +78,7 @@ _HOMES = {
     "OWNER": "ledger",
     "Question": "session",
     "Release": "release",
+    "aggregate": "plan.summaries",
     "avg": "plan.summaries",
     "between": "catalog",
     "call": "plan.values",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sfumato.aggregates.registry import Function
+from sfumato.aggregates.registry import Function, function_called
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 from sfumato.plan.limits import FURTHEST
@@ -14,6 +14,7 @@ from sfumato.plan.values import Val, col, val
 
 __all__ = [
     "Summary",
+    "aggregate",
     "avg",
     "corr",
     "count",
@@ -70,6 +71,19 @@ class Summary:
                 hints=("clamp_rows bounds single values",),
             )
         return replace(self, bounds_per_group=_bounds(low, high))
+
+
+def aggregate(name: str, *values: Any) -> Summary:
+    """Return an aggregate by the name that SQL has for it: `aggregate("corr", "height", "weight")`."""
+    function = function_called(name) if isinstance(name, str) else None
+    if function is None or len(values) != function.record.arity:
+        known = ", ".join(sorted(called for one in Function for called in one.record.names))
+        raise InvalidArgument(
+            "there is no aggregate of this name that takes so many values",
+            place="aggregate",
+            hints=(f"known are {known}", "count, count_distinct, median and quantile are functions"),
+        )
+    return Summary(function=function, arguments=tuple(_column(value) for value in values))
 
 
 def count(value: Any = None) -> Summary:
