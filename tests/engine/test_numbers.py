@@ -74,6 +74,14 @@ def test_decimal_keys_come_out_as_decimals(db: sf.Database, path: Path) -> None:
     assert "0.06" in str(release) and Decimal("0.06") in release.to_arrow().column("discount").to_pylist()
 
 
+@pytest.mark.parametrize(
+    "key", ["THEN 0.5 ELSE 1e0", "THEN 0.1 ELSE 1e-1", "THEN 0.5 ELSE 1", "THEN 1 ELSE 99999999999999999999"]
+)
+def test_keys_that_the_question_lists(db: sf.Database, path: Path, key: str) -> None:
+    text = f"SELECT CASE WHEN discount = 0.07 {key} END AS k, COUNT(*) AS n FROM items GROUP BY 1"
+    assert dict(db.sql(text, epsilon=PRECISE).release().rows) == dict(plain(path, text))
+
+
 def test_declared_decimals_are_read_as_they_are_printed(path: Path) -> None:
     declared = sf.one_of(0.05, 0.06, Decimal("0.5"))
     known = opened(path, columns={"discount": declared})

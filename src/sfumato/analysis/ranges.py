@@ -55,12 +55,14 @@ def known_of(expression: Expression, columns: _Columns) -> Known:
         case Literal():
             return _literal(expression.value)
         case Case(branches=branches, otherwise=otherwise):
-            return either([known_of(value, columns) for value in (*(v for _, v in branches), otherwise)])
+            several = [known_of(value, columns) for value in (*(v for _, v in branches), otherwise)]
+            return _of_kind(either(several), expression.kind)
         case Cast(operand=operand, kind=kind, limits=limits):
             found = _cast(known_of(operand, columns), operand.kind, kind)
             return found if limits is None else _limited(found, limits)
         case Call():
-            return _call(expression, [known_of(argument, columns) for argument in expression.arguments])
+            arguments = [known_of(argument, columns) for argument in expression.arguments]
+            return _of_kind(_call(expression, arguments), expression.kind)
     raise Unsupported(f"no interval is known for {type(expression).__name__}")
 
 
@@ -73,6 +75,13 @@ def _literal(value: Value) -> Known:
     interval = Interval(Fraction(value), Fraction(value)) if number else EVERYTHING  # type: ignore[arg-type]
     dates = (value, value) if isinstance(value, datetime.date) else None
     return Known(interval=interval, values=(value,), dates=dates, nullable=False)
+
+
+def _of_kind(known: Known, kind: Kind) -> Known:
+    """Return what is known of a value as one of a kind: 0.1 and 1e-1 are one binary number."""
+    if not kind.binary or known.values is None:
+        return known
+    return replace(known, values=tuple(dict.fromkeys(float(value) for value in known.values)))  # type: ignore[arg-type]
 
 
 def either(several: list[Known]) -> Known:

@@ -21,7 +21,7 @@ from sfumato.catalog.checks import Checks, Place
 from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, OneOf
 from sfumato.catalog.key_list import KeyList
-from sfumato.catalog.kind import Value
+from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectTable
 from sfumato.catalog.resources import Resources
@@ -203,10 +203,10 @@ class _Reader(Checks):
         return tuple(found)
 
     def _listed(self, value: Any, at: Place) -> Any:
-        """Return a listed value as Python has it."""
+        """Return a listed value as Python has it; a number with an exponent is a binary one, as in SQL."""
         if isinstance(value, list | dict | datetime.time):
             self.refuse("a value is text, a number, a date, true or false", at, "SF705", "")
-        return value
+        return float(value) if isinstance(value, Decimal) and kind_of(value) is Kind.REAL else value
 
     def _column(self, column: Any, at: Place) -> Column:
         self.mapping(column, at, "say { between = [0, 110] } or { one_of = ['north', 'south'] }")
@@ -231,15 +231,8 @@ class _Reader(Checks):
             values = column["one_of"]
             if not isinstance(values, list):
                 self.refuse("one_of needs a list of values", (*at, "one_of"), "SF705", 'one_of = ["a", "b"]')
-            for place, value in enumerate(values):
-                if isinstance(value, list | dict | datetime.time):
-                    self.refuse(
-                        "a value is text, a number, a date, true or false",
-                        (*at, "one_of", place),
-                        "SF705",
-                        "",
-                    )
-            domain = self.attempt((*at, "one_of"), OneOf, tuple(values))
+            plain = tuple(self._listed(value, (*at, "one_of", place)) for place, value in enumerate(values))
+            domain = self.attempt((*at, "one_of"), OneOf, plain)
         return Column(domain=domain, nullable=self.flag(column, at, "nullable", True))
 
     def _unit(self, tables: list[ProjectTable], protects: str | None) -> str:

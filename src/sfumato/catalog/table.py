@@ -151,7 +151,20 @@ class Table:
                 cap(getattr(self, name), name)
         if self.partition is not None:
             self._check_partition(self.partition)
+        object.__setattr__(self, "keys", tuple(self._of_kinds(one) for one in self.keys))
         self._check_keys()
+
+    def _of_kinds(self, listed: KeyList) -> KeyList:
+        """Return a list of keys whose values are of their columns' kinds, as far as they can be."""
+        kinds = {field.name: field.kind for field in self.fields}
+        rows = []
+        for row in listed.rows:
+            found = [
+                _of_kind(value, kinds[name]) if name in kinds else None
+                for name, value in zip(listed.columns, row, strict=True)
+            ]
+            rows.append(tuple(value if one is None else one for value, one in zip(row, found, strict=True)))
+        return KeyList(columns=listed.columns, rows=tuple(rows))
 
     def _check_keys(self) -> None:
         if self.keys and self.unit is None:
