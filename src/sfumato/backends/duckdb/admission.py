@@ -71,10 +71,7 @@ class Admission:
             yield
             return
         deadline = time.monotonic() + self._wait
-        with (
-            self._shares.taken(self._question, deadline),
-            _process_shares().taken(self._question, deadline),
-        ):
+        with self._shares.taken(self._question, deadline), _process_share(self._question, deadline):
             self._admitted.now = True
             try:
                 yield
@@ -82,6 +79,21 @@ class Admission:
                 self._admitted.now = False
 
 
+@contextmanager
+def _process_share(amount: int, deadline: float) -> Iterator[None]:
+    """Hold memory of this process; a thread that holds some, for other data, does not wait for itself."""
+    if getattr(_HOLDING, "now", False):
+        yield
+        return
+    with _process_shares().taken(amount, deadline):
+        _HOLDING.now = True
+        try:
+            yield
+        finally:
+            _HOLDING.now = False
+
+
+_HOLDING = threading.local()
 _PROCESS: MemoryShares | None = None
 _GUARD = threading.Lock()
 
@@ -106,8 +118,8 @@ def memory_of(connection: Any) -> int:
 
 def _begin_afresh() -> None:
     """Forget, as the child of a fork, what the threads of the parent hold."""
-    global _PROCESS, _GUARD
-    _PROCESS, _GUARD = None, threading.Lock()
+    global _PROCESS, _GUARD, _HOLDING
+    _PROCESS, _GUARD, _HOLDING = None, threading.Lock(), threading.local()
 
 
 if hasattr(os, "register_at_fork"):
