@@ -222,3 +222,9 @@ def test_no_private_value_is_ever_seen(folder: Path) -> None:
     for command in (("budget",), ("ledger", "history"), ("check",), ("ledger", "verify")):
         done = sfumato(folder, *command)
         assert done.returncode == 0 and CANARY not in done.stdout + done.stderr
+
+
+def test_groups_are_selected_on_demand(folder: Path) -> None:
+    declared = sfumato(folder, "explain", REGIONS, "--epsilon", "0.2")
+    selected = sfumato(folder, "explain", REGIONS, "--epsilon", "0.2", "--selected")
+    assert "2 declared" in declared.stdout and "selected privately" in selected.stdout

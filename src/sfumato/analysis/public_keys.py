@@ -169,7 +169,7 @@ class _Lister:
         )
 
 
-_SELECTED = "or have groups selected privately, and small ones left out: keys='selected'"
+_SELECTED = "or have groups selected privately, and small ones left out: keys='selected', or --selected"
 
 
 def _without_null(known: Known) -> bool:

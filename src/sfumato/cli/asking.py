@@ -29,6 +29,7 @@ class Asking:
     max_groups: int | None = None
     max_rows: int | None = None
     losses: bool = False
+    selected: bool = False
 
     def asked(self, database: Database) -> Question:
         """Return the question, at the epsilon that was given or follows from the error."""
@@ -38,6 +39,8 @@ class Asking:
         options: dict[str, Any] = {name: value for name, value in caps.items() if value is not None}
         if self.losses:
             options["losses"] = True
+        if self.selected:
+            options["keys"] = "selected"
         question = database.sql(question_text(self.question), epsilon=self.epsilon, **options)
         if self.error is not None:
             return question.within(self.error, size=self.size)

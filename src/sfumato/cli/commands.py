@@ -30,6 +30,7 @@ from sfumato.cli.options import (
     ProjectOption,
     QuestionArgument,
     RowsOption,
+    SelectedOption,
     SizeOption,
 )
 from sfumato.cli.screen import silence
@@ -167,6 +168,7 @@ def _query(
     max_groups: GroupsOption = None,
     max_rows: RowsOption = None,
     losses: LossesOption = False,
+    selected: SelectedOption = False,
     dry_run: DryRunOption = False,
     style: FormatOption = Format.table,
     output: OutputOption = None,
@@ -187,6 +189,7 @@ def _query(
         max_groups=max_groups,
         max_rows=max_rows,
         losses=losses,
+        selected=selected,
         project=project,
     )
     run(asking, key=key, dry_run=dry_run, style=style.value, output=output, level=level)
@@ -202,6 +205,7 @@ def _explain(
     max_groups: GroupsOption = None,
     max_rows: RowsOption = None,
     losses: LossesOption = False,
+    selected: SelectedOption = False,
     style: PlainOption = Plain.table,
     project: ProjectOption = "sfumato.toml",
     json_errors: JsonErrorsOption = False,
@@ -219,6 +223,7 @@ def _explain(
         max_groups=max_groups,
         max_rows=max_rows,
         losses=losses,
+        selected=selected,
         project=project,
     )
     explain(asking, as_json=style is Plain.json)

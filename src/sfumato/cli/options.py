@@ -25,6 +25,7 @@ __all__ = [
     "ProjectOption",
     "QuestionArgument",
     "RowsOption",
+    "SelectedOption",
     "SizeOption",
 ]
 
@@ -85,6 +86,12 @@ RowsOption = Annotated[
 LossesOption = Annotated[
     bool,
     typer.Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost."),
+]
+SelectedOption = Annotated[
+    bool,
+    typer.Option(
+        "--selected", help="Select groups privately, known in public or not: small ones are missing."
+    ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")]
 JsonErrorsOption = Annotated[
