@@ -155,6 +155,7 @@ class _Lister:
             f"the keys of this question make more than {MOST_GROUPS:,} groups",
             self.query.keys[0][1].span,
             "group by fewer of them, or narrow them in WHERE: key IN (..)",
+            "or list the combinations there are: keys={('region', 'kind'): [('north', 'a'), ..]}",
             _SELECTED,
         )
 
