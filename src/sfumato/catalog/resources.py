@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sfumato.core.arguments import positive
+from sfumato.core.arguments import positive, upper_float
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Resources", "memory_bytes"]
@@ -31,7 +31,7 @@ class Resources:
         for name in ("memory", "question_memory"):
             if getattr(self, name) is not None:
                 memory_bytes(getattr(self, name), name)
-        object.__setattr__(self, "seconds", float(positive(self.seconds, "seconds")))
+        object.__setattr__(self, "seconds", min(1e9, upper_float(positive(self.seconds, "seconds"))))
 
 
 def memory_bytes(text: object, place: str = "memory") -> int:

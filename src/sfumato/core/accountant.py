@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from sfumato.core.arguments import Number, budget_quantity, delta_quantity
+from sfumato.core.arguments import Number, budget_quantity, delta_quantity, written
 from sfumato.core.entropy import process_id
 from sfumato.core.events.base import Event
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule
@@ -129,9 +129,9 @@ class PrivacyBudget:
         """Rebuild a budget."""
         try:
             return PrivacyBudget(
-                epsilon=Fraction(record["epsilon"]),
-                delta=Fraction(record["delta"]),
-                keys_delta=Fraction(record["keys_delta"]),
+                epsilon=written(record["epsilon"], "epsilon"),
+                delta=written(record["delta"], "delta"),
+                keys_delta=written(record["keys_delta"], "keys_delta"),
                 rule=Rule.from_dict(record["rule"]),
             )
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:

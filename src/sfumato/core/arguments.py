@@ -11,6 +11,7 @@ Two readings of a float exist, and each parameter has exactly one of them:
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -21,19 +22,30 @@ import numpy as np
 from sfumato.errors import InvalidArgument
 
 __all__ = [
+    "MOST_EVENTS",
     "Number",
     "budget_quantity",
     "count",
     "delta_quantity",
     "exact",
+    "loss_quantity",
     "non_negative",
     "positive",
     "probability",
     "upper_float",
+    "written",
 ]
 
 
 Number = int | float | Fraction | Decimal
+
+MOST_EVENTS = 10**12
+"""The most events of one batch: beyond it, what floats round of each loss adds up."""
+
+_MOST_DIGITS = 4000  # of a numerator or a denominator: more would take long to read, and nobody means them
+_MOST_BITS = 13_288
+_LARGEST_LOSS = 10**100
+_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]*)\s*$")
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -45,16 +57,25 @@ def exact(value: Any, name: str) -> Fraction:
     if isinstance(value, (bool, np.bool_, str, bytes)) or value is None:
         raise _wrong_type(value, name)
     if isinstance(value, (Integral, Rational)):
-        return Fraction(int(value.numerator), int(value.denominator))
+        top, bottom = int(value.numerator), int(value.denominator)
+        if max(top.bit_length(), bottom.bit_length()) > _MOST_BITS:
+            raise _too_long(name)
+        return Fraction(top, bottom)
     if isinstance(value, (float, np.floating, Decimal)):
-        if not math.isfinite(value):
+        if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+            missing = value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
             nan = "NaN comes from a division 0/0 or a missing value; look where this one was computed"
             infinite = "a literal such as 1e400 overflows to infinity; write it as an int or a Fraction"
             raise InvalidArgument(
                 f"{name} must be finite, got {value!r}",
                 place=name,
-                hints=(nan if math.isnan(value) else infinite,),
+                hints=(nan if missing else infinite,),
             )
+        if (
+            isinstance(value, Decimal)
+            and max(abs(value.adjusted()), len(value.as_tuple().digits)) > _MOST_DIGITS
+        ):
+            raise _too_long(name)
         return Fraction(value) if isinstance(value, (float, Decimal)) else Fraction(float(value))
     raise _wrong_type(value, name)
 
@@ -65,17 +86,15 @@ def positive(value: Any, name: str) -> Fraction:
     >>> positive(3, "scale")
     Fraction(3, 1)
     """
-    return _above_zero(exact(value, name), value, name)
+    return _above_zero(exact(value, name), name)
 
 
 def non_negative(value: Any, name: str) -> Fraction:
     """Return the exact value of a number that is zero or more."""
     rational = exact(value, name)
     if rational < 0:
-        raise InvalidArgument(
-            f"{name} must not be negative, got {value!r}", place=name, hints=("give zero or more",)
-        )
-    return rational
+        raise InvalidArgument(f"{name} must not be negative", place=name, hints=("give zero or more",))
+    return rational if rational == 0 else _above_zero(rational, name)
 
 
 def budget_quantity(value: Any, name: str, *, zero: bool = False) -> Fraction:
@@ -89,7 +108,17 @@ def budget_quantity(value: Any, name: str, *, zero: bool = False) -> Fraction:
         rational = Fraction(repr(float(value)))
     if zero and rational == 0:
         return rational
-    return _above_zero(rational, value, name)
+    return _above_zero(rational, name)
+
+
+def loss_quantity(value: Any, name: str = "loss", *, zero: bool = False) -> Fraction:
+    """Read a privacy loss: a budget quantity of at most 1e100, so that floats hold its square."""
+    loss = budget_quantity(value, name, zero=zero)
+    if loss > _LARGEST_LOSS:
+        raise InvalidArgument(
+            f"{name} must be at most 1e100", place=name, hints=("a loss this large hides nobody",)
+        )
+    return loss
 
 
 def delta_quantity(value: Any, *, people: int | None = None, name: str = "delta") -> Fraction:
@@ -97,7 +126,7 @@ def delta_quantity(value: Any, *, people: int | None = None, name: str = "delta"
     rational = budget_quantity(value, name, zero=True)
     if rational >= 1:
         raise InvalidArgument(
-            f"{name} must be below 1, got {value!r}",
+            f"{name} must be below 1",
             place=name,
             hints=("at delta = 1 anything may be published; a usual choice is far below 1/n",),
         )
@@ -118,26 +147,51 @@ def probability(value: Any, name: str) -> Fraction:
     rational = exact(value, name)
     if not 0 <= rational <= 1:
         raise InvalidArgument(
-            f"{name} must lie in [0, 1], got {value!r}",
+            f"{name} must lie in [0, 1]",
             place=name,
             hints=("it is a probability, such as 0.75 or Fraction(3, 4)",),
         )
     return rational
 
 
-def count(value: Any, name: str, *, least: int = 1) -> int:
-    """Return a whole number of at least `least`."""
+def written(value: Any, name: str) -> Fraction:
+    """Return the exact value of a number or of its text, as records and files hold it.
+
+    >>> written("3/4", "rate"), written("2.5e-3", "rate")
+    (Fraction(3, 4), Fraction(1, 400))
+    """
+    if not isinstance(value, str):
+        return exact(value, name)
+    power = _EXPONENT.search(value)
+    if len(value) > 2 * _MOST_DIGITS or (power and (len(power[1]) > 5 or int(power[1] or 0) > _MOST_DIGITS)):
+        raise _too_long(name)
+    try:
+        return exact(Fraction(value), name)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidArgument(
+            f"{name} is not a number", place=name, hints=("write it as '3/4' or '0.75'",)
+        ) from None
+
+
+def count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number of at least `least` and, if that is said, at most `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise InvalidArgument(
             f"{name} must be a whole number, got {type(value).__name__}",
             place=name,
             hints=("give an int, such as 3",),
         )
-    if value < least:
+    number = int(value)
+    if number < least:
+        got = f", got {number}" if number.bit_length() < 64 else ""
         raise InvalidArgument(
-            f"{name} must be at least {least}, got {value}", place=name, hints=(f"give {least} or more",)
+            f"{name} must be at least {least}{got}", place=name, hints=(f"give {least} or more",)
         )
-    return int(value)
+    if number.bit_length() > _MOST_BITS:
+        raise _too_long(name)
+    if most is not None and number > most:
+        raise InvalidArgument(f"{name} is too large", place=name, hints=(f"give at most {float(most):.0e}",))
+    return number
 
 
 def upper_float(value: Fraction | float) -> float:
@@ -153,15 +207,23 @@ def upper_float(value: Fraction | float) -> float:
     return nearest if math.isinf(nearest) or Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def _above_zero(rational: Fraction, value: Any, name: str) -> Fraction:
+def _above_zero(rational: Fraction, name: str) -> Fraction:
     if rational <= 0:
         usual = {"epsilon": "usual values are 0.1 to 5", "rho": "usual values are 0.001 to 1"}
         raise InvalidArgument(
-            f"{name} must be above zero, got {value!r}",
+            f"{name} must be above zero, got {-upper_float(-rational):g}",
             place=name,
             hints=(usual.get(name, f"{name} measures a size: give a number above zero"),),
         )
     return rational
+
+
+def _too_long(name: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{name} has too many digits",
+        place=name,
+        hints=(f"numbers of up to {_MOST_DIGITS:,} digits are read; round this one",),
+    )
 
 
 def _wrong_type(value: Any, name: str) -> InvalidArgument:

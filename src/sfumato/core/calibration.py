@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _FINE = 2.0**-40
+_WIDEST = 1e200  # the largest squared scale
+_WIDEST_ERROR = 2**50  # beyond it noise swamps every count; the search for its scale would take long
 """Relative resolution of searches over a noise scale."""
 
 
@@ -76,7 +78,7 @@ def analytic_sigma_squared(l2_squared: Number, epsilon: Number, delta: Number) -
     3.7306
     """
     mu = Fraction(largest_mu(epsilon, delta))
-    return Fraction(upper_float(positive(l2_squared, "l2_squared") / mu**2))
+    return _finite(upper_float(positive(l2_squared, "l2_squared") / mu**2))
 
 
 def textbook_sigma(l2: Number, epsilon: Number, delta: Number) -> float:
@@ -91,12 +93,12 @@ def textbook_sigma(l2: Number, epsilon: Number, delta: Number) -> float:
     loss, failure = budget_quantity(epsilon, "epsilon"), positive_delta(delta)
     if loss >= 1:
         raise Unsupported(
-            f"the textbook sigma is proved for epsilon below 1 only, not for {epsilon}",
+            "the textbook sigma is proved for epsilon below 1 only",
             place="epsilon",
             hints=("analytic_sigma_squared holds for every epsilon, and needs less noise",),
         )
     factor = math.sqrt(2 * math.log(1.25 / failure))
-    return round_up(upper_float(positive(l2, "l2") / Fraction(lower_float(loss))) * factor)
+    return round_up(float(_finite(upper_float(positive(l2, "l2") / loss))) * factor)
 
 
 def discrete_sigma_squared(sensitivity: int, epsilon: Number, delta: Number) -> Fraction:
@@ -157,7 +159,10 @@ def calibrate(
     def private(noise: float) -> bool:
         return Composition([(make_event(noise), number)]).delta(target) <= failure
 
-    return smallest(private, *bracket(private, float(positive(start, "start"))), resolution)
+    fine, first = (
+        upper_float(positive(value, name)) for value, name in ((resolution, "resolution"), (start, "start"))
+    )
+    return smallest(private, *bracket(private, float(_finite(first))), fine)
 
 
 # -- error --------------------------------------------------------------------------------
@@ -193,12 +198,19 @@ def sigma_squared_of_error(error: Number, level: float = 0.95) -> Fraction:
     return _most(lambda square: gaussian_error(square, level), error)
 
 
+def _finite(noise: float) -> Fraction:
+    """Return an amount of noise that floats can work with."""
+    if not noise <= _WIDEST:
+        raise Unsupported("no amount of noise reaches the target", hints=("ask for less privacy",))
+    return Fraction(noise)
+
+
 def _least(private: Callable[[float], bool], start: float) -> Fraction:
-    return Fraction(smallest(private, *bracket(private, start), _FINE))
+    return Fraction(smallest(private, *bracket(private, float(_finite(start))), _FINE))
 
 
 def _most(error_of: Callable[[float], int], error: Number) -> Fraction:
-    wanted = non_negative(error, "error")
+    wanted = min(non_negative(error, "error"), Fraction(_WIDEST_ERROR))
 
     def fits(noise: float) -> bool:
         return error_of(noise) <= wanted

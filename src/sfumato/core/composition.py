@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.core.arguments import Number, budget_quantity, count, delta_quantity, upper_float
+from sfumato.core.arguments import MOST_EVENTS, Number, budget_quantity, count, delta_quantity, upper_float
 from sfumato.core.divergence import divergence_at_delta, divergence_at_epsilon, inverts
 from sfumato.core.events.base import Cost, Direction, Event, FloatArray
 from sfumato.core.loss_sketch import LossSketch, WindowPlan, tilt_at_delta, tilt_at_epsilon
@@ -26,7 +26,6 @@ _Tilt = Callable[[Sequence[tuple[LossSketch, int]]], float]
 _ERROR = 2e-5  # what discretisation may add to ln(delta)
 _ERROR_BELOW = 1e-4  # the same for lower bounds, which only show how tight the upper ones are
 _ERROR_WHOLE = 1e-3  # and for whole laws, which need several transforms
-_MOST_INVERTED = 10**12  # beyond it the rounding of each loss adds up
 _BATCH = 1000  # larger counts are composed in two rounds
 _DEPTHS = (4.5, 18.0, 40.0, 72.0, 112.0)  # -ln of the tails at which a whole law is tilted
 
@@ -57,6 +56,8 @@ class Composition:
                 )
             for inner, number in event.parts():
                 counts[inner] = counts.get(inner, 0) + number * count(times, "count")
+        if sum(counts.values()) > MOST_EVENTS:
+            raise InvalidArgument("a batch has at most 1e12 events", place="parts")
         self._parts = tuple(counts.items())
 
     @property
@@ -167,7 +168,7 @@ class Composition:
     @property
     def _inverts(self) -> bool:
         """Whether the batch has several events, of which a relatively accurate law is known."""
-        return 1 < self._total <= _MOST_INVERTED and inverts(self._parts)
+        return self._total > 1 and inverts(self._parts)
 
     @property
     def _total(self) -> int:

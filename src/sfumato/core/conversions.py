@@ -37,6 +37,8 @@ __all__ = [
     "rho_of_pure",
 ]
 
+_LARGEST = 1e200  # a loss beyond this has no use, and its square no float
+
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 
 
@@ -76,8 +78,8 @@ def mu_of_pure(epsilon: Cost) -> Cost:
     """
     _check_cost(epsilon, "epsilon")
     value = upper_float(epsilon)
-    if value == 0 or math.isinf(value):
-        return Fraction(0) if value == 0 else value
+    if value == 0 or value > _LARGEST:
+        return Fraction(0) if value == 0 else math.inf
     if value < 1:  # the quantile near 1/2 keeps its relative accuracy
         return round_up(2 * middle_quantile(math.tanh(value / 2)))
     return round_up(2 * float(tail_quantile(np.array([-(value + math.log1p(math.exp(-value)))]))[0]))
@@ -89,10 +91,10 @@ def renyi_of_pure(order: float, epsilon: Cost) -> float:
     Theorem: that of randomized response, ln(cosh((a-1/2)e) / cosh(e/2)) / (a-1), which every
     epsilon-DP pair is a post-processing of (Kairouz, Oh, Viswanath 2015). Rounds: up.
     """
+    from sfumato.core.renyi import checked_order
+
     _check_cost(epsilon, "epsilon")
-    if not order > 1:
-        raise InvalidArgument(f"a Renyi order must be above 1, got {order!r}", place="order")
-    e = upper_float(epsilon)
+    order, e = checked_order(order), upper_float(epsilon)
     if math.isinf(e):
         return e
     if order * e < 100:  # the difference of the two cosh, without subtraction
@@ -151,7 +153,7 @@ def rho_of_mu(mu: Cost) -> Cost:
     Su 2022), whose order-a divergence is a mu^2/2 (Bun and Steinke 2016).
     """
     _check_cost(mu, "mu")
-    return Fraction(mu) ** 2 / 2 if math.isfinite(mu) else math.inf
+    return math.inf if mu == math.inf else Fraction(mu) ** 2 / 2
 
 
 def delta_of_mu(mu: Number, epsilon: Number) -> float:
@@ -209,8 +211,10 @@ def epsilon_of_mu(mu: Number, delta: Number) -> float:
     if distance == 0:
         return 0.0
     high = max(distance, distance * distance)
-    while _delta_of_mu(distance, high) > failure:
+    while high < math.inf and _delta_of_mu(distance, high) > failure:
         high *= 2
+    if high == math.inf:
+        return high
     return smallest(lambda epsilon: _delta_of_mu(distance, epsilon) <= failure, 0.0, high)
 
 
@@ -253,4 +257,4 @@ def positive_delta(delta: Any) -> float:
 
 def _check_cost(value: Cost, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not value >= 0:
-        raise InvalidArgument(f"{name} must be a number of at least zero, got {value!r}", place=name)
+        raise InvalidArgument(f"{name} must be a number of at least zero", place=name)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +31,7 @@ __all__ = ["Grid"]
 _IntArray = npt.NDArray[np.int64]
 
 _LIMIT = 2**62  # noise and one addition still fit into 64 bits
+_FURTHEST = 4000  # decimal exponents: steps and bounds lie within
 _FAST = 2.0**50  # below this a quotient's fraction still has bits to spare
 _STEP_RANGE = (Fraction(1, 2**900), Fraction(2**900))  # where a float step has its full precision
 _RELATIVE_ERROR = 2.0**-51  # of a float quotient: step and division rounded once each, and as much again
@@ -133,11 +134,13 @@ class Grid:
         """Return the number of steps that stands for one value, in exact arithmetic."""
         if value is None:
             return self.missing
+        if isinstance(value, Decimal) and value.is_nan():
+            return self.missing
         if isinstance(value, (float, np.floating, Decimal)) and not math.isfinite(value):
             if math.isnan(value):
                 return self.missing
             return self.high if value > 0 else self.low
-        quotient = exact(value, "value") / self.step
+        quotient = _rational(value) / self.step
         steps = math.trunc(quotient) if self.toward_zero else math.floor(quotient + Fraction(1, 2))
         return min(max(steps, self.low), self.high)
 
@@ -224,6 +227,15 @@ class Grid:
             return array.astype(np.float64) * numerator / denominator  # one rounding, that of the division
         each = [_nearest_float(int(value) * self.step) for value in array.ravel()]
         return np.array(each, dtype=np.float64).reshape(array.shape)
+
+
+def _rational(value: Number) -> Fraction:
+    """Return a finite value exactly; one so small or so long that nobody meant it, nearly. Never an error."""
+    if isinstance(value, Decimal):
+        if abs(value.adjusted()) > _FURTHEST:
+            return Fraction(0) if value.adjusted() < 0 else Fraction(10**_FURTHEST * (-1 if value < 0 else 1))
+        value = Context(prec=2 * _FURTHEST).plus(value)
+    return Fraction(value) if isinstance(value, (int, Decimal, Fraction)) else exact(value, "value")
 
 
 def _nearest_float(value: Fraction) -> float:

@@ -123,7 +123,8 @@ class LossSketch:
                 room = -np.log(1e10 * count * self.tilted(tilt)[1])
                 most = np.minimum(most, np.maximum(0.5, room) / max(1.0, abs(tilt)))
         masses = np.maximum(np.exp(self.log_masses), _TINY)
-        noise = np.sqrt(2.0**-48 * self.above * np.diff(self.edges) / masses)
+        with np.errstate(over="ignore"):
+            noise = np.sqrt(2.0**-48 * self.above * np.diff(self.edges) / masses)
         wanted = np.minimum(step * self.density(tilts), most)
         return np.where(np.isfinite(self.log_masses), np.maximum(np.maximum(wanted, noise), step), math.inf)
 
@@ -256,7 +257,7 @@ def _total(parts: _Parts, theta: float) -> tuple[float, float, float]:
 
 def _root(increasing: Callable[[float], float], start: float = 1.0) -> float | None:
     """Return a point above zero just below where an increasing function crosses zero; None if it does not."""
-    low = high = start
+    low = high = start = max(start, 1e-200)  # a variance beyond floats would make it zero
     if increasing(start) < 0.0:
         while increasing(high) < 0.0:
             low, high = high, 4.0 * high
@@ -268,7 +269,7 @@ def _root(increasing: Callable[[float], float], start: float = 1.0) -> float | N
             if low < 2.0**-200 * start:
                 return low
     while high > 1.01 * low:
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if increasing(middle) < 0.0 else (low, middle)
     return low
 

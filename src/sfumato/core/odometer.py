@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.core.arguments import Number, budget_quantity, delta_quantity
+from sfumato.core.arguments import Number, budget_quantity, delta_quantity, written
 from sfumato.core.events.base import Cost, Event
 from sfumato.core.measures import ApproximateDP
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule, ZeroConcentratedRule
@@ -117,7 +117,9 @@ class Odometer:
         rebuilt = Odometer()
         try:
             rebuilt._events = [Event.from_dict(event) for event in record["events"]]
-            rebuilt._keys_delta = budget_quantity(Fraction(record["keys_delta"]), "keys_delta", zero=True)
+            rebuilt._keys_delta = budget_quantity(
+                written(record["keys_delta"], "keys_delta"), "keys_delta", zero=True
+            )
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidArgument("malformed record of an odometer") from error
         return rebuilt

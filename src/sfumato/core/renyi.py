@@ -29,6 +29,7 @@ __all__ = [
     "largest_rho",
 ]
 
+_LARGEST_ORDER = int(math.ldexp(1.0 - 2.0**-53, 1024))
 Curve = Callable[[float], float]
 """An upper bound on the Renyi divergence of each order above 1; inf where there is none."""
 
@@ -79,7 +80,7 @@ def _largest(order: float, epsilon: float, delta: float) -> float:
 def _coin_divergence(order: float, epsilon: float, delta: float, spread: float) -> float:
     """Bound from below the divergence of the coins p = delta (1 + e^spread), q = (p - delta) e^-epsilon."""
     ratio = epsilon + math.log1p(math.exp(-spread))  # ln(p / q)
-    p = min(1.0, delta * (1 + math.exp(spread)))
+    p = math.exp(min(0.0, math.log(delta) + max(spread, 0.0) + math.log1p(math.exp(-abs(spread)))))
     q = p * math.exp(-ratio)
     exponent = (order - 1) * ratio
     if exponent > 600:  # the first face is all that counts
@@ -208,8 +209,8 @@ def _checked(curve: Curve) -> Curve:
 def checked_order(order: Any) -> float:
     """Read a Renyi order: finite and above 1."""
     rational = exact(order, "order")
-    if rational <= 1 or float(rational) <= 1:
-        raise InvalidArgument(f"a Renyi order must be above 1, got {order!r}", place="order")
+    if not 1 < rational <= _LARGEST_ORDER or float(rational) <= 1:
+        raise InvalidArgument("a Renyi order must be above 1, and one that floats hold", place="order")
     return float(rational)
 
 

@@ -69,11 +69,12 @@ def bracket(holds: Callable[[float], bool], start: float) -> tuple[float, float]
 def minimum(function: Callable[[float], float], low: float, high: float, tolerance: float = 1e-8) -> float:
     """Return about where a unimodal function is least, by golden-section search.
 
-    Where both inner points are infinite the search moves to the lower side.
+    Where both inner points are infinite the search moves to the lower side. It ends at the latest
+    where floats do.
     """
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
-    while high - low > tolerance:
+    while high - low > max(tolerance, 2.0**-40 * (abs(low) + abs(high))):
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - _GOLDEN * (high - low)

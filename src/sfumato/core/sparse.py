@@ -11,7 +11,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import Number, budget_quantity, count, exact, positive
+from sfumato.core.arguments import MOST_EVENTS, Number, budget_quantity, count, exact, positive
 from sfumato.core.entropy import process_id
 from sfumato.core.events import Event, Pure
 from sfumato.core.events.base import FloatArray
@@ -68,7 +68,7 @@ class SparseVector:
         self.threshold = exact(threshold, "threshold")
         self.epsilon = budget_quantity(epsilon, "epsilon")
         self.sensitivity = positive(sensitivity, "sensitivity")
-        self.crossings = count(crossings, "crossings")
+        self.crossings = count(crossings, "crossings", most=MOST_EVENTS)
         if not isinstance(monotone, bool):
             raise InvalidArgument("monotone must be True or False", place="monotone")
         self.monotone = monotone

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.core.arguments import Number, budget_quantity, count, positive
+from sfumato.core.arguments import Number, budget_quantity, count, positive, upper_float
 from sfumato.errors import InvalidArgument
 from sfumato.local.duchi import Duchi
 from sfumato.local.geometry import ProjectiveGeometry
@@ -107,8 +107,8 @@ def choose(
     >>> choose(NumberIn(words="How old?", low=0, high=110), epsilon=1, people=1000).protocol.name
     'hybrid'
     """
-    promised, n = budget_quantity(epsilon, "epsilon"), count(people, "people")
-    most_bits, most_seconds = count(message_bits, "message_bits"), float(positive(seconds, "seconds"))
+    promised, n = budget_quantity(epsilon, "epsilon"), count(people, "people", most=10**15)
+    most_bits, most_seconds = count(message_bits, "message_bits"), upper_float(positive(seconds, "seconds"))
     found = []
     for protocol in _protocols(question, promised):
         bits, time = protocol.message_bits, _seconds(protocol, n)

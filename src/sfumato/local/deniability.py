@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.core.arguments import Number, budget_quantity, count, upper_float
+from sfumato.core.arguments import Number, budget_quantity, count, exact, upper_float
 from sfumato.errors import InvalidArgument
 from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import FrequencyProtocol, Protocol
@@ -45,7 +45,7 @@ class Deniability:
     kept: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.prior < 1:
+        if not 0 < exact(self.prior, "prior") < 1:
             raise InvalidArgument(
                 "a belief that can change lies above 0 and below 1",
                 place="prior",

@@ -22,7 +22,7 @@ from sfumato.core.coins import bernoulli
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.families import slices, smallest_factor
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 from sfumato.local.residues import absorb, inverses
 
@@ -84,8 +84,7 @@ class ProjectiveGeometry(FrequencyProtocol):
                 f"there must be at least as many points as answers, and at most {_MOST_POINTS}",
                 place="dimension",
             )
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int) -> ProjectiveGeometry:

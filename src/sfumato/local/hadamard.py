@@ -19,7 +19,7 @@ from sfumato.core.coins import bernoulli
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.families import slices
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 
 __all__ = ["HadamardResponse", "walsh_hadamard"]
@@ -96,8 +96,7 @@ class HadamardResponse(FrequencyProtocol):
                 place="size",
                 hints=("the collector keeps a number per answer; local hashing needs none",),
             )
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int) -> HadamardResponse:

@@ -19,7 +19,7 @@ from sfumato.core.arguments import Number, count
 from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.errors import InvalidArgument
 from sfumato.local.families import LinearFamily, slices
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 
 __all__ = ["LocalHashing"]
@@ -65,8 +65,7 @@ class LocalHashing(FrequencyProtocol):
         if count(self.size, "size") > _LARGEST_SIZE:
             raise InvalidArgument("there can be at most 2^62 answers", place="size")
         count(self.hashes, "hashes", least=2)
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int, hashes: int | None = None) -> LocalHashing:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count, exact
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
+from sfumato.local.odds import check_odds
 from sfumato.local.protocol import Protocol
 from sfumato.local.rounding import bounds_of
 
@@ -202,8 +203,7 @@ class MeanProtocol(Protocol):
     def _check(self) -> None:
         """Refuse odds and bounds that make no sense; part of every construction."""
         bounds_of(self.low, self.high)
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+        check_odds(self.odds)
 
     def _public(self) -> dict[str, int | str]:
         return {"low": str(self.low), "high": str(self.high), "odds": str(self.odds)}

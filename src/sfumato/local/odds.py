@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from sfumato.core.arguments import Number, budget_quantity
+from sfumato.core.arguments import Number, budget_quantity, exact
 from sfumato.core.exponential import exp_below, log_above
 from sfumato.errors import InvalidArgument
 
-__all__ = ["epsilon_of", "odds_of", "root_of"]
+__all__ = ["check_odds", "epsilon_of", "odds_of", "root_of"]
 
 _BITS = 32
 _LARGEST = 20
+
+
+def check_odds(
+    odds: Fraction, what: str = "the truth must be likelier than a lie", place: str = "odds"
+) -> None:
+    """Refuse odds that are not above 1, or that are no rational number."""
+    if exact(odds, place) <= 1:
+        raise InvalidArgument(what, place=place)
 
 
 def odds_of(epsilon: Number) -> Fraction:

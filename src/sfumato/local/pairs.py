@@ -20,7 +20,7 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol, Shares
 from sfumato.local.response import KaryResponse
 from sfumato.local.rounding import bounds_of, round_at_random
@@ -136,8 +136,7 @@ class PairResponse(FrequencyProtocol):
         bounds_of(self.low, self.high)
         if max(count(self.size, "size"), count(self.most, "most")) > _MOST:
             raise InvalidArgument("there are at most 2^40 keys", place="size")
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(

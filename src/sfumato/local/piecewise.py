@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import Number, count
+from sfumato.core.arguments import Number, count, positive
 from sfumato.core.coins import bernoulli
 from sfumato.core.search import minimum
 from sfumato.core.uniform import uniform_below
@@ -95,7 +95,8 @@ class Piecewise(MeanProtocol):
     def of_share(cls, share: float, *, odds: Fraction, low: Number, high: Number) -> Piecewise:
         """Return the protocol whose window is a `share` of its outputs, as nearly as a fine grid has it."""
         first, last = bounds_of(low, high)
-        return cls(low=first, high=last, odds=odds, outputs=round(_WINDOW / share), window=_WINDOW)
+        part = max(positive(share, "share"), Fraction(1, 2**31))
+        return cls(low=first, high=last, odds=odds, outputs=round(_WINDOW / part), window=_WINDOW)
 
     @staticmethod
     def limit(odds: float, share: float) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.families import LinearFamily, slices, smallest_factor
 from sfumato.local.hitters import Growth, Hitters
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
 from sfumato.local.strings import digits_of_octets, octets_of
 from sfumato.local.words import WordLevels
@@ -82,8 +82,7 @@ class PrefixTree(Protocol):
         prime = smallest_factor(count(self.hashes, "hashes", least=2)) == self.hashes
         if not prime or self.hashes > _LARGEST_PRIME:
             raise InvalidArgument(f"hashes must be a prime of at most {_LARGEST_PRIME}", place="hashes")
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, octets: int) -> PrefixTree:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count, probability
 from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.errors import InvalidArgument
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 
 __all__ = ["KaryResponse"]
@@ -40,8 +40,7 @@ class KaryResponse(FrequencyProtocol):
 
     def __post_init__(self) -> None:
         count(self.size, "size")
-        if self.odds <= 1:
-            raise InvalidArgument("the truth must be likelier than a lie", place="odds")
+        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int) -> KaryResponse:

@@ -26,14 +26,14 @@ from sfumato.local.bits import (
     put_bits,
     uniform_subsets,
 )
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 
 __all__ = ["SetSelection", "UnarySets", "most_of"]
 
 
 def most_of(most: int, size: int) -> int:
     """Read how many of `size` answers a person may hold."""
-    if count(most, "most") > count(size, "size"):
+    if count(most, "most") > count(size, "size", most=2**62):
         raise InvalidArgument(
             "most must be at most the number of answers", place="most", hints=(f"give {size} or less",)
         )
@@ -82,8 +82,7 @@ class SetSelection(ChosenBallot):
     def __post_init__(self) -> None:
         most_of(self.most, self.size)
         count(self.chosen, "chosen")
-        if self.odds <= 1:
-            raise InvalidArgument("a set that is met must be likelier than one that is not", place="odds")
+        check_odds(self.odds, "a set that is met must be likelier than one that is not")
         if 2 * self.chosen > self.size + 1:
             raise InvalidArgument(
                 "chosen must be at most half of the answers",
@@ -95,7 +94,7 @@ class SetSelection(ChosenBallot):
     def from_epsilon(cls, epsilon: Number, *, size: int, most: int) -> SetSelection:
         """Return the protocol of least variance, on average over the answers, when everyone holds `most`."""
         odds = odds_of(epsilon)
-        limit = (count(size, "size") + 1) // 2
+        limit = (count(size, "size", most=2**62) + 1) // 2
         steps = np.arange(1, most_of(most, size) + 1)
 
         def spread(chosen: float) -> float:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count, probability
 from sfumato.errors import InvalidArgument
 from sfumato.local.bits import coin_bits
-from sfumato.local.odds import epsilon_of, odds_of
+from sfumato.local.odds import check_odds, epsilon_of, odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.unary import UnaryEncoding
@@ -166,8 +166,7 @@ class TwoStageResponse(TwoStage):
     def __post_init__(self) -> None:
         count(self.size, "size")
         for name in ("permanent", "instant"):
-            if getattr(self, name) <= 1:
-                raise InvalidArgument("the truth must be likelier than a lie", place=name)
+            check_odds(getattr(self, name), place=name)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, first: Number, size: int) -> TwoStageResponse:

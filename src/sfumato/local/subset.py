@@ -14,7 +14,7 @@ from sfumato.core.coins import bernoulli
 from sfumato.errors import InvalidArgument
 from sfumato.local.ballots import ChosenBallot
 from sfumato.local.bits import bytes_for, put_bits, uniform_subsets
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 
 __all__ = ["SubsetSelection"]
 
@@ -47,8 +47,7 @@ class SubsetSelection(ChosenBallot):
     def __post_init__(self) -> None:
         count(self.size, "size")
         count(self.chosen, "chosen")
-        if self.odds <= 1:
-            raise InvalidArgument("the true answer must be likelier to be chosen than not", place="odds")
+        check_odds(self.odds, "the true answer must be likelier to be chosen than not")
         if 2 * self.chosen > self.size + 1:
             raise InvalidArgument(
                 "chosen must be at most half of the answers",

@@ -73,18 +73,19 @@ class Survey:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > 200:
             raise InvalidArgument("a survey needs a short name", place="survey.name")
-        count(self.version, "survey.version")
-        count(self.reports, "limits.reports")
+        object.__setattr__(self, "version", count(self.version, "survey.version"))
+        object.__setattr__(self, "reports", count(self.reports, "limits.reports"))
         for limit in ("honest", "cap", "every"):
             if getattr(self, limit) is not None:
-                count(getattr(self, limit), f"limits.{limit}")
+                object.__setattr__(self, limit, count(getattr(self, limit), f"limits.{limit}"))
         if self.cap is None and (self.every is not None or self.protocol.name.startswith("two-stage")):
             raise InvalidArgument(
                 "a survey that is repeated needs a cap on the reports that a person ever draws",
                 place="limits.cap",
                 hints=("without one there is no bound on what all days together give away",),
             )
-        if not 0 < self.epsilon <= _MOST:
+        object.__setattr__(self, "epsilon", budget_quantity(self.epsilon, "survey.epsilon"))
+        if not self.epsilon <= _MOST:
             raise InvalidArgument(f"epsilon must be above 0, and at most {_MOST}", place="survey.epsilon")
         self._promise_a_lifetime()
         if self.protocol.max_ratio > exp_below(self.epsilon):
@@ -141,7 +142,7 @@ class Survey:
         """Read the text of a file; unknown words are refused, for they might have been meant."""
         try:
             found = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also a number that is too long for Python
             raise InvalidArgument(f"the survey is not TOML: {error}", place="survey") from None
         _known(found, ("survey", "protocol", "limits"), "the file")
         head, protocol, limits = (_section(found, name) for name in ("survey", "protocol", "limits"))

@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import Number, count, probability
+from sfumato.core.arguments import Number, count, exact, probability
 from sfumato.core.coins import bernoulli
 from sfumato.core.entropy import random_words
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise import discrete_gaussian
 from sfumato.core.search import minimum
 from sfumato.errors import InvalidArgument
-from sfumato.local.odds import odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
 from sfumato.local.rounding import bounds_of
 
@@ -93,8 +93,7 @@ class PrivUnit(Protocol):
     def __post_init__(self) -> None:
         if count(self.size, "size", least=2) > _MOST:
             raise InvalidArgument("a vector has at most a million coordinates here", place="size")
-        if self.odds <= 1:
-            raise InvalidArgument("the cap must be likelier than its size", place="odds")
+        check_odds(self.odds, "the cap must be likelier than its size")
         if not 0 < probability(self.cap, "cap") < 1:
             raise InvalidArgument("the cap must be a part of the sphere", place="cap")
         bounds_of(-self.norm, self.norm)
@@ -120,7 +119,10 @@ class PrivUnit(Protocol):
         cap = share(minimum(log_loss, max(math.acos(widest), 1e-9), math.pi / 2, 1e-10))
         scale = 2 ** (40 - math.frexp(cap)[1])
         return cls(
-            size=size, odds=odds, cap=Fraction(round(cap * scale), scale), norm=bounds_of(-norm, norm)[1]
+            size=size,
+            odds=odds,
+            cap=Fraction(round(cap * scale), scale),
+            norm=bounds_of(-exact(norm, "norm"), norm)[1],
         )
 
     @property

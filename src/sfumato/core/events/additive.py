@@ -342,10 +342,7 @@ def _width(value: Any, name: str, *, power: int = 1) -> Fraction:
 
 
 def _shift(value: Any) -> int:
-    shift = count(value, "sensitivity")
-    if shift > _WIDEST:
-        raise InvalidArgument("sensitivity must be at most 1e100", place="sensitivity")
-    return shift
+    return count(value, "sensitivity", most=_WIDEST)
 
 
 def _order(order: Any) -> float:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.arguments import written
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 
 __all__ = ["Cost", "Direction", "Event", "FloatArray"]
@@ -191,7 +192,7 @@ def _decode(value: Any) -> Any:
         case dict():
             return Event.from_dict(value)
         case str():
-            return Fraction(value)
+            return written(value, "a number of an event")
         case list():
             return tuple(_decode(item) for item in value)
         case int() | float():

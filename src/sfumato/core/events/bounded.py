@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.core.arguments import budget_quantity, count, upper_float
+from sfumato.core.arguments import budget_quantity, count, loss_quantity, upper_float
 from sfumato.core.events.base import Cost, Direction, Event, FloatArray
 from sfumato.core.search import round_up
 
@@ -29,7 +29,7 @@ class BoundedRange(Event):
     loss: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", budget_quantity(self.loss, "loss"))
+        object.__setattr__(self, "loss", loss_quantity(self.loss))
 
     def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
         """Return the tails of the loss 2t - e, for the e of the class."""

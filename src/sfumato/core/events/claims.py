@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sfumato.core.arguments import budget_quantity, count, delta_quantity, upper_float
+from sfumato.core.arguments import budget_quantity, count, delta_quantity, loss_quantity, upper_float
 from sfumato.core.events.additive import Gaussian
 from sfumato.core.events.base import Cost, Direction, Event, FloatArray
 from sfumato.core.search import round_up
@@ -36,7 +36,7 @@ class Pure(Event):
     loss: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", budget_quantity(self.loss, "loss"))
+        object.__setattr__(self, "loss", loss_quantity(self.loss))
 
     def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
         """Return the tails of the loss, which is epsilon or -epsilon."""
@@ -83,7 +83,7 @@ class Approximate(Event):
     failure: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", budget_quantity(self.loss, "loss", zero=True))
+        object.__setattr__(self, "loss", loss_quantity(self.loss, zero=True))
         object.__setattr__(self, "failure", delta_quantity(self.failure, name="failure"))
 
     def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:

@@ -86,7 +86,7 @@ class Repeated(_Batch):
 
     def __post_init__(self) -> None:
         _check(self.event, "event")
-        object.__setattr__(self, "times", count(self.times, "times"))
+        object.__setattr__(self, "times", count(self.times, "times", most=10**18))
 
     def parts(self) -> tuple[tuple[Event, int], ...]:
         """Return the parts of the repeated event, each as many times more."""
