@@ -11,7 +11,6 @@ Two readings of a float exist, and each parameter has exactly one of them:
 from __future__ import annotations
 
 import math
-import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -45,7 +44,6 @@ MOST_EVENTS = 10**12
 _MOST_DIGITS = 4000  # of a numerator or a denominator: more would take long to read, and nobody means them
 _MOST_BITS = 13_288
 _LARGEST_LOSS = 10**100
-_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]*)\s*$")
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -162,8 +160,13 @@ def written(value: Any, name: str) -> Fraction:
     """
     if not isinstance(value, str):
         return exact(value, name)
-    power = _EXPONENT.search(value)
-    if len(value) > 2 * _MOST_DIGITS or (power and (len(power[1]) > 5 or int(power[1] or 0) > _MOST_DIGITS)):
+    _, _, power = value.lower().partition("e")
+    digits = power.strip().lstrip("+-").lstrip("0")
+    if (
+        len(value) > 2 * _MOST_DIGITS
+        or len(digits) > 4
+        or (digits.isdecimal() and int(digits) > _MOST_DIGITS)
+    ):
         raise _too_long(name)
     try:
         return exact(Fraction(value), name)
