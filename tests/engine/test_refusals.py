@@ -7,6 +7,7 @@ a question has the same status, the same columns, types and order, and the same 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import BudgetExceeded, EngineFailure, InvalidArgument, QueryRefused, SfumatoError
+from sfumato.plan.tree import Join
 from sfumato.session import Database
 from tests.engine.doors import BUDGET, Store, locked, open_door
 from tests.engine.worlds import World, crowd, newcomer
@@ -186,6 +188,19 @@ def test_missing_and_senseless_caps_are_refused(text: str, options: dict[str, An
         database.sql(text, epsilon=0.1, **options).release()
     assert database.ledger.head() == before
     assert refusal.value.hints or "must" in str(refusal.value)
+
+
+def test_a_tree_that_no_reader_made_is_checked_on_the_one_path() -> None:
+    """Whoever builds a request by other means meets the same pass over its tree."""
+    db = locked()
+    request = db.sql("SELECT COUNT(*) FROM visits v JOIN orders o ON v.person = o.buyer", epsilon=1).request
+    [named] = request.queries
+    assert isinstance(named.query.source, Join) and named.query.source.on_unit
+    apart = replace(named.query, source=replace(named.query.source, on_unit=False))
+    question = db.ask(replace(request, queries=(replace(named, query=apart),)), epsilon=1, **CAPS)
+    with pytest.raises(QueryRefused, match="only on their unit"):
+        question.release()
+    assert db.budget.spent == 0
 
 
 def test_a_price_above_the_budget_is_refused_before_data_is_read() -> None:

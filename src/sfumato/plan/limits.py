@@ -60,8 +60,12 @@ MOST_CHARACTERS = 100_000
 """Characters of a statement."""
 MOST_NESTING = 30
 """Parentheses and CASEs within one another."""
-MOST_DEPTH = 100
-"""Operations upon operations, such as the sums in a + b + c + ..; AND and OR count once for any number."""
+MOST_DEPTH = 60
+"""Operations upon operations, such as the sums in a + b + c + ..; AND and OR count once for any number.
+
+Readers and writers of a tree call themselves for each level, some more than once: so many fit into Python's
+stack, also where a program is deep in it already.
+"""
 MOST_NODES = 40_000
 """Columns, constants and operations of one private question, all together."""
 MOST_RELATIONS = 100
@@ -222,10 +226,12 @@ def check_query(query: Query, question: Refusing) -> None:
         if count > MOST_NODES:
             hint = "keep a long list of values in a public table, and join it"
             question.refuse("the question is too large", code="SF401", hints=(hint,))
-        found.extend((part, depth + 1) for part in _parts(node))
+        below = 0 if isinstance(node, _ROWS) else depth  # rows upon rows: MOST_RELATIONS limits them
+        found.extend((part, below + 1) for part in _parts(node))
 
 
 _Node = Relation | Expression | Aggregate
+_ROWS = (Filter, Projection, Join, SemiJoin, Union, PerUnit, PublicChoice)
 
 
 def _parts(node: _Node) -> Iterator[_Node]:
