@@ -305,6 +305,10 @@ def _undercharged(noise: Any, moved: list[int]) -> Iterator[str]:
                 total += shift * number
             case DiscreteGaussian(sigma_squared=parameter, sensitivity=shift) if noise.law.name == "gaussian":
                 squares += Fraction(shift) ** 2 * number
+            case DiscreteGaussianVector(sigma_squared=parameter, l2_squared=most) if (
+                noise.law.name == "gaussian"
+            ):
+                squares += Fraction(most) * number
             case _:
                 yield f"an event of another kind than its noise: {type(part).__name__}"
                 return

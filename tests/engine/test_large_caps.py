@@ -37,7 +37,8 @@ def test_caps_beyond_any_table_are_refused_before_anything_is_charged(name: str,
 @pytest.mark.parametrize("there", [2, 3])  # somebody, nobody
 def test_the_largest_caps_work_whoever_is_there(name: str, there: int) -> None:
     text = f"SELECT COUNT(DISTINCT x) AS n FROM people WHERE x = {there}"
-    assert len(opened().sql(text, epsilon=1, **{name: 2**31 - 1}).release().rows) == 1
+    rows = opened().sql(text, epsilon=1, **{name: 2**31 - 1}).release().rows
+    assert len(rows) == (0 if name == "min_units" else 1)  # nobody shows a result of too few units
 
 
 def test_any_number_of_entries_may_be_kept() -> None:

@@ -35,7 +35,7 @@ def test_texts_that_are_none_are_found_when_a_file_is_opened(tmp_path: Path, enc
     with pytest.raises(InvalidArgument, match="UTF-8") as refusal:
         people(path)
     assert "xff" not in repr(refusal.value)
-    assert refusal.value.__cause__ is None and refusal.value.__suppress_context__
+    assert refusal.value.__cause__ is None and refusal.value.__context__ is None
 
 
 @pytest.mark.parametrize("column", [BAD, BAD.dictionary_encode(), pyarrow.chunked_array([BAD[:1], BAD[1:]])])
