@@ -67,7 +67,7 @@ def test_another_database_is_refused(tmp_path):
     [
         "DROP TRIGGER never_deleted",
         "CREATE TRIGGER more AFTER INSERT ON records BEGIN SELECT 1; END",
-        "DROP INDEX one_release",
+        "DROP INDEX one_output",
         "PRAGMA user_version = 0",
     ],
 )
