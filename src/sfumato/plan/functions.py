@@ -160,7 +160,7 @@ def cast(
 
 
 def _with_decimals(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """Return whole constants beside decimals as decimals of as many digits as they have."""
+    """Return short whole constants beside decimals as decimals."""
     if not any(argument.kind is not None and argument.kind.digits for argument in arguments):
         return arguments
     return tuple(

@@ -1,7 +1,7 @@
 """Numbers: the kind of what arithmetic makes of two kinds of numbers, by DuckDB's rules.
 
     whole and whole        whole: 64 bits, or 128 where an operand has them
-    decimal with exact     decimal. A whole number has 19 or 38 digits, a constant those that it shows.
+    decimal with exact     decimal. A whole number has 19 or 38 digits, a short constant 10.
                            A sum has the digits before and behind the point that hold it, a product has those
                            of both operands together; more than 38 become 38, and what does not fit is NULL
     binary with any        binary: REAL beside REAL, else FLOAT
@@ -51,11 +51,13 @@ def as_decimal(kind: Kind) -> Kind:
 
 
 def exact_literal(literal: Literal) -> Literal:
-    """Return a whole constant as a decimal with as many digits as it has; one of 39 stays as it is."""
-    if not isinstance(literal.value, int) or abs(literal.value) >= 10**MOST_DIGITS:
+    """Return a constant of 32 bits as a decimal, which has ten digits; wider ones stay as they are.
+
+    No width of ours is below the engine's: where it rounds because 38 digits do not suffice, we refuse.
+    """
+    if not isinstance(literal.value, int) or not -(2**31) <= literal.value < 2**31:
         return literal
-    kind = Kind.decimal(len(str(abs(literal.value))), 0)
-    return Literal(value=Decimal(literal.value), kind=kind, span=literal.span)
+    return Literal(value=Decimal(literal.value), kind=Kind.decimal(10, 0), span=literal.span)
 
 
 def common_number(kinds: list[Kind]) -> Kind:
