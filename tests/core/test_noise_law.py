@@ -105,7 +105,7 @@ def test_stored_laws_come_back(law: NoiseLaw) -> None:
 
 
 def test_unknown_noise_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="noise must be .*laplace.* got .uniform."):
+    with pytest.raises(InvalidArgument, match=r"noise must be .*laplace.* got .uniform."):
         noise_laws("uniform")
     with pytest.raises(InvalidArgument):
         noise_law("laplace", F(0))
