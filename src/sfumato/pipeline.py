@@ -56,6 +56,11 @@ class Priced:
     losses: tuple[QuestionLoss, ...] = ()  # of questions whose caps or bounds may bite
 
     @property
+    def all_boundings(self) -> tuple[Bounding, ...]:
+        """What is computed: for the questions, and for what measures their losses."""
+        return (*self.boundings, *(loss.bounding for loss in self.losses if loss.bounding is not None))
+
+    @property
     def all_costs(self) -> tuple[Cost, ...]:
         """What the questions cost, and what measuring their losses does."""
         return (*self.costs, *(loss.cost for loss in self.losses if loss.cost is not None))
@@ -127,9 +132,8 @@ def plan(
         parts=_parts(request, catalog),
         losses=priced_losses(losses, budget, epsilon=asked, noise=options.noise),
     )
-    for bounding in (*boundings, *(loss.bounding for loss in priced.losses)):
-        if bounding is not None:
-            backend.check(bounding.query)
+    for bounding in priced.all_boundings:
+        backend.check(bounding.query)
     _try_postprocessing(priced, _public_tables(request, backend))
     return priced
 

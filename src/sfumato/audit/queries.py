@@ -86,7 +86,7 @@ def examine_query(
     ran: dict[int, list[Ran]] = {}
     for rows in (rows for pair in lab.pairs for rows in (pair.left, pair.right)):
         if id(rows) not in ran:
-            ran[id(rows)] = [lab.run(bounding.query, rows, catalog) for bounding in priced.boundings]
+            ran[id(rows)] = [lab.run(bounding.query, rows, catalog) for bounding in priced.all_boundings]
     runs = {pair.name: (ran[id(pair.left)], ran[id(pair.right)]) for pair in lab.pairs}
     found = {pair: _moved(priced, *sides) for pair, sides in runs.items()}
     highs = {pair: _epsilon(one, claim.delta) for pair, one in found.items()}
@@ -108,7 +108,7 @@ def examine_query(
 def _moved(priced: Priced, before: list[Ran], after: list[Ran]) -> Moved:
     """Return what one unit moved in all queries of a request together."""
     total = Moved()
-    for bounding, cost, old, new in zip(priced.boundings, priced.costs, before, after, strict=True):
+    for bounding, cost, old, new in zip(priced.all_boundings, priced.all_costs, before, after, strict=True):
         if isinstance(old, str) or isinstance(new, str):
             total.wrongs.append("the engine failed, where nothing in the data may make it fail")
             continue
@@ -176,7 +176,9 @@ def _sampled(
                     for table in [next(iter(released(bounding, cost, side, _GLIMPSE)))[1]]  # type: ignore[arg-type]
                 )
             )
-            for bounding, cost, before, after in zip(priced.boundings, priced.costs, old, new, strict=True)
+            for bounding, cost, before, after in zip(
+                priced.all_boundings, priced.all_costs, old, new, strict=True
+            )
         ]
         pairs.append(Pair(name=name, left=(old, places), right=(new, places)))
     if not pairs:
@@ -185,12 +187,12 @@ def _sampled(
     def run(data: Any, number: int) -> OutputColumns:
         groups, places = data
         columns: dict[str, Any] = {}
-        for at, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True)):
+        for at, (bounding, cost) in enumerate(zip(priced.all_boundings, priced.all_costs, strict=True)):
             found = noisy_columns(bounding, cost, groups[at], number, places[at])
             columns |= {f"{at}: {name}" if len(groups) > 1 else name: one for name, one in found.items()}
         return OutputColumns(number, columns)
 
-    if any(bounding.others for bounding in priced.boundings):
+    if any(bounding.others for bounding in priced.all_boundings):
         trials = min(trials, _ONE_BY_ONE)
     largest = max(size_of(one) for pair in pairs for side in (pair.left, pair.right) for one in side[0])
     trials = min(trials, max(_FEWEST, _INTEGERS // largest))

@@ -166,6 +166,16 @@ QUESTIONS: tuple[AuditQuestion, ...] = (
         text="SELECT (SELECT COUNT(*) FROM visits) AS a, (SELECT SUM(minutes) FROM calls) AS b",
         options={"max_rows": 2},
     ),
+    AuditQuestion(
+        kind="a cap over all groups",
+        text="SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region",
+        options={"max_groups": 2, "max_rows": 3, "max_rows_total": 4},
+    ),
+    AuditQuestion(
+        kind="what caps take",
+        text="SELECT region, SUM(amount) FROM visits GROUP BY region",
+        options={"losses": True},
+    ),
 )
 
 
