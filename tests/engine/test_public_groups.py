@@ -397,3 +397,14 @@ def test_lists_of_keys_that_do_not_fit_are_refused(keys: Any) -> None:
             keys=keys,
             budget=sf.Budget(epsilon=1),
         )
+
+
+def test_columns_of_columns_that_grow_are_read_at_once() -> None:
+    """Each of 8 subqueries writes its column 12 times: 400 million names, if they were put together."""
+    many = " + ".join(["x"] * 12)
+    text = "SELECT who, nname, nid AS x FROM people JOIN nation ON nation = nid"
+    for _ in range(8):
+        text = f"SELECT who, nname, CASE WHEN x > 0 THEN {many} ELSE 0 END AS x FROM ({text}) q WHERE x > -1"
+    question = f"SELECT nname, COUNT(*) AS n FROM ({text}) q WHERE x = 3 AND nname <> 'india' GROUP BY nname"
+    [bounding] = database(people(1, 4)).sql(question, epsilon=1).priced().boundings
+    assert {key[0] for key in bounding.query.declared or ()} == {"algeria", "japan", "france", "china"}

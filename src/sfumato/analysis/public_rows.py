@@ -21,6 +21,7 @@ in it. So, whatever is concluded from it, neighbours cannot differ in it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from sfumato.analysis.shapes import scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
-from sfumato.plan.columns import outputs, references, substituted
+from sfumato.plan.columns import nodes, outputs, references, substituted
 from sfumato.plan.conditions import conjunction, conjuncts
 from sfumato.plan.tree import (
     Call,
@@ -49,6 +50,8 @@ from sfumato.plan.tree import (
 )
 
 __all__ = ["PublicRows", "components", "joined", "public_rows"]
+
+_MOST_NODES = 100  # of an expression that was put together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,8 @@ class PublicRows:
 
     def also(self, condition: Expression | None) -> PublicRows:
         """Return the same facts, and a condition over the question's columns."""
-        more = (substituted(part, self.columns) for part in conjuncts(condition))
+        parts = [(part, substituted(part, self.columns)) for part in conjuncts(condition)]
+        more = [whole for part, whole in parts if _is_small(whole, sum(1 for _ in nodes(part)))]
         return replace(self, conditions=(*self.conditions, *more))
 
     def beside(self, other: PublicRows) -> PublicRows:
@@ -102,6 +106,7 @@ class PublicRows:
                         and column.name not in known
                         and column.name not in equal
                         and column.kind is public.kind
+                        and _is_small(public)
                         and known.issuperset(references(public))
                     ):
                         equal[column.name] = public
@@ -127,7 +132,8 @@ def public_rows(relation: Relation, catalog: Catalog, keys: Iterable[str]) -> Pu
         case Projection(source=source, columns=projected) | PerUnit(source=source, keys=projected):
             plain = {one.name for name, one in projected if name in wanted and isinstance(one, ColumnRef)}
             below = public_rows(source, catalog, plain)
-            return replace(below, columns={name: substituted(one, below.columns) for name, one in projected})
+            whole = {name: substituted(one, below.columns) for name, one in projected}
+            return replace(below, columns={name: one for name, one in whole.items() if _is_small(one)})
         case Join(left=left, right=right, outer=False, condition=condition):
             sides = public_rows(left, catalog, wanted).beside(public_rows(right, catalog, wanted))
             return sides.also(condition)
@@ -212,6 +218,16 @@ def _equal(conditions: list[Expression], columns: set[str], other: Relation) -> 
         and names & own
         for one in conditions
     )
+
+
+def _is_small(expression: Expression, more: int = 0) -> bool:
+    """Whether an expression over columns of tables is short enough to be worked on.
+
+    Columns that are computed of computed ones double with each step. What became too large is not known: then
+    fewer conditions narrow the groups, and no more.
+    """
+    most = _MOST_NODES + more
+    return sum(1 for _ in itertools.islice(nodes(expression), most + 1)) <= most
 
 
 def _is_private(scan: Scan, catalog: Catalog) -> bool:

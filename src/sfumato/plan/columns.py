@@ -26,7 +26,7 @@ from sfumato.plan.tree import (
     Union,
 )
 
-__all__ = ["outputs", "references", "substituted"]
+__all__ = ["nodes", "outputs", "references", "substituted"]
 
 
 def outputs(relation: Relation) -> tuple[ColumnRef, ...]:
@@ -53,19 +53,23 @@ def outputs(relation: Relation) -> tuple[ColumnRef, ...]:
 
 def references(expression: Expression) -> Iterator[str]:
     """Yield the names of all columns that an expression reads, also of those that only decide."""
+    return (node.name for node in nodes(expression) if isinstance(node, ColumnRef))
+
+
+def nodes(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all its parts; a part that stands in several places comes several times."""
+    yield expression
     match expression:
-        case ColumnRef(name=name):
-            yield name
         case Call(arguments=arguments):
             for argument in arguments:
-                yield from references(argument)
+                yield from nodes(argument)
         case Case(branches=branches, otherwise=otherwise):
             for condition, value in branches:
-                yield from references(condition)
-                yield from references(value)
-            yield from references(otherwise)
+                yield from nodes(condition)
+                yield from nodes(value)
+            yield from nodes(otherwise)
         case Cast(operand=operand):
-            yield from references(operand)
+            yield from nodes(operand)
 
 
 def substituted(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
