@@ -19,6 +19,7 @@ from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_e
 from ledger import ledger_rows
 from local import local_rows
 from queries import large_rows, query_rows
+from rare import rare_rows
 from report import Row, show, write
 
 from sfumato.core import Composition, discrete_gaussian, discrete_laplace, events
@@ -54,6 +55,7 @@ def main() -> int:
     rows = [
         *sampler_rows(rivals["samplers"], options.times),
         *(row for case in ACCOUNTING for row in accounting_rows(case, rivals["accounting"], options.times)),
+        *rare_rows(),
         *(import_row(name, options.times) for name in ("sfumato", "sfumato.core")),
     ]
     rows += ledger_rows(records=options.records)

@@ -33,6 +33,7 @@ _ROUGH = 1e-3  # what a simple bound on one large loss may be off by, relative t
 _RESOLUTION = 2.0**-44
 _RESOLUTION_BELOW = 2.0**-24
 _DOUBLINGS = 60
+_GUESSES = 24
 _WIDEST_SHIFT = 20  # 1/sigma, beyond which `atoms` would need too many cells
 _LEAST = Fraction(1, 10**100)  # rate / sigma, below which squares of losses leave the range of floats
 
@@ -110,12 +111,15 @@ def divergence_at_delta(parts: _Parts, direction: Direction, delta: float, *, ab
 def divergence_at_epsilon(parts: _Parts, direction: Direction, epsilon: float, *, above: bool) -> Divergence:
     """Prepare bounds around v = `epsilon`."""
     guess = 1.0
-    for _ in range(3):  # what counts as infinite depends on delta, and delta on what does not
+    for _ in range(_GUESSES):  # what counts as infinite or as large depends on delta
         law = _sum(parts, direction, guess, above=above)
-        theta = law.tilt_at_epsilon(epsilon)
-        height = law.saddle(theta)[1]
         split = _Split.of(law, guess)
-        guess = max(1e-300, min(guess, split.estimate(epsilon)))
+        found = max(1e-300, split.estimate(epsilon))
+        if found > 0.5 * guess:
+            break
+        guess = max(found, 1e-3 * guess)  # a cut that is too early hides what is looked for
+    theta = law.tilt_at_epsilon(epsilon)
+    height = law.saddle(theta)[1]
     if split.agrees(epsilon, height):
         return _single(law, theta, epsilon, above)
     return split.divergence(epsilon, above)
