@@ -198,6 +198,8 @@ ISSUES = (
     "i8 = -9223372036854775808",
     "TRY_CAST(i4 AS TINYINT)",
     "ROUND(d3, 2)",
+    "ROUND(NULLIF(250, d2), -1)",
+    "ROUND(d5, -3)",
     "CAST(d1 AS VARCHAR)",
     "d2 IN (0.07, 0.08)",
     "COALESCE(d2, 1)",

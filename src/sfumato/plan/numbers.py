@@ -141,4 +141,7 @@ def rounded_kind(kind: Kind, places: int) -> Kind:
     >>> rounded_kind(Kind.decimal(15, 4), 2), rounded_kind(Kind.decimal(15, 4), -2)
     (Kind('decimal(15,2)'), Kind('decimal(15,0)'))
     """
-    return Kind.decimal(kind.digits, min(kind.scale, max(places, 0))) if kind.digits else kind
+    if not kind.digits:
+        return kind
+    more = 1 if places < 0 and kind.scale == 0 and kind.digits < MOST_DIGITS else 0  # 99 becomes 100
+    return Kind.decimal(kind.digits + more, min(kind.scale, max(places, 0)))
