@@ -370,7 +370,8 @@ def _round(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
     if -digits > _before(own):  # nothing is left of any number; the engine makes 0 of NULL too
         unit = constant(Decimal((0, (1,), -own.scale)))
         return f"CAST(({expression(operand, names)} % {unit}) AS {sql_type(kind)})"
-    return f"round({expression(operand, names)}, {digits})"
+    sql = f"round({expression(operand, names)}, {digits})"
+    return sql if own.digits < MOST_DIGITS else f"TRY({sql})"  # 38 nines have no tens
 
 
 def _real(name: str) -> _Renderer:
