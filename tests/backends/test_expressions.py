@@ -35,6 +35,7 @@ EXTREMES: dict[Kind, list[Any]] = {
     Kind.INTEGER: [None, 0, 1, -1, 2, 7, -7, 2**31, -(2**31) - 1, 2**53 + 1, LOW, HIGH],
     Kind.HUGEINT: [None, 0, -1, 7, 2**53 + 1, 2**64, 10**38 - 1, -(2**127), 2**127 - 1],
     Kind.decimal(15, 2): [None, *map(Decimal, ("0.00", "0.07", "-2.50", "9999999999999.99"))],
+    Kind.decimal(38, 0): [None, *map(Decimal, ("0", "7", "9" * 38, "-" + "9" * 38))],
     Kind.decimal(38, 10): [None, *map(Decimal, ("0.0000000000", "-2.5000000000", "9" * 28 + "." + "9" * 10))],
     Kind.FLOAT: [None, 0.0, -0.0, 1.0, -2.5, 2.0**-140, 2.0**127, -INF, INF, NAN],
     Kind.REAL: [None, 0.0, -0.0, 1.0, -1.5, 2.5, 0.5, 1e-320, 1e308, -1e308, 1e19, INF, -INF, NAN],
