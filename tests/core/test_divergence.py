@@ -165,6 +165,26 @@ def test_atoms_keep_both_masses(direction: Direction, above: bool) -> None:
             assert spread == pytest.approx(rate**2 * math.expm1(shift * shift), rel=1e-3)
 
 
+@pytest.mark.parametrize("direction", [REMOVE, ADD])
+@pytest.mark.parametrize(("rate", "sigma"), [(0.3, 1.0), (0.01, 0.5), (0.5, 4.0)])
+def test_atoms_lie_above_or_below_the_exact_curve(rate: float, sigma: float, direction: Direction) -> None:
+    """At every level, also below zero; and not on it, so that the two cannot be mistaken for each other."""
+    above, below = (
+        sampled_gaussian(1 / sigma, rate, direction, above=side, failure=1e-30) for side in (True, False)
+    )
+    apart = 0.0
+    for level in np.linspace(-0.4, 1.0, 57) * min(1.0, rate / sigma):
+        exact = single_delta(rate, sigma, float(level), direction)
+        high, low = (
+            float(np.exp(law.logs) @ -np.expm1(np.minimum(level - law.losses, 0.0))) + law.infinite
+            for law in (above, below)
+        )
+        assert low <= exact * (1 + 1e-10) <= high * (1 + 2e-10)
+        assert high - low <= 1e-3 * exact
+        apart += (high - low) / exact
+    assert apart > 1e-6
+
+
 def test_only_sampled_gaussians_are_inverted() -> None:
     assert inverts([(sampled("0.1", "1"), 2), (Gaussian(sigma=1), 1)])
     assert not inverts([(Gaussian(sigma=1), 2)])
