@@ -181,7 +181,7 @@ def test_atoms_lie_above_or_below_the_exact_curve(rate: float, sigma: float, dir
         )
         assert low <= exact * (1 + 1e-10) <= high * (1 + 2e-10)
         assert high - low <= 1e-3 * exact
-        apart += (high - low) / exact
+        apart += (high - low) / max(exact, 1e-30)
     assert apart > 1e-6
 
 
