@@ -55,5 +55,6 @@ def test_a_changed_question_is_accepted_or_refused() -> None:
 
 
 @pytest.mark.soak
-def test_many_changed_questions_are_accepted_or_refused() -> None:
-    check(2, 200_000)
+@pytest.mark.parametrize("seed", range(2, 14))
+def test_many_changed_questions_are_accepted_or_refused(seed: int) -> None:
+    check(seed, 5_000)
