@@ -365,7 +365,7 @@ def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
     if priced.request.postprocessing is not None:
         named = zip(priced.request.queries, priced.boundings, strict=True)
         boundings = {query.name: bounding for query, bounding in named}
-        sheets = {name: expected_table(bounding) for name, bounding in boundings.items()}
+        tables_by_name = {name: expected_table(bounding) for name, bounding in boundings.items()}
 
         def samples() -> list[dict[str, PlainTable]]:
             made = [
@@ -373,9 +373,9 @@ def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
                 for times in (1, 1_000_000)
             ]
             known = [{name: one for name, one in each.items() if one is not None} for each in made]
-            return [each for each in known if len(each) == len(sheets)]
+            return [each for each in known if len(each) == len(tables_by_name)]
 
-        check(sheets, priced.request.postprocessing, public=public, samples=samples)
+        check(tables_by_name, priced.request.postprocessing, public=public, samples=samples)
 
 
 def _check_epsilon(epsilon: Fraction | None) -> None:

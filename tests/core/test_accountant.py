@@ -264,7 +264,7 @@ def test_a_filter_cannot_be_copied():
 FORKED_SPEND = """
 import os
 from fractions import Fraction
-from sfumato.core.accountant import Filter, PrivacyBudget
+from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
 from sfumato.core.events import Pure
 from sfumato.errors import Unsupported
 purse = PrivacyFilter(PrivacyBudget(epsilon=1))

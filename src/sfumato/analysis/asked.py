@@ -155,7 +155,7 @@ class AskedAggregate:
         return self.measures.distinct(value, self.aggregate.where, most)
 
     def clamped_rows(self) -> str:
-        """Return the number of rows, of which one unit's part in a group is within `bounds_per_group`."""
+        """Return the number of rows; one unit's part of a group is clamped to `bounds_per_group`."""
         condition = with_values(self.aggregate.where, self._present)
         return self.measures.clamped((), condition, clamped_grid(*self._group_bounds, whole=True)[1])
 

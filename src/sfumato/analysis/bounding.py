@@ -1,4 +1,4 @@
-"""Bounding: a question becomes integers of which it is known how far one unit can move them.
+"""Bounding: a question becomes integers, and it is known how far one unit can move each.
 
 Groups are chosen once per query. A unit is kept in at most `max_groups` groups, and counts in each
 with the weight of at most `max_rows` rows; both come from the question's options, else from its
@@ -220,7 +220,7 @@ class _Bounder:
     # -- keys -------------------------------------------------------------------------------
 
     def _few_cells(self, query: BoundedQuery) -> None:
-        """Refuse histograms of so many declared groups that memory might not hold them: a public number."""
+        """Refuse histograms of more declared groups than memory might hold: a public number."""
         cells = sum(len(measure.edges) - 1 for measure in query.measures if measure.edges)
         if query.keys and query.declared is not None and cells * len(query.declared) > _MOST_CELLS:
             self._refuse(

@@ -50,7 +50,7 @@ def everything(kind: Kind) -> Dates:
 
 
 def bounded(dates: Dates | None) -> Dates | None:
-    """Return dates of which both ends are known, None for others."""
+    """Return an interval of dates if both ends are known, else None."""
     if dates is None or any(end in (type(end).min, type(end).max) for end in dates):
         return None
     return dates

@@ -7,7 +7,7 @@ For a question over rows of units, first one row per unit and group, then one ro
     over_max_groups   those in more groups than count
     over_max_distinct those with more values in some group than count
     kept_share        the share of rows that count: `kept` / `found` (see below)
-    rows              rows, of which each unit shows at most max_rows * max_groups
+    rows              rows; each unit shows at most max_rows * max_groups of them
     outside_x         of these rows, those in which x lies outside its bounds: a unit of n rows, o of
                       them outside, adds o / n of what it adds to `rows`
     outside_x_share   the quotient of both

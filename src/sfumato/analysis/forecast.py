@@ -6,7 +6,7 @@ interval that a release will show where values lie at the worst place between th
 deviation is then off by at most the root of what its square is: so far if all values are one. A
 correlation divides by deviations that nobody knows, so that it has no worst case short of the whole
 range: what is said is for values spread evenly, and nothing can be asked by it. Quantiles have a rank
-that is off by so many rows, or by a share of a group of a stated size.
+that is off by a number of rows, or by a share of a group of a stated size.
 
 All of this concerns noise: what clamping and capping remove is not in it.
 """

@@ -32,7 +32,7 @@ def appearance(law: NoiseLaw, threshold: int, groups: int, *, gathered: bool) ->
         return _any(law.tail(threshold - 1), groups)
     single = law.tail(threshold - 1)
     worst = 0.0
-    for alone in range(groups):  # so many of its groups stay by themselves
+    for alone in range(groups):  # this many of its groups stay by themselves
         worst = max(worst, alone * single + law.tail(threshold - (groups - alone)))
     return min(1.0, round_up(worst))
 

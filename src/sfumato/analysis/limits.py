@@ -13,7 +13,7 @@ from dataclasses import dataclass
 __all__ = ["Limits", "SEEN"]
 
 SEEN = 8
-"""Rows of a unit that are looked at to measure what caps take: so many times what they leave of it."""
+"""To measure what caps take, at most this many times the rows that they leave of a unit are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

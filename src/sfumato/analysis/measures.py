@@ -104,7 +104,7 @@ class Measures:
         )
 
     def clamped(self, factors: tuple[Factor, ...], where: Expression | None, clamp: tuple[int, int]) -> str:
-        """Return a sum of which one unit's part in a group is clamped."""
+        """Return a sum in which one unit's part of a group is clamped."""
         sensitivity = max(1, abs(clamp[0]), abs(clamp[1]))
         return self._add(
             MeasureKind.MOMENT, factors=factors, condition=where, clamp=clamp, sensitivity=sensitivity

@@ -110,7 +110,7 @@ def tree_shape(cells: int, law: type[NoiseLaw]) -> tuple[int, int]:
 def calibrated(
     law: type[NoiseLaw], items: tuple[Item, ...], budget: PrivacyBudget, allowance: Fraction
 ) -> Treatment:
-    """Return the least noise, in the best proportions, of which the price is within the allowance.
+    """Return the least noise, in the best proportions, whose price is within the allowance.
 
     Theorem: with relative parameters u, sum w u^p is least for u ~ (norm / w)^(1/(p+1)) where sum norm / u
     is fixed (Lagrange): p = 1 for Gaussian noise, where u is the variance, and 2 for Laplace noise, where

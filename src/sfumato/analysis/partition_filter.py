@@ -1,6 +1,6 @@
 """Parts: which parts of a partition a question can be about, read from its tree alone.
 
-A table may declare a partition: a column with listed values of which every unit has one (the
+A table may declare a partition: a column with listed values; every unit has one of them (the
 engine keeps, of each unit, only the rows with its smallest value). Where a question's rows pass a
 filter that fixes this column to listed values, units of other parts have no row in it.
 

@@ -3,7 +3,7 @@
 A key is public if the owner listed its values, if the question itself lists them (CASE .. THEN 'young' ..),
 or if it is computed from columns of public tables. Then the groups are the combinations that public tables,
 lists and conditions allow (`public_rows`): columns of one public table are never crossed with each other,
-and a group of which the question's own conditions say that it is empty is not among them.
+and a group that the question's own conditions leave empty is not among them.
 
 Theorem (privacy): the groups are a function of the question, the catalog and public tables, so neighbours
 have the same groups in the same order. What they show is priced like any other list of declared groups.

@@ -48,7 +48,7 @@ def interval_of(expression: Expression, columns: _Columns) -> Interval | None:
 
 
 def known_of(expression: Expression, columns: _Columns) -> Known:
-    """Return what is known of an expression over columns of which something is known."""
+    """Return what is known of an expression, from what is known of its columns."""
     match expression:
         case ColumnRef(name=name):
             return columns.get(name, UNKNOWN)

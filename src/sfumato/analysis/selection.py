@@ -64,7 +64,7 @@ class Selection:
 
     `measure` names a measure that is the number of units and gets noise anyway; its noisy value
     decides. None: the exact groups' own `units` get noise of this law for the purpose; or,
-    if there are `rounds`, weights do, in steps of which one unit has `grid`. Law and threshold are
+    if there are `rounds`, weights do; one unit has `grid` steps of weight. Law and threshold are
     then those of the last round, and delta and event are of all rounds.
     """
 
@@ -79,7 +79,7 @@ class Selection:
     rounds: tuple[Round, ...] = ()
 
     def needed(self, groups: int = 1) -> int:
-        """Return how many units reach the threshold without noise, each in so many groups not yet found.
+        """Return how many units reach the threshold without noise, each in this many groups not yet found.
 
         >>> from sfumato.core.laplace import LaplaceNoise
         >>> Selection(grouping_set=0, measure=None, law=LaplaceNoise(Fraction(1)), threshold=900,
@@ -90,7 +90,7 @@ class Selection:
 
 
 def grid_of(groups: int) -> int:
-    """Return the steps G of one unit: so many that rounding down takes no more than a thousandth."""
+    """Return the steps G of one unit: enough that rounding down takes at most a thousandth."""
     return _GRID << max(0, (1024 * groups // _GRID).bit_length())
 
 

@@ -38,7 +38,7 @@ class Backend(Protocol):
         ...
 
     def under(self, catalog: Catalog) -> Backend:
-        """Return what computes from the same data, of which something else is declared."""
+        """Return a backend over the same data under other declarations."""
         ...
 
     def public_copies(self, table: str, columns: tuple[str, ...]) -> int:

@@ -130,7 +130,7 @@ def normalised(sql: str, kind: Kind) -> str:
 
 
 def within(sql: str, low: str, high: str) -> str:
-    """Return a value between two bounds, and NULL instead of any other, of which nothing is left.
+    """Return a value if it is between two bounds, and NULL otherwise: nothing of another value is left.
 
     The bounds are tested and applied. Where the engine takes a function for one that cannot fail, it computes
     with all values of a column's dictionary, also with those of rows that a filter or a CASE set aside. To
@@ -449,7 +449,7 @@ def _replace(arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> st
     if not isinstance(arguments[2], Literal):
         raise Unsupported("replace by a text that is not a constant")
     times = len(str(arguments[2].value or ""))
-    if times > 1:  # each code point may become so many
+    if times > 1:  # each code point may become this many
         text = f"left({text}, {_LONGEST // times})"
     return f"replace({text}, {old}, {new})"
 

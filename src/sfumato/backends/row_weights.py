@@ -37,7 +37,7 @@ class RowWeights:
         total: int | None = None,
         keep: npt.NDArray[np.bool_] | None = None,
     ) -> RowWeights:
-        """Return the weights of entries with so many rows, of units numbered from zero.
+        """Return the weights of entries with these numbers of rows, of units numbered from zero.
 
         `keep` flags the groups that count, where others are among the entries: their weights mean nothing.
 

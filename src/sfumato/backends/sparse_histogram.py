@@ -22,7 +22,7 @@ _Integers = npt.NDArray[np.int64]
 
 
 class SparseCells:
-    """A row of cells per group, of which indexing by an array of groups makes a table.
+    """A row of cells per group; indexing by an array of groups makes a table.
 
     `places` are group * width + cell, ascending, each once; `values` what is there, of the type that
     the measure's public bounds ask for. Private, like what it holds.

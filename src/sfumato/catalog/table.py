@@ -118,7 +118,7 @@ class Table:
     gives its own: how many groups one unit may be in, with the weight of how many rows in each, and
     with that of how many rows in all of its groups together.
 
-    `partition` names a column with listed values of which every unit has one, for ever: a year of
+    `partition` names a column with listed values; every unit has one of them, for ever: a year of
     birth. The engine holds data to it: of each unit only the rows with its smallest value (or with none)
     are kept. Questions about different parts are then charged as the largest of them.
 

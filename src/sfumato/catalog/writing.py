@@ -90,9 +90,9 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
     else:
         lines.append(f"unit = {_text(declared.unit.column)}  # whose each row is")
     caps = {
-        "max_groups": "one unit counts in at most so many groups,",
-        "max_rows": "and in each with the weight of at most so many rows",
-        "max_rows_total": "and in all of them together with that of at most so many",
+        "max_groups": "one unit counts in at most this many groups,",
+        "max_rows": "and in each with the weight of at most this many rows",
+        "max_rows_total": "and in all of them together with at most this many",
     }
     for cap, why in caps.items():
         if getattr(declared, cap) is not None:
@@ -100,9 +100,7 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
         elif declared.unit is not None and declared.unit.column is not None and cap != "max_rows_total":
             lines.append(f"# {cap} = ..  # {why}; `sfumato caps` finds it privately")
     if declared.partition is not None:
-        lines.append(
-            f"partition = {_text(declared.partition)}  # of which every unit has one value, for ever"
-        )
+        lines.append(f"partition = {_text(declared.partition)}  # every unit has one value of it, for ever")
     unit = declared.unit.column if declared.unit else None
     listed = [field for field in fields if field.name != unit]
     names = dict.fromkeys([*(field.name for field in listed), *declared.columns])

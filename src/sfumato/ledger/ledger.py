@@ -226,7 +226,7 @@ class Ledger:
         An idempotency key belongs to whoever asks. If it was answered before for the same request, data
         and policy, the stored release comes back and nothing is charged. Rounds: up.
 
-        With `steps` the event is that of so many looks together, and the reservation goes on, under its key,
+        With `steps` the event is that of all looks together, and the reservation goes on, under its key,
         until it is committed: see `Reservation.step`. Where data comes in between, `data_version=None` says
         that each step names its own.
         """
@@ -401,7 +401,7 @@ class Ledger:
 def _check_steps(
     steps: object, key: str | None, data_version: str | None, parts: Iterable[str] | None
 ) -> None:
-    """Refuse steps that could not be resumed, and data of which the version is not known."""
+    """Refuse steps that could not be resumed, and data whose version is not known."""
     if steps is None:
         if data_version is None:
             raise InvalidArgument("one look is at one version of the data", place="data_version")

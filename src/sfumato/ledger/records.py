@@ -142,7 +142,7 @@ class Committed(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepped(Record):
-    """One step of a reservation: what was asked, of which data, and the hash of its output.
+    """One step of a reservation: what was asked, the version of the data, and the hash of its output.
 
     A step without an output is burnt: it failed, and is not taken again. The date is the hour in which the
     step began.

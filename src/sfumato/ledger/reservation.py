@@ -204,8 +204,8 @@ class Reservation:
     ) -> bytes:
         """Return the output of a step: as it is stored, or as `compute` makes it, once that is stored.
 
-        Steps are numbered from 1 and taken in order. What a step asks, and of which data, is bound: a
-        stored output comes back for the same request only, whatever the data is by now. A reservation for
+        Steps are numbered from 1 and taken in order. What a step asks, and the version of its data, is bound:
+        a stored output comes back for the same request only, whatever the data is by now. A reservation for
         one version of the data takes steps on that version only. If `compute` raises, the step is burnt.
         """
         check_text(request_hash, "request_hash")

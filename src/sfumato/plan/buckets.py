@@ -24,7 +24,7 @@ __all__ = ["Buckets", "SoughtBounds", "told"]
 
 _SMALLEST, _LARGEST = -30, 100  # of real numbers: powers of two
 _BITS = 63
-_NEAR = 16  # an end that is so many times nearer to zero than the other one is put there
+_NEAR = 16  # an end that is this many times nearer to zero than the other becomes zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ def _joined(word: str, parts: list[Expression]) -> Expression:
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:
-    """Return the parts of which all must be true for a condition to be true."""
+    """Return the parts that must all be true for a condition to be true."""
     match condition:
         case None:
             return []

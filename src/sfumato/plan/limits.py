@@ -63,7 +63,7 @@ MOST_NESTING = 30
 MOST_DEPTH = 60
 """Operations upon operations, such as the sums in a + b + c + ..; AND and OR count once for any number.
 
-Readers and writers of a tree call themselves for each level, some more than once: so many fit into Python's
+Readers and writers of a tree call themselves for each level, some more than once: this many fit into Python's
 stack, also where a program is deep in it already.
 """
 MOST_NODES = 40_000

@@ -38,7 +38,7 @@ def labels(query: Query) -> dict[str, str]:
 
 
 def outline(query: Query) -> str:
-    """Return a question in short: what is asked, of which rows, by which keys."""
+    """Return a question in short: what is asked, about which rows, by which keys."""
     lines = [f"{name} = {outline_expression(key)}" for name, key in query.keys]
     lines += [f"{name} = {outline_aggregate(aggregate)}" for name, aggregate in query.aggregates]
     if query.grouping_sets != (tuple(range(len(query.keys))),):

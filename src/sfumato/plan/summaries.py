@@ -79,7 +79,7 @@ def aggregate(name: str, *values: Any) -> Summary:
     if function is None or len(values) != function.record.arity:
         known = ", ".join(sorted(called for one in Function for called in one.record.names))
         raise InvalidArgument(
-            "there is no aggregate of this name that takes so many values",
+            "there is no aggregate of this name that takes this number of values",
             place="aggregate",
             hints=(f"known are {known}", "count, count_distinct, median and quantile are functions"),
         )

@@ -1,7 +1,7 @@
 """The plan: what was asked, as one small frozen tree. SQL and Python calls build the same one.
 
     Query                       one private question: groups and aggregates over people's rows
-    ├── source: Relation        rows, each of which belongs to exactly one unit (or is public)
+    ├── source: Relation        rows; each belongs to exactly one unit (or is public)
     │     Scan, Filter, Projection, Join, Union, PerUnit, SemiJoin, PublicChoice
     ├── keys: Expression        what rows are grouped by
     └── aggregates: Aggregate   what is counted, summed, ranked

@@ -1,6 +1,6 @@
 """Noise: the one place where exact values are opened, and nothing exact comes out of it.
 
-For each grouping set: where keys are not declared, those groups stay of which the noisy number
+For each grouping set: where keys are not declared, those groups stay whose noisy number
 of units, or their noisy weight, reaches the public threshold; then every measure of every group
 that stays gets its own fresh integer noise. A histogram is summed into layers of neighbouring
 cells first, and every block of every layer gets noise; or, for a single quantile, a cell is

@@ -45,7 +45,7 @@ def plain_table_of(table: NoisyTable) -> PlainTable:
 
 
 def expected_table(bounding: Bounding) -> PlainTable:
-    """Return the empty sheet of a question that has not been asked yet, to try post-processing on."""
+    """Return the empty plain of a question that has not been asked yet, to try post-processing on."""
     columns = [(name, _key_type(expression.kind)) for name, expression in bounding.query.keys]
     columns += [(answer.name, _type(answer)) for answer in bounding.answers]
     columns += [(GROUPING_SET, "BIGINT")] if len(bounding.query.grouping_sets) > 1 else []

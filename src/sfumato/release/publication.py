@@ -37,27 +37,27 @@ def publish(
     Where `postprocessing` fails on these very numbers: the first table itself, its columns called by their
     `labels`, with a note that says why: what was paid for is not lost.
     """
-    sheets = {table.name: plain_table_of(table) for table in tables}
+    tables_by_name = {table.name: plain_table_of(table) for table in tables}
     if postprocessing is None:
-        followed = _whole(tables[0], sheets)
+        followed = _whole(tables[0], tables_by_name)
     else:
         try:
-            followed = _processed(sheets, postprocessing, public)
+            followed = _processed(tables_by_name, postprocessing, public)
         except QueryRefused as refusal:
-            followed = _whole(tables[0], sheets, (labels or {}).get(tables[0].name, {}))
+            followed = _whole(tables[0], tables_by_name, (labels or {}).get(tables[0].name, {}))
             notes = (*notes, _unprocessed(refusal, len(tables)))
-    sheet, origins, lines, source = followed
+    plain, origins, lines, source = followed
     return Release(
-        columns=_unique(sheet.columns),
-        types=sheet.types,
-        rows=tuple(zip(*sheet.values, strict=True)) if sheet.values else (),
+        columns=_unique(plain.columns),
+        types=plain.types,
+        rows=tuple(zip(*plain.values, strict=True)) if plain.values else (),
         origins=origins,
         lines=lines,
         source=source,
         tables=tables,
         cost=cost or {},
         receipt=receipt or {},
-        notes=(*_notes(tables, origins, sheet.columns, source), *notes),
+        notes=(*_notes(tables, origins, plain.columns, source), *notes),
     )
 
 
@@ -124,12 +124,12 @@ def _shown(threshold: int, spread: tuple[int, int] | None) -> str:
 
 
 def _processed(
-    sheets: Mapping[str, PlainTable], postprocessing: str, public: Mapping[str, Any] | None
+    tables_by_name: Mapping[str, PlainTable], postprocessing: str, public: Mapping[str, Any] | None
 ) -> _Followed:
     """Run post-processing, where possible with a hidden column that follows rows to the noisy table."""
-    followed = trace(postprocessing, {name: sheet.columns for name, sheet in sheets.items()})
+    followed = trace(postprocessing, {name: plain.columns for name, plain in tables_by_name.items()})
     if followed is not None and followed.plain:
-        whole = sheets[followed.table]
+        whole = tables_by_name[followed.table]
         places = [whole.columns.index(origin.column) for origin in followed.origins if origin is not None]
         shown = PlainTable(
             columns=followed.names,
@@ -139,24 +139,24 @@ def _processed(
         return shown, followed.origins, tuple(range(_length(whole))), followed.table
     if followed is not None:
         try:
-            sheet = query(sheets, followed.sql, public=public)
+            plain = query(tables_by_name, followed.sql, public=public)
         except QueryRefused:
             pass  # an aggregate, say, cannot stand beside a row number: no intervals
         else:
-            shown = PlainTable(columns=sheet.columns[:-1], types=sheet.types[:-1], values=sheet.values[:-1])
-            return shown, followed.origins, tuple(sheet.values[-1]), followed.table
-    sheet = query(sheets, postprocessing, public=public)
-    return sheet, (None,) * len(sheet.columns), None, None
+            shown = PlainTable(columns=plain.columns[:-1], types=plain.types[:-1], values=plain.values[:-1])
+            return shown, followed.origins, tuple(plain.values[-1]), followed.table
+    plain = query(tables_by_name, postprocessing, public=public)
+    return plain, (None,) * len(plain.columns), None, None
 
 
 def _whole(
-    table: NoisyTable, sheets: Mapping[str, PlainTable], labels: Mapping[str, str] | None = None
+    table: NoisyTable, tables_by_name: Mapping[str, PlainTable], labels: Mapping[str, str] | None = None
 ) -> _Followed:
     """Return a noisy table as it is."""
-    sheet = _without_sets(sheets[table.name], table)
-    plain = tuple(Origin(column=column) for column in table.columns)
-    named = replace(sheet, columns=tuple((labels or {}).get(name, name) for name in sheet.columns))
-    return named, plain, tuple(range(_length(sheet))), table.name
+    plain = _without_sets(tables_by_name[table.name], table)
+    origins = tuple(Origin(column=column) for column in table.columns)
+    named = replace(plain, columns=tuple((labels or {}).get(name, name) for name in plain.columns))
+    return named, origins, tuple(range(_length(plain))), table.name
 
 
 def _unprocessed(refusal: QueryRefused, tables: int) -> str:
@@ -165,13 +165,13 @@ def _unprocessed(refusal: QueryRefused, tables: int) -> str:
     return f"post-processing failed on these numbers ({reason}): this is {which}, and nothing is lost"
 
 
-def _without_sets(sheet: PlainTable, table: NoisyTable) -> PlainTable:
+def _without_sets(plain: PlainTable, table: NoisyTable) -> PlainTable:
     number = len(table.columns)
-    return PlainTable(columns=table.columns, types=sheet.types[:number], values=sheet.values[:number])
+    return PlainTable(columns=table.columns, types=plain.types[:number], values=plain.values[:number])
 
 
-def _length(sheet: PlainTable) -> int:
-    return len(sheet.values[0]) if sheet.values else 0
+def _length(plain: PlainTable) -> int:
+    return len(plain.values[0]) if plain.values else 0
 
 
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -272,10 +272,10 @@ class Release:
 
 def _through(expression: str, ends: list[Any]) -> list[Any]:
     """Put ends of intervals through the expression that their column went through; None if it fails there."""
-    sheet = PlainTable(columns=("x",), types=(widened(_kind_of(ends), ends),), values=(ends,))
+    plain = PlainTable(columns=("x",), types=(widened(_kind_of(ends), ends),), values=(ends,))
     try:
         text = f"SELECT {expression} AS y FROM ends ORDER BY rowid"
-        return query({"ends": sheet}, text, finite=False).values[0]
+        return query({"ends": plain}, text, finite=False).values[0]
     except QueryRefused:  # an end may fail where no value did
         return [None] * len(ends)
 

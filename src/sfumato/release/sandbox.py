@@ -89,8 +89,8 @@ def query(
 
     Numbers that are not finite become NULL, unless they are ends of intervals and may be infinite.
 
-    >>> sheet = PlainTable(columns=("n",), types=("BIGINT",), values=([3, 5],))
-    >>> query({"released": sheet}, "SELECT max(n) AS most FROM released").values
+    >>> plain = PlainTable(columns=("n",), types=("BIGINT",), values=([3, 5],))
+    >>> query({"released": plain}, "SELECT max(n) AS most FROM released").values
     ([5],)
     """
     import duckdb
@@ -99,8 +99,8 @@ def query(
     connection = duckdb.connect(":memory:", config=_CONFIG)
     timer = threading.Timer(_SECONDS, connection.interrupt)
     try:
-        for name, sheet in tables.items():
-            _create(connection, name, sheet)
+        for name, plain in tables.items():
+            _create(connection, name, plain)
         for name, table in (public or {}).items():
             connection.register("__arriving", table)
             connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT * FROM __arriving")
@@ -121,7 +121,7 @@ def query(
         raise QueryRefused(
             f"post-processing gives over {_MOST_ROWS:,} rows", code="SF404", text=sql, hints=_PLAINER
         )
-    given = {kind for sheet in tables.values() for kind in sheet.types}
+    given = {kind for plain in tables.values() for kind in plain.types}
     settled = [_settled(kind, given) for kind in kinds]
     return PlainTable(
         columns=tuple(names),
@@ -143,12 +143,12 @@ def check(
     several rows where one value must stand, in every one of them, will do so again.
     """
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
-    followed = trace(sql, {name: sheet.columns for name, sheet in tables.items()})
+    followed = trace(sql, {name: plain.columns for name, plain in tables.items()})
     if followed is not None and followed.plain:
         return  # columns by their names: nothing that could go wrong
     empty = {
-        name: PlainTable(columns=sheet.columns, types=sheet.types, values=tuple([] for _ in sheet.columns))
-        for name, sheet in tables.items()
+        name: PlainTable(columns=plain.columns, types=plain.types, values=tuple([] for _ in plain.columns))
+        for name, plain in tables.items()
     }
     slices = {name: table.slice(0, 0) for name, table in (public or {}).items()}
     query(empty, sql, public=slices)
@@ -178,15 +178,15 @@ def _has_scalar_subquery(sql: str) -> bool:
     return any(not isinstance(node.parent, (exp.From, exp.Join, exp.SetOperation)) for node in found)
 
 
-def _create(connection: duckdb.DuckDBPyConnection, name: str, sheet: PlainTable) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, name: str, plain: PlainTable) -> None:
     """Create a base table, whose rowid is then the number of the row."""
     columns = ", ".join(
         f"unnest(${i}::{kind}[]) AS {identifier(column)}"
-        for i, (column, kind) in enumerate(zip(sheet.columns, sheet.types, strict=True), start=1)
+        for i, (column, kind) in enumerate(zip(plain.columns, plain.types, strict=True), start=1)
     )
     values = [
         [float(value) for value in column] if kind == "DOUBLE" and None not in column else column
-        for kind, column in zip(sheet.types, sheet.values, strict=True)
+        for kind, column in zip(plain.types, plain.values, strict=True)
     ]
     connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT {columns}", values)
 

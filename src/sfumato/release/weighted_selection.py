@@ -59,5 +59,5 @@ def weights_of(members: Members, found: _Flags, selection: Selection) -> npt.NDA
 
 
 def _weight(selection: Selection, groups: int) -> int:
-    """Return what a unit weighs in each of so many groups, rounded down."""
+    """Return what a unit weighs in each of its groups, rounded down."""
     return selection.law.divided(selection.grid, groups)

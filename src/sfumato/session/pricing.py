@@ -88,7 +88,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
 def fits(balance: Balance, charge: Charge, grant: GrantBalance | None = None) -> int:
     """Return how often a charge still fits, now: in the budget, in this period's allowance, in the grant.
 
-    Charges of one kind leave the totals that one of them, so many times as large, would leave; so the
+    Equal charges leave the totals that one charge as large as their sum would leave; so the
     ledger's own answer to that one decides, and the largest is searched for.
     """
     pairs = ((balance.limit, charge.units), (balance.keys_limit, charge.keys_units))

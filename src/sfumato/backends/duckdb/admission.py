@@ -23,7 +23,7 @@ __all__ = ["Admission", "MemoryShares", "memory_of"]
 
 
 class MemoryShares:
-    """An amount of memory, of which questions take shares for as long as they run."""
+    """An amount of memory; questions hold shares of it while they run."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = self._free = capacity

@@ -1,4 +1,4 @@
-"""Arrow columns in types of which the engine reads every value; objects are opened through this.
+"""Arrow columns in types whose every value the engine reads; objects are opened through this.
 
 What the engine refuses as a whole (half floats, wide decimals) or fails at for single values (seconds beyond
 its timestamps) is converted here, by a rule that has a result for every value. Moments become microseconds in

@@ -73,7 +73,7 @@ class DuckDBBackend:
         return self._before(lambda engine: engine.table(f"SELECT {', '.join(listed)} FROM ({rendered.sql})"))
 
     def under(self, catalog: Catalog) -> DuckDBBackend:
-        """Return what computes from the same data, of which something else is declared."""
+        """Return a backend over the same data under other declarations."""
         return DuckDBBackend(self._source, catalog, threads=self._threads)
 
     def public_keys(
@@ -132,7 +132,7 @@ class DuckDBBackend:
             program.declared_table()
 
     def _one_row_each(self, query: BoundedQuery) -> None:
-        """Refuse joins of which one unit would come out as several rows, each counted as a unit."""
+        """Refuse joins that would make several rows of one unit, each counted as a unit."""
         if query.row_unit:
             refuse_copies((query,), self._catalog, self.public_copies)
 

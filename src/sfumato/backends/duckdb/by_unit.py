@@ -1,6 +1,6 @@
 """Measures over units: what is kept of each unit and group, added up over parts of the units.
 
-Rows are read by one statement, whatever their number. Where there are so many that working on all of
+Rows are read by one statement, whatever their number. Where there are too many to work on all of
 them at once would take too much memory, units are worked on in parts, by a hash. How many parts there
 are changes nothing in the totals, and is seen by no one outside this process.
 """
@@ -106,7 +106,7 @@ def count_units(
 
 
 def _in_parts(table: Any) -> Iterator[list[_Integers]]:
-    """Yield the columns of rows, the first of which is the unit: all at once, or some units at a time."""
+    """Yield the columns of rows, the unit first: all at once, or some units at a time."""
     parts = max(1, -(-len(table) // ROWS_AT_ONCE))
     if parts == 1:
         yield [array_of(column).astype(np.int64, copy=False) for column in table.columns]

@@ -157,7 +157,7 @@ def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
 
 
 def lay_out(program: Program, groups: int) -> Layout:
-    """Pack the integers of rows beside codes of so many groups; histograms have a word each.
+    """Pack the integers of rows beside codes of groups; histograms have a word each.
 
     Any number of groups works: how many there are is private. Where they leave no room beside a
     fingerprint, less than a fingerprint is left for the unit, and units are numbered, some at a time.

@@ -167,7 +167,7 @@ class DuckDBSource:
         self._connection.close()
 
     def _describe(self, name: str, left_out: tuple[UnsupportedColumn, ...]) -> None:
-        """Note the columns of an object, which all have types of which the engine reads every value."""
+        """Note the columns of an object; the engine reads every value of their types."""
         cursor = self.cursor()
         described = cursor.execute(f"DESCRIBE {identifier(name)}").fetchall()
         cursor.close()
