@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -76,6 +76,13 @@ def column(place: int, kind: Kind) -> ColumnRef:
 
 def evaluate(node: Expression, rows: list[tuple[Any, ...]], kinds: tuple[Kind, ...]) -> list[Any]:
     """Evaluate over rows, through a scan that normalises columns as scans do."""
+    return [value for (value,) in evaluate_all([node], rows, kinds)]
+
+
+def evaluate_all(
+    nodes: Sequence[Expression], rows: list[tuple[Any, ...]], kinds: tuple[Kind, ...]
+) -> list[list[Any]]:
+    """Evaluate several expressions in one statement; return a list of values for each row."""
     arrays = []
     for i, kind in enumerate(kinds):
         values = [row[i] for row in rows]
@@ -88,14 +95,16 @@ def evaluate(node: Expression, rows: list[tuple[Any, ...]], kinds: tuple[Kind, .
     cleaned = ", ".join(
         f"{normalised(name, kind)} AS {name}" for name, kind in zip(names, kinds, strict=True)
     )
-    sql = expression(node, {name: name for name in names})
+    listed = [expression(node, {name: name for name in names}) for node in nodes]
+    both = ", ".join([*(f"typeof({sql})" for sql in listed), *listed])
     CONNECTION.register("given", table)
-    text = f"SELECT typeof({sql}), {sql} FROM (SELECT place, {cleaned} FROM given) ORDER BY place"
+    text = f"SELECT {both} FROM (SELECT place, {cleaned} FROM given) ORDER BY place"
     found = CONNECTION.execute(text.replace(", ,", ",")).fetchall()
     CONNECTION.unregister("given")
-    if node.kind is not None:
-        assert {row[0] for row in found} <= {sql_type(node.kind)}
-    return [row[1] for row in found]
+    for place, node in enumerate(nodes):
+        if node.kind is not None:
+            assert {row[place] for row in found} <= {sql_type(node.kind)}
+    return [list(row[len(nodes) :]) for row in found]
 
 
 def test_every_function_is_rendered_and_nothing_else() -> None:
@@ -256,6 +265,28 @@ def test_arithmetic_of_decimals_is_exact(name: str, kinds: tuple[Kind, Kind]) ->
             continue  # no decimal holds such a whole number
         fits = abs(exact) < 10 ** (node.kind.digits - node.kind.scale)
         assert (None if value is None else Fraction(value)) == (exact if fits else None), row
+
+
+NUMBERS = [kind for kind in KINDS if kind.numeric]
+
+
+@pytest.mark.parametrize("kinds", list(itertools.product(NUMBERS, repeat=2)))
+def test_what_two_expressions_share_does_not_fail_for_both(kinds: tuple[Kind, Kind]) -> None:
+    """The engine computes once what two expressions share, and forgets the TRY that was around it."""
+    first, second = column(0, kinds[0]), column(1, kinds[1])
+    half = Literal(value=Decimal("0.5"), kind=Kind.decimal(2, 1))
+    calls = []
+    for name in ("+", "-", "*", "%", "//", "/", "least", "=", "neg", "abs", "floor", "round"):
+        for arguments in ((first, second), (second, first), (first, half), (first,)):
+            try:
+                calls.append(call(name, arguments))
+                calls.append(call("*", (calls[-1], second)))
+            except FunctionError:
+                continue
+    rows = list(itertools.product(*(EXTREMES[kind] for kind in kinds)))
+    alone = [evaluate(node, rows, kinds) for node in calls]
+    together = evaluate_all(calls, rows, kinds)
+    assert [list(row) for row in zip(*alone, strict=True)] == together
 
 
 def test_integer_remainders_are_exact() -> None:

@@ -296,11 +296,15 @@ def _arithmetic(name: str) -> _Renderer:
         if len(arguments) == 1:
             return _applied(name, expression(arguments[0], names))
         first, second = (as_decimal(argument.kind or kind) for argument in arguments)
-        left, right = (expression(argument, names) for argument in arguments)
-        digits = max(_before(first), _before(second)) + kind.scale + 1
         if name == "*":
             factor, _ = widened(first, second)
-            left, digits = _converted(left, first, factor), factor.digits + second.digits
+            digits, kinds = factor.digits + second.digits, (factor, second)
+        else:
+            digits = max(_before(first), _before(second)) + kind.scale + 1
+            kinds = (first, second) if digits <= MOST_DIGITS else (kind, kind)
+        # Operands are converted here: a conversion that the engine adds inside TRY, and that two calls
+        # share, is computed once, before and outside of both, and then it fails.
+        left, right = (_as(argument, own, names) for argument, own in zip(arguments, kinds, strict=True))
         sql = _applied(name, left, right)
         return sql if digits <= MOST_DIGITS else f"TRY({sql})"
 
