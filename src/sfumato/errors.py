@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+_WIDEST = 160  # characters of a line that are shown, around what is at fault
+
+
 class SfumatoError(Exception):
     """Any refusal of this package."""
 
@@ -123,9 +126,12 @@ class QueryRefused(SfumatoError):
         lines = [f"error[{self.code}]: {self.message}"]
         if self.start is not None:
             begin = self.text.rfind("\n", 0, self.start) + 1
-            line = self.text[begin:].split("\n", 1)[0]
-            width = max(1, min((self.end or self.start + 1) - self.start, len(line) - (self.start - begin)))
-            lines += [f"  {line}", f"  {' ' * (self.start - begin)}{'^' * width}"]
+            line, at = self.text[begin:].split("\n", 1)[0], self.start - begin
+            if len(line) > _WIDEST:
+                skipped = max(0, min(at - _WIDEST // 2, len(line) - _WIDEST))
+                line, at = line[skipped : skipped + _WIDEST], at - skipped
+            width = max(1, min((self.end or self.start + 1) - self.start, len(line) - at))
+            lines += [f"  {line}", f"  {' ' * at}{'^' * width}"]
         lines.extend(f"hint: {hint}" for hint in self.hints)
         return "\n".join(lines)
 

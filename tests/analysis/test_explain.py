@@ -41,3 +41,11 @@ def test_a_cap_of_any_size_can_be_priced(database: sf.Database) -> None:
     [cost] = database.sql(text, epsilon=1, max_groups=2**31 - 1).priced().costs
     [selection] = cost.selections
     assert not selection.rounds and selection.grid == 1
+
+
+def test_expected_errors_stand_under_their_epsilons(database: sf.Database) -> None:
+    text = "SELECT COUNT(*) AS n, SUM(x) AS the_sum_of_all_that_was_measured FROM visits"
+    lines = database.sql(text, epsilon=1).explain().splitlines()
+    head = lines.index("expected error (95%)") + 1
+    assert lines[head].strip().startswith("epsilon 0.5")
+    assert len({len(line) for line in lines[head : head + 3]}) == 1

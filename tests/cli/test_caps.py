@@ -22,7 +22,9 @@ def test_caps_are_lines_for_the_project_file(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     record = json.loads(sfumato(tmp_path, *asked, "--format", "json").stdout)
     assert list(record["caps"]) == ["max_rows"] and 1 <= record["caps"]["max_rows"] <= 9
-    assert shown.stdout.splitlines()[0] == f"max_rows = {record['caps']['max_rows']}"
+    assert shown.stdout.splitlines()[0].startswith(
+        f"max_rows = {record['caps']['max_rows']}  # 95% interval: "
+    )
     assert all(line.startswith("# ") for line in shown.stdout.splitlines()[1:])
     low, high = record["intervals"]["max_rows"]
     assert low <= record["caps"]["max_rows"] <= high

@@ -93,3 +93,12 @@ def test_every_limit_is_documented() -> None:
     numbers = {name: shown[name] if name in shown else f"{getattr(limits, name):,}" for name in named}
     assert set(numbers.values()) == stated - {"at most"}
     assert 1 / limits.NEAREST == limits.FURTHEST == 10**60 and limits.LARGEST == 2**127 - 1
+
+
+def test_of_a_long_line_the_part_at_fault_is_shown() -> None:
+    text = f"SELECT COUNT(*) FROM people WHERE {'age > 1 AND ' * 200} aeg > 1 {'AND age > 1 ' * 200}"
+    with pytest.raises(QueryRefused) as refusal:
+        parse(text, CATALOG)
+    _, line, caret, *_ = str(refusal.value).splitlines()
+    assert len(line) <= 162
+    assert line[caret.index("^") : caret.rindex("^") + 1] == "aeg"

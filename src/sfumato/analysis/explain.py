@@ -46,11 +46,13 @@ def explain(
     keys_delta: Number | None = None,
     part: Fraction = Fraction(1),
     aggregates: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> str:
     """Return a text that explains a question.
 
     `size` is a group size to forecast for, `part` how much of what epsilon allows the question has, beside
-    others of its request; `aggregates` says what was asked for under each name.
+    others of its request; `aggregates` says what was asked for under each name, `names` what the reader calls
+    them.
     """
     wanted = budget_quantity(epsilon, "epsilon")
     costs = [
@@ -70,7 +72,7 @@ def explain(
         ("one unit can change", _changes(bounding)),
         ("noise", _noises(bounding, costs[1])),
         ("cost", _cost(costs[1], budget)),
-        (_errors_title(size), _errors(bounding, costs, size)),
+        (_errors_title(size), _errors(bounding, costs, size, names or {})),
     ]
     other = alternative(bounding, costs[1], budget, size=size, noise=noise)
     if other is not None:
@@ -260,12 +262,14 @@ def _errors_title(size: float | None) -> str:
     return "expected error (95%)" + ("" if size is None else f" in groups of {size:,g} rows")
 
 
-def _errors(bounding: Bounding, costs: list[Cost], size: float | None) -> list[str]:
+def _errors(bounding: Bounding, costs: list[Cost], size: float | None, names: Mapping[str, str]) -> list[str]:
     columns = [forecasts(bounding, cost, size=size) for cost in costs]
     head = ["", *(f"epsilon {float(cost.epsilon):g}" for cost in costs)]
     rows = [head]
     for place, answer in enumerate(bounding.answers):
-        rows.append([answer.name, *(_error(column[place], size) for column in columns)])
+        rows.append(
+            [names.get(answer.name, answer.name), *(_error(column[place], size) for column in columns)]
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     if any(one.error is None and one.even is None for one in columns[1]):

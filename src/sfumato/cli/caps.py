@@ -30,7 +30,7 @@ def run(
         raise InvalidArgument(
             "estimating caps spends budget, so it needs a price",
             place="--epsilon",
-            hints=("--epsilon 0.1, for example", "caps that are known beforehand cost nothing: declare them"),
+            hints=("--epsilon 0.5, for example", "caps that are known beforehand cost nothing: declare them"),
         )
     database = open_tables(project, analyst=analyst, free=dry_run).database
     question = database.caps(table, by=by or None, epsilon=epsilon, share=share, limit=limit)
@@ -45,8 +45,12 @@ def run(
         ends = {name: pairs[0] for name, pairs in release.intervals().items()}
         screen().print(json.dumps({"caps": caps, "intervals": ends, "notes": list(release.remarks())}))
         return
+    intervals = release.intervals()
     for name, value in caps.items():
-        told = f"{name} = {value}" if value is not None else f"# {name}: it could not be told from noise"
+        told = f"# {name}: it could not be told from noise"
+        if value is not None and (interval := intervals[name][0]) is not None:
+            low, high = interval
+            told = f"{name} = {value}  # 95% interval: {low} to {high}"
         screen().print(told)
     for note in release.remarks():
         screen().print(f"# {note}")

@@ -82,9 +82,9 @@ def _table(project: Project, table: ProjectTable, found: _Findings) -> Schema:
     )
     if schema.fields is None:
         _names(project, table, schema)
-        found.missing.append(
-            f"kinds of `{table.name}`: a CSV file states none; they are read when it is opened"
-        )
+        private = declared.unit is not None
+        kinds = "columns without bounds or values are text" if private else "they are read when it is opened"
+        found.missing.append(f"kinds of `{table.name}`: a CSV file states none; {kinds}")
         return schema
     made = project.table(table, schema.fields, schema.unsupported)
     found.left_out += [f"of `{table.name}`: {one.refusal}" for one in schema.unsupported]

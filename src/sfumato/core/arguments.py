@@ -214,7 +214,7 @@ def _above_zero(rational: Fraction, name: str) -> Fraction:
     if rational <= 0:
         usual = {"epsilon": "usual values are 0.1 to 5", "rho": "usual values are 0.001 to 1"}
         raise InvalidArgument(
-            f"{name} must be above zero, got {-upper_float(-rational):g}",
+            f"{name} must be above zero, got {0.0 - upper_float(-rational):g}",
             place=name,
             hints=(usual.get(name, f"{name} measures a size: give a number above zero"),),
         )

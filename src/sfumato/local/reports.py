@@ -138,7 +138,7 @@ class Reader:
             raise InvalidArgument(
                 f"reports cannot be read: {reason}",
                 place=str(path),
-                hints=("other files are read without it",),
+                hints=("name other files, or leave this one out",),
             ) from None
 
     # -- lines --------------------------------------------------------------------------------

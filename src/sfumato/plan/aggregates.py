@@ -28,7 +28,7 @@ _MANY = ("no argument", "one argument", "two arguments")
 _NUMBER_OF = {
     Kind.BOOLEAN: "count truths with COUNT_IF(condition)",
     Kind.DATE: "take a number from it: YEAR(..), MONTH(..), DATE_DIFF('day', DATE '2024-01-01', ..)",
-    Kind.TEXT: "count its values: COUNT(DISTINCT ..), HISTOGRAM(..) of declared ones, or GROUP BY",
+    Kind.TEXT: "count its values: COUNT(DISTINCT ..), GROUP BY; or read numbers from it: CAST(.. AS DOUBLE)",
     Kind.TIMESTAMP: "take a number from it: YEAR(..), HOUR(..), DATE_DIFF('minute', .., ..)",
 }
 _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"

@@ -59,7 +59,7 @@ def bounds_request(
             column,
             "declare it: between(date(2020, 1, 1), date(2025, 1, 1))"
             if field.kind in (Kind.DATE, Kind.TIMESTAMP)
-            else "groups by it are found privately; or declare its values: one_of(..)",
+            else "groups by it are found privately; columns of CSV files are text until bounds are declared",
         )
     if not 0 <= exact(share, "share") < 1:
         raise InvalidArgument("the share to leave outside lies between 0 and 1", place="share")

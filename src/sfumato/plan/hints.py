@@ -6,7 +6,7 @@ __all__ = ["CLAUSES", "hints_for"]
 
 _BY_CODE = {
     "SF401": "one question: SELECT .. FROM .. WHERE .. GROUP BY ..",
-    "SF402": "names are those of the tables and of the question itself: `sfumato schema` lists them",
+    "SF402": "names are those of the tables and of the question: `.tables` in `sfumato shell` lists them",
     "SF403": "what can be called is listed in docs/queries.md, under what can be asked",
     "SF404": "ask for aggregates of rows, and do the rest to the noisy result: that is free",
     "SF405": "declare it with the column or the table, or say it in the question",

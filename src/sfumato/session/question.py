@@ -76,6 +76,7 @@ class Question:
                 aggregates={
                     name: outline_aggregate(one, alias=False) for name, one in named.query.aggregates
                 },
+                names=self.names(),
             )
             for named, bounding, cost in zip(
                 self.request.queries, priced.boundings, priced.costs, strict=True
