@@ -60,6 +60,7 @@ def test_declared_values_are_of_their_column_s_kind(kind: Kind, given: object, r
 @pytest.mark.parametrize(("kind", "given"), [
     (Kind.decimal(15, 2), 0.075), (Kind.decimal(3, 2), 10), (Kind.INTEGER, 0.5), (Kind.INTEGER, 2**63),
     (Kind.HUGEINT, Decimal("1.0")), (Kind.TEXT, 1), (Kind.decimal(3, 2), float("inf")),
+    (Kind.FLOAT, 1e39),
 ])  # fmt: skip
 def test_declared_values_of_another_kind_are_refused(kind: Kind, given: object) -> None:
     with pytest.raises(InvalidArgument, match="not of kind"):
@@ -72,6 +73,21 @@ def test_lists_of_keys_are_of_their_columns_kinds() -> None:
     fields = (Field("person", Kind.INTEGER), rates, Field("kind", Kind.TEXT, one_of("a", "b")))
     table = Table(name="t", unit=Unit(name="person", column="person"), fields=fields, keys=(listed,))
     assert table.keys[0].rows == ((Decimal("0.05"), "a"), (Decimal("0.50"), "b"))
+
+
+def test_what_a_column_cannot_tell_apart_is_listed_as_one_value() -> None:
+    """Else a ROLLUP by it would be priced for two groups of one part each, and move one by both parts."""
+    listed = KeyList(columns=("rate", "kind"), rows=((0.1, "a"), (0.1000000001, "b")))
+    fields = (
+        Field("person", Kind.INTEGER),
+        Field("rate", Kind.FLOAT, one_of(0.1)),
+        Field("kind", Kind.TEXT, one_of("a", "b")),
+    )
+    table = Table(name="t", unit=Unit(name="person", column="person"), fields=fields, keys=(listed,))
+    (first, _), (second, _) = table.keys[0].rows
+    assert first == second
+    with pytest.raises(InvalidArgument, match="twice"):
+        Field("rate", Kind.FLOAT, one_of(0.1, 0.1000000001))
 
 
 def test_a_project_file_keeps_every_digit(tmp_path: Path) -> None:

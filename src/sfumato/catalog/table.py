@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -64,10 +65,20 @@ class Field:
 
 
 def _of_kind(value: Value, kind: Kind) -> Value:
-    """Return a declared value as one of its column's kind, or None. A float is what it prints as."""
+    """Return a declared value as one of its column's kind, or None. A float is what it prints as.
+
+    Two values that the column cannot tell apart are one here too: what a unit moves of a ROLLUP is counted
+    over listed values (`analysis.pricing`).
+    """
     declared = kind_of(value)
     if declared is None or not (declared.numeric and kind.numeric):
         return value if declared is kind else None
+    if kind is Kind.FLOAT:
+        try:
+            single: float = struct.unpack("f", struct.pack("f", float(value)))[0]  # type: ignore[arg-type]
+        except OverflowError:
+            return None
+        return single
     if kind.binary:
         return float(value)  # type: ignore[arg-type]
     if isinstance(value, float) and not math.isfinite(value):
