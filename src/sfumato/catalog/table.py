@@ -75,7 +75,7 @@ def _of_kind(value: Value, kind: Kind) -> Value:
         return value if declared is kind else None
     if kind is Kind.FLOAT:
         try:
-            single: float = struct.unpack("f", struct.pack("f", float(value)))[0]  # type: ignore[arg-type]
+            single: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]  # type: ignore[arg-type]
         except OverflowError:
             return None
         return single
