@@ -54,6 +54,7 @@ def test_the_curve_of_errors_never_crosses_its_bound(found: AttackResult) -> Non
     assert any(hits > allowed.tpr(alarms) + slack for alarms, hits in exact.points)
 
 
+@pytest.mark.soak
 def test_noise_of_half_the_size_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(variance, size=None, squared=False):
         return discrete_gaussian(variance / 4, size=size, squared=squared)

@@ -52,6 +52,7 @@ def test_through_this_system_the_best_attacker_is_what_epsilon_says(difference: 
         assert not below(point), point
 
 
+@pytest.mark.soak
 def test_noise_of_half_the_scale_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(scale: Any, size: int | None = None) -> Any:
         return discrete_laplace(scale / 2, size=size)
@@ -145,6 +146,7 @@ def test_the_budget_ends_it(average: AttackResult) -> None:
         assert not above(point), point
 
 
+@pytest.mark.soak
 def test_an_account_that_forgets_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that charges a fortieth lets the attacker ask forty times as often: the bound is passed."""
     from sfumato.core.rules import PureRule

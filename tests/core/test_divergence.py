@@ -21,6 +21,9 @@ from .test_composition import gaussian_epsilon
 REMOVE, ADD = Direction.REMOVE, Direction.ADD
 
 
+pytestmark = pytest.mark.long
+
+
 def sampled(rate: str, sigma: str) -> PoissonSubsampled:
     return PoissonSubsampled(event=Gaussian(sigma=Fraction(sigma)), rate=Fraction(rate))
 

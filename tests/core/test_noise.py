@@ -77,7 +77,7 @@ def test_one_scale_per_element(draw, tail, reach):
             )
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(41, 3), Fraction(10**4, 7)], ids=str)
 @pytest.mark.parametrize(("draw", "tail", "reach"), LAWS)
 def test_beyond_the_stairs(draw, tail, reach, scale, monkeypatch):

@@ -67,7 +67,7 @@ def wrongs(replay: Replay, world: int, kinds: tuple[str, ...]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "batch", [pytest.param(batch, marks=[pytest.mark.soak] if batch >= 4 else []) for batch in range(BATCHES)]
+    "batch", [pytest.param(batch, marks=[pytest.mark.soak] if batch >= 2 else []) for batch in range(BATCHES)]
 )
 def test_one_person_more_stays_in_the_box(batch: int) -> None:
     found = []

@@ -150,6 +150,7 @@ def test_the_chosen_geometry_is_nearly_the_best(epsilon, size):
         assert chosen.variance(0, 1) < 1.06 * 4 * e / (e - 1) ** 2
 
 
+@pytest.mark.soak
 def test_ten_million_answers():
     """All gave the last one. False alarm below 1e-9: by more than 9 deviations."""
     protocol = ProjectiveGeometry.from_epsilon(4, size=10**7)

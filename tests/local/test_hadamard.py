@@ -104,6 +104,7 @@ def test_limits_cover_every_share():
     assert min(exact_coverage(protocol, 40, 0.95, holders) for holders in range(41)) >= 0.95
 
 
+@pytest.mark.soak
 def test_ten_million_answers():
     """All gave the last one. False alarm below 1e-9: its count is 11 deviations from the bound."""
     protocol = HadamardResponse.from_epsilon(2, size=10**7)

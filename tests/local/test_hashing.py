@@ -185,6 +185,7 @@ def test_any_size_and_epsilon(epsilon, size):
     assert rebuilt(protocol) == protocol
 
 
+@pytest.mark.soak
 def test_ten_million_answers_are_counted():
     """All three reports miss their sender's answer with chance below 1e-16."""
     protocol = LocalHashing.from_epsilon(20, size=10**7, hashes=1000)

@@ -57,6 +57,7 @@ def by_hand(
     return (low, 0) if 0 > high >= low / 16 else (low, high)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.0, 0.1])
 def test_bounds_are_read_off_by_the_rule(kind: Kind, share: float) -> None:
