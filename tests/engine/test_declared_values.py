@@ -80,3 +80,12 @@ def test_who_has_no_value_adds_nothing(unit: str | None, asked: str, expected: f
     opened = database(unit, table, x=sf.between(0, 100))
     [[found]] = opened.sql(f"SELECT {asked} AS s FROM t", epsilon=1e6).release().rows
     assert found == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("domain", [(0, 10), [0, 10], 5, "between", {"between": (0, 10)}])
+def test_what_is_no_declaration_is_refused_and_not_ignored(domain: Any) -> None:
+    with pytest.raises(sf.errors.InvalidArgument, match="between") as refusal:
+        database(z=domain)
+    assert refusal.value.hints
+    with pytest.raises(sf.errors.InvalidArgument, match="between"):
+        database().declare(z=domain)

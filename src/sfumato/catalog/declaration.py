@@ -23,6 +23,14 @@ class Column:
     domain: Domain | None = None
     nullable: bool = True
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain | None):
+            raise InvalidArgument(
+                f"a column is declared by between(..) or one_of(..), got {type(self.domain).__name__}",
+                place="columns",
+                hints=("columns={'age': sf.between(0, 110), 'region': sf.one_of('north', 'south')}",),
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:

@@ -108,7 +108,8 @@ class Ledger:
         is the owner's word, put on record, that it is not, or that the two budgets may add up.
         """
         if not isinstance(budget, PrivacyBudget):
-            raise InvalidArgument("a unit is registered with a PrivacyBudget", place="budget")
+            hint = "budget=sf.Budget(epsilon=3, delta=1e-7)"
+            raise InvalidArgument("a budget is a PrivacyBudget", place="budget", hints=(hint,))
         self._accounts.fix(
             Proposal(
                 unit=unit,

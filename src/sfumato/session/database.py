@@ -32,6 +32,10 @@ class Database:
     unit: str
     analyst: str | Owner = OWNER
 
+    def __repr__(self) -> str:
+        tables = (f"{one.name} ({'private' if one.unit else 'public'})" for one in self.catalog.tables)
+        return f"<database of {', '.join(tables)}; unit `{self.unit}`>"
+
     def sql(self, text: str, *, epsilon: Number | None = None, **options: Any) -> Question:
         """Ask in SQL. Free: shows what it would cost and how far off it would be."""
         from sfumato.plan.sql import parse
