@@ -213,8 +213,9 @@ def _check(proposal: Proposal) -> None:
     """Refuse what is no proposal at all."""
     check_text(proposal.unit, "unit")
     if proposal.budget is not None and not isinstance(proposal.budget, PrivacyBudget):
-        hint = "budget=sf.Budget(epsilon=3, delta=1e-7)"
-        raise InvalidArgument("a budget is a PrivacyBudget", place="budget", hints=(hint,))
+        raise InvalidArgument(
+            "a budget is a PrivacyBudget", place="budget", hints=("sf.Budget(epsilon=3, delta=1e-7)",)
+        )
     if proposal.partition is not None:
         check_text(proposal.partition, "partition")
     for name in ("replace_one", "distinct"):

@@ -108,8 +108,9 @@ class Ledger:
         is the owner's word, put on record, that it is not, or that the two budgets may add up.
         """
         if not isinstance(budget, PrivacyBudget):
-            hint = "budget=sf.Budget(epsilon=3, delta=1e-7)"
-            raise InvalidArgument("a budget is a PrivacyBudget", place="budget", hints=(hint,))
+            raise InvalidArgument(
+                "a budget is a PrivacyBudget", place="budget", hints=("sf.Budget(epsilon=3, delta=1e-7)",)
+            )
         self._accounts.fix(
             Proposal(
                 unit=unit,
