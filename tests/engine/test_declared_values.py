@@ -89,3 +89,11 @@ def test_what_is_no_declaration_is_refused_and_not_ignored(domain: Any) -> None:
     assert refusal.value.hints
     with pytest.raises(sf.errors.InvalidArgument, match="between"):
         database().declare(z=domain)
+
+
+@pytest.mark.parametrize("columns", [[("x", 1)], ("x",), "x", 5])
+def test_declarations_are_a_mapping(columns: Any) -> None:
+    table = pa.table({"person": [1], "x": [1.0]})
+    with pytest.raises(sf.errors.InvalidArgument, match="mapping") as refusal:
+        sf.connect(table, name="t", unit="person", columns=columns, budget=sf.Budget(epsilon=1))
+    assert refusal.value.hints

@@ -13,6 +13,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.plan.conditions import conjunction
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.functions import near_names
+from sfumato.plan.limits import is_number
 from sfumato.plan.question import Statement
 from sfumato.plan.syntax import AGGREGATES, IGNORED
 from sfumato.plan.tree import Aggregate, Expression, Span
@@ -193,7 +194,7 @@ class Aggregates:
         several = isinstance(ranks, exp.Array)
         found = []
         for rank in ranks.expressions if several else [ranks]:
-            if not isinstance(rank, exp.Literal) or rank.is_string:
+            if not isinstance(rank, exp.Literal) or rank.is_string or not is_number(str(rank.this)):
                 hint = "a number between 0 and 1, or a list of them: QUANTILE(x, [0.25, 0.75])"
                 self.question.refuse("a rank must be a constant", code="SF403", at=call, hints=(hint,))
             exact = Fraction(str(rank.this))

@@ -28,7 +28,7 @@ from typing import Any
 from sqlglot import Token, TokenType
 
 from sfumato.errors import InvalidArgument
-from sfumato.plan.limits import FURTHEST
+from sfumato.plan.limits import FURTHEST, is_number
 from sfumato.plan.question import Bounds, Clause, Statement
 from sfumato.plan.request import Options
 from sfumato.plan.tree import Span
@@ -223,7 +223,7 @@ class _Reader:
         sign = 1
         if self._kind(at) is TokenType.DASH:
             sign, at = -1, at + 1
-        if self._kind(at) is not TokenType.NUMBER:
+        if self._kind(at) is not TokenType.NUMBER or not is_number(self.tokens[at].text):
             self.question.refuse("expected a number here", code="SF401", at=self._span(at, at))
         return sign * Fraction(self.tokens[at].text.replace("_", "")), at + 1
 

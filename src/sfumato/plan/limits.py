@@ -53,6 +53,7 @@ __all__ = [
     "check_statement",
     "check_text",
     "check_tokens",
+    "is_number",
     "number_problem",
 ]
 
@@ -90,6 +91,7 @@ MOST_EXPONENT = 400
 """The power of ten of a number such as 1e-9, with either sign."""
 
 _EXPONENT = re.compile(r"[eE]([+-]?\d*)")
+_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _OPENS = {TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSES = {TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET, TokenType.R_BRACE}
 _CHAINS = (exp.And, exp.Or)
@@ -145,6 +147,15 @@ def number_problem(text: str) -> str:
         if len(digits) > 3 or int(digits or 0) > MOST_EXPONENT:
             return f"this number is too {'small' if power.startswith('-') else 'large'}"
     return ""
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is one number: the tokenizer lets `0.1.5` and `1e3+5` through as one.
+
+    >>> is_number("0.15"), is_number("1_000"), is_number("2e-3"), is_number("0.1.5")
+    (True, True, True, False)
+    """
+    return _NUMBER.fullmatch(text.replace("_", "")) is not None
 
 
 # -- statements -----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sfumato.catalog import Column, Domain, KeyList, Value
+from sfumato.catalog import Column, KeyList, Value
 from sfumato.errors import InvalidArgument
 
 __all__ = ["declared_columns", "declared_keys", "private_sources"]
@@ -46,7 +46,7 @@ def private_sources(
 
 
 def declared_columns(
-    columns: Mapping[str, Domain] | None, private: Mapping[str, Any], public: Mapping[str, Any] | None
+    columns: object, private: Mapping[str, Any], public: Mapping[str, Any] | None
 ) -> dict[str, dict[str, Column]]:
     """Return what is declared about the columns of each table.
 
@@ -55,7 +55,11 @@ def declared_columns(
     """
     tables = {name.lower(): name for name in (*private, *(public or {}))}
     found: dict[str, dict[str, Column]] = {name: {} for name in tables.values()}
-    for key, domain in (columns or {}).items():
+    columns = {} if columns is None else columns
+    if not isinstance(columns, Mapping):
+        hint = 'columns={"age": sf.between(0, 110)}'
+        raise InvalidArgument("declarations are a mapping from columns", place="columns", hints=(hint,))
+    for key, domain in columns.items():
         table, dot, column = key.partition(".")
         if dot and table.lower() in tables:
             found[tables[table.lower()]][column] = Column(domain=domain)
