@@ -45,6 +45,7 @@ __all__ = [
     "within",
 ]
 
+_LONGEST_PRODUCT = 20_000  # characters
 _TYPES = {
     Kind.INTEGER: "BIGINT",
     Kind.HUGEINT: "HUGEINT",
@@ -306,9 +307,20 @@ def _arithmetic(name: str) -> _Renderer:
         # share, is computed once, before and outside of both, and then it fails.
         left, right = (_as(argument, own, names) for argument, own in zip(arguments, kinds, strict=True))
         sql = _applied(name, left, right)
-        return sql if digits <= MOST_DIGITS else f"TRY({sql})"
+        sql = sql if digits <= MOST_DIGITS else f"TRY({sql})"
+        huge = name == "*" and any(argument.kind is Kind.HUGEINT for argument in arguments)
+        return _or_zero(sql, arguments, kind, names) if huge else sql
 
     return render
+
+
+def _or_zero(product: str, arguments: tuple[Expression, ...], kind: Kind, names: _Names) -> str:
+    """Return a product with a whole number of 39 digits: that is no decimal, but times zero it is zero."""
+    whole, other = sorted(arguments, key=lambda argument: argument.kind is not Kind.HUGEINT)
+    if len(product) > _LONGEST_PRODUCT:  # its operands stand in it twice: nested ones would double and double
+        raise Unsupported("a product of such long expressions")
+    zero = f"{expression(other, names)} = 0 AND {expression(whole, names)} IS NOT NULL"
+    return f"CASE WHEN {zero} THEN CAST(0 AS {sql_type(kind)}) ELSE {product} END"
 
 
 def _applied(name: str, *operands: str) -> str:
