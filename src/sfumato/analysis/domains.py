@@ -22,34 +22,18 @@ from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.table import Field
 from sfumato.core.intervals import Interval
 from sfumato.errors import Unsupported
+from sfumato.plan import tree
 from sfumato.plan.conditions import conjuncts
-from sfumato.plan.tree import (
-    Aggregate,
-    Call,
-    ColumnRef,
-    Expression,
-    Filter,
-    Join,
-    Listed,
-    Literal,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
 
 __all__ = ["columns_of", "narrowed"]
 
 _Columns = Mapping[str, Known]
 
 
-def columns_of(relation: Relation, catalog: Catalog) -> dict[str, Known]:
+def columns_of(relation: tree.Relation, catalog: Catalog) -> dict[str, Known]:
     """Return what is known of every column of a relation."""
     match relation:
-        case Scan(table=name, alias=alias, columns=columns):
+        case tree.Scan(table=name, alias=alias, columns=columns):
             table = catalog.table(name)
             if table is None:
                 return {}
@@ -59,30 +43,30 @@ def columns_of(relation: Relation, catalog: Catalog) -> dict[str, Known]:
                 known = UNKNOWN if field is None else _declared(field)
                 found[column.name] = known if table.private else replace(known, declared=True)
             return found
-        case Listed(columns=columns):
+        case tree.Listed(columns=columns):
             return {column.name: UNKNOWN for column in columns}
-        case Filter(source=source, condition=condition):
+        case tree.Filter(source=source, condition=condition):
             return narrowed(columns_of(source, catalog), condition)
-        case Projection(source=source, columns=projected):
+        case tree.Projection(source=source, columns=projected):
             below = columns_of(source, catalog)
             return {name: known_of(expression, below) for name, expression in projected}
-        case Join(left=left, right=right, outer=outer, condition=condition):
+        case tree.Join(left=left, right=right, outer=outer, condition=condition):
             beside = columns_of(right, catalog)
             if outer:
                 # a row without a match is NULL beside, which no list of values speaks of
                 beside = {name: replace(one, nullable=True, declared=False) for name, one in beside.items()}
             both = {**columns_of(left, catalog), **beside}
             return both if outer or condition is None else narrowed(both, condition)
-        case SemiJoin(source=source) | PublicChoice(source=source):
+        case tree.SemiJoin(source=source) | tree.PublicChoice(source=source):
             return columns_of(source, catalog)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             tables = [columns_of(source, catalog) for source in sources]
             united = {}
             for place, name in enumerate(tables[0]):
                 parts = [list(table.values())[place] for table in tables]
                 united[name] = replace(either(parts), declared=all(one.declared for one in parts))
             return united
-        case PerUnit(source=source, keys=keys, aggregates=aggregates):
+        case tree.PerUnit(source=source, keys=keys, aggregates=aggregates):
             below = columns_of(source, catalog)
             return {
                 **{name: known_of(expression, below) for name, expression in keys},
@@ -112,10 +96,10 @@ def _until(upper: datetime.date, kind: Kind) -> datetime.date:
 
 
 def _value(value: Value) -> Known:
-    return known_of(Literal(value=value, kind=kind_of(value)), {})
+    return known_of(tree.Literal(value=value, kind=kind_of(value)), {})
 
 
-def _of_one_unit(aggregate: Aggregate, below: _Columns) -> Known:
+def _of_one_unit(aggregate: tree.Aggregate, below: _Columns) -> Known:
     """Return what an aggregate of one unit's rows can be; how many rows those are is not bounded."""
     columns = below if aggregate.where is None else narrowed(below, aggregate.where)
     arguments = [known_of(argument, columns) for argument in aggregate.arguments]
@@ -136,23 +120,32 @@ def _of_one_unit(aggregate: Aggregate, below: _Columns) -> Known:
 # -- filters --------------------------------------------------------------------------------
 
 
-def narrowed(columns: _Columns, condition: Expression) -> dict[str, Known]:
+def narrowed(columns: _Columns, condition: tree.Expression) -> dict[str, Known]:
     """Return what is known of columns in those rows for which a condition is true."""
     known = dict(columns)
     for part in conjuncts(condition):
         match part:
-            case Call(function="between", arguments=(ColumnRef() as column, low, high)):
+            case tree.Call(function="between", arguments=(tree.ColumnRef() as column, low, high)):
                 _narrow(known, column, low=low, high=high)
-            case Call(function="<" | "<=", arguments=(ColumnRef() as column, Literal() as bound)):
+            case tree.Call(
+                function="<" | "<=", arguments=(tree.ColumnRef() as column, tree.Literal() as bound)
+            ):
                 _narrow(known, column, high=bound)
-            case Call(function="<" | "<=", arguments=(Literal() as bound, ColumnRef() as column)):
+            case tree.Call(
+                function="<" | "<=", arguments=(tree.Literal() as bound, tree.ColumnRef() as column)
+            ):
                 _narrow(known, column, low=bound)
-            case Call(function=">" | ">=", arguments=(ColumnRef() as column, Literal() as bound)):
+            case tree.Call(
+                function=">" | ">=", arguments=(tree.ColumnRef() as column, tree.Literal() as bound)
+            ):
                 _narrow(known, column, low=bound)
-            case Call(function=">" | ">=", arguments=(Literal() as bound, ColumnRef() as column)):
+            case tree.Call(
+                function=">" | ">=", arguments=(tree.Literal() as bound, tree.ColumnRef() as column)
+            ):
                 _narrow(known, column, high=bound)
-            case Call(
-                function="not", arguments=(Call(function="is_null", arguments=(ColumnRef() as column,)),)
+            case tree.Call(
+                function="not",
+                arguments=(tree.Call(function="is_null", arguments=(tree.ColumnRef() as column,)),),
             ):
                 known[column.name] = replace(known.get(column.name, UNKNOWN), nullable=False)
     return known
@@ -160,10 +153,10 @@ def narrowed(columns: _Columns, condition: Expression) -> dict[str, Known]:
 
 def _narrow(
     known: dict[str, Known],
-    column: ColumnRef,
+    column: tree.ColumnRef,
     *,
-    low: Expression | None = None,
-    high: Expression | None = None,
+    low: tree.Expression | None = None,
+    high: tree.Expression | None = None,
 ) -> None:
     """A comparison with a constant is true of values alone, never of NULL."""
     name, before = column.name, known.get(column.name, UNKNOWN)
@@ -180,11 +173,13 @@ def _narrow(
         known[name] = replace(before, interval=clipped, nullable=False)
 
 
-def _narrowed_dates(known: Known, kind: Kind, low: Expression | None, high: Expression | None) -> Known:
+def _narrowed_dates(
+    known: Known, kind: Kind, low: tree.Expression | None, high: tree.Expression | None
+) -> Known:
     """Of a day that is compared with a moment, the day of that moment is the bound."""
     bottom, top = known.dates or everything(kind)
     for end, lower in ((low, True), (high, False)):
-        if isinstance(end, Literal) and isinstance(end.value, datetime.date):
+        if isinstance(end, tree.Literal) and isinstance(end.value, datetime.date):
             bound = of_kind(end.value, kind)
             bottom, top = (max(bottom, bound), top) if lower else (bottom, min(top, bound))
     if known.interval is None or (bottom, top) == (known.dates or everything(kind)) or bottom > top:
@@ -192,8 +187,8 @@ def _narrowed_dates(known: Known, kind: Kind, low: Expression | None, high: Expr
     return replace(known, dates=(bottom, top), nullable=False)
 
 
-def _number(expression: Expression) -> Fraction | None:
-    if not isinstance(expression, Literal) or isinstance(expression.value, (bool, str)):
+def _number(expression: tree.Expression) -> Fraction | None:
+    if not isinstance(expression, tree.Literal) or isinstance(expression.value, (bool, str)):
         return None
     if isinstance(expression.value, (int, float, Decimal)) and math.isfinite(expression.value):
         return Fraction(expression.value)

@@ -16,21 +16,8 @@ from sfumato.analysis.pricing import Cost, Noise, price
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.rules import UNITS
+from sfumato.plan import tree
 from sfumato.plan.outline import outline_expression
-from sfumato.plan.tree import (
-    Expression,
-    Filter,
-    Join,
-    Listed,
-    Literal,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
 
 __all__ = ["explain"]
 
@@ -87,7 +74,7 @@ def explain(
 # -- what was asked -------------------------------------------------------------------------
 
 
-def _short(expression: Expression) -> str:
+def _short(expression: tree.Expression) -> str:
     return outline_expression(expression, alias=False)
 
 
@@ -106,29 +93,29 @@ def _question(bounding: Bounding, aggregates: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _relation(relation: Relation, indent: str) -> Iterator[str]:
-    below: tuple[Relation, ...]
+def _relation(relation: tree.Relation, indent: str) -> Iterator[str]:
+    below: tuple[tree.Relation, ...]
     match relation:
-        case Scan(table=table, alias=alias):
+        case tree.Scan(table=table, alias=alias):
             text, below = f"rows of {table}" + (f" as {alias}" if alias != table else ""), ()
-        case Listed(rows=rows):
+        case tree.Listed(rows=rows):
             text, below = f"{len(rows)} listed rows", ()
-        case Filter(source=source, condition=condition):
+        case tree.Filter(source=source, condition=condition):
             text, below = f"where {_short(condition)}", (source,)
-        case Projection(source=source, columns=columns):
+        case tree.Projection(source=source, columns=columns):
             text, below = f"columns {', '.join(name for name, _ in columns)}", (source,)
-        case Join(left=left, right=right, on_unit=on_unit, outer=outer):
+        case tree.Join(left=left, right=right, on_unit=on_unit, outer=outer):
             way = "each unit's own rows" if on_unit else "a public table"
             text, below = f"{'left ' if outer else ''}joined with {way}", (left, right)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             text, below = "all rows of", sources
-        case PublicChoice(source=source, distinct=distinct, limit=limit):
+        case tree.PublicChoice(source=source, distinct=distinct, limit=limit):
             text = "different rows of" if distinct else "rows of"
             text, below = text if limit is None else f"the first {limit} {text}", (source,)
-        case PerUnit(source=source, keys=keys, aggregates=aggregates):
+        case tree.PerUnit(source=source, keys=keys, aggregates=aggregates):
             by = "".join(f" and {name}" for name, _ in keys)
             text, below = f"per unit{by}: {', '.join(name for name, _ in aggregates)}", (source,)
-        case SemiJoin(source=source, other=other, on_unit=on_unit, negated=negated):
+        case tree.SemiJoin(source=source, other=other, on_unit=on_unit, negated=negated):
             whose = "of the same unit " if on_unit else ""
             text, below = f"rows for which there is {'no' if negated else 'a'} row {whose}in", (source, other)
     yield f"{indent}{text}"
@@ -170,7 +157,7 @@ def _label(measure: Measure, bounding: Bounding) -> str:
             ]
             what = f"sum of {' times '.join(f'({part})' for part in parts)}" if parts else "rows"
             ones = [factor.expression for factor in measure.factors if factor not in real]
-            present = [_short(one) for one in ones if not isinstance(one, Literal)]
+            present = [_short(one) for one in ones if not isinstance(one, tree.Literal)]
             if present and not parts:
                 what += f" with a value of {' and '.join(present)}"
             if measure.condition is not None:
@@ -200,15 +187,15 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
     for noise in cost.noises:
         measure = measures[noise.measure]
         where = f", grouping set {noise.grouping_set + 1}" if several else ""
-        tree = f", in {noise.levels} layers of blocks of {noise.branching}" if noise.levels > 1 else ""
+        layers = f", in {noise.levels} layers of blocks of {noise.branching}" if noise.levels > 1 else ""
         if noise.finding is not None:
-            tree = f", around a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
+            layers = f", around a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
             if not noise.finding.intervals:
                 lines.append(
-                    f"{_label(measure, bounding)}{where}: nothing but{tree.removeprefix(', around')}"
+                    f"{_label(measure, bounding)}{where}: nothing but{layers.removeprefix(', around')}"
                 )
                 continue
-        lines.append(f"{_label(measure, bounding)}{where}: {_spread(noise, measure)}{tree}")
+        lines.append(f"{_label(measure, bounding)}{where}: {_spread(noise, measure)}{layers}")
     for selection in cost.selections:
         where = f", grouping set {selection.grouping_set + 1}" if several else ""
         if selection.rounds:

@@ -24,24 +24,9 @@ from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.shapes import one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.errors import QueryRefused, Unsupported
+from sfumato.plan import tree
 from sfumato.plan.columns import references
 from sfumato.plan.conditions import conjuncts
-from sfumato.plan.tree import (
-    Call,
-    ColumnRef,
-    Expression,
-    Filter,
-    Join,
-    Listed,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Query,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
 
 __all__ = ["MOST_COPIES", "MOST_UNIT_JOINS", "public_row_count", "refuse_copies", "unit_joins"]
 
@@ -52,32 +37,32 @@ MOST_COPIES = 1_000
 """Rows that public tables and unions may make of one private row."""
 
 
-def unit_joins(relation: Relation) -> int:
+def unit_joins(relation: tree.Relation) -> int:
     """Return how many joins may multiply a unit's rows with its rows, wherever they are."""
     match relation:
-        case Scan() | Listed() | PublicChoice():
+        case tree.Scan() | tree.Listed() | tree.PublicChoice():
             return 0
-        case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
+        case tree.Filter(source=source) | tree.Projection(source=source) | tree.PerUnit(source=source):
             return unit_joins(source)
-        case SemiJoin(source=source, other=other):
+        case tree.SemiJoin(source=source, other=other):
             return unit_joins(source) + unit_joins(other)
-        case Join(left=left, right=right, on_unit=on_unit):
+        case tree.Join(left=left, right=right, on_unit=on_unit):
             multiplies = on_unit and not one_row_per_unit(left) and not one_row_per_unit(right)
             return multiplies + unit_joins(left) + unit_joins(right)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             return sum(unit_joins(source) for source in sources)
     raise Unsupported(f"the relation {type(relation).__name__}")
 
 
 def public_row_count(
-    relation: Relation, catalog: Catalog, copies_of: Callable[[str, tuple[str, ...]], int]
+    relation: tree.Relation, catalog: Catalog, copies_of: Callable[[str, tuple[str, ...]], int]
 ) -> int:
     """Return how many rows a public relation has at most."""
     return _Growth(text="", most=1, catalog=catalog, copies_of=copies_of).rows(relation)
 
 
 def refuse_copies(
-    queries: Iterable[Query | BoundedQuery],
+    queries: Iterable[tree.Query | BoundedQuery],
     catalog: Catalog,
     copies_of: Callable[[str, tuple[str, ...]], int],
 ) -> None:
@@ -90,7 +75,7 @@ def refuse_copies(
         tables = [catalog.table(scan.table) for scan in scans(query.source)]
         units = [table.unit for table in tables if table is not None and table.unit is not None]
         most = 1 if any(unit.column is None for unit in units) else MOST_COPIES
-        text = query.text if isinstance(query, Query) else ""
+        text = query.text if isinstance(query, tree.Query) else ""
         _Growth(text=text, most=most, catalog=catalog, copies_of=copies_of).rows(query.source)
 
 
@@ -101,33 +86,33 @@ class _Growth:
     catalog: Catalog
     copies_of: Callable[[str, tuple[str, ...]], int]
 
-    def rows(self, relation: Relation) -> int:
+    def rows(self, relation: tree.Relation) -> int:
         """Return how many rows there are at most: of one private row, or, in public relations, in all."""
         match relation:
-            case Scan(table=name):
+            case tree.Scan(table=name):
                 table = self.catalog.table(name)
                 return 1 if table is not None and table.private else self.copies_of(name, ())
-            case Listed(rows=rows):
+            case tree.Listed(rows=rows):
                 return len(rows)
-            case Filter(source=source) | Projection(source=source):
+            case tree.Filter(source=source) | tree.Projection(source=source):
                 return self.rows(source)
-            case PublicChoice(source=source, limit=limit):
+            case tree.PublicChoice(source=source, limit=limit):
                 found = self.rows(source)
                 return found if limit is None else min(found, limit)
-            case PerUnit(source=source, keys=keys):
+            case tree.PerUnit(source=source, keys=keys):
                 grown = self.rows(source)
                 return grown if keys else 1
-            case SemiJoin(source=source, other=other):
+            case tree.SemiJoin(source=source, other=other):
                 if self._private(other):
                     self.rows(other)
                 return self.rows(source)
-            case Union(sources=sources):
+            case tree.Union(sources=sources):
                 return self._few(relation, sum(self.rows(source) for source in sources))
-            case Join():
+            case tree.Join():
                 return self._few(relation, self._joined(relation))
         raise Unsupported(f"the relation {type(relation).__name__}")
 
-    def _joined(self, join: Join) -> int:
+    def _joined(self, join: tree.Join) -> int:
         left, right = join.left, join.right
         if self._private(left) and self._private(right):
             return self.rows(left) * self.rows(right)
@@ -135,10 +120,10 @@ class _Growth:
             left, right = right, left
         return self.rows(left) * max(1, self._matches(right, join.condition))
 
-    def _matches(self, public: Relation, condition: Expression | None) -> int:
+    def _matches(self, public: tree.Relation, condition: tree.Expression | None) -> int:
         """Return how many rows of a public relation one row may meet."""
         names = {name for test in conjuncts(condition) for name in _equal_columns(test, public)}
-        if isinstance(public, Listed) and names:
+        if isinstance(public, tree.Listed) and names:
             here = [place for place, column in enumerate(public.columns) if column.name in names]
             agreeing = Counter(tuple(row[place] for place in here) for row in public.rows)
             return max(agreeing.values(), default=0)
@@ -148,24 +133,24 @@ class _Growth:
         [table] = {scan.table for scan, _ in origins}  # a relation with origins has a single scan
         return self.copies_of(table, tuple(sorted(column for _, column in origins)))
 
-    def _private(self, relation: Relation) -> bool:
+    def _private(self, relation: tree.Relation) -> bool:
         match relation:
-            case Scan(table=name):
+            case tree.Scan(table=name):
                 table = self.catalog.table(name)
                 return table is not None and table.private
-            case Listed() | PublicChoice():
+            case tree.Listed() | tree.PublicChoice():
                 return False
-            case Join(left=left, right=right):
+            case tree.Join(left=left, right=right):
                 return self._private(left) or self._private(right)
-            case Union(sources=sources):
+            case tree.Union(sources=sources):
                 return any(self._private(source) for source in sources)
-            case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
+            case tree.Filter(source=source) | tree.Projection(source=source) | tree.PerUnit(source=source):
                 return self._private(source)
-            case SemiJoin(source=source):
+            case tree.SemiJoin(source=source):
                 return self._private(source)
         raise Unsupported(f"the relation {type(relation).__name__}")
 
-    def _few(self, relation: Relation, rows: int) -> int:
+    def _few(self, relation: tree.Relation, rows: int) -> int:
         if not self._private(relation) or rows <= self.most:
             return rows
         if self.most == 1:
@@ -189,16 +174,16 @@ class _Growth:
         )
 
 
-def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
+def _equal_columns(test: tree.Expression, public: tree.Relation) -> Iterator[str]:
     """Yield the column of a public relation that must equal something of the other side.
 
     Both are compared as what holds both. Exact numbers that become binary ones may no longer differ.
     """
     match test:
-        case Call(function="=", arguments=(first, second)):
+        case tree.Call(function="=", arguments=(first, second)):
             for here, there in ((first, second), (second, first)):
                 if (
-                    isinstance(here, ColumnRef)
+                    isinstance(here, tree.ColumnRef)
                     and _has(public, here.name)
                     and not (here.kind.exact and there.kind is not None and there.kind.binary)
                     and not any(_has(public, name) for name in references(there))
@@ -206,31 +191,31 @@ def _equal_columns(test: Expression, public: Relation) -> Iterator[str]:
                     yield here.name
 
 
-def _has(relation: Relation, name: str) -> bool:
+def _has(relation: tree.Relation, name: str) -> bool:
     match relation:
-        case Scan(columns=columns) | Listed(columns=columns):
+        case tree.Scan(columns=columns) | tree.Listed(columns=columns):
             return any(column.name == name for column in columns)
-        case Filter(source=source) | SemiJoin(source=source) | PublicChoice(source=source):
+        case tree.Filter(source=source) | tree.SemiJoin(source=source) | tree.PublicChoice(source=source):
             return _has(source, name)
-        case Projection(columns=projected):
+        case tree.Projection(columns=projected):
             return any(name == one for one, _ in projected)
-        case Join(left=left, right=right):
+        case tree.Join(left=left, right=right):
             return _has(left, name) or _has(right, name)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             return _has(sources[0], name)
         case _:
             return True  # not known: then nothing is concluded from it
 
 
-def _origin(relation: Relation, name: str) -> tuple[Scan, str] | None:
+def _origin(relation: tree.Relation, name: str) -> tuple[tree.Scan, str] | None:
     """Return the scan and the column that a column is, where only whole rows were taken out since."""
     match relation:
-        case Scan(alias=alias, columns=columns) if any(column.name == name for column in columns):
+        case tree.Scan(alias=alias, columns=columns) if any(column.name == name for column in columns):
             return relation, name.removeprefix(f"{alias}.")
-        case Filter(source=source) | SemiJoin(source=source) | PublicChoice(source=source):
+        case tree.Filter(source=source) | tree.SemiJoin(source=source) | tree.PublicChoice(source=source):
             return _origin(source, name)
-        case Projection(source=source, columns=projected):
+        case tree.Projection(source=source, columns=projected):
             for one, expression in projected:
-                if one == name and isinstance(expression, ColumnRef):
+                if one == name and isinstance(expression, tree.ColumnRef):
                     return _origin(source, expression.name)
     return None

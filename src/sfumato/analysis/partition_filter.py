@@ -15,29 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sfumato.catalog.catalog import Catalog
-from sfumato.plan.tree import (
-    Call,
-    ColumnRef,
-    Expression,
-    Filter,
-    Join,
-    Listed,
-    Literal,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
+from sfumato.plan import tree
 
 __all__ = ["parts_of"]
 
 _Parts = frozenset[str] | None
 
 
-def parts_of(relation: Relation, catalog: Catalog) -> frozenset[str] | None:
+def parts_of(relation: tree.Relation, catalog: Catalog) -> frozenset[str] | None:
     """Return the parts whose units can have rows in a relation; None: any."""
     found = _view(relation, catalog).parts
     return found or None  # where no part is left, the question is charged like any other
@@ -52,28 +37,28 @@ class _View:
     parts: _Parts = None
 
 
-def _view(relation: Relation, catalog: Catalog) -> _View:
+def _view(relation: tree.Relation, catalog: Catalog) -> _View:
     match relation:
-        case Scan(table=name, alias=alias, columns=columns):
+        case tree.Scan(table=name, alias=alias, columns=columns):
             table = catalog.table(name)
             if table is None or table.partition is None:
                 return _View(labels={})
             own = {f"{alias}.{table.partition}".lower(), table.partition.lower()}
             found = frozenset(column.name for column in columns if column.name.lower() in own)
             return _View(columns=found, labels=table.parts())
-        case Listed() | PublicChoice():
+        case tree.Listed() | tree.PublicChoice():
             return _View(labels={})
-        case Filter(source=source, condition=condition):
+        case tree.Filter(source=source, condition=condition):
             return _narrowed(_view(source, catalog), condition)
-        case Projection(source=source, columns=projected):
+        case tree.Projection(source=source, columns=projected):
             below = _view(source, catalog)
             return _View(columns=_carried(below, projected), labels=below.labels, parts=below.parts)
-        case PerUnit(source=source, keys=keys):
+        case tree.PerUnit(source=source, keys=keys):
             below = _view(source, catalog)
             return _View(columns=_carried(below, keys), labels=below.labels, parts=below.parts)
-        case SemiJoin(source=source):
+        case tree.SemiJoin(source=source):
             return _view(source, catalog)
-        case Join(left=left, right=right, condition=condition, outer=outer):
+        case tree.Join(left=left, right=right, condition=condition, outer=outer):
             first, second = _view(left, catalog), _view(right, catalog)
             labels = first.labels or second.labels  # one table of a unit has a partition at most
             columns_of_both = first.columns | second.columns
@@ -81,7 +66,7 @@ def _view(relation: Relation, catalog: Catalog) -> _View:
                 return _View(columns=columns_of_both, labels=labels, parts=first.parts)
             both = _View(columns=columns_of_both, labels=labels, parts=_and(first.parts, second.parts))
             return both if condition is None else _narrowed(both, condition)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             views = [_view(source, catalog) for source in sources]
             united: _Parts = frozenset()
             for view in views:
@@ -89,24 +74,24 @@ def _view(relation: Relation, catalog: Catalog) -> _View:
             return _View(labels=views[0].labels, parts=united)
 
 
-def _carried(below: _View, columns: tuple[tuple[str, Expression], ...]) -> frozenset[str]:
+def _carried(below: _View, columns: tuple[tuple[str, tree.Expression], ...]) -> frozenset[str]:
     return frozenset(
-        name for name, one in columns if isinstance(one, ColumnRef) and one.name in below.columns
+        name for name, one in columns if isinstance(one, tree.ColumnRef) and one.name in below.columns
     )
 
 
-def _narrowed(view: _View, condition: Expression) -> _View:
+def _narrowed(view: _View, condition: tree.Expression) -> _View:
     """Return what is left where a condition is true."""
     match condition:
-        case Call(function="and", arguments=arguments):
+        case tree.Call(function="and", arguments=arguments):
             for argument in arguments:
                 view = _narrowed(view, argument)
             return view
-        case Call(function="=", arguments=(ColumnRef(name=name), Literal() as value)):
-            named: tuple[Expression, ...] = (value,)
-        case Call(function="=", arguments=(Literal() as value, ColumnRef(name=name))):
+        case tree.Call(function="=", arguments=(tree.ColumnRef(name=name), tree.Literal() as value)):
+            named: tuple[tree.Expression, ...] = (value,)
+        case tree.Call(function="=", arguments=(tree.Literal() as value, tree.ColumnRef(name=name))):
             named = (value,)
-        case Call(function="in", arguments=(ColumnRef(name=name), *values)):
+        case tree.Call(function="in", arguments=(tree.ColumnRef(name=name), *values)):
             named = tuple(values)
         case _:
             return view
@@ -121,9 +106,9 @@ def _narrowed(view: _View, condition: Expression) -> _View:
     return _View(columns=view.columns, labels=view.labels, parts=_and(view.parts, frozenset(labels)))
 
 
-def _label(value: Expression, labels: dict[object, str]) -> str | None:
+def _label(value: tree.Expression, labels: dict[object, str]) -> str | None:
     """Return the label of a listed value; a constant of another type is not looked up as if it were equal."""
-    if not isinstance(value, Literal):
+    if not isinstance(value, tree.Literal):
         return None
     return next(
         (text for one, text in labels.items() if type(one) is type(value.value) and one == value.value), None

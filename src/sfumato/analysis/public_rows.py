@@ -30,24 +30,9 @@ from sfumato.analysis.shapes import scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
+from sfumato.plan import tree
 from sfumato.plan.columns import nodes, outputs, references, substituted
 from sfumato.plan.conditions import conjunction, conjuncts
-from sfumato.plan.tree import (
-    Call,
-    Cast,
-    ColumnRef,
-    Expression,
-    Filter,
-    Join,
-    Listed,
-    Literal,
-    PerUnit,
-    Projection,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
 
 __all__ = ["PublicRows", "components", "joined", "public_rows"]
 
@@ -62,16 +47,16 @@ class PublicRows:
     which `rows` have, and of private ones, of which nothing is known.
     """
 
-    rows: tuple[Relation, ...] = ()
-    conditions: tuple[Expression, ...] = ()
-    columns: Mapping[str, Expression] = field(default_factory=dict)
+    rows: tuple[tree.Relation, ...] = ()
+    conditions: tuple[tree.Expression, ...] = ()
+    columns: Mapping[str, tree.Expression] = field(default_factory=dict)
 
     @property
     def known(self) -> frozenset[str]:
         """The names of the columns that `rows` have."""
         return frozenset(column.name for one in self.rows for column in outputs(one))
 
-    def also(self, condition: Expression | None) -> PublicRows:
+    def also(self, condition: tree.Expression | None) -> PublicRows:
         """Return the same facts, and a condition over the question's columns."""
         parts = [(part, substituted(part, self.columns)) for part in conjuncts(condition)]
         more = [whole for part, whole in parts if _is_small(whole, sum(1 for _ in nodes(part)))]
@@ -90,19 +75,19 @@ class PublicRows:
 
         Both sides of an equality are of one kind, so that equal values are the same value.
         """
-        known, equal, changed = self.known, dict[str, Expression](), True
+        known, equal, changed = self.known, dict[str, tree.Expression](), True
         while changed:
             changed = False
             for condition in self.conditions:
                 match condition:
-                    case Call(function="=", arguments=(first, second)):
+                    case tree.Call(function="=", arguments=(first, second)):
                         pairs = ((first, second), (second, first))
                     case _:
                         continue
                 for column, value in pairs:
                     public = substituted(value, equal)
                     if (
-                        isinstance(column, ColumnRef)
+                        isinstance(column, tree.ColumnRef)
                         and column.name not in known
                         and column.name not in equal
                         and column.kind is public.kind
@@ -118,66 +103,68 @@ class PublicRows:
         )
 
 
-def public_rows(relation: Relation, catalog: Catalog, keys: Iterable[str]) -> PublicRows:
+def public_rows(relation: tree.Relation, catalog: Catalog, keys: Iterable[str]) -> PublicRows:
     """Return what is public about the rows of a relation that is grouped by these of its columns."""
     wanted = frozenset(keys)
     if not any(_is_private(scan, catalog) for scan in scans(relation)):
         return PublicRows(rows=(relation,), columns={one.name: one for one in outputs(relation)})
     match relation:
-        case Scan(columns=columns):
+        case tree.Scan(columns=columns):
             lists = _lists(relation, catalog, wanted)
             return PublicRows(rows=lists, columns={column.name: column for column in columns})
-        case Filter(source=source, condition=condition):
+        case tree.Filter(source=source, condition=condition):
             return public_rows(source, catalog, wanted).also(condition)
-        case Projection(source=source, columns=projected) | PerUnit(source=source, keys=projected):
-            plain = {one.name for name, one in projected if name in wanted and isinstance(one, ColumnRef)}
+        case tree.Projection(source=source, columns=projected) | tree.PerUnit(source=source, keys=projected):
+            plain = {
+                one.name for name, one in projected if name in wanted and isinstance(one, tree.ColumnRef)
+            }
             below = public_rows(source, catalog, plain)
             whole = {name: substituted(one, below.columns) for name, one in projected}
             return replace(below, columns={name: one for name, one in whole.items() if _is_small(one)})
-        case Join(left=left, right=right, outer=False, condition=condition):
+        case tree.Join(left=left, right=right, outer=False, condition=condition):
             sides = public_rows(left, catalog, wanted).beside(public_rows(right, catalog, wanted))
             return sides.also(condition)
-        case Join(left=left, right=right, condition=condition):
+        case tree.Join(left=left, right=right, condition=condition):
             first = public_rows(left, catalog, wanted)
             if any(_is_private(scan, catalog) for scan in scans(right)):
                 return first
             return _beside_or_null(first, right, condition)
-        case SemiJoin(source=source, other=other, on_unit=False, negated=False, condition=condition):
+        case tree.SemiJoin(source=source, other=other, on_unit=False, negated=False, condition=condition):
             first = public_rows(source, catalog, wanted)
             both = first.beside(public_rows(other, catalog, ())).also(condition)
             return replace(both, columns=first.columns)
-        case SemiJoin(source=source):
+        case tree.SemiJoin(source=source):
             return public_rows(source, catalog, wanted)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             return _united([public_rows(source, catalog, wanted) for source in sources], wanted)
     return PublicRows()  # of what is not known here nothing is concluded
 
 
-def joined(rows: Iterable[Relation], conditions: Iterable[Expression]) -> Relation:
+def joined(rows: Iterable[tree.Relation], conditions: Iterable[tree.Expression]) -> tree.Relation:
     """Return the combinations of public rows that satisfy conditions; each is used as soon as it can be."""
     left, *others = rows
     open_conditions = list(conditions)
 
-    def usable(columns: set[str]) -> list[Expression]:
+    def usable(columns: set[str]) -> list[tree.Expression]:
         found = [one for one in open_conditions if columns.issuperset(references(one))]
         open_conditions[:] = [one for one in open_conditions if not columns.issuperset(references(one))]
         return found
 
     columns = {column.name for column in outputs(left)}
     if (condition := conjunction(usable(columns))) is not None:
-        left = Filter(source=left, condition=condition)
+        left = tree.Filter(source=left, condition=condition)
     while others:
         near = next((one for one in others if _equal(open_conditions, columns, one)), others[0])
         others.remove(near)
         columns |= {column.name for column in outputs(near)}
         condition = conjunction(usable(columns))
-        left = Join(left=left, right=near, condition=condition, on_unit=False, outer=False)
+        left = tree.Join(left=left, right=near, condition=condition, on_unit=False, outer=False)
     return left
 
 
 def components(
-    rows: Iterable[Relation], conditions: Iterable[Expression], wanted: Sequence[frozenset[str]]
-) -> list[Relation]:
+    rows: Iterable[tree.Relation], conditions: Iterable[tree.Expression], wanted: Sequence[frozenset[str]]
+) -> list[tree.Relation]:
     """Return the combinations of public rows that columns are in, as independent relations.
 
     Relations that a condition connects are joined, and so are those that columns of one of `wanted` are in.
@@ -185,7 +172,7 @@ def components(
     """
     parts = [_Part([one], [], {column.name for column in outputs(one)}) for one in rows]
     known = {name for part in parts for name in part.columns}
-    names: list[tuple[set[str], list[Expression]]] = [(set(one), []) for one in wanted]
+    names: list[tuple[set[str], list[tree.Expression]]] = [(set(one), []) for one in wanted]
     names += [(read, [one]) for one in conditions if (read := set(references(one))) and read <= known]
     for read, tests in names:
         met = [part for part in parts if part.columns & read]
@@ -202,16 +189,16 @@ def components(
 
 
 class _Part(NamedTuple):
-    rows: list[Relation]
-    tests: list[Expression]
+    rows: list[tree.Relation]
+    tests: list[tree.Expression]
     columns: set[str]
 
 
-def _equal(conditions: list[Expression], columns: set[str], other: Relation) -> bool:
+def _equal(conditions: list[tree.Expression], columns: set[str], other: tree.Relation) -> bool:
     """Whether some equality connects a relation with columns that are there already."""
     own = {column.name for column in outputs(other)}
     return any(
-        isinstance(one, Call)
+        isinstance(one, tree.Call)
         and one.function == "="
         and (names := set(references(one))) <= columns | own
         and names & columns
@@ -220,7 +207,7 @@ def _equal(conditions: list[Expression], columns: set[str], other: Relation) -> 
     )
 
 
-def _is_small(expression: Expression, more: int = 0) -> bool:
+def _is_small(expression: tree.Expression, more: int = 0) -> bool:
     """Whether an expression over columns of tables is short enough to be worked on.
 
     Columns that are computed of computed ones double with each step. What became too large is not known: then
@@ -230,12 +217,12 @@ def _is_small(expression: Expression, more: int = 0) -> bool:
     return sum(1 for _ in itertools.islice(nodes(expression), most + 1)) <= most
 
 
-def _is_private(scan: Scan, catalog: Catalog) -> bool:
+def _is_private(scan: tree.Scan, catalog: Catalog) -> bool:
     table = catalog.table(scan.table)
     return table is None or table.private
 
 
-def _lists(scan: Scan, catalog: Catalog, keys: frozenset[str]) -> tuple[Listed, ...]:
+def _lists(scan: tree.Scan, catalog: Catalog, keys: frozenset[str]) -> tuple[tree.Listed, ...]:
     """Return the owner's lists of those columns of a private table that are keys.
 
     A list of keys counts where two or more of its columns are keys: for the combinations of these.
@@ -248,40 +235,45 @@ def _lists(scan: Scan, catalog: Catalog, keys: frozenset[str]) -> tuple[Listed, 
         if len(places) > 1:
             rows = dict.fromkeys(tuple(row[place] for place in places) for row in one.rows)
             here = tuple(columns.pop(one.columns[place]) for place in places)
-            found.append(Listed(columns=here, rows=tuple(rows)))
+            found.append(tree.Listed(columns=here, rows=tuple(rows)))
     for name, column in columns.items():
         field = None if table is None else table.field(name)
         if field is not None and isinstance(field.domain, OneOf):
-            found.append(Listed(columns=(column,), rows=tuple((value,) for value in field.domain.values)))
+            found.append(
+                tree.Listed(columns=(column,), rows=tuple((value,) for value in field.domain.values))
+            )
     return tuple(found)
 
 
-def _beside_or_null(left: PublicRows, right: Relation, condition: Expression | None) -> PublicRows:
+def _beside_or_null(left: PublicRows, right: tree.Relation, condition: tree.Expression | None) -> PublicRows:
     """Return the facts of a left join with a public relation: a row of it that matches, or NULLs."""
     columns = outputs(right)
-    matched = ColumnRef(name=f"{columns[0].name}?", kind=Kind.BOOLEAN)
-    there = Projection(
+    matched = tree.ColumnRef(name=f"{columns[0].name}?", kind=Kind.BOOLEAN)
+    there = tree.Projection(
         source=right,
         columns=(
             *((column.name, column) for column in columns),
-            (matched.name, Literal(value=True, kind=Kind.BOOLEAN)),
+            (matched.name, tree.Literal(value=True, kind=Kind.BOOLEAN)),
         ),
     )
-    absent = Projection(
-        source=Listed(columns=(), rows=((),)),
+    absent = tree.Projection(
+        source=tree.Listed(columns=(), rows=((),)),
         columns=(
-            *((one.name, Cast(operand=Literal(value=None, kind=None), kind=one.kind)) for one in columns),
-            (matched.name, Literal(value=False, kind=Kind.BOOLEAN)),
+            *(
+                (one.name, tree.Cast(operand=tree.Literal(value=None, kind=None), kind=one.kind))
+                for one in columns
+            ),
+            (matched.name, tree.Literal(value=False, kind=Kind.BOOLEAN)),
         ),
     )
     both = left.beside(
         PublicRows(
-            rows=(Union(sources=(there, absent)),), columns={column.name: column for column in columns}
+            rows=(tree.Union(sources=(there, absent)),), columns={column.name: column for column in columns}
         )
     )
-    unmatched = Call(function="not", arguments=(matched,), kind=Kind.BOOLEAN)
+    unmatched = tree.Call(function="not", arguments=(matched,), kind=Kind.BOOLEAN)
     tests = tuple(
-        Call(function="or", arguments=(unmatched, substituted(part, both.columns)), kind=Kind.BOOLEAN)
+        tree.Call(function="or", arguments=(unmatched, substituted(part, both.columns)), kind=Kind.BOOLEAN)
         for part in conjuncts(condition)
     )
     return replace(both, conditions=(*both.conditions, *tests))
@@ -303,6 +295,6 @@ def _united(parts: list[PublicRows], keys: frozenset[str]) -> PublicRows:
         read = [frozenset(references(one.columns[name])) for name in names]
         source = joined(components(one.rows, one.conditions, read), ())
         columns = tuple((name, one.columns[name]) for name in names)
-        sources.append(Projection(source=source, columns=columns))
-    listed = {name: ColumnRef(name=name, kind=kind) for name, kind in kinds.items() if kind is not None}
-    return PublicRows(rows=(Union(sources=tuple(sources)),), columns=listed)
+        sources.append(tree.Projection(source=source, columns=columns))
+    listed = {name: tree.ColumnRef(name=name, kind=kind) for name, kind in kinds.items() if kind is not None}
+    return PublicRows(rows=(tree.Union(sources=tuple(sources)),), columns=listed)

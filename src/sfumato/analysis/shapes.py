@@ -6,23 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from sfumato.catalog.catalog import Catalog
-from sfumato.plan.tree import (
-    Call,
-    Case,
-    Cast,
-    ColumnRef,
-    Expression,
-    Filter,
-    Join,
-    Listed,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
+from sfumato.plan import tree
 
 __all__ = [
     "Cap",
@@ -39,43 +23,43 @@ Cap = Literal["max_groups", "max_rows", "max_rows_total"]
 """The names of contribution caps (`catalog.table.CAPS`)."""
 
 
-def scans(relation: Relation) -> Iterator[Scan]:
+def scans(relation: tree.Relation) -> Iterator[tree.Scan]:
     """Yield every scan below a relation, also those that only decide which rows stay."""
     match relation:
-        case Scan():
+        case tree.Scan():
             yield relation
-        case Filter(source=source) | Projection(source=source) | PerUnit(source=source):
+        case tree.Filter(source=source) | tree.Projection(source=source) | tree.PerUnit(source=source):
             yield from scans(source)
-        case PublicChoice(source=source):
+        case tree.PublicChoice(source=source):
             yield from scans(source)
-        case SemiJoin(source=source, other=other):
+        case tree.SemiJoin(source=source, other=other):
             yield from scans(source)
             yield from scans(other)
-        case Join(left=left, right=right):
+        case tree.Join(left=left, right=right):
             yield from scans(left)
             yield from scans(right)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             for source in sources:
                 yield from scans(source)
 
 
-def one_row_per_unit(relation: Relation) -> bool:
+def one_row_per_unit(relation: tree.Relation) -> bool:
     """Return whether each unit has one row at most: its rows have been aggregated to one.
 
     A join on the unit pairs rows of one unit only, so of two such sides it makes one row at most.
     """
     match relation:
-        case PerUnit(keys=keys):
+        case tree.PerUnit(keys=keys):
             return not keys
-        case Filter(source=source) | Projection(source=source) | SemiJoin(source=source):
+        case tree.Filter(source=source) | tree.Projection(source=source) | tree.SemiJoin(source=source):
             return one_row_per_unit(source)
-        case Join(left=left, right=right, on_unit=True):
+        case tree.Join(left=left, right=right, on_unit=True):
             return one_row_per_unit(left) and one_row_per_unit(right)
         case _:
             return False
 
 
-def declared_cap(relation: Relation, catalog: Catalog, name: Cap) -> int | None:
+def declared_cap(relation: tree.Relation, catalog: Catalog, name: Cap) -> int | None:
     """Return the cap that follows from the tables whose rows a relation has; None: none is declared.
 
     Theorem: privacy does not rest on which cap this is, for the engine holds every unit to the cap of the
@@ -87,73 +71,77 @@ def declared_cap(relation: Relation, catalog: Catalog, name: Cap) -> int | None:
     several parts of a union, have several rows of a unit, the largest of their caps is used.
     """
     match relation:
-        case Scan(table=table_name):
+        case tree.Scan(table=table_name):
             table = catalog.table(table_name)
             return None if table is None else getattr(table, name)
-        case Listed() | PublicChoice():
+        case tree.Listed() | tree.PublicChoice():
             return None
-        case PerUnit(keys=()):
+        case tree.PerUnit(keys=()):
             return 1
-        case Filter(source=source) | Projection(source=source) | SemiJoin(source=source):
+        case tree.Filter(source=source) | tree.Projection(source=source) | tree.SemiJoin(source=source):
             return declared_cap(source, catalog, name)
-        case PerUnit(source=source):
+        case tree.PerUnit(source=source):
             return declared_cap(source, catalog, name)
-        case Join(left=left, right=right, on_unit=on_unit):
+        case tree.Join(left=left, right=right, on_unit=on_unit):
             if on_unit and one_row_per_unit(left):
                 return declared_cap(right, catalog, name)
             if not on_unit or one_row_per_unit(right):
                 return declared_cap(left, catalog, name)
-            sides: tuple[Relation, ...] = (left, right)
-        case Union(sources=sources):
+            sides: tuple[tree.Relation, ...] = (left, right)
+        case tree.Union(sources=sources):
             sides = sources
     return max((cap for one in sides if (cap := declared_cap(one, catalog, name))), default=None)
 
 
-def may_copy_rows(relation: Relation) -> bool:
+def may_copy_rows(relation: tree.Relation) -> bool:
     """Return whether one row of a scan may have become several, whatever public tables hold.
 
     Private rows are to the left of a join with public ones; how many of those a row meets, `growth` knows.
     """
     match relation:
-        case Scan():
+        case tree.Scan():
             return False
-        case Filter(source=source) | Projection(source=source) | SemiJoin(source=source, on_unit=False):
+        case (
+            tree.Filter(source=source)
+            | tree.Projection(source=source)
+            | tree.SemiJoin(source=source, on_unit=False)
+        ):
             return may_copy_rows(source)
-        case Join(left=left, on_unit=False):
+        case tree.Join(left=left, on_unit=False):
             return may_copy_rows(left)
         case _:
             return True
 
 
-def column_leaves(expression: Expression) -> Iterator[ColumnRef]:
+def column_leaves(expression: tree.Expression) -> Iterator[tree.ColumnRef]:
     """Yield the columns that the value of an expression is computed from."""
     match expression:
-        case ColumnRef():
+        case tree.ColumnRef():
             yield expression
-        case Call(arguments=arguments):
+        case tree.Call(arguments=arguments):
             for argument in arguments:
                 yield from column_leaves(argument)
-        case Case(branches=branches, otherwise=otherwise):
+        case tree.Case(branches=branches, otherwise=otherwise):
             for _, value in branches:
                 yield from column_leaves(value)
             yield from column_leaves(otherwise)
-        case Cast(operand=operand):
+        case tree.Cast(operand=operand):
             yield from column_leaves(operand)
 
 
-def is_aggregate(relation: Relation, name: str) -> bool:
+def is_aggregate(relation: tree.Relation, name: str) -> bool:
     """Return whether a column is an aggregate of one unit's rows."""
     match relation:
-        case PerUnit(aggregates=aggregates):
+        case tree.PerUnit(aggregates=aggregates):
             return any(name == one for one, _ in aggregates)
-        case Filter(source=source) | SemiJoin(source=source):
+        case tree.Filter(source=source) | tree.SemiJoin(source=source):
             return is_aggregate(source, name)
-        case Projection(source=source, columns=columns):
+        case tree.Projection(source=source, columns=columns):
             return any(
                 name == one and any(is_aggregate(source, column.name) for column in column_leaves(expression))
                 for one, expression in columns
             )
-        case Join(left=left, right=right):
+        case tree.Join(left=left, right=right):
             return is_aggregate(left, name) or is_aggregate(right, name)
         case _:
             return False

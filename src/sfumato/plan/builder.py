@@ -21,7 +21,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, QueryRefused
-from sfumato.plan import functions
+from sfumato.plan import functions, tree
 from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.conditions import conjunction
 from sfumato.plan.hints import hints_for
@@ -31,17 +31,6 @@ from sfumato.plan.relations import table_rows
 from sfumato.plan.request import Options, Request
 from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.summaries import Summary
-from sfumato.plan.tree import (
-    Aggregate,
-    ColumnRef,
-    Expression,
-    Filter,
-    Join,
-    PerUnit,
-    Projection,
-    Query,
-    SemiJoin,
-)
 from sfumato.plan.unions import united
 from sfumato.plan.unit_safety import unit_of
 from sfumato.plan.values import Val, col, val
@@ -91,10 +80,10 @@ class Frame:
             projected, outputs = [], [output for output in rows.outputs if output.column is None]
             for name, value in {**{_last(name): col(name) for name in names}, **columns}.items():
                 expression = _read(value, scope)
-                column = ColumnRef(name=f"{known}.{name}", kind=_kind(expression, name))
+                column = tree.ColumnRef(name=f"{known}.{name}", kind=_kind(expression, name))
                 projected.append((column.name, expression))
                 outputs.append(Output(name=name, column=column))
-            relation = Projection(source=rows.relation, columns=tuple(projected))
+            relation = tree.Projection(source=rows.relation, columns=tuple(projected))
             return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
 
         return Frame(catalog=self.catalog, build=build)
@@ -124,7 +113,7 @@ class Frame:
             condition = None if on is None else _condition(on, both)
             private_first = how == "inner" and left.unit is None and right.unit is not None
             first, second = (right, left) if private_first else (left, right)
-            relation = Join(
+            relation = tree.Join(
                 left=first.relation,
                 right=second.relation,
                 condition=condition,
@@ -152,7 +141,7 @@ class Frame:
             inner, inside = other._built(question)
             both = Scope(sources=[*scope.sources, *inside.sources])
             condition = None if on is None else _condition(on, both)
-            relation = SemiJoin(
+            relation = tree.SemiJoin(
                 source=rows.relation,
                 other=inner.relation,
                 condition=condition,
@@ -180,24 +169,26 @@ class Frame:
             known = question.alias(alias)
             rows, scope = self._built(question)
             under = question.alias(f"{known}_units")
-            inner: list[tuple[str, Expression]] = []
-            found: list[tuple[str, Aggregate]] = []
-            columns: list[tuple[str, Expression]] = []
+            inner: list[tuple[str, tree.Expression]] = []
+            found: list[tuple[str, tree.Aggregate]] = []
+            columns: list[tuple[str, tree.Expression]] = []
             outputs = [output for output in rows.outputs if output.column is None]
             for position, key in enumerate(keys):
                 expression = _read(col(key), scope)
                 kind = _kind(expression, key)
                 inner.append((f"{under}.k{position}", expression))
-                columns.append((f"{known}.{_last(key)}", ColumnRef(name=f"{under}.k{position}", kind=kind)))
-                outputs.append(Output(name=_last(key), column=ColumnRef(name=columns[-1][0], kind=kind)))
+                columns.append(
+                    (f"{known}.{_last(key)}", tree.ColumnRef(name=f"{under}.k{position}", kind=kind))
+                )
+                outputs.append(Output(name=_last(key), column=tree.ColumnRef(name=columns[-1][0], kind=kind)))
             for position, (name, summary) in enumerate(aggregates.items()):
                 aggregate = _aggregate(summary, scope, inner=True)
                 kind = _aggregate_kind(aggregate)
                 found.append((f"{under}.a{position}", aggregate))
-                columns.append((f"{known}.{name}", ColumnRef(name=f"{under}.a{position}", kind=kind)))
-                outputs.append(Output(name=name, column=ColumnRef(name=columns[-1][0], kind=kind)))
-            relation = Projection(
-                source=PerUnit(source=rows.relation, keys=tuple(inner), aggregates=tuple(found)),
+                columns.append((f"{known}.{name}", tree.ColumnRef(name=f"{under}.a{position}", kind=kind)))
+                outputs.append(Output(name=name, column=tree.ColumnRef(name=columns[-1][0], kind=kind)))
+            relation = tree.Projection(
+                source=tree.PerUnit(source=rows.relation, keys=tuple(inner), aggregates=tuple(found)),
                 columns=tuple(columns),
             )
             return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
@@ -236,7 +227,7 @@ class Frame:
         rows, scope = self.build(question)
         condition = conjunction([_condition(one, scope) for one in self.conditions])
         if condition is not None:
-            rows = replace(rows, relation=Filter(source=rows.relation, condition=condition))
+            rows = replace(rows, relation=tree.Filter(source=rows.relation, condition=condition))
         return rows, scope
 
 
@@ -262,7 +253,7 @@ class Grouped:
         sets = self.sets or _sets(len(self.keys), self.shape)
         rows, scope = self.frame._built(question)
         keys = [(label, _read(value, scope)) for label, value in self.keys]
-        found: list[Aggregate] = []
+        found: list[tree.Aggregate] = []
         shown = [(f"k{position}", label) for position, (label, _) in enumerate(keys)]
         for label, summary in aggregates.items():
             aggregate = _aggregate(summary, scope, inner=False)
@@ -271,7 +262,7 @@ class Grouped:
             shown.append((f"a{found.index(aggregate)}", label))
         if not shown:
             _refuse("nothing is asked", "SF404", "agg(n=count())")
-        query = Query(
+        query = tree.Query(
             source=rows.relation,
             keys=tuple((f"k{position}", key) for position, (_, key) in enumerate(keys)),
             grouping_sets=sets,
@@ -311,8 +302,8 @@ def _lists(sets: tuple[Sequence[str], ...]) -> tuple[Sequence[str], ...]:
     return sets
 
 
-def _read(value: Any, scope: Scope) -> Expression:
-    def find(name: str) -> ColumnRef:
+def _read(value: Any, scope: Scope) -> tree.Expression:
+    def find(name: str) -> tree.ColumnRef:
         alias, dot, last = name.rpartition(".")
         found = scope.find(name) or (scope.find(last, alias) if dot else [])
         if len(found) > 1:
@@ -334,14 +325,14 @@ def _read(value: Any, scope: Scope) -> Expression:
         _refuse(str(error), "SF403")
 
 
-def _condition(value: Val, scope: Scope) -> Expression:
+def _condition(value: Val, scope: Scope) -> tree.Expression:
     expression = _read(value, scope)
     if expression.kind not in (None, Kind.BOOLEAN):
         _refuse("a condition must be true or false", "SF403")
     return expression
 
 
-def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
+def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> tree.Aggregate:
     if not isinstance(summary, Summary):
         raise InvalidArgument(
             "agg takes aggregates", place="agg", hints=("count(), sum_('x'), avg('x'), ..",)
@@ -354,7 +345,7 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> Aggregate:
     for argument in arguments:
         if not summary.function.record.takes(argument.kind, inner=inner):
             _refuse(f"{summary.function.label.upper()} takes numbers", "SF403")
-    return Aggregate(
+    return tree.Aggregate(
         function=summary.function,
         arguments=arguments,
         where=None if summary.condition is None else _condition(summary.condition, scope),
@@ -391,13 +382,13 @@ def _named(rows: ScopedRows, alias: str) -> tuple[ScopedRows, Scope]:
     return rows, Scope(sources=[ScopedSource.of(alias, rows)])
 
 
-def _kind(expression: Expression, name: str) -> Kind:
+def _kind(expression: tree.Expression, name: str) -> Kind:
     if expression.kind is None:
         _refuse(f"`{name}` needs a kind", "SF404", "lit(None).cast('real')")
     return expression.kind
 
 
-def _aggregate_kind(aggregate: Aggregate) -> Kind:
+def _aggregate_kind(aggregate: tree.Aggregate) -> Kind:
     kind = aggregate_kind(aggregate)
     if kind is None:
         _refuse("a list cannot be a column of an inner frame", "SF404")

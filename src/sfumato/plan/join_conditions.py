@@ -11,21 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sfumato.plan import tree
 from sfumato.plan.columns import outputs, references
 from sfumato.plan.conditions import conjunction, conjuncts
 from sfumato.plan.request import Request
-from sfumato.plan.tree import (
-    Call,
-    Expression,
-    Filter,
-    Join,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Relation,
-    SemiJoin,
-    Union,
-)
 
 __all__ = ["with_join_conditions"]
 
@@ -39,10 +28,10 @@ def with_join_conditions(request: Request) -> Request:
     return replace(request, queries=queries)
 
 
-def _joined(relation: Relation) -> Relation:
+def _joined(relation: tree.Relation) -> tree.Relation:
     match relation:
-        case Filter(source=source, condition=condition):
-            below, left = _joined(source), list[Expression]()
+        case tree.Filter(source=source, condition=condition):
+            below, left = _joined(source), list[tree.Expression]()
             for part in conjuncts(condition):
                 found = _moved(below, part)
                 if found is None:
@@ -50,27 +39,27 @@ def _joined(relation: Relation) -> Relation:
                 else:
                     below = found
             rest = conjunction(left)
-            return below if rest is None else Filter(source=below, condition=rest)
-        case Projection() | PerUnit() | PublicChoice():
+            return below if rest is None else tree.Filter(source=below, condition=rest)
+        case tree.Projection() | tree.PerUnit() | tree.PublicChoice():
             return replace(relation, source=_joined(relation.source))
-        case SemiJoin():
+        case tree.SemiJoin():
             return replace(relation, source=_joined(relation.source), other=_joined(relation.other))
-        case Join():
+        case tree.Join():
             return replace(relation, left=_joined(relation.left), right=_joined(relation.right))
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             return replace(relation, sources=tuple(_joined(source) for source in sources))
     return relation
 
 
-def _moved(relation: Relation, part: Expression) -> Relation | None:
+def _moved(relation: tree.Relation, part: tree.Expression) -> tree.Relation | None:
     """Return a relation in which a join has taken a condition, None if there is none to take it."""
-    if not isinstance(part, Call) or part.function != "=":
+    if not isinstance(part, tree.Call) or part.function != "=":
         return None
     match relation:
-        case Filter(source=source) | SemiJoin(source=source):
+        case tree.Filter(source=source) | tree.SemiJoin(source=source):
             found = _moved(source, part)
             return None if found is None else replace(relation, source=found)
-        case Join(left=left, right=right, outer=False, condition=condition):
+        case tree.Join(left=left, right=right, outer=False, condition=condition):
             names = set(references(part))
             sides = [{column.name for column in outputs(side)} for side in (left, right)]
             if names <= sides[0]:

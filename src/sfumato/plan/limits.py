@@ -14,23 +14,7 @@ from typing import NoReturn, Protocol
 
 from sqlglot import Token, TokenType, exp
 
-from sfumato.plan.tree import (
-    Aggregate,
-    Call,
-    Case,
-    Cast,
-    Expression,
-    Filter,
-    Join,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Query,
-    Relation,
-    SemiJoin,
-    Span,
-    Union,
-)
+from sfumato.plan import tree
 
 __all__ = [
     "FURTHEST",
@@ -102,7 +86,7 @@ class Refusing(Protocol):
     """What refuses a question, with a place: `question.Statement`."""
 
     def refuse(
-        self, message: str, *, code: str, at: exp.Expr | Span | None = None, hints: tuple[str, ...] = ()
+        self, message: str, *, code: str, at: exp.Expr | tree.Span | None = None, hints: tuple[str, ...] = ()
     ) -> NoReturn:
         """Raise the refusal."""
         ...
@@ -122,7 +106,7 @@ def check_tokens(tokens: Sequence[Token], question: Refusing) -> None:
     """Refuse a text with numbers that are too long, or too deeply nested to be parsed."""
     depth = 0
     for token in tokens:
-        place = Span(token.start, token.end + 1)
+        place = tree.Span(token.start, token.end + 1)
         if token.token_type is TokenType.NUMBER and (problem := number_problem(token.text)):
             hint = f"a number has at most {MOST_DIGITS} digits, and powers of ten up to 1e{MOST_EXPONENT}"
             question.refuse(problem, code="SF401", at=place, hints=(hint,))
@@ -214,7 +198,7 @@ def check_statement(statement: exp.Expr, question: Refusing) -> None:
 # -- trees ----------------------------------------------------------------------------------
 
 
-def check_query(query: Query, question: Refusing) -> None:
+def check_query(query: tree.Query, question: Refusing) -> None:
     """Refuse a private question whose tree is too large; the same from SQL and from Python."""
     if len(query.grouping_sets) > MOST_GROUPING_SETS:
         question.refuse(f"more than {MOST_GROUPING_SETS} grouping sets", code="SF404")
@@ -241,40 +225,40 @@ def check_query(query: Query, question: Refusing) -> None:
         found.extend((part, below + 1) for part in _parts(node))
 
 
-_Node = Relation | Expression | Aggregate
-_ROWS = (Filter, Projection, Join, SemiJoin, Union, PerUnit, PublicChoice)
+_Node = tree.Relation | tree.Expression | tree.Aggregate
+_ROWS = (tree.Filter, tree.Projection, tree.Join, tree.SemiJoin, tree.Union, tree.PerUnit, tree.PublicChoice)
 
 
 def _parts(node: _Node) -> Iterator[_Node]:
     """Yield what lies directly below a node of the tree."""
     match node:
-        case Filter(source=source, condition=condition):
+        case tree.Filter(source=source, condition=condition):
             yield from (source, condition)
-        case Projection(source=source, columns=columns):
+        case tree.Projection(source=source, columns=columns):
             yield source
             yield from (value for _, value in columns)
-        case Join(left=left, right=right, condition=on):
+        case tree.Join(left=left, right=right, condition=on):
             yield from (left, right)
             yield from () if on is None else (on,)
-        case SemiJoin(source=source, other=other, condition=on):
+        case tree.SemiJoin(source=source, other=other, condition=on):
             yield from (source, other)
             yield from () if on is None else (on,)
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             yield from sources
-        case PublicChoice(source=source, order=order):
+        case tree.PublicChoice(source=source, order=order):
             yield source
             yield from (column for column, _, _ in order)
-        case PerUnit(source=source, keys=keys, aggregates=aggregates):
+        case tree.PerUnit(source=source, keys=keys, aggregates=aggregates):
             yield source
             yield from (value for _, value in keys)
             yield from (value for _, value in aggregates)
-        case Aggregate(arguments=arguments, where=where):
+        case tree.Aggregate(arguments=arguments, where=where):
             yield from arguments
             yield from () if where is None else (where,)
-        case Call(arguments=arguments):
+        case tree.Call(arguments=arguments):
             yield from arguments
-        case Case(branches=branches, otherwise=otherwise):
+        case tree.Case(branches=branches, otherwise=otherwise):
             yield from (part for branch in branches for part in branch)
             yield otherwise
-        case Cast(operand=operand):
+        case tree.Cast(operand=operand):
             yield operand

@@ -5,39 +5,20 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
-from sfumato.plan.tree import (
-    Aggregate,
-    Call,
-    Case,
-    Cast,
-    ColumnRef,
-    Expression,
-    Filter,
-    Join,
-    Listed,
-    Literal,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Query,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
+from sfumato.plan import tree
 
 __all__ = ["labels", "outline", "outline_aggregate", "outline_expression", "outline_relation"]
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||"}
 
 
-def labels(query: Query) -> dict[str, str]:
+def labels(query: tree.Query) -> dict[str, str]:
     """Return what each key and aggregate of a question is, in a few words, by the name of its column."""
     keys = {name: outline_expression(key, alias=False) for name, key in query.keys}
     return {**keys, **{name: outline_aggregate(one, alias=False) for name, one in query.aggregates}}
 
 
-def outline(query: Query) -> str:
+def outline(query: tree.Query) -> str:
     """Return a question in short: what is asked, about which rows, by which keys."""
     lines = [f"{name} = {outline_expression(key)}" for name, key in query.keys]
     lines += [f"{name} = {outline_aggregate(aggregate)}" for name, aggregate in query.aggregates]
@@ -47,24 +28,24 @@ def outline(query: Query) -> str:
     return "\n".join([*lines, f"of {outline_relation(query.source)}"])
 
 
-def outline_relation(relation: Relation) -> str:
+def outline_relation(relation: tree.Relation) -> str:
     """Return a relation in short."""
     match relation:
-        case Scan(table=table, alias=alias):
+        case tree.Scan(table=table, alias=alias):
             return table if table == alias else f"{table} as {alias}"
-        case Listed(rows=rows):
+        case tree.Listed(rows=rows):
             return f"{len(rows)} listed rows"
-        case Filter(source=source, condition=condition):
+        case tree.Filter(source=source, condition=condition):
             return f"filter({outline_relation(source)}, {outline_expression(condition)})"
-        case Projection(source=source, columns=columns):
+        case tree.Projection(source=source, columns=columns):
             named = ", ".join(f"{name} = {outline_expression(value)}" for name, value in columns)
             return f"project({outline_relation(source)}, {named})"
-        case Join(left=left, right=right, condition=on, on_unit=on_unit, outer=outer):
+        case tree.Join(left=left, right=right, condition=on, on_unit=on_unit, outer=outer):
             parts = [outline_relation(left), outline_relation(right)]
             parts += ["same unit"] if on_unit else []
             parts += [outline_expression(on)] if on is not None else []
             return f"{'left ' if outer else ''}join({', '.join(parts)})"
-        case PublicChoice(source=source, distinct=distinct, order=order, limit=limit, offset=offset):
+        case tree.PublicChoice(source=source, distinct=distinct, order=order, limit=limit, offset=offset):
             parts = [outline_relation(source), *(["distinct"] if distinct else [])]
             parts += [
                 f"by {column.name}{' desc' if down else ''}{' nulls first' if nulls else ''}"
@@ -72,20 +53,20 @@ def outline_relation(relation: Relation) -> str:
             ]
             parts += [] if limit is None else [f"first {limit}"]
             return f"choose({', '.join([*parts, *([f'after {offset}'] if offset else [])])})"
-        case Union(sources=sources):
+        case tree.Union(sources=sources):
             return f"union({', '.join(outline_relation(source) for source in sources)})"
-        case PerUnit(source=source, keys=keys, aggregates=aggregates):
+        case tree.PerUnit(source=source, keys=keys, aggregates=aggregates):
             listed = [f"{name} = {outline_expression(key)}" for name, key in keys]
             listed += [f"{name} = {outline_aggregate(one)}" for name, one in aggregates]
             return f"per unit({', '.join([outline_relation(source), *listed])})"
-        case SemiJoin(source=source, other=other, condition=condition, on_unit=on_unit, negated=negated):
+        case tree.SemiJoin(source=source, other=other, condition=condition, on_unit=on_unit, negated=negated):
             parts = [outline_relation(source), outline_relation(other)]
             parts += ["same unit"] if on_unit else []
             parts += [outline_expression(condition)] if condition is not None else []
             return f"where {'not ' if negated else ''}exists({', '.join(parts)})"
 
 
-def outline_aggregate(aggregate: Aggregate, *, alias: bool = True) -> str:
+def outline_aggregate(aggregate: tree.Aggregate, *, alias: bool = True) -> str:
     """Return an aggregate in short."""
     parts = [outline_expression(argument, alias=alias) for argument in aggregate.arguments]
     if aggregate.quantiles:
@@ -104,26 +85,26 @@ def outline_aggregate(aggregate: Aggregate, *, alias: bool = True) -> str:
     )
 
 
-def outline_expression(expression: Expression, *, alias: bool = True) -> str:
+def outline_expression(expression: tree.Expression, *, alias: bool = True) -> str:
     """Return an expression in short; columns without their tables' aliases, if those are not wanted."""
 
-    def short(part: Expression) -> str:
+    def short(part: tree.Expression) -> str:
         return outline_expression(part, alias=alias)
 
     match expression:
-        case ColumnRef(name=name):
+        case tree.ColumnRef(name=name):
             return name if alias else name.rsplit(".", 1)[-1]
-        case Literal(value=value):
+        case tree.Literal(value=value):
             return _value(value)
-        case Cast(operand=operand, kind=kind, limits=limits):
+        case tree.Cast(operand=operand, kind=kind, limits=limits):
             within = "" if limits is None else f"[{limits[0]}, {limits[1]}]"
             return f"{short(operand)}::{kind.value}{within}"
-        case Case(branches=branches, otherwise=otherwise):
+        case tree.Case(branches=branches, otherwise=otherwise):
             listed = [f"{short(test)}: {short(value)}" for test, value in branches]
             return f"case({', '.join([*listed, short(otherwise)])})"
-        case Call(function=name, arguments=(left, right)) if name in _INFIX:
+        case tree.Call(function=name, arguments=(left, right)) if name in _INFIX:
             return f"({short(left)} {name} {short(right)})"
-        case Call(function=name, arguments=arguments):
+        case tree.Call(function=name, arguments=arguments):
             return f"{name}({', '.join(short(argument) for argument in arguments)})"
 
 

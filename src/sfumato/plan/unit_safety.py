@@ -31,27 +31,15 @@ from typing import NoReturn
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.table import Unit
 from sfumato.errors import QueryRefused
+from sfumato.plan import tree
 from sfumato.plan.hints import hints_for
-from sfumato.plan.tree import (
-    Filter,
-    Join,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Query,
-    Relation,
-    Scan,
-    SemiJoin,
-    Span,
-    Union,
-)
 
 __all__ = ["check_units", "unit_of"]
 
 _ROW_UNIT = "each row of a table here is a unit by itself: name a column as its unit to join private tables"
 
 
-def check_units(query: Query, catalog: Catalog) -> Unit:
+def check_units(query: tree.Query, catalog: Catalog) -> Unit:
     """Return the one unit that all private rows of a question belong to, or refuse the question."""
     unit = unit_of(query.source, catalog, query.text)
     if unit is None:
@@ -64,7 +52,7 @@ def check_units(query: Query, catalog: Catalog) -> Unit:
     return unit
 
 
-def unit_of(relation: Relation, catalog: Catalog, text: str) -> Unit | None:
+def unit_of(relation: tree.Relation, catalog: Catalog, text: str) -> Unit | None:
     """Return the unit of a relation's rows, None if they are public; refusals show `text`."""
     return _Pass(text=text, catalog=catalog).unit(relation)
 
@@ -74,28 +62,28 @@ class _Pass:
     text: str
     catalog: Catalog
 
-    def unit(self, relation: Relation) -> Unit | None:
+    def unit(self, relation: tree.Relation) -> Unit | None:
         """Return the unit of a relation's rows, None if they are public."""
         match relation:
-            case Scan():
+            case tree.Scan():
                 return self._scan(relation)
-            case Filter(source=source) | Projection(source=source):
+            case tree.Filter(source=source) | tree.Projection(source=source):
                 return self.unit(source)
-            case Join():
+            case tree.Join():
                 return self._join(relation, self.unit(relation.left), self.unit(relation.right))
-            case SemiJoin():
+            case tree.SemiJoin():
                 return self._semi_join(relation, self.unit(relation.source), self.unit(relation.other))
-            case Union(sources=sources):
+            case tree.Union(sources=sources):
                 return self._union(relation, [self.unit(source) for source in sources])
-            case PerUnit():
+            case tree.PerUnit():
                 return self._per_unit(relation, self.unit(relation.source))
-            case PublicChoice(source=source):
+            case tree.PublicChoice(source=source):
                 if self.unit(source) is not None:
                     self._refuse("LIMIT and DISTINCT would pick some people's rows", relation.span)
                 return None
         self._refuse(f"{type(relation).__name__} is not a relation that is known to be safe", None)
 
-    def _scan(self, scan: Scan) -> Unit | None:
+    def _scan(self, scan: tree.Scan) -> Unit | None:
         table = self.catalog.table(scan.table)
         if table is None:
             self._refuse(f"no table `{scan.table}`", None)
@@ -105,7 +93,7 @@ class _Pass:
                 self._refuse(f"`{column.name}` cannot be read", column.span)
         return table.unit
 
-    def _join(self, join: Join, left: Unit | None, right: Unit | None) -> Unit | None:
+    def _join(self, join: tree.Join, left: Unit | None, right: Unit | None) -> Unit | None:
         if join.keeps_right:
             self._refuse(
                 f"a {'FULL' if join.outer else 'RIGHT'} JOIN keeps rows that belong to no one",
@@ -144,7 +132,7 @@ class _Pass:
             )
         return left
 
-    def _semi_join(self, join: SemiJoin, source: Unit | None, other: Unit | None) -> Unit | None:
+    def _semi_join(self, join: tree.SemiJoin, source: Unit | None, other: Unit | None) -> Unit | None:
         if other is None:
             if join.on_unit:
                 self._refuse("a public table has no unit to match", join.span)
@@ -163,7 +151,7 @@ class _Pass:
             )
         return source
 
-    def _union(self, union: Union, units: list[Unit | None]) -> Unit | None:
+    def _union(self, union: tree.Union, units: list[Unit | None]) -> Unit | None:
         first = units[0]
         if not any(units):
             return None
@@ -176,12 +164,12 @@ class _Pass:
                 self._refuse("one row could come in twice", span, "name a column as the unit of these tables")
         return first
 
-    def _per_unit(self, rows: PerUnit, unit: Unit | None) -> Unit:
+    def _per_unit(self, rows: tree.PerUnit, unit: Unit | None) -> Unit:
         if unit is None or unit.column is None:
             self._refuse("these rows name no unit to group by", rows.span)
         return unit
 
-    def _refuse(self, message: str, span: Span | None, *hints: str) -> NoReturn:
+    def _refuse(self, message: str, span: tree.Span | None, *hints: str) -> NoReturn:
         raise QueryRefused(
             message,
             code="SF406",

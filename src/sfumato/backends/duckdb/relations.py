@@ -23,19 +23,7 @@ from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.catalog.table import Table
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import (
-    Aggregate,
-    Filter,
-    Join,
-    Listed,
-    PerUnit,
-    Projection,
-    PublicChoice,
-    Relation,
-    Scan,
-    SemiJoin,
-    Union,
-)
+from sfumato.plan import tree
 
 __all__ = ["Relations", "Rendered"]
 
@@ -65,41 +53,41 @@ class Relations:
     """Writes relations over the tables of a catalog; one for each query."""
 
     catalog: Catalog
-    given: Callable[[Listed], str] | None = None  # gives the engine a list, and returns its name there
+    given: Callable[[tree.Listed], str] | None = None  # gives the engine a list, and returns its name there
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def render(self, relation: Relation) -> Rendered:
+    def render(self, relation: tree.Relation) -> Rendered:
         """Return the SQL of a relation."""
         match relation:
-            case Scan():
+            case tree.Scan():
                 return self._scan(relation)
-            case Listed():
+            case tree.Listed():
                 return self._listed(relation)
-            case Filter(source=source, condition=condition):
+            case tree.Filter(source=source, condition=condition):
                 below = self.render(source)
                 test = expression(condition, below.names)
                 return replace(below, sql=f"SELECT * FROM ({below.sql}) WHERE {test}")
-            case Projection(source=source, columns=columns):
+            case tree.Projection(source=source, columns=columns):
                 below = self.render(source)
                 names = {name: self._name() for name, _ in columns}
                 listed = [f"{expression(one, below.names)} AS {names[name]}" for name, one in columns]
                 return replace(below, sql=_select(below, listed), names=names)
-            case Join():
+            case tree.Join():
                 return self._join(relation)
-            case SemiJoin():
+            case tree.SemiJoin():
                 return self._semi_join(relation)
-            case Union(sources=sources):
+            case tree.Union(sources=sources):
                 return self._union(sources)
-            case PerUnit():
+            case tree.PerUnit():
                 return self._per_unit(relation)
-            case PublicChoice():
+            case tree.PublicChoice():
                 return self._public_choice(relation)
         raise Unsupported(f"the relation {type(relation).__name__}")
 
     def _name(self) -> str:
         return f"c{next(self._numbers)}"
 
-    def _scan(self, scan: Scan) -> Rendered:
+    def _scan(self, scan: tree.Scan) -> Rendered:
         table = self.catalog.table(scan.table)
         if table is None:
             raise Unsupported("a table that is not in the catalog")
@@ -137,7 +125,7 @@ class Relations:
             sql = f"SELECT {', '.join(['__unit', *names.values()])} FROM ({sql}) WHERE {kept}"
         return Rendered(sql=sql, names=names, unit=of_type)
 
-    def _listed(self, listed: Listed) -> Rendered:
+    def _listed(self, listed: tree.Listed) -> Rendered:
         names = {column.name: self._name() for column in listed.columns}
         rows = self.given(listed) if self.given is not None else None
         if rows is None:
@@ -148,7 +136,7 @@ class Relations:
         ]
         return Rendered(sql=f"SELECT {_listed(columns)} FROM {rows}", names=names, unit=None)
 
-    def _join(self, join: Join) -> Rendered:
+    def _join(self, join: tree.Join) -> Rendered:
         left, right = self.render(join.left), self.render(join.right)
         public = right.unit is None and not right.by_row
         if (
@@ -171,7 +159,7 @@ class Relations:
         sql = f"SELECT {_listed(listed)} FROM {both}"
         return Rendered(sql=sql, names=names, unit=left.unit or right.unit, by_row=left.by_row)
 
-    def _semi_join(self, join: SemiJoin) -> Rendered:
+    def _semi_join(self, join: tree.SemiJoin) -> Rendered:
         source, other = self.render(join.source), self.render(join.other)
         if other.by_row or join.on_unit != (source.unit is not None and other.unit is not None):
             raise Unsupported("a test against rows that belong to different units")
@@ -185,7 +173,7 @@ class Relations:
         test = "NOT EXISTS" if join.negated else "EXISTS"
         return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE {test} ({inner})")
 
-    def _union(self, sources: tuple[Relation, ...]) -> Rendered:
+    def _union(self, sources: tuple[tree.Relation, ...]) -> Rendered:
         parts = [self.render(source) for source in sources]
         first = parts[0]
         if any(
@@ -201,7 +189,7 @@ class Relations:
             selects.append(f"SELECT {_listed([*who, *part.names.values()])} FROM ({part.sql})")
         return replace(first, sql=" UNION ALL ".join(selects), unit=unit)
 
-    def _public_choice(self, choice: PublicChoice) -> Rendered:
+    def _public_choice(self, choice: tree.PublicChoice) -> Rendered:
         below = self.render(choice.source)
         if below.unit is not None or below.by_row:
             raise Unsupported("a choice among rows that belong to units")
@@ -216,7 +204,7 @@ class Relations:
             sql = f"SELECT * FROM ({sql}) ORDER BY {', '.join(order)}{limit} OFFSET {choice.offset}"
         return replace(below, sql=sql)
 
-    def _per_unit(self, node: PerUnit) -> Rendered:
+    def _per_unit(self, node: tree.PerUnit) -> Rendered:
         below = self.render(node.source)
         if below.unit is None:
             raise Unsupported("aggregates per unit of rows without a unit")
@@ -262,7 +250,7 @@ def _same_unit(first: str, left: Rendered, second: str, right: Rendered) -> str:
 # -- one unit's own aggregates --------------------------------------------------------------
 
 
-def _aggregate(aggregate: Aggregate, names: dict[str, str]) -> str:
+def _aggregate(aggregate: tree.Aggregate, names: dict[str, str]) -> str:
     where = "" if aggregate.where is None else f" FILTER (WHERE {expression(aggregate.where, names)})"
     function, arguments = aggregate.function, aggregate.arguments
     match function:
