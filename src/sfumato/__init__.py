@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
     from sfumato import core, errors
@@ -72,49 +73,34 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Budget": "session",
-    "Database": "session",
-    "OWNER": "ledger",
-    "Question": "session",
-    "Release": "release",
-    "aggregate": "plan.summaries",
-    "avg": "plan.summaries",
-    "between": "catalog",
-    "call": "plan.values",
-    "col": "plan.values",
-    "connect": "session",
-    "corr": "plan.summaries",
-    "count": "plan.summaries",
-    "count_distinct": "plan.summaries",
-    "count_units": "plan.summaries",
-    "covar_pop": "plan.summaries",
-    "covar_samp": "plan.summaries",
-    "histogram": "plan.summaries",
-    "lit": "plan.values",
-    "max_": "plan.summaries",
-    "median": "plan.summaries",
-    "min_": "plan.summaries",
-    "one_of": "catalog",
-    "open": "session",
-    "quantile": "plan.summaries",
-    "stddev_pop": "plan.summaries",
-    "stddev_samp": "plan.summaries",
-    "sum_": "plan.summaries",
-    "var_pop": "plan.summaries",
-    "var_samp": "plan.summaries",
-    "when": "plan.values",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part of the package when it is first used."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"sfumato.{_HOMES[name]}"), name)
-    if name in __all__:
-        return importlib.import_module(f"sfumato.{name}")
-    raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = _contents(
+    __name__,
+    __all__,
+    {
+        "catalog": ["between", "one_of"],
+        "ledger": ["OWNER"],
+        "plan.summaries": [
+            "aggregate",
+            "avg",
+            "corr",
+            "count",
+            "count_distinct",
+            "count_units",
+            "covar_pop",
+            "covar_samp",
+            "histogram",
+            "max_",
+            "median",
+            "min_",
+            "quantile",
+            "stddev_pop",
+            "stddev_samp",
+            "sum_",
+            "var_pop",
+            "var_samp",
+        ],
+        "plan.values": ["call", "col", "lit", "when"],
+        "release": ["Release"],
+        "session": ["Budget", "Database", "Question", "connect", "open"],
+    },
+)

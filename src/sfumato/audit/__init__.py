@@ -11,8 +11,9 @@ A lower bound can prove a claim false. It never proves one true.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
     from sfumato.audit.black_box import Pair, lower_bound, repeated
@@ -49,35 +50,20 @@ __all__ = [
     "write_report",
 ]
 
-_HOMES = {
-    "Claim": "subject",
-    "Evidence": "evidence",
-    "OutputColumns": "output_table",
-    "Pair": "black_box",
-    "Report": "suites",
-    "Subject": "subject",
-    "Verdict": "subject",
-    "answers": "neighbours",
-    "exact_epsilon": "white_box",
-    "examine": "subject",
-    "examine_query": "queries",
-    "finite_epsilon": "white_box",
-    "lower_bound": "black_box",
-    "numbers": "neighbours",
-    "one_run_epsilon": "one_run",
-    "repeated": "black_box",
-    "suite": "suites",
-    "tables": "worlds",
-    "write_report": "reports",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part of the auditor when it is first used."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"sfumato.audit.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'sfumato.audit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = _contents(
+    __name__,
+    __all__,
+    {
+        "black_box": ["Pair", "lower_bound", "repeated"],
+        "evidence": ["Evidence"],
+        "neighbours": ["answers", "numbers"],
+        "one_run": ["one_run_epsilon"],
+        "output_table": ["OutputColumns"],
+        "queries": ["examine_query"],
+        "reports": ["write_report"],
+        "subject": ["Claim", "Subject", "Verdict", "examine"],
+        "suites": ["Report", "suite"],
+        "white_box": ["exact_epsilon", "finite_epsilon"],
+        "worlds": ["tables"],
+    },
+)

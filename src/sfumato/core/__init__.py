@@ -2,14 +2,15 @@
 
 No data, no SQL, no files. Reading order: `entropy`, `exponential`, `coins`, `staircase`,
 `noise` (how noise is drawn); `laplace`, `gaussian`, `response`, `selection`, `sparse`, `finite`
-(what is done with it); `events`, `losses`, `composition` (what that costs); `measures`,
-`tradeoff`, `rules`, `accountant`, `odometer`, `calibration` (how cost is stated, limited, chosen).
+(what is done with it); `events`, `losses`, `composition` (what that costs); `tradeoff`, `rules`,
+`accountant`, `odometer`, `calibration` (how cost is stated, limited, chosen).
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
     from sfumato.core import calibration, conversions, events, renyi
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
     from sfumato.core.individual import IndividualPrivacy
     from sfumato.core.laplace import LaplaceMechanism
     from sfumato.core.losses import LossDistribution
-    from sfumato.core.measures import (
-        ApproximateDP,
-        GaussianDP,
-        PureDP,
-        RenyiCurve,
-        RenyiDP,
-        ZeroConcentratedDP,
-    )
     from sfumato.core.mechanism import Mechanism
     from sfumato.core.noise import discrete_gaussian, discrete_laplace, geometric
     from sfumato.core.odometer import Odometer
@@ -45,11 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adjacency",
-    "ApproximateDP",
     "Composition",
     "ExponentialMechanism",
     "FiniteMechanism",
-    "GaussianDP",
     "GaussianMechanism",
     "GaussianRule",
     "Grid",
@@ -63,17 +54,13 @@ __all__ = [
     "PrivacyBudget",
     "PrivacyFilter",
     "Proportion",
-    "PureDP",
     "PureRule",
     "RandomizedResponseMechanism",
-    "RenyiCurve",
-    "RenyiDP",
     "RenyiRule",
     "ReportNoisyMax",
     "Sensitivity",
     "SparseVector",
     "TradeOff",
-    "ZeroConcentratedDP",
     "ZeroConcentratedRule",
     "bernoulli",
     "bernoulli_exp",
@@ -87,55 +74,30 @@ __all__ = [
     "uniform_below",
 ]
 
-_HOMES = {
-    "Adjacency": "adjacency",
-    "ApproximateDP": "measures",
-    "Composition": "composition",
-    "ExponentialMechanism": "selection",
-    "FiniteMechanism": "finite",
-    "GaussianDP": "measures",
-    "GaussianMechanism": "gaussian",
-    "GaussianRule": "rules",
-    "Grid": "grid",
-    "IndividualPrivacy": "individual",
-    "LaplaceMechanism": "laplace",
-    "LossDistribution": "losses",
-    "Mechanism": "mechanism",
-    "Odometer": "odometer",
-    "PermuteAndFlip": "selection",
-    "PostProcessed": "processed",
-    "PrivacyBudget": "accountant",
-    "PrivacyFilter": "accountant",
-    "Proportion": "proportion",
-    "PureDP": "measures",
-    "PureRule": "rules",
-    "RandomizedResponseMechanism": "response",
-    "RenyiCurve": "measures",
-    "RenyiDP": "measures",
-    "RenyiRule": "rules",
-    "ReportNoisyMax": "selection",
-    "Sensitivity": "adjacency",
-    "SparseVector": "sparse",
-    "TradeOff": "tradeoff",
-    "ZeroConcentratedDP": "measures",
-    "ZeroConcentratedRule": "rules",
-    "bernoulli": "coins",
-    "bernoulli_exp": "coins",
-    "discrete_gaussian": "noise",
-    "discrete_laplace": "noise",
-    "geometric": "noise",
-    "uniform_below": "uniform",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part of the core when it is first used: an answer needs half of it."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"sfumato.core.{_HOMES[name]}"), name)
-    if name in __all__:
-        return importlib.import_module(f"sfumato.core.{name}")
-    raise AttributeError(f"module 'sfumato.core' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = _contents(
+    __name__,
+    __all__,
+    {
+        "accountant": ["PrivacyBudget", "PrivacyFilter"],
+        "adjacency": ["Adjacency", "Sensitivity"],
+        "coins": ["bernoulli", "bernoulli_exp"],
+        "composition": ["Composition"],
+        "finite": ["FiniteMechanism"],
+        "gaussian": ["GaussianMechanism"],
+        "grid": ["Grid"],
+        "individual": ["IndividualPrivacy"],
+        "laplace": ["LaplaceMechanism"],
+        "losses": ["LossDistribution"],
+        "mechanism": ["Mechanism"],
+        "noise": ["discrete_gaussian", "discrete_laplace", "geometric"],
+        "odometer": ["Odometer"],
+        "processed": ["PostProcessed"],
+        "proportion": ["Proportion"],
+        "response": ["RandomizedResponseMechanism"],
+        "rules": ["GaussianRule", "PureRule", "RenyiRule", "ZeroConcentratedRule"],
+        "selection": ["ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax"],
+        "sparse": ["SparseVector"],
+        "tradeoff": ["TradeOff"],
+        "uniform": ["uniform_below"],
+    },
+)

@@ -18,7 +18,6 @@ from typing import Any
 
 from sfumato.core.arguments import Number, budget_quantity, delta_quantity, written
 from sfumato.core.events.base import Cost, Event
-from sfumato.core.measures import ApproximateDP
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule, ZeroConcentratedRule
 from sfumato.errors import InvalidArgument, Unsupported
 
@@ -86,8 +85,8 @@ class Odometer:
         """Return the running sums under every rule that needs no parameter."""
         return tuple(self.read(rule, delta) for rule in (PureRule(), ZeroConcentratedRule(), GaussianRule()))
 
-    def batch(self, delta: Number) -> ApproximateDP:
-        """Return the tight (epsilon, delta) of exactly these events together with their key selections.
+    def batch(self, delta: Number) -> float:
+        """Return the tight epsilon at `delta` of exactly these events together with their key selections.
 
         Theorem: composition of privacy-loss distributions (Sommer, Meiser, Mohammadi 2019; Koskela,
         Jalko, Honkela 2020).
@@ -95,8 +94,7 @@ class Odometer:
         """
         from sfumato.core.composition import Composition
 
-        failure = delta_quantity(delta)
-        left = failure - self._keys_delta
+        left = delta_quantity(delta) - self._keys_delta
         if left <= 0:
             raise Unsupported(
                 f"key selection alone used {float(self._keys_delta):.3g} of delta",
@@ -105,7 +103,7 @@ class Odometer:
         epsilon = Composition(self._events).epsilon(left)
         if math.isinf(epsilon):
             raise Unsupported(f"these events have no finite epsilon at delta = {float(left):.3g}")
-        return ApproximateDP(epsilon=Fraction(epsilon), delta=failure)
+        return epsilon
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record; `Odometer.from_dict` reads it back."""

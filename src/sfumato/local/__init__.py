@@ -8,8 +8,9 @@ Reading order: `odds`, `protocol` (what a protocol is); `response`, `unary`, `su
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
     from sfumato.local.chooser import choose
@@ -76,53 +77,32 @@ __all__ = [
     "told",
 ]
 
-_HOMES = {
-    "Amplification": "shuffling",
-    "Collector": "collector",
-    "Deniability": "deniability",
-    "Duchi": "duchi",
-    "HadamardResponse": "hadamard",
-    "Hybrid": "hybrid",
-    "KaryResponse": "response",
-    "LocalHashing": "hashing",
-    "Memoised": "longitudinal",
-    "NumberIn": "questions",
-    "OneAnswer": "questions",
-    "PairResponse": "pairs",
-    "Piecewise": "piecewise",
-    "PrefixTree": "prefix_tree",
-    "PrivUnit": "vectors",
-    "ProjectiveGeometry": "geometry",
-    "Renewed": "longitudinal",
-    "Result": "results",
-    "SetSelection": "sets",
-    "SeveralAnswers": "several",
-    "SeveralOf": "questions",
-    "SubsetSelection": "subset",
-    "Survey": "survey",
-    "Text": "questions",
-    "TwoStageResponse": "stages",
-    "TwoStageUnary": "stages",
-    "UnaryEncoding": "unary",
-    "UnarySets": "sets",
-    "YesNo": "questions",
-    "amplification": "shuffling",
-    "best_for_number": "hybrid",
-    "best_for_several": "several",
-    "central_epsilon": "shuffling",
-    "choose": "chooser",
-    "collect": "collector",
-    "local_epsilon": "shuffling",
-    "told": "deniability",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first used: a phone, or an answer, needs little of it."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"sfumato.local.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'sfumato.local' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = _contents(
+    __name__,
+    __all__,
+    {
+        "chooser": ["choose"],
+        "collector": ["Collector", "collect"],
+        "deniability": ["Deniability", "told"],
+        "duchi": ["Duchi"],
+        "geometry": ["ProjectiveGeometry"],
+        "hadamard": ["HadamardResponse"],
+        "hashing": ["LocalHashing"],
+        "hybrid": ["Hybrid", "best_for_number"],
+        "longitudinal": ["Memoised", "Renewed"],
+        "pairs": ["PairResponse"],
+        "piecewise": ["Piecewise"],
+        "prefix_tree": ["PrefixTree"],
+        "questions": ["NumberIn", "OneAnswer", "SeveralOf", "Text", "YesNo"],
+        "response": ["KaryResponse"],
+        "results": ["Result"],
+        "sets": ["SetSelection", "UnarySets"],
+        "several": ["SeveralAnswers", "best_for_several"],
+        "shuffling": ["Amplification", "amplification", "central_epsilon", "local_epsilon"],
+        "stages": ["TwoStageResponse", "TwoStageUnary"],
+        "subset": ["SubsetSelection"],
+        "survey": ["Survey"],
+        "unary": ["UnaryEncoding"],
+        "vectors": ["PrivUnit"],
+    },
+)
