@@ -57,7 +57,7 @@ class Aggregates:
         if isinstance(call, exp.CountIf):
             self.question.only(call, "this")
             if call.args.get("this") is None:
-                self.question.refuse("COUNT_IF takes a condition", code="SF403", at=call)
+                self.question.refuse("COUNT_IF takes a condition", "SF403", call)
             conditions.insert(0, self.expressions.condition(call.this))
             return Aggregate(function=Function.COUNT_ROWS, where=conjunction(conditions), span=span)
         function, arguments, quantiles, several = self._function(call)
@@ -102,7 +102,7 @@ class Aggregates:
             self.question.only(call, "this", "expressions")
             nodes = call.expressions
             if len(nodes) != arity:
-                self.question.refuse(f"`{call.this}` takes {_MANY[arity]}", code="SF403", at=call)
+                self.question.refuse(f"`{call.this}` takes {_MANY[arity]}", "SF403", call)
         else:
             places = ("this", "expression")[:arity]
             self.question.only(call, *places)
@@ -119,7 +119,7 @@ class Aggregates:
         if isinstance(counted, exp.Distinct):
             self.question.only(counted, "expressions")
             if len(counted.expressions) != 1:
-                self.question.refuse("COUNT(DISTINCT ..) takes one expression", code="SF404", at=call)
+                self.question.refuse("COUNT(DISTINCT ..) takes one expression", "SF404", call)
             value = counted.expressions[0]
             unit = self.expressions.unit(value)
             if unit is None:
@@ -127,19 +127,14 @@ class Aggregates:
             if not unit.whole:
                 hint = "count it on the side that the join preserves, or filter with EXISTS"
                 self.question.refuse(
-                    f"`{unit.name}` is absent where the outer join found no match",
-                    code="SF406",
-                    at=value,
-                    hints=(hint,),
+                    f"`{unit.name}` is absent where the outer join found no match", "SF406", value, hint
                 )
             if self.inner:
-                self.question.refuse("within one unit this is always 1", code="SF404", at=call)
+                self.question.refuse("within one unit this is always 1", "SF404", call)
             return Function.COUNT_UNITS, ()
         if self.expressions.unit(counted) is not None:
             hint = "COUNT(*) counts rows, COUNT(DISTINCT ..) counts units"
-            self.question.refuse(
-                "the unit of protection cannot be read", code="SF406", at=call, hints=(hint,)
-            )
+            self.question.refuse("the unit of protection cannot be read", "SF406", call, hint)
         value = self.expressions(counted)
         return Function.COUNT, (value,)
 
@@ -150,26 +145,20 @@ class Aggregates:
             hint = f"{name}(x, y)" if arity == 2 else f"{name}(x)"
             empty = re.search(rf"\b{name}\s*\(\s*\)", self.question.text, re.IGNORECASE)
             at = call if empty is None else Span(*empty.span())  # it has no part that knows its place
-            self.question.refuse(f"{name} takes {_MANY[arity]}", code="SF403", at=at, hints=(hint,))
+            self.question.refuse(f"{name} takes {_MANY[arity]}", "SF403", at, hint)
         if isinstance(node, exp.Distinct):
             hint = "only COUNT can be DISTINCT"
             name = self.question.name(call).upper()
-            self.question.refuse(
-                f"{name}(DISTINCT ..) is not supported", code="SF404", at=call, hints=(hint,)
-            )
+            self.question.refuse(f"{name}(DISTINCT ..) is not supported", "SF404", call, hint)
         if isinstance(node, exp.Order):
-            self.question.refuse("ORDER BY inside this aggregate changes nothing", code="SF404", at=node)
+            self.question.refuse("ORDER BY inside this aggregate changes nothing", "SF404", node)
         value = self.expressions(node)
         if value.kind is not None and not function.record.takes(value.kind, inner=self.inner):
             instead = {} if self.inner else function.record.instead
-            self.question.refuse(
-                f"{self.question.name(call).upper()} takes numbers, got {value.kind.value}",
-                code="SF403",
-                at=node,
-                hints=(instead.get(value.kind) or _NUMBER_OF[value.kind],),
-            )
+            message = f"{self.question.name(call).upper()} takes numbers, got {value.kind.value}"
+            self.question.refuse(message, "SF403", node, instead.get(value.kind) or _NUMBER_OF[value.kind])
         if value.kind is None:
-            self.question.refuse(f"{self.question.name(call).upper()} of NULL is NULL", code="SF403", at=call)
+            self.question.refuse(f"{self.question.name(call).upper()} of NULL is NULL", "SF403", call)
         return value
 
     def _within_group(
@@ -179,10 +168,10 @@ class Aggregates:
         order = node.args.get("expression")
         if not isinstance(order, exp.Order):
             hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)"
-            self.question.refuse("WITHIN GROUP takes one ORDER BY", code="SF403", at=node, hints=(hint,))
+            self.question.refuse("WITHIN GROUP takes one ORDER BY", "SF403", node, hint)
         self.question.only(order, "expressions")
         if len(order.expressions) != 1:
-            self.question.refuse("WITHIN GROUP orders by one expression", code="SF404", at=node)
+            self.question.refuse("WITHIN GROUP orders by one expression", "SF404", node)
         ordered = order.expressions[0]
         self.question.only(ordered, "this", "desc", "nulls_first")
         self.question.only(node.this, "this")
@@ -196,15 +185,15 @@ class Aggregates:
         for rank in ranks.expressions if several else [ranks]:
             if not isinstance(rank, exp.Literal) or rank.is_string or not is_number(str(rank.this)):
                 hint = "a number between 0 and 1, or a list of them: QUANTILE(x, [0.25, 0.75])"
-                self.question.refuse("a rank must be a constant", code="SF403", at=call, hints=(hint,))
+                self.question.refuse("a rank must be a constant", "SF403", call, hint)
             exact = Fraction(str(rank.this))
             if exact > 1:
                 hint = "QUANTILE(x, 0.9) is the value below which nine in ten lie"
-                self.question.refuse("a rank lies between 0 and 1", code="SF403", at=rank, hints=(hint,))
+                self.question.refuse("a rank lies between 0 and 1", "SF403", rank, hint)
             found.append(float(1 - exact if descending else exact))
         if not found:
             hint = "QUANTILE(x, [0.25, 0.5, 0.75])"
-            self.question.refuse("the list of ranks is empty", code="SF403", at=call, hints=(hint,))
+            self.question.refuse("the list of ranks is empty", "SF403", call, hint)
         return Function.QUANTILE, (self._value(value, call, Function.QUANTILE),), tuple(found), several
 
     def _approximate(
@@ -216,7 +205,7 @@ class Aggregates:
         parts = int(number.this) if isinstance(number, exp.Literal) and str(number.this).isdigit() else 0
         if not 1 <= parts <= _MOST_PARTS:
             hint = f"a whole number from 1 to {_MOST_PARTS}: APPROX_QUANTILES(x, 4) are quartiles"
-            self.question.refuse("this is no number of parts", code="SF403", at=call, hints=(hint,))
+            self.question.refuse("this is no number of parts", "SF403", call, hint)
         ranks = tuple(float(Fraction(place, parts)) for place in range(parts + 1))
         return Function.QUANTILE, (self._value(call.this, call, Function.QUANTILE),), ranks, True
 
@@ -244,12 +233,8 @@ class Aggregates:
             hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), or QUANTILE(x, 0.5)"
         elif not hint and (near := near_names(name, _KNOWN)):
             hint = f"did you mean {' or '.join(near)}?"
-        self.question.refuse(
-            f"the aggregate `{name}` has no private form here",
-            code="SF403",
-            at=call,
-            hints=(hint,) if hint else (),
-        )
+        message = f"the aggregate `{name}` has no private form here"
+        self.question.refuse(message, "SF403", call, *((hint,) if hint else ()))
 
 
 def aggregate_kind(aggregate: Aggregate) -> Kind | None:

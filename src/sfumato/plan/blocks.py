@@ -82,14 +82,11 @@ class _Block:
             self.question.only(clause, "this")
             condition = self._change(clause.this, aliases="last")
             if condition.find(exp.Window) is not None:
-                hint = "use QUALIFY"
-                self.question.refuse("HAVING comes before windows", code="SF404", at=clause, hints=(hint,))
+                self.question.refuse("HAVING comes before windows", "SF404", clause, "use QUALIFY")
             result.set("where", exp.Where(this=condition))
         elif name == "distinct":
             if clause.args.get("on") is not None:
-                self.question.refuse(
-                    "DISTINCT ON is not supported", code="SF404", at=clause, hints=(CLAUSES["on"],)
-                )
+                self.question.refuse("DISTINCT ON is not supported", "SF404", clause, CLAUSES["on"])
             self.question.only(clause)
             result.set("distinct", exp.Distinct())
         elif name == "windows":
@@ -102,8 +99,7 @@ class _Block:
         if is_query(node):
             return released_subquery(node, self.context)
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            hint = "COUNT(*) counts them"
-            self.question.refuse("`*` would show rows", code="SF404", at=node, hints=(hint,))
+            self.question.refuse("`*` would show rows", "SF404", node, "COUNT(*) counts them")
         if aliases == "first" and self._is_alias(node):
             return self._alias(node, plain=isinstance(node.parent, exp.Ordered))
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
@@ -121,12 +117,8 @@ class _Block:
         if isinstance(node, exp.Column):
             if aliases == "last" and self._is_alias(node):
                 return self._alias(node, plain=False)
-            self.question.refuse(
-                f"`{node.name}` is neither grouped by nor aggregated",
-                code="SF404",
-                at=node,
-                hints=("add it to GROUP BY, or aggregate it",),
-            )
+            hint = "add it to GROUP BY, or aggregate it"
+            self.question.refuse(f"`{node.name}` is neither grouped by nor aggregated", "SF404", node, hint)
         check(node, self.question)
         return rebuilt(node, lambda child: self._change(child, aliases))
 
@@ -166,10 +158,10 @@ class _Block:
             position = self.groups.position(self.expressions(argument))
             if position is None:
                 hint = "GROUPING takes keys of GROUP BY"
-                self.question.refuse("this is not grouped by", code="SF404", at=argument, hints=(hint,))
+                self.question.refuse("this is not grouped by", "SF404", argument, hint)
             positions.append(position)
         if not positions:
-            self.question.refuse("GROUPING takes keys of GROUP BY", code="SF403", at=node)
+            self.question.refuse("GROUPING takes keys of GROUP BY", "SF403", node)
         masks = []
         for one in self.groups.sets:
             bits = "".join("0" if position in one else "1" for position in positions)

@@ -45,7 +45,7 @@ class Context:
         try:
             return call(name, arguments)
         except FunctionError as error:
-            self.question.refuse(str(error), code="SF403", at=at)
+            self.question.refuse(str(error), "SF403", at)
 
     def private(self, node: exp.Expr) -> bool:
         """Whether a query reads a private table anywhere."""

@@ -37,16 +37,14 @@ def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggreg
             name = aggregate.function.label.upper()
             question.refuse(
                 f"{name} has no bounds per {'group' if entry.per_group else 'row'} here",
-                code="SF403",
-                at=entry.span,
-                hints=(
-                    "leave them out: a unit counts once, or with max_distinct values"
-                    if not (record.adds_up or record.clamps)
-                    else f"use contribution_bounds_per_{'row' if entry.per_group else 'group'}",
-                ),
+                "SF403",
+                entry.span,
+                "leave them out: a unit counts once, or with max_distinct values"
+                if not (record.adds_up or record.clamps)
+                else f"use contribution_bounds_per_{'row' if entry.per_group else 'group'}",
             )
         if aggregate.bounds_per_group is not None or aggregate.bounds_per_row is not None:
-            question.refuse("bounds are given twice", code="SF401", at=entry.span)
+            question.refuse("bounds are given twice", "SF401", entry.span)
         if entry.per_group:
             aggregate = replace(aggregate, bounds_per_group=entry.bounds)
         else:
@@ -63,28 +61,18 @@ def with_clause(
         return query
     if question.queries or not _is_here(select, question):
         hint = "the SELECT with the aggregates has the clause, and is the only one over private tables"
-        question.refuse(
-            "the privacy clause is not on the private SELECT", code="SF404", at=clause.span, hints=(hint,)
-        )
+        question.refuse("the privacy clause is not on the private SELECT", "SF404", clause.span, hint)
     if clause.unit is not None:
         alias, name = clause.unit
         found = scope.find(name, alias)
         if rows.by_row or len(found) != 1 or found[0].column is not None or not found[0].whole:
             unit = rows.unit.column if rows.unit is not None and rows.unit.column is not None else "each row"
-            question.refuse(
-                f"privacy_unit_column is `{name}`, but the catalog protects `{unit}`",
-                code="SF406",
-                at=clause.span,
-            )
+            message = f"privacy_unit_column is `{name}`, but the catalog protects `{unit}`"
+            question.refuse(message, "SF406", clause.span)
     averages = any(one.function is Function.AVG for _, one in query.aggregates) and not rows.by_row
     if clause.options.max_rows_total is not None and query.keys and averages:
-        hint = "with AVG and GROUP BY use max_groups_contributed"
-        question.refuse(
-            "max_rows_contributed counts rows, and AVG averages each unit's own average",
-            code="SF404",
-            at=clause.span,
-            hints=(hint,),
-        )
+        message = "max_rows_contributed counts rows, and AVG averages each unit's own average"
+        question.refuse(message, "SF404", clause.span, "with AVG and GROUP BY use max_groups_contributed")
     if clause.options.keys == "declared":
         _check_declared(query, question)
     return _averages_of_rows(query) if rows.by_row else _averages_of_averages(query, question)
@@ -113,12 +101,11 @@ def _check_declared(query: Query, question: Statement) -> None:
                 not table.private or (field is not None and isinstance(field.domain, OneOf))
             )
         if not known:
-            hint = "declare its values: column = one_of(..), or group by a column of a public table"
             question.refuse(
                 "PUBLIC_GROUPS needs keys that are known in advance",
-                code="SF405",
-                at=key.span or question.clause.span,
-                hints=(hint,),
+                "SF405",
+                key.span or question.clause.span,
+                "declare its values: column = one_of(..), or group by a column of a public table",
             )
 
 
@@ -138,7 +125,7 @@ def _averages_of_averages(query: Query, question: Statement) -> Query:
         return query
     if len(query.grouping_sets) > 1:
         at = next(one.span for _, one in query.aggregates if one.function is Function.AVG)
-        question.refuse("under this clause AVG takes a single grouping", code="SF404", at=at)
+        question.refuse("under this clause AVG takes a single grouping", "SF404", at)
     under = question.alias("units")
     keys = tuple((f"{under}.{name}", key) for name, key in query.keys)
     inner, outer = [], []
@@ -149,9 +136,9 @@ def _averages_of_averages(query: Query, question: Statement) -> Query:
         if not (aggregate.function is Function.AVG or aggregate.function.record.adds_up):
             question.refuse(
                 f"{aggregate.function.label.upper()} cannot stand beside AVG under this clause",
-                code="SF404",
-                at=aggregate.span,
-                hints=("here AVG averages each unit's own average; ask for the other in its own question",),
+                "SF404",
+                aggregate.span,
+                "here AVG averages each unit's own average; ask for the other in its own question",
             )
         own = replace(aggregate, bounds_per_group=None, bounds_per_row=None)
         kind = aggregate_kind(own)
@@ -179,10 +166,10 @@ def _over_units(aggregate: Aggregate, column: ColumnRef, query: Query, question:
         caps = [cap for cap in caps if cap is not None]
         if len(caps) != 1 or caps[0] is None:
             hint = "COUNT(*, contribution_bounds_per_group => (0, 10))"
-            question.refuse("COUNT beside AVG needs bounds", code="SF405", at=aggregate.span, hints=(hint,))
+            question.refuse("COUNT beside AVG needs bounds", "SF405", aggregate.span, hint)
         bounds = (0.0, float(caps[0]))
     if aggregate.bounds_per_row is not None:
-        question.refuse("SUM beside AVG takes bounds per group", code="SF404", at=aggregate.span)
+        question.refuse("SUM beside AVG takes bounds per group", "SF404", aggregate.span)
     return Aggregate(
         function=Function.AVG if average else Function.SUM,
         arguments=(column,),

@@ -57,7 +57,7 @@ class Expressions:
         """Return an expression that is true or false."""
         value = self(node)
         if value.kind not in (None, Kind.BOOLEAN):
-            self.question.refuse("a condition must be true or false", code="SF403", at=node)
+            self.question.refuse("a condition must be true or false", "SF403", node)
         return value
 
     def __call__(self, node: exp.Expr) -> Expression:
@@ -68,7 +68,7 @@ class Expressions:
             return self._read(node)
         except functions.FunctionError as error:
             hints = tuple(hint for word, hint in _REMEDIES.items() if word in str(error))
-            self.question.refuse(str(error), code="SF403", at=node, hints=hints)
+            self.question.refuse(str(error), "SF403", node, *hints)
 
     # -- by class of node --------------------------------------------------------------------
 
@@ -131,14 +131,12 @@ class Expressions:
     def _column(self, node: exp.Column) -> Expression:
         self.question.only(node, "this", "table")
         if not isinstance(node.this, exp.Identifier):
-            self.question.refuse("`*` is not a value", code="SF404", at=node)
+            self.question.refuse("`*` is not a value", "SF404", node)
         output = self.output(node)
         if output.column is None:
+            hint = "it serves to join private tables, in COUNT(DISTINCT ..) and in inner GROUP BY"
             self.question.refuse(
-                f"`{output.name}` names the unit of protection and cannot be read",
-                code="SF406",
-                at=node,
-                hints=("it serves to join private tables, in COUNT(DISTINCT ..) and in inner GROUP BY",),
+                f"`{output.name}` names the unit of protection and cannot be read", "SF406", node, hint
             )
         return ColumnRef(name=output.column.name, kind=output.column.kind, span=self.question.span(node))
 
@@ -150,24 +148,20 @@ class Expressions:
             found = scope.find(name, alias)
             if len(found) > 1:
                 hint = "write the table's name before it, as in t.column"
-                self.question.refuse(f"`{name}` is ambiguous", code="SF402", at=node, hints=(hint,))
+                self.question.refuse(f"`{name}` is ambiguous", "SF402", node, hint)
             if found:
                 return found[0]
             scope = scope.parent if self.outside else None
         if (unsupported := self.scope.unsupported(name, alias)) is not None:
-            self.question.refuse(unsupported.refusal, code="SF402", at=node, hints=unsupported.hints)
+            self.question.refuse(unsupported.refusal, "SF402", node, *unsupported.hints)
         near = functions.near_names(name, self.scope.names())
         whole = f"{alias}.{name}" if alias else name
-        self.question.refuse(
-            f"no column `{whole}` here",
-            code="SF402",
-            at=node,
-            hints=(
-                f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
-                if near
-                else f"columns here: {', '.join(self.scope.names()[:20])}",
-            ),
+        hint = (
+            f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+            if near
+            else f"columns here: {', '.join(self.scope.names()[:20])}"
         )
+        self.question.refuse(f"no column `{whole}` here", "SF402", node, hint)
 
     def unit(self, node: exp.Expr) -> Output | None:
         """Return the unit if the node is its column, or None."""
@@ -196,9 +190,7 @@ class Expressions:
                 value = sign * int(text)
                 if kind_of(value) is Kind.REAL:
                     hint = "whole numbers have 128 bits; 1.5e40 is a binary number"
-                    self.question.refuse(
-                        "this whole number is too large", code="SF401", at=node, hints=(hint,)
-                    )
+                    self.question.refuse("this whole number is too large", "SF401", node, hint)
                 return Literal(value=value, kind=kind_of(value), span=span)
             whole, _, part = text.partition(".")
             if (whole + part).isdecimal() and len(whole + part) <= MOST_DIGITS:
@@ -207,9 +199,9 @@ class Expressions:
                 return Literal(value=value, kind=kind, span=span)
             value = sign * float(text)
         except ValueError:
-            self.question.refuse("this is not a number", code="SF401", at=node)
+            self.question.refuse("this is not a number", "SF401", node)
         if value in (float("inf"), float("-inf")):
-            self.question.refuse("this number is too large", code="SF401", at=node)
+            self.question.refuse("this number is too large", "SF401", node)
         return Literal(value=value, kind=Kind.REAL, span=span)
 
     def _negative(self, node: exp.Neg, span: Span | None) -> Expression:
@@ -233,7 +225,7 @@ class Expressions:
             found = functions.call("is_null", (self(node.this),), span)
         else:
             hint = "IS [NOT] NULL, TRUE, FALSE or DISTINCT FROM"
-            self.question.refuse("IS takes NULL, TRUE or FALSE", code="SF403", at=node, hints=(hint,))
+            self.question.refuse("IS takes NULL, TRUE or FALSE", "SF403", node, hint)
         return functions.call("not", (found,), span) if node.args.get("negate") else found
 
     def _same(self, node: exp.Expr, span: Span | None) -> Expression:
@@ -285,9 +277,7 @@ class Expressions:
             hint = (
                 "BIGINT, HUGEINT, DECIMAL(18, 2), FLOAT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP can be"
             )
-            self.question.refuse(
-                f"cannot convert to {to.sql(dialect='duckdb')}", code="SF403", at=node, hints=(hint,)
-            )
+            self.question.refuse(f"cannot convert to {to.sql(dialect='duckdb')}", "SF403", node, hint)
         return functions.cast(self(node.this), kind, span, LIMITS.get(to.this))
 
     def _named(self, node: exp.Anonymous, span: Span | None) -> Expression:
@@ -303,13 +293,13 @@ class Expressions:
     def _unit(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Var) or (isinstance(node, exp.Literal) and node.is_string):
             return str(node.this).lower()
-        self.question.refuse("the part of a date must be a constant", code="SF403", at=node)
+        self.question.refuse("the part of a date must be a constant", "SF403", node)
 
     def _part(self, node: exp.Expr, at: exp.Expr) -> str:
         part = PARTS.get(self._unit(node))
         if part is None:
             hint = f"known parts: {', '.join(functions.DATE_PARTS)}"
-            self.question.refuse("this part of a date is not known", code="SF403", at=at, hints=(hint,))
+            self.question.refuse("this part of a date is not known", "SF403", at, hint)
         return part
 
     def _refuse(self, node: exp.Expr) -> Expression:
@@ -317,24 +307,24 @@ class Expressions:
         if is_query(node) or isinstance(node, (exp.In, exp.Exists, exp.All, exp.Any)):
             refuse(
                 "a subquery can stand only in FROM, or as [NOT] EXISTS or IN among the conditions of WHERE",
-                code="SF404",
-                at=node,
-                hints=("conditions of WHERE are joined by AND; write NOT IN as NOT EXISTS",),
+                "SF404",
+                node,
+                "conditions of WHERE are joined by AND; write NOT IN as NOT EXISTS",
             )
         if isinstance(node, exp.Window):
             hint = "aggregate first: a window over the noisy result is free"
-            refuse("a window over private rows would mix people", code="SF404", at=node, hints=(hint,))
+            refuse("a window over private rows would mix people", "SF404", node, hint)
         name = self.question.name(node)
         if is_aggregate(node):
-            refuse(f"the aggregate `{name}` cannot stand here", code="SF404", at=node)
+            refuse(f"the aggregate `{name}` cannot stand here", "SF404", node)
         if is_volatile(node):
             hint = "write the value itself into the question"
-            refuse(f"`{name}` changes from call to call", code="SF403", at=node, hints=(hint,))
+            refuse(f"`{name}` changes from call to call", "SF403", node, hint)
         near = functions.near_names(name) if isinstance(node, exp.Func) else ()
         hints = (f"did you mean {' or '.join(near)}?",) if near else ()
         if type(node) in INSTEAD or name in INSTEAD:
             hints = (INSTEAD.get(type(node)) or INSTEAD[name],)
-        refuse(f"`{name}` is not on the list of functions", code="SF403", at=node, hints=hints)
+        refuse(f"`{name}` is not on the list of functions", "SF403", node, *hints)
 
 
 def _target(to: exp.DataType) -> Kind | None:

@@ -75,9 +75,9 @@ class _Reader:
             whole = self._span(at + 1, at + 2)
             if name != "differential_privacy":
                 hints = ("WITH DIFFERENTIAL_PRIVACY is the current form",) if name == "anonymization" else ()
-                self.question.refuse(f"SELECT WITH {name} is not known", code="SF401", at=whole, hints=hints)
+                self.question.refuse(f"SELECT WITH {name} is not known", "SF401", whole, *hints)
             if found:
-                self.question.refuse("only one SELECT can have this clause", code="SF404", at=whole)
+                self.question.refuse("only one SELECT can have this clause", "SF404", whole)
             end = at + 2
             if self._word(at + 3) == "options":
                 end = self._options(at + 4, whole)
@@ -96,9 +96,9 @@ class _Reader:
             name, place = self._word(at), self._span(at, at)
             if name not in _OPTIONS:
                 hint = f"known options: {', '.join(_OPTIONS)}"
-                self.question.refuse(f"no option `{name}`", code="SF402", at=place, hints=(hint,))
+                self.question.refuse(f"no option `{name}`", "SF402", place, hint)
             if name in seen:
-                self.question.refuse(f"`{name}` is given twice", code="SF401", at=place)
+                self.question.refuse(f"`{name}` is given twice", "SF401", place)
             seen[name] = place
             self._expect(at + 1, TokenType.EQ)
             at += 2
@@ -107,24 +107,19 @@ class _Reader:
             elif name == "group_selection_strategy":
                 strategy = _STRATEGIES.get(self._word(at))
                 if strategy is None:
-                    hint = "LAPLACE_THRESHOLD or PUBLIC_GROUPS"
+                    message = f"the group selection strategy `{self._word(at)}` is not known"
                     self.question.refuse(
-                        f"the group selection strategy `{self._word(at)}` is not known",
-                        code="SF402",
-                        at=self._span(at, at),
-                        hints=(hint,),
+                        message, "SF402", self._span(at, at), "LAPLACE_THRESHOLD or PUBLIC_GROUPS"
                     )
                 given["keys"] = strategy
                 at += 1
             else:
                 value, at = self._number(at)
                 if name in _COUNTS and value.denominator != 1:
-                    self.question.refuse(
-                        f"`{name}` is a whole number", code="SF401", at=self._span(at - 1, at - 1)
-                    )
+                    self.question.refuse(f"`{name}` is a whole number", "SF401", self._span(at - 1, at - 1))
                 if value <= 0:
                     place = self._span(at - 1, at - 1)
-                    self.question.refuse(f"`{name}` must be above zero", code="SF401", at=place)
+                    self.question.refuse(f"`{name}` must be above zero", "SF401", place)
                 given[_COUNTS.get(name, name)] = int(value) if name in _COUNTS else value
             if self._kind(at) is TokenType.R_PAREN:
                 break
@@ -133,13 +128,13 @@ class _Reader:
         if "max_groups" in given and "max_rows_total" in given:
             place = seen["max_rows_contributed"]
             hint = "max_rows_contributed counts rows over all groups"
-            self.question.refuse("cap groups or rows, not both", code="SF404", at=place, hints=(hint,))
+            self.question.refuse("cap groups or rows, not both", "SF404", place, hint)
         if "max_rows_total" in given:  # and no other cap, whatever is declared: none is tighter
             given |= {"max_groups": given["max_rows_total"], "max_rows": given["max_rows_total"]}
         try:
             options = Options(**given)
         except InvalidArgument as error:
-            self.question.refuse(error.message, code="SF401", at=whole, hints=error.hints)
+            self.question.refuse(error.message, "SF401", whole, *error.hints)
         self.question.options = options
         self.question.clause = Clause(span=whole, end=self.tokens[at].end + 1, options=options, unit=unit)
         return at
@@ -155,31 +150,23 @@ class _Reader:
                 opened.pop()
             if self._word(at) == "report_format" and self._kind(at + 1) is TokenType.FARROW:
                 hint = "leave it out: every answer comes with its interval"
-                self.question.refuse(
-                    "report_format is not supported", code="SF404", at=self._span(at, at), hints=(hint,)
-                )
+                self.question.refuse("report_format is not supported", "SF404", self._span(at, at), hint)
             if self._word(at) not in _BOUNDS or self._kind(at + 1) is not TokenType.FARROW:
                 continue
             place = self._span(at, at)
             if not opened or self._kind(at - 1) is not TokenType.COMMA:
                 hint = "as the last argument: SUM(x, contribution_bounds_per_group => (0, 100))"
-                self.question.refuse(
-                    "bounds stand inside an aggregate", code="SF401", at=place, hints=(hint,)
-                )
+                self.question.refuse("bounds stand inside an aggregate", "SF401", place, hint)
             self._expect(at + 2, TokenType.L_PAREN)
             low, after = self._number(at + 3)
             self._expect(after, TokenType.COMMA)
             high, after = self._number(after + 1)
             self._expect(after, TokenType.R_PAREN)
             if low > high:
-                hints = ("the lower one comes first: (0, 100)",)
-                self.question.refuse(
-                    "the lower bound is above the upper one", code="SF401", at=place, hints=hints
-                )
+                hint = "the lower one comes first: (0, 100)"
+                self.question.refuse("the lower bound is above the upper one", "SF401", place, hint)
             if max(-low, high) > FURTHEST:
-                self.question.refuse(
-                    "these bounds are too far apart", code="SF401", at=place, hints=("give nearer ones",)
-                )
+                self.question.refuse("these bounds are too far apart", "SF401", place, "give nearer ones")
             start = self.tokens[opened[-1]].start
             self.question.bounds.append(
                 Bounds(
@@ -207,9 +194,7 @@ class _Reader:
     def _expect(self, at: int, kind: TokenType) -> None:
         if self._kind(at) is not kind:
             place = self._span(at, at)
-            self.question.refuse(
-                f"expected {kind.name.lower().replace('_', ' ')} here", code="SF401", at=place
-            )
+            self.question.refuse(f"expected {kind.name.lower().replace('_', ' ')} here", "SF401", place)
 
     def _closing(self, at: int) -> int:
         depth = 0
@@ -217,14 +202,14 @@ class _Reader:
             depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
             if depth == 0:
                 return token.end + 1
-        self.question.refuse("a parenthesis is not closed", code="SF401", at=self._span(at, at))
+        self.question.refuse("a parenthesis is not closed", "SF401", self._span(at, at))
 
     def _number(self, at: int) -> tuple[Fraction, int]:
         sign = 1
         if self._kind(at) is TokenType.DASH:
             sign, at = -1, at + 1
         if self._kind(at) is not TokenType.NUMBER or not is_number(self.tokens[at].text):
-            self.question.refuse("expected a number here", code="SF401", at=self._span(at, at))
+            self.question.refuse("expected a number here", "SF401", self._span(at, at))
         return sign * Fraction(self.tokens[at].text.replace("_", "")), at + 1
 
     def _column(self, at: int) -> tuple[tuple[str | None, str], int]:

@@ -53,13 +53,13 @@ class _Reader:
         elements: list[list[tuple[int, ...]]] = []
         if group.args.get("all"):
             if group.expressions:
-                self.question.refuse("GROUP BY ALL stands alone", code="SF404", at=group)
+                self.question.refuse("GROUP BY ALL stands alone", "SF404", group)
             for item in self.select.expressions:
                 value = item.this if isinstance(item, exp.Alias) else item
                 if not has_aggregate(value) and any(isinstance(part, exp.Column) for part in within(value)):
                     elements.append([self._keys([value])])
         elif not group.expressions:
-            self.question.refuse("GROUP BY lists nothing", code="SF401", at=self.select)
+            self.question.refuse("GROUP BY lists nothing", "SF401", self.select)
         for element in group.expressions:
             elements.append(self._sets(element))
         return self._grouping(elements, group)
@@ -68,9 +68,9 @@ class _Reader:
         self._check_sets(math.prod(len(element) for element in elements), group)
         sets = [tuple(sorted(set().union(*map(set, chosen)))) for chosen in product(*elements)]
         if len(set(sets)) != len(sets):
-            self.question.refuse("a grouping set is listed twice", code="SF404", at=group)
+            self.question.refuse("a grouping set is listed twice", "SF404", group)
         if self.unit and len(sets) > 1:
-            self.question.refuse("the unit cannot be in grouping sets", code="SF406", at=group)
+            self.question.refuse("the unit cannot be in grouping sets", "SF406", group)
         return Grouping(keys=tuple(self.keys), sets=tuple(sets), unit=self.unit)
 
     def _sets(self, element: exp.Expr) -> list[tuple[int, ...]]:
@@ -100,26 +100,24 @@ class _Reader:
     def _check_sets(self, count: int, at: exp.Expr) -> None:
         if count > MOST_GROUPING_SETS:
             hint = "list the ones you need: GROUPING SETS ((a, b), (a), ())"
-            self.question.refuse(
-                f"more than {MOST_GROUPING_SETS} grouping sets", code="SF404", at=at, hints=(hint,)
-            )
+            self.question.refuse(f"more than {MOST_GROUPING_SETS} grouping sets", "SF404", at, hint)
 
     def _keys(self, nodes: list[exp.Expr]) -> tuple[int, ...]:
         positions = []
         for node in nodes:
             value = self._meant(node)
             if has_aggregate(value):
-                self.question.refuse("an aggregate cannot be grouped by", code="SF404", at=node)
+                self.question.refuse("an aggregate cannot be grouped by", "SF404", node)
             unit = self.expressions.unit(value)
             if unit is not None:
                 if not unit.whole:
                     message = "this unit is absent where the outer join found no match"
-                    self.question.refuse(message, code="SF406", at=node)
+                    self.question.refuse(message, "SF406", node)
                 self.unit = True
                 continue
             key = self.expressions(value)
             if isinstance(key, Literal):
-                self.question.refuse("a constant makes no groups", code="SF404", at=node)
+                self.question.refuse("a constant makes no groups", "SF404", node)
             if key not in self.keys:
                 self.keys.append(key)
             positions.append(self.keys.index(key))
@@ -132,7 +130,7 @@ class _Reader:
             position = int(node.this)
             if not 1 <= position <= len(items):
                 message = f"there is no column {position} in the SELECT list"
-                self.question.refuse(message, code="SF402", at=node)
+                self.question.refuse(message, "SF402", node)
             item = items[position - 1]
             return _bare(item)
         if isinstance(node, exp.Column) and not node.table and not self.scope.find(node.name):

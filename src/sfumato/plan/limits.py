@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
 from sfumato.plan import tree
+
+if TYPE_CHECKING:
+    from sfumato.plan.question import Statement
 
 __all__ = [
     "FURTHEST",
@@ -31,7 +34,6 @@ __all__ = [
     "MOST_NODES",
     "MOST_RELATIONS",
     "NEAREST",
-    "Refusing",
     "balanced",
     "check_query",
     "check_statement",
@@ -82,38 +84,28 @@ _CHAINS = (exp.And, exp.Or)
 _LEFT_AS_IT_IS = 16  # AND and OR of so few conditions are not rearranged
 
 
-class Refusing(Protocol):
-    """What refuses a question, with a place: `question.Statement`."""
-
-    def refuse(
-        self, message: str, *, code: str, at: exp.Expr | tree.Span | None = None, hints: tuple[str, ...] = ()
-    ) -> NoReturn:
-        """Raise the refusal."""
-        ...
-
-
 # -- text -----------------------------------------------------------------------------------
 
 
-def check_text(text: str, question: Refusing) -> None:
+def check_text(text: str, question: Statement) -> None:
     """Refuse a text that is too long to be read."""
     if len(text) > MOST_CHARACTERS:
         hint = "a long list of values is better kept in a public table, and joined"
-        question.refuse(f"a question has at most {MOST_CHARACTERS:,} characters", code="SF401", hints=(hint,))
+        question.refuse(f"a question has at most {MOST_CHARACTERS:,} characters", "SF401", None, hint)
 
 
-def check_tokens(tokens: Sequence[Token], question: Refusing) -> None:
+def check_tokens(tokens: Sequence[Token], question: Statement) -> None:
     """Refuse a text with numbers that are too long, or too deeply nested to be parsed."""
     depth = 0
     for token in tokens:
         place = tree.Span(token.start, token.end + 1)
         if token.token_type is TokenType.NUMBER and (problem := number_problem(token.text)):
             hint = f"a number has at most {MOST_DIGITS} digits, and powers of ten up to 1e{MOST_EXPONENT}"
-            question.refuse(problem, code="SF401", at=place, hints=(hint,))
+            question.refuse(problem, "SF401", place, hint)
         depth += (token.token_type in _OPENS) - (token.token_type in _CLOSES)
         if depth > MOST_NESTING:
             hint = "name an inner step: WITH step AS (SELECT ..) SELECT .."
-            question.refuse("the question is nested too deeply", code="SF401", at=place, hints=(hint,))
+            question.refuse("the question is nested too deeply", "SF401", place, hint)
 
 
 def number_problem(text: str) -> str:
@@ -178,38 +170,36 @@ def _joined(kind: type[exp.And] | type[exp.Or], parts: list[exp.Expr]) -> exp.Ex
     return parts[0]
 
 
-def check_statement(statement: exp.Expr, question: Refusing) -> None:
+def check_statement(statement: exp.Expr, question: Statement) -> None:
     """Refuse a statement that is too deep, or lists too many columns or keys."""
     found: list[tuple[exp.Expr, int]] = [(statement, 1)]
     while found:
         node, depth = found.pop()
         if depth > MOST_DEPTH:
             hint = "name an inner step: WITH step AS (SELECT ..) SELECT .."
-            question.refuse("the question is nested too deeply", code="SF401", at=node, hints=(hint,))
+            question.refuse("the question is nested too deeply", "SF401", node, hint)
         if isinstance(node, exp.Select) and len(node.expressions) > MOST_COLUMNS:
             at = node.expressions[MOST_COLUMNS]
-            question.refuse(f"a SELECT lists at most {MOST_COLUMNS} columns", code="SF404", at=at)
+            question.refuse(f"a SELECT lists at most {MOST_COLUMNS} columns", "SF404", at)
         if isinstance(node, exp.Group) and len(node.expressions) > MOST_KEYS:
             at = node.expressions[MOST_KEYS]
-            question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", code="SF404", at=at)
+            question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", "SF404", at)
         found.extend((child, depth + 1) for child in node.iter_expressions())
 
 
 # -- trees ----------------------------------------------------------------------------------
 
 
-def check_query(query: tree.Query, question: Refusing) -> None:
+def check_query(query: tree.Query, question: Statement) -> None:
     """Refuse a private question whose tree is too large; the same from SQL and from Python."""
     if len(query.grouping_sets) > MOST_GROUPING_SETS:
-        question.refuse(f"more than {MOST_GROUPING_SETS} grouping sets", code="SF404")
+        question.refuse(f"more than {MOST_GROUPING_SETS} grouping sets", "SF404")
     if len(query.keys) > MOST_KEYS:
-        question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", code="SF404")
+        question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", "SF404")
     if len(query.aggregates) > MOST_AGGREGATES:
         at = query.aggregates[MOST_AGGREGATES][1].span
         hint = "ask for some of them in another question"
-        question.refuse(
-            f"a question has at most {MOST_AGGREGATES} aggregates", code="SF404", at=at, hints=(hint,)
-        )
+        question.refuse(f"a question has at most {MOST_AGGREGATES} aggregates", "SF404", at, hint)
     count = 0
     found: list[tuple[_Node, int]] = [(query.source, 1)]
     found += [(part, 1) for _, part in (*query.keys, *query.aggregates)]
@@ -217,10 +207,10 @@ def check_query(query: tree.Query, question: Refusing) -> None:
         node, depth = found.pop()
         count += 1
         if depth > MOST_DEPTH:
-            question.refuse("the question is nested too deeply", code="SF401", at=getattr(node, "span", None))
+            question.refuse("the question is nested too deeply", "SF401", getattr(node, "span", None))
         if count > MOST_NODES:
             hint = "keep a long list of values in a public table, and join it"
-            question.refuse("the question is too large", code="SF401", hints=(hint,))
+            question.refuse("the question is too large", "SF401", None, hint)
         below = 0 if isinstance(node, _ROWS) else depth  # rows upon rows: MOST_RELATIONS limits them
         found.extend((part, below + 1) for part in _parts(node))
 

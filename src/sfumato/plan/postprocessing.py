@@ -23,18 +23,14 @@ def released_subquery(node: exp.Expr, context: Context, parents: tuple[_Names, .
     if isinstance(node, exp.Subquery):
         context.question.only(node, "this", "alias")
         if node.args.get("alias") is not None:
-            context.question.refuse("an alias cannot stand here", code="SF404", at=node)
+            context.question.refuse("an alias cannot stand here", "SF404", node)
         return exp.Subquery(this=released_subquery(node.this, context, parents))
     if not context.private(node) and isinstance(node, exp.Select):
         return post_processing(node, context, parents).query
     result = plan(node, context, context.question.alias("subquery"))
     if not isinstance(result, Released):
-        context.question.refuse(
-            "a subquery would show private rows",
-            code="SF404",
-            at=node,
-            hints=("aggregate in it: its noisy result can be used here",),
-        )
+        hint = "aggregate in it: its noisy result can be used here"
+        context.question.refuse("a subquery would show private rows", "SF404", node, hint)
     return result.query
 
 
@@ -135,9 +131,7 @@ class _Post:
             windows = any(isinstance(part, exp.Window) for part in within(clause))
             if (name == "where" and (windows or has_aggregate(clause))) or (name == "having" and windows):
                 hint = "use HAVING for aggregates, QUALIFY for windows"
-                self.question.refuse(
-                    "this comes later than its clause", code="SF404", at=clause, hints=(hint,)
-                )
+                self.question.refuse("this comes later than its clause", "SF404", clause, hint)
             new.set(name, _changed(clause, self.context, scopes, aliases))
         if select.args.get("windows"):
             new.set(
@@ -147,7 +141,7 @@ class _Post:
 
     def _using(self, name: exp.Identifier) -> exp.Identifier:
         if sum(name.name.lower() in map(str.lower, columns) for columns in self.names.values()) < 2:
-            self.question.refuse(f"no column `{name.name}` on both sides", code="SF402", at=name)
+            self.question.refuse(f"no column `{name.name}` on both sides", "SF402", name)
         return name.copy()
 
     def _named(self, items: list[exp.Expr], columns: tuple[str, ...]) -> list[exp.Expr]:
@@ -177,10 +171,10 @@ class _Post:
         """Return an entry of FROM over released or public tables, and note its columns."""
         question = self.question
         if isinstance(source, tuple):
-            question.refuse("a subquery would show private rows", code="SF404", at=node)
+            question.refuse("a subquery would show private rows", "SF404", node)
         name = node.alias or (node.name if isinstance(node, exp.Table) else "")
         if name.lower() in self.names and name:
-            question.refuse(f"`{name}` is in FROM twice", code="SF402", at=node)
+            question.refuse(f"`{name}` is in FROM twice", "SF402", node)
         if isinstance(node, exp.Subquery):
             if source is None:
                 source = self._public(node.this)
@@ -209,7 +203,7 @@ class _Post:
         if isinstance(query, exp.SetOperation):
             return post_processing_union(query, context)
         if not isinstance(query, exp.Select) or query.args.get("with_") is not None:
-            self.question.refuse("only a plain SELECT can stand here", code="SF404", at=query)
+            self.question.refuse("only a plain SELECT can stand here", "SF404", query)
         return post_processing(query, context)
 
 
@@ -220,13 +214,13 @@ def _changed(node: exp.Expr, context: Context, scopes: tuple[_Names, ...], alias
     star = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
     if star and not isinstance(node.parent, (exp.Select, exp.Count)):
         hint = "list the columns, or write SELECT * with nothing around it"
-        question.refuse("`*` stands for columns, not for a value", code="SF404", at=node, hints=(hint,))
+        question.refuse("`*` stands for columns, not for a value", "SF404", node, hint)
     if isinstance(node, exp.Column):
         question.only(node, "this", "table")
         _check_name(node, context, scopes, aliases)
         return node.copy()
     if isinstance(node, exp.Distinct) and node.args.get("on") is not None:
-        question.refuse("DISTINCT ON is not supported", code="SF404", at=node, hints=(CLAUSES["on"],))
+        question.refuse("DISTINCT ON is not supported", "SF404", node, CLAUSES["on"])
     check(node, question)
     return rebuilt(node, lambda child: _changed(child, context, scopes, aliases))
 
@@ -235,7 +229,7 @@ def _check_name(node: exp.Column, context: Context, scopes: tuple[_Names, ...], 
     name, table = node.name.lower(), node.table.lower()
     if isinstance(node.this, exp.Star):
         if table and not any(table in scope for scope in scopes):
-            context.question.refuse(f"no table `{node.table}` here", code="SF402", at=node)
+            context.question.refuse(f"no table `{node.table}` here", "SF402", node)
         return
     for scope in scopes:
         for alias, columns in scope.items():
@@ -248,9 +242,9 @@ def _check_name(node: exp.Column, context: Context, scopes: tuple[_Names, ...], 
     )
     context.question.refuse(
         f"no column `{f'{node.table}.' if table else ''}{node.name}` here",
-        code="SF402",
-        at=node,
-        hints=(f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else (),
+        "SF402",
+        node,
+        *((f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()),
     )
 
 

@@ -56,7 +56,7 @@ def check(node: exp.Expr, question: Statement) -> None:
     whole = isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal()
     if whole and int(node.this) > LARGEST:
         hint = "whole numbers have 128 bits; 1.5e40 is a binary number"
-        question.refuse("this whole number is too large", code="SF401", at=node, hints=(hint,))
+        question.refuse("this whole number is too large", "SF401", node, hint)
     if type(node) in _ALLOWED:
         return
     parent = node.parent
@@ -75,10 +75,10 @@ def check(node: exp.Expr, question: Statement) -> None:
             hints = (f"did you mean {' or '.join(near)}?",) if near else ()
             if is_volatile(node):
                 hints = ("write the value itself into the question",)
-            question.refuse(f"`{name}` is not on the list of functions", code="SF403", at=node, hints=hints)
+            question.refuse(f"`{name}` is not on the list of functions", "SF403", node, *hints)
     hints = (_INSTEAD[type(node)],) if type(node) in _INSTEAD else ()
     message = f"{type(node).__name__.upper()} is not supported here"
-    question.refuse(message, code="SF404", at=node, hints=hints)
+    question.refuse(message, "SF404", node, *hints)
 
 
 def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

@@ -44,7 +44,7 @@ def projected_rows(
             continue
         if expression.kind is None:
             hint = "CAST(NULL AS ..) says of what kind"
-            context.question.refuse("a column needs a kind", code="SF404", at=select, hints=(hint,))
+            context.question.refuse("a column needs a kind", "SF404", select, hint)
         column = ColumnRef(name=f"{alias}.{name}", kind=expression.kind)
         columns.append((column.name, expression))
         outputs.append(Output(name=name, column=column))
@@ -59,18 +59,13 @@ def distinct_rows(
     question = context.question
     distinct = select.args["distinct"]
     if distinct.args.get("on") is not None:
-        question.refuse(
-            "DISTINCT ON picks one row among several", code="SF404", at=distinct, hints=(CLAUSES["on"],)
-        )
+        question.refuse("DISTINCT ON picks one row among several", "SF404", distinct, CLAUSES["on"])
     question.only(distinct)
     plain = projected_rows(_without_distinct(select), rows, scope, context, question.alias(alias))
     if not any(output.column is None and output.whole for output in plain.outputs):
         hint = "list the unit too, or GROUP BY the columns to ask which values there are"
         question.refuse(
-            "DISTINCT would merge the rows of several people",
-            code="SF404",
-            at=select.expressions[0],
-            hints=(hint,),
+            "DISTINCT would merge the rows of several people", "SF404", select.expressions[0], hint
         )
     keys, outputs = [], []
     for output in plain.outputs:
@@ -100,7 +95,7 @@ def per_unit_rows(
             aggregate = collect(node)
             kind = aggregate_kind(aggregate)
             if kind is None:
-                question.refuse("a list cannot be a column of an inner query", code="SF404", at=node)
+                question.refuse("a list cannot be a column of an inner query", "SF404", node)
             if aggregate not in aggregates:
                 aggregates.append(aggregate)
             return ColumnRef(name=f"{under}.a{aggregates.index(aggregate)}", kind=kind)
@@ -120,13 +115,13 @@ def per_unit_rows(
     outputs: list[Output] = []
     for name, value in _items(select, scope, context):
         if isinstance(value, Output):
-            question.refuse("`*` cannot be grouped", code="SF404", at=select.expressions[0])
+            question.refuse("`*` cannot be grouped", "SF404", select.expressions[0])
         if read.unit(value) is not None if isinstance(value, exp.Column) else False:
             outputs.append(Output(name=name, column=None))
             continue
         expression = write(value)
         if expression.kind is None:
-            question.refuse("a column needs a kind", code="SF404", at=value)
+            question.refuse("a column needs a kind", "SF404", value)
         column = ColumnRef(name=f"{alias}.{name}", kind=expression.kind)
         columns.append((column.name, expression))
         outputs.append(Output(name=name, column=column))
@@ -160,7 +155,7 @@ def union_rows(
         branches.append((side, context.rows(side, question.alias(alias))))
 
     def refuse(place: int, message: str, code: str, hint: str) -> NoReturn:
-        question.refuse(message, code=code, at=branches[place][0], hints=(hint,))
+        question.refuse(message, code, branches[place][0], hint)
 
     spans = [question.place(side) for side, _ in branches]
     return united([branch for _, branch in branches], alias, refuse, spans)
@@ -186,7 +181,7 @@ def _check_union(query: exp.Expr, context: Context) -> None:
         )
         if not context.private(query):
             reason, hint = "of public rows is not supported here", "SELECT DISTINCT * FROM (.. UNION ALL ..)"
-        question.refuse(f"{name} {reason}", code="SF404", at=query.expression, hints=(hint,))
+        question.refuse(f"{name} {reason}", "SF404", query.expression, hint)
     question.only(query, "this", "expression", "distinct", "with_")
     _check_union(query.this, context)
     _check_union(query.expression, context)
@@ -202,7 +197,7 @@ def _items(select: exp.Select, scope: Scope, context: Context) -> list[tuple[str
             alias = item.table if isinstance(item, exp.Column) else None
             found = scope.all(alias or None)
             if not found:
-                context.question.refuse(f"no table `{alias}` here", code="SF402", at=item)
+                context.question.refuse(f"no table `{alias}` here", "SF402", item)
             items.extend((output.name, output) for output in found)
         elif isinstance(item, exp.Alias):
             context.question.only(item, "this", "alias")
@@ -239,7 +234,7 @@ def _refuse_choices(select: exp.Select, context: Context, *handled: str) -> None
     for name, reason in reasons.items():
         if select.args.get(name) and name not in handled:
             hint = "do it to the noisy result: aggregate first"
-            question.refuse(reason, code="SF404", at=_first(select.args[name]), hints=(hint,))
+            question.refuse(reason, "SF404", _first(select.args[name]), hint)
     question.only(select, *handled)
 
 
@@ -258,12 +253,12 @@ def _distinct_names(select: exp.Select, names: list[str], context: Context) -> N
     for name in names:
         if name.lower() in seen:
             hint = "give one of them another name with AS"
-            context.question.refuse(f"two columns are named `{name}`", code="SF404", at=select, hints=(hint,))
+            context.question.refuse(f"two columns are named `{name}`", "SF404", select, hint)
         seen.add(name.lower())
 
 
 def _not_grouped(node: exp.Column, context: Context) -> None:
-    context.question.refuse(f"`{node.name}` is neither grouped by nor aggregated", code="SF404", at=node)
+    context.question.refuse(f"`{node.name}` is neither grouped by nor aggregated", "SF404", node)
 
 
 def _kind(expression: Expression) -> Kind:

@@ -32,9 +32,7 @@ def chosen_rows(
     question = context.question
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
-        question.refuse(
-            "DISTINCT ON picks one row among several", code="SF404", at=distinct, hints=(CLAUSES["on"],)
-        )
+        question.refuse("DISTINCT ON picks one row among several", "SF404", distinct, CLAUSES["on"])
     plain = select.copy()
     for name in CHOICES:
         plain.set(name, None)
@@ -49,12 +47,10 @@ def chosen_rows(
         if column is None:
             if distinct is not None:
                 hint = "ORDER BY takes columns of the SELECT list here"
-                question.refuse(
-                    "this is not a column of the different rows", code="SF404", at=ordered, hints=(hint,)
-                )
+                question.refuse("this is not a column of the different rows", "SF404", ordered, hint)
             value = Expressions(question, scope)(ordered.this)
             if value.kind is None:
-                question.refuse("a column needs a kind", code="SF404", at=ordered)
+                question.refuse("a column needs a kind", "SF404", ordered)
             column = ColumnRef(name=f"{alias}.__order{len(hidden)}", kind=value.kind)
             hidden.append((column.name, value))
         order.append((column, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))))
@@ -77,7 +73,7 @@ def _listed(node: exp.Expr, rows: ScopedRows, context: Context) -> ColumnRef | N
         position = int(node.this)
         if not 1 <= position <= len(rows.outputs):
             message = f"there is no column {position} in the SELECT list"
-            context.question.refuse(message, code="SF402", at=node)
+            context.question.refuse(message, "SF402", node)
         return rows.outputs[position - 1].column
     if isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier):
         named = [output for output in rows.outputs if output.name.lower() == node.name.lower()]
@@ -93,5 +89,5 @@ def _count(clause: exp.Expr | None, context: Context) -> int | None:
     number = clause.args.get("expression")
     text = str(number.this) if isinstance(number, exp.Literal) and not number.is_string else ""
     if not text.isdecimal() or int(text) > _MOST:
-        context.question.refuse("LIMIT and OFFSET take a whole number", code="SF404", at=clause)
+        context.question.refuse("LIMIT and OFFSET take a whole number", "SF404", clause)
     return int(text)

@@ -59,14 +59,7 @@ class Statement:
 
     # -- refusals ----------------------------------------------------------------------------
 
-    def refuse(
-        self,
-        message: str,
-        *,
-        code: str,
-        at: exp.Expr | Span | None = None,
-        hints: tuple[str, ...] = (),
-    ) -> NoReturn:
+    def refuse(self, message: str, code: str, at: exp.Expr | Span | None = None, *hints: str) -> NoReturn:
         """Raise the refusal of this question, with a caret under `at`."""
         span = at if isinstance(at, Span) else self.place(at)
         start, end = (span.start, span.end) if span is not None else (None, None)
@@ -86,14 +79,9 @@ class Statement:
             at = next((part for part in _nodes(value) if self.span(part) is not None), node)
             clause = name.strip("_").replace("_", " ").upper()
             if isinstance(node, exp.AggFunc) and name in ("count", "expressions"):
-                self.refuse(
-                    f"{self.name(node).upper()} takes one argument",
-                    code="SF403",
-                    at=at,
-                    hints=(CLAUSES["count"],),
-                )
+                self.refuse(f"{self.name(node).upper()} takes one argument", "SF403", at, CLAUSES["count"])
             hints = (CLAUSES[name],) if name in CLAUSES else ()
-            self.refuse(f"{clause} is not supported in {_title(node)}", code="SF404", at=at, hints=hints)
+            self.refuse(f"{clause} is not supported in {_title(node)}", "SF404", at, *hints)
 
     def span(self, node: exp.Expr) -> Span | None:
         """Return where a node stands, read off the tokens it was made from."""
@@ -132,9 +120,7 @@ class Statement:
         """
         if len(self._aliases) >= MOST_RELATIONS:
             hint = "a query of WITH counts wherever it is used: use it once, or ask in several questions"
-            self.refuse(
-                f"a question has at most {MOST_RELATIONS} tables and subqueries", code="SF404", hints=(hint,)
-            )
+            self.refuse(f"a question has at most {MOST_RELATIONS} tables and subqueries", "SF404", None, hint)
         stem = re.sub(r"\W", "_", wanted) or "_"
         name, count = stem, 1
         while name.lower() in self._aliases:

@@ -61,7 +61,7 @@ def joined(
     for (alias, right), join in zip(sources[1:], joins, strict=True):
         if any(source.alias.lower() == alias.lower() for source in scope.sources):
             hint = "give one of them another alias"
-            question.refuse(f"`{alias}` is in FROM twice", code="SF402", at=join.this, hints=(hint,))
+            question.refuse(f"`{alias}` is in FROM twice", "SF402", join.this, hint)
         source = ScopedSource.of(alias, right)
         matching = [part for part in found if _matches_units(part, scope, source, everything)]
         taken += matching if _is_comma(join) else []
@@ -108,7 +108,7 @@ def _join(
     words = " ".join(word for word in (method, side, kind) if word)
     if method or side not in ("", "LEFT", "RIGHT", "FULL") or kind not in ("", "INNER", "OUTER", "CROSS"):
         hint = "use JOIN .. ON, or WHERE [NOT] EXISTS (..)"
-        question.refuse(f"{words} JOIN is not supported", code="SF404", at=join.this, hints=(hint,))
+        question.refuse(f"{words} JOIN is not supported", "SF404", join.this, hint)
     outer, keeps_right = side in ("LEFT", "FULL"), side in ("RIGHT", "FULL")
     on_unit, condition = _condition(source, join, scope, context)
     scope.sources.append(source.far() if outer else source)
@@ -140,7 +140,7 @@ def _condition(
         if pair[0].column is None and pair[1].column is None:
             on_unit = _whole(pair, name, context)
         elif pair[0].column is None or pair[1].column is None:
-            question.refuse("the unit of protection can be matched only with a unit", code="SF406", at=name)
+            question.refuse("the unit of protection can be matched only with a unit", "SF406", name)
         else:
             parts.append(context.call("=", (pair[0].column, pair[1].column), name))
         scope.merged.add(name.name.lower())
@@ -161,9 +161,7 @@ def _condition(
 def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
     if not all(unit.whole for unit in units):
         hint = "match the unit of the side that the outer join preserves"
-        context.question.refuse(
-            "this unit is absent where the outer join found no match", code="SF406", at=at, hints=(hint,)
-        )
+        context.question.refuse("this unit is absent where the outer join found no match", "SF406", at, hint)
     return True
 
 
@@ -235,11 +233,10 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
         query = query.this
     if not isinstance(query, exp.Select) or not _simple(query):
         if operand is None:
-            hint = "SELECT 1 FROM .. WHERE .."
-            question.refuse("EXISTS takes a plain SELECT", code="SF404", at=node, hints=(hint,))
+            question.refuse("EXISTS takes a plain SELECT", "SF404", node, "SELECT 1 FROM .. WHERE ..")
         return _semi_join_on_rows(relation, scope, operand, query, context)
     if operand is not None and len(query.expressions) != 1:
-        question.refuse("IN takes a query of one column", code="SF404", at=query)
+        question.refuse("IN takes a query of one column", "SF404", query)
     question.only(query, "expressions", "from_", "joins", "where", "distinct")
     inner, inside, done = context.sources(query, parent=scope)
     near = Expressions(question, inside)
@@ -261,12 +258,12 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
         if any(part is one for one in done):
             continue
         if _is_semi(_negated(part) or part):
-            question.refuse("EXISTS and IN (SELECT ..) cannot be nested here", code="SF404", at=part)
+            question.refuse("EXISTS and IN (SELECT ..) cannot be nested here", "SF404", part)
         if isinstance(part, exp.EQ):
             units = [wide.unit(side) for side in (part.this, part.expression)]
             if units[0] is not None and units[1] is not None:
                 if len({_inside(side, inside) for side in (part.this, part.expression)}) != 2:
-                    question.refuse("this compares a unit with itself", code="SF406", at=part)
+                    question.refuse("this compares a unit with itself", "SF406", part)
                 on_unit = _whole([unit for unit in units if unit is not None], part, context)
                 continue
         if any(not _inside(column, inside) for column in part.find_all(exp.Column)):
@@ -295,7 +292,7 @@ def _semi_join_on_rows(
     question = context.question
     inner = context.rows(query, question.alias("chosen"))
     if len(inner.outputs) != 1:
-        question.refuse("IN takes a query of one column", code="SF404", at=query)
+        question.refuse("IN takes a query of one column", "SF404", query)
     output = inner.outputs[0]
     outside = Expressions(question, scope)
     unit = outside.unit(operand)
@@ -305,7 +302,7 @@ def _semi_join_on_rows(
     elif unit is not None:
         _whole([unit, output], query, context)
     else:
-        question.refuse("the unit of protection can be matched only with a unit", code="SF406", at=query)
+        question.refuse("the unit of protection can be matched only with a unit", "SF406", query)
     return SemiJoin(
         source=relation,
         other=inner.relation,

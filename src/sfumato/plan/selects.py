@@ -37,17 +37,17 @@ def plan(query: exp.Expr, context: Context, alias: str) -> ScopedRows | Released
     if isinstance(query, exp.Subquery):
         question.only(query, "this", "with_")
         if query.args.get("with_") is not None:
-            question.refuse("put WITH inside the parentheses", code="SF404", at=query)
+            question.refuse("put WITH inside the parentheses", "SF404", query)
         return plan(query.this, context, alias)
     if not isinstance(query, (exp.Select, exp.SetOperation)):
-        question.refuse("only SELECT can stand here", code="SF404", at=query)
+        question.refuse("only SELECT can stand here", "SF404", query)
     inner = _with_ctes(query, context)
     if isinstance(query, exp.SetOperation):
         result = _set_operation(query, inner, alias)
     else:
         question.only(query, *_SELECT)
         if not query.expressions:
-            question.refuse("SELECT lists nothing", code="SF401", at=query)
+            question.refuse("SELECT lists nothing", "SF401", query)
         result = _select(query, inner, alias)
     return _close_ctes(query, inner, result)
 
@@ -58,12 +58,8 @@ def rows(query: exp.Expr, context: Context, alias: str) -> ScopedRows:
         return union_rows(query, [], _sides(query), context, alias)
     result = plan(query, context, alias)
     if isinstance(result, Released):
-        context.question.refuse(
-            "a noisy result cannot be mixed with private rows",
-            code="SF406",
-            at=query,
-            hints=("aggregate the private rows first, and join the results",),
-        )
+        hint = "aggregate the private rows first, and join the results"
+        context.question.refuse("a noisy result cannot be mixed with private rows", "SF406", query, hint)
     return result
 
 
@@ -73,11 +69,9 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
     over_people = any(isinstance(source, tuple) and source[1].unit is not None for source in found)
     if any(isinstance(source, Released) for source in found):
         if over_people:
+            hint = "aggregate the private rows first, and join the results"
             question.refuse(
-                "a noisy result cannot be joined with private rows",
-                code="SF406",
-                at=select.args["from_"],
-                hints=("aggregate the private rows first, and join the results",),
+                "a noisy result cannot be joined with private rows", "SF406", select.args["from_"], hint
             )
         return post_processing(select, context, found=found)
     if not over_people and (not found or context.private(select)):
@@ -95,12 +89,8 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
             return distinct_rows(select, kept, scope, context, alias)
         return projected_rows(select, kept, scope, context, alias)
     if kept.unit is None:
-        question.refuse(
-            "public rows cannot be aggregated inside a question about private ones",
-            code="SF404",
-            at=select,
-            hints=("prepare the aggregated public table beforehand",),
-        )
+        message = "public rows cannot be aggregated inside a question about private ones"
+        question.refuse(message, "SF404", select, "prepare the aggregated public table beforehand")
     groups = grouping(select, scope, context)
     if groups.unit:
         return per_unit_rows(select, kept, scope, groups, context, alias)
@@ -115,7 +105,7 @@ def from_nodes(select: exp.Select, context: Context) -> list[exp.Expr]:
     source = select.args.get("from_")
     if source is None:
         if select.args.get("joins"):
-            context.question.refuse("there is no FROM", code="SF401", at=select)
+            context.question.refuse("there is no FROM", "SF401", select)
         return []
     context.question.only(source, "this")
     return [source.this, *(join.this for join in select.args.get("joins") or [])]
@@ -151,12 +141,8 @@ def read_source(node: exp.Expr, context: Context) -> tuple[str, ScopedRows] | Re
         name = node.alias or "subquery"
         result = plan(node.this, context, question.alias(name))
         return result if isinstance(result, Released) else (name, result)
-    question.refuse(
-        "only tables and subqueries can stand in FROM",
-        code="SF404",
-        at=node,
-        hints=("table functions, VALUES and UNNEST are refused",),
-    )
+    hint = "table functions, VALUES and UNNEST are refused"
+    question.refuse("only tables and subqueries can stand in FROM", "SF404", node, hint)
 
 
 def sources(
@@ -172,7 +158,7 @@ def sources(
     entries: list[tuple[str, ScopedRows]] = []
     for node, source in zip(nodes, found, strict=True):
         if isinstance(source, Released):
-            context.question.refuse("a noisy result cannot choose private rows", code="SF406", at=node)
+            context.question.refuse("a noisy result cannot choose private rows", "SF406", node)
         entries.append(source if source is not None else _public_rows(node, context))
     return joined(entries, select.args.get("joins") or [], context, parent, select.args.get("where"))
 
@@ -204,18 +190,14 @@ def refuse_table(node: exp.Table, question: Statement) -> NoReturn:
     """Refuse what is not a table of the catalog."""
     if not isinstance(node.this, exp.Identifier):
         names = ", ".join(sorted(table.name for table in question.catalog.tables))
-        question.refuse(
-            "table functions are refused: they reach beyond the catalog",
-            code="SF403",
-            at=node,
-            hints=(f"known tables: {names}",),
-        )
+        message = "table functions are refused: they reach beyond the catalog"
+        question.refuse(message, "SF403", node, f"known tables: {names}")
     if node.args.get("db") is not None:
         hint = "tables of the catalog have a single name"
-        question.refuse(f"no table `{node.sql(dialect='duckdb')}`", code="SF402", at=node, hints=(hint,))
+        question.refuse(f"no table `{node.sql(dialect='duckdb')}`", "SF402", node, hint)
     known = [table.name for table in question.catalog.tables]
     hint = f"known tables: {', '.join(sorted(known))}" if known else "the catalog is empty"
-    question.refuse(f"no table `{node.name}`", code="SF402", at=node, hints=(hint,))
+    question.refuse(f"no table `{node.name}`", "SF402", node, hint)
 
 
 def _check_alias(node: exp.Expr, context: Context) -> None:
@@ -223,7 +205,7 @@ def _check_alias(node: exp.Expr, context: Context) -> None:
     if isinstance(alias, exp.TableAlias):
         if alias.args.get("columns"):
             hint = "name columns with AS in the SELECT list"
-            context.question.refuse("column names after an alias", code="SF404", at=alias, hints=(hint,))
+            context.question.refuse("column names after an alias", "SF404", alias, hint)
         context.question.only(alias, "this")
 
 
@@ -237,7 +219,7 @@ def _with_ctes(query: exp.Query, context: Context) -> Context:
         return context
     if clause.args.get("recursive"):
         hint = "write the steps one after the other, or do it in Python to the noisy result"
-        question.refuse("WITH RECURSIVE is refused", code="SF404", at=clause, hints=(hint,))
+        question.refuse("WITH RECURSIVE is refused", "SF404", clause, hint)
     question.only(clause, "expressions")
     ctes = dict(context.ctes)
     for cte in clause.expressions:
@@ -245,12 +227,10 @@ def _with_ctes(query: exp.Query, context: Context) -> Context:
         _check_alias(cte, context)
         name = cte.alias.lower()
         if name in {other.alias.lower() for other in clause.expressions if other is not cte}:
-            question.refuse(f"`{cte.alias}` is defined twice", code="SF402", at=cte.args["alias"])
+            question.refuse(f"`{cte.alias}` is defined twice", "SF402", cte.args["alias"])
         if question.catalog.table(name) is not None:
-            hint = "call it something else"
-            question.refuse(
-                f"`{cte.alias}` already names a table", code="SF402", at=cte.args["alias"], hints=(hint,)
-            )
+            message = f"`{cte.alias}` already names a table"
+            question.refuse(message, "SF402", cte.args["alias"], "call it something else")
         question.reserve(name)
         inside = Context(question, dict(ctes))
         ctes[name] = Cte(query=cast(exp.Query, cte.this), context=inside, private=inside.private(cte.this))
@@ -268,7 +248,7 @@ def _close_ctes(query: exp.Query, context: Context, result: ScopedRows | Release
         if not entry.used:
             question = context.question
             hint = "leave it out: what is not read would be paid for all the same"
-            question.refuse(f"`{cte.alias}` is never used", code="SF404", at=cte.args["alias"], hints=(hint,))
+            question.refuse(f"`{cte.alias}` is never used", "SF404", cte.args["alias"], hint)
         if entry.released is not None:
             name = exp.to_identifier(cte.alias, quoted=True)
             kept.append(exp.CTE(this=entry.released.query, alias=exp.TableAlias(this=name)))

@@ -36,7 +36,7 @@ def parse(text: str, catalog: Catalog) -> Request:
     try:
         return request_of(_statement(question), question)
     except RecursionError:
-        question.refuse("the question is nested too deeply", code="SF401")
+        question.refuse("the question is nested too deeply", "SF401")
 
 
 def request_of(statement: exp.Query, question: Statement) -> Request:
@@ -47,7 +47,7 @@ def request_of(statement: exp.Query, question: Statement) -> Request:
         for part, kind in (("table", exp.Identifier), ("alias", (exp.Identifier, exp.TableAlias))):
             if not isinstance(node.args.get(part), (kind, type(None))):
                 hint = "FROM takes tables and SELECTs in parentheses; SUMMARIZE, PIVOT and VALUES are neither"
-                question.refuse("this is not a plain name", code="SF401", at=node, hints=(hint,))
+                question.refuse("this is not a plain name", "SF401", node, hint)
     context = Context(question)
     if not context.private(statement):
         _refuse_public(statement, question)
@@ -55,20 +55,18 @@ def request_of(statement: exp.Query, question: Statement) -> Request:
     if not isinstance(result, Released):
         question.refuse(
             "this would show rows of people",
-            code="SF404",
-            at=statement,
-            hints=(
-                "ask for aggregates: COUNT, SUM, AVG, MEDIAN, ..",
-                "GROUP BY of the unit belongs into an inner query",
-            ),
+            "SF404",
+            statement,
+            "ask for aggregates: COUNT, SUM, AVG, MEDIAN, ..",
+            "GROUP BY of the unit belongs into an inner query",
         )
     for entry in question.bounds:
         if not entry.taken:
             hint = "they belong to an aggregate of the outermost private SELECT"
-            question.refuse("these bounds apply to nothing", code="SF404", at=entry.span, hints=(hint,))
+            question.refuse("these bounds apply to nothing", "SF404", entry.span, hint)
     read = {table.name for table in result.query.find_all(exp.Table)}
     if not question.queries or not {named.name for named in question.queries} <= read:
-        question.refuse("part of the answer is never used", code="SF404", at=statement)
+        question.refuse("part of the answer is never used", "SF404", statement)
     return Request(
         text=question.text,
         queries=tuple(question.queries),
@@ -84,10 +82,10 @@ def _rendered(query: exp.Query, question: Statement) -> str:
         text = query.sql(dialect="duckdb", comments=False, identify=True, unsupported_level=ErrorLevel.RAISE)
         again = sqlglot.parse_one(text, dialect="duckdb")
     except (UnsupportedError, ParseError):
-        question.refuse("this post-processing cannot be written as SQL", code="SF404")
+        question.refuse("this post-processing cannot be written as SQL", "SF404")
     check_statement(again, question)
     if _quoted(balanced(again)) != _quoted(query):
-        question.refuse("this post-processing does not read back as it was meant", code="SF404")
+        question.refuse("this post-processing does not read back as it was meant", "SF404")
     return text
 
 
@@ -103,48 +101,40 @@ def _refuse_public(statement: exp.Expr, question: Statement) -> NoReturn:
         named = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
         if question.catalog.table(table.name) is None and table.name.lower() not in named:
             refuse_table(table, question)
-    question.refuse(
-        "this asks nothing of a private table",
-        code="SF404",
-        at=statement,
-        hints=("public tables can be read directly in the database",),
-    )
+    hint = "public tables can be read directly in the database"
+    question.refuse("this asks nothing of a private table", "SF404", statement, hint)
 
 
 def _statement(question: Statement) -> exp.Query:
     check_text(question.text, question)
     if "\0" in question.text:
-        question.refuse("a NUL character cannot stand in a question", code="SF401")
+        question.refuse("a NUL character cannot stand in a question", "SF401")
     try:
         tokens = sqlglot.tokenize(question.text, dialect="duckdb")
     except TokenError:
-        question.refuse("a quote or comment is not closed", code="SF401")
+        question.refuse("a quote or comment is not closed", "SF401")
     if not tokens:
-        question.refuse("there is no question", code="SF401")
+        question.refuse("there is no question", "SF401")
     first = tokens[0]
     if first.token_type not in _STARTS:
-        question.refuse(
-            "only a SELECT is a question",
-            code="SF407",
-            at=Span(first.start, first.end + 1),
-            hints=("one statement: SELECT .. or WITH .. SELECT ..",),
-        )
+        hint = "one statement: SELECT .. or WITH .. SELECT .."
+        question.refuse("only a SELECT is a question", "SF407", Span(first.start, first.end + 1), hint)
     check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:
         statements = parsed(text)
     except ParseError as error:
-        question.refuse(*_syntax(error), code="SF401", at=_place(error, question.text))
+        question.refuse(*_syntax(error), "SF401", _place(error, question.text))
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # the parser's own mistakes
-        question.refuse("cannot read this", code="SF401")
+        question.refuse("cannot read this", "SF401")
     found = [statement for statement in statements if statement is not None]
     if len(found) != 1:
         at = found[1] if len(found) > 1 else None
         hint = "ask each by itself, or both in one: WITH a AS (..), b AS (..) SELECT .. FROM a, b"
-        question.refuse("one statement at a time", code="SF407", at=at, hints=(hint,))
+        question.refuse("one statement at a time", "SF407", at, hint)
     if not isinstance(found[0], exp.Query):
         place = Span(first.start, first.end + 1)
-        question.refuse("only a SELECT is a question", code="SF407", at=place)
+        question.refuse("only a SELECT is a question", "SF407", place)
     statement = balanced(found[0])
     check_statement(statement, question)
     return cast(exp.Query, statement)
