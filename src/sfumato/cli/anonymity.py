@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli.options import JsonErrorsOption, Plain, PlainOption
+from sfumato.cli.options import Plain, PlainOption, command, group_of, names_of
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Method", "anonymity_app"]
 
-anonymity_app = typer.Typer(
-    help="Measure and reach k-anonymity: for a table's owner, and no release.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+anonymity_app = group_of("Measure and reach k-anonymity: for a table's owner, and no release.")
 
 
 class Method(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
@@ -44,7 +40,7 @@ _Html = Annotated[
 ]
 
 
-@anonymity_app.command("measure")
+@command(anonymity_app, "measure")
 def _measure(
     file: _File,
     quasi: _Quasi,
@@ -52,7 +48,6 @@ def _measure(
     risk: _Risk = 0.2,
     html: _Html = None,
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Measure how well rows hide: k, uniqueness, risk, and with a sensitive column l and t."""
     from sfumato.anonymity import measure, risk_picture, size_picture
@@ -60,13 +55,13 @@ def _measure(
 
     _check_outputs(file, None, html)
     with working("measuring"):
-        found = measure(file, _names(quasi), sensitive=_names(sensitive), risk=risk)
+        found = measure(file, names_of(quasi), sensitive=names_of(sensitive), risk=risk)
     _shown(found, as_json=style is Plain.json)
     if html is not None:
         _page("What the table gives away", str(found), (risk_picture(found), size_picture(found)), html)
 
 
-@anonymity_app.command("reach")
+@command(anonymity_app, "reach")
 def _reach(
     file: _File,
     quasi: _Quasi,
@@ -96,7 +91,6 @@ def _reach(
     risk: _Risk = 0.2,
     html: _Html = None,
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Generalise a table until every class of rows has k, and l and t; write it, and say what it cost."""
     from sfumato.anonymity import Goal, reach
@@ -113,10 +107,10 @@ def _reach(
     with working("generalising"):
         found = reach(
             file,
-            _names(quasi),
+            names_of(quasi),
             goal,
-            sensitive=_names(sensitive),
-            keep=_names(keep),
+            sensitive=names_of(sensitive),
+            keep=names_of(keep),
             method=method.value,
             hierarchies=None if hierarchies is None else read_hierarchies(hierarchies),
             suppress=suppress,
@@ -126,10 +120,6 @@ def _reach(
     _shown(found, as_json=style is Plain.json)
     if html is not None:
         _page("What generalising did", str(found), found.pictures(), html)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _shown(found: Any, *, as_json: bool) -> None:

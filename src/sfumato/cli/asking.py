@@ -4,53 +4,38 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import Any
 
+from sfumato.cli.options import Asking
 from sfumato.cli.statements import blank, split
 from sfumato.errors import InvalidArgument
 from sfumato.session import Database, Question
 
-__all__ = ["Asking", "question_text"]
+__all__ = ["asked", "question_text"]
 
 _LONGEST = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A question as it was typed, with the options that came with it."""
-
-    question: str
-    project: str
-    epsilon: float | None = None
-    error: float | None = None
-    size: float | None = None
-    analyst: str | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
-    losses: bool = False
-    selected: bool = False
-
-    def asked(self, database: Database) -> Question:
-        """Return the question, at the epsilon that was given or follows from the error."""
-        if self.epsilon is not None and self.error is not None:
-            raise InvalidArgument("give epsilon or an error, not both", place="--error")
-        caps = {"max_groups": self.max_groups, "max_rows": self.max_rows}
-        options: dict[str, Any] = {name: value for name, value in caps.items() if value is not None}
-        if self.losses:
-            options["losses"] = True
-        if self.selected:
-            options["keys"] = "selected"
-        question = database.sql(question_text(self.question), epsilon=self.epsilon, **options)
-        if self.error is not None:
-            return question.within(self.error, size=self.size)
-        if question.epsilon is None:
-            raise InvalidArgument(
-                "a question needs a price",
-                place="--epsilon",
-                hints=("--epsilon 0.5 says what it may give away, --error 40 how far off it may be",),
-            )
-        return question
+def asked(asking: Asking, database: Database) -> Question:
+    """Return the question, at the epsilon that was given or follows from the error."""
+    if asking.epsilon is not None and asking.error is not None:
+        raise InvalidArgument("give epsilon or an error, not both", place="--error")
+    caps = {"max_groups": asking.max_groups, "max_rows": asking.max_rows}
+    options: dict[str, Any] = {name: value for name, value in caps.items() if value is not None}
+    if asking.losses:
+        options["losses"] = True
+    if asking.selected:
+        options["keys"] = "selected"
+    question = database.sql(question_text(asking.question), epsilon=asking.epsilon, **options)
+    if asking.error is not None:
+        return question.within(asking.error, size=asking.size)
+    if question.epsilon is None:
+        raise InvalidArgument(
+            "a question needs a price",
+            place="--epsilon",
+            hints=("--epsilon 0.5 says what it may give away, --error 40 how far off it may be",),
+        )
+    return question
 
 
 def question_text(given: str) -> str:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli.options import JsonErrorsOption, Plain, PlainOption
+from sfumato.cli.options import Plain, PlainOption, command, group_of, names_of
 
 if TYPE_CHECKING:
     from sfumato.attacks import AttackResult
 
 __all__ = ["attack_app"]
 
-attack_app = typer.Typer(
-    help="Attack what people publish, and what this system publishes: with what success?",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+attack_app = group_of("Attack what people publish, and what this system publishes: with what success?")
 
 _Data = Annotated[
     str | None,
@@ -26,105 +23,67 @@ _Data = Annotated[
 _Trait = Annotated[
     str | None, typer.Option("--trait", help="Its column of true and false that is the secret.")
 ]
-_Epsilons = Annotated[
-    list[float] | None,
-    typer.Option("--epsilon", "-e", help="An epsilon to release with; may be repeated."),
-]
-_Html = Annotated[
-    str | None, typer.Option("--html", help="Write a page with pictures, in one file that needs no other.")
-]
 _Secret = Annotated[str, typer.Option("--secret", help="The column that the attacker wants to read.")]
 _Quasi = Annotated[str, typer.Option("--on", help="What the attacker knows: columns, divided by commas.")]
 
 
-@attack_app.command("differencing")
-def _differencing(
-    data: _Data = None,
-    trait: _Trait = None,
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """What every attack is released with, and how its result is shown."""
+
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option("--epsilon", "-e", help="An epsilon to release with; may be repeated."),
+    ] = None
+    html: Annotated[
+        str | None,
+        typer.Option("--html", help="Write a page with pictures, in one file that needs no other."),
+    ] = None
+    style: PlainOption = Plain.table
+
+
+@command(attack_app, "differencing")
+def _differencing(*, data: _Data = None, trait: _Trait = None, options: _Options) -> None:
     """Two totals whose difference is one person; two averages whose difference is a salary."""
-    from sfumato.attacks import differencing
-
-    _show([_run("differencing", differencing, html, data=data, trait=trait, epsilons=epsilon)], html, style)
+    _attack(options, "differencing", data=data, trait=trait)
 
 
-@attack_app.command("refusing")
-def _refusing(
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(attack_app, "refusing")
+def _refusing(options: _Options) -> None:
     """An auditor of queries that looks at the data to decide what to refuse: its refusals tell."""
-    from sfumato.attacks import refusing
-
-    _show([_run("refusing", refusing, html, epsilons=epsilon)], html, style)
+    _attack(options, "refusing")
 
 
-@attack_app.command("averaging")
-def _averaging(
-    data: _Data = None,
-    trait: _Trait = None,
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(attack_app, "averaging")
+def _averaging(*, data: _Data = None, trait: _Trait = None, options: _Options) -> None:
     """The same question, a thousand times, until the noise has gone; or until the budget says no."""
-    from sfumato.attacks import averaging
-
-    _show([_run("averaging", averaging, html, data=data, trait=trait, epsilons=epsilon)], html, style)
+    _attack(options, "averaging", data=data, trait=trait)
 
 
-@attack_app.command("reconstruction")
+@command(attack_app, "reconstruction")
 def _reconstruction(
+    *,
     data: _Data = None,
     trait: _Trait = None,
     people: Annotated[int, typer.Option("--people", help="How many people to invent.")] = 1000,
     method: Annotated[
         str, typer.Option("--method", help="'least squares' or 'linear programming'.")
     ] = "least squares",
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
+    options: _Options,
 ) -> None:
     """A whole secret column, rebuilt from many counts that are a little too accurate."""
-    from sfumato.attacks import reconstruction
-
-    found = _run(
-        "reconstruction",
-        reconstruction,
-        html,
-        data=data,
-        trait=trait,
-        people=people,
-        method=method,
-        epsilons=epsilon,
-    )
-    _show([found], html, style)
+    _attack(options, "reconstruction", data=data, trait=trait, people=people, method=method)
 
 
-@attack_app.command("census")
-def _census(
-    data: _Data = None,
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(attack_app, "census")
+def _census(*, data: _Data = None, options: _Options) -> None:
     """People rebuilt from small-area tables by solving for whoever fits all of them."""
-    from sfumato.attacks import census
-
-    _show([_run("census", census, html, data=data, epsilons=epsilon)], html, style)
+    _attack(options, "census", data=data)
 
 
-@attack_app.command("linkage")
+@command(attack_app, "linkage")
 def _linkage(
+    *,
     data: _Data = None,
     roll: Annotated[
         str | None, typer.Option("--roll", help="A list with names that shares columns with the table.")
@@ -134,131 +93,72 @@ def _linkage(
     identity: Annotated[
         str | None, typer.Option("--identity", help="A column of both that says who is who, to check claims.")
     ] = None,
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
+    options: _Options,
 ) -> None:
     """A table without names, joined with a list that has them."""
-    from sfumato.attacks import linkage
-
-    found = _run(
-        "linkage",
-        linkage,
-        html,
-        data=data,
-        roll=roll,
-        on=_listed(on),
-        secret=secret,
-        identity=identity,
-        epsilons=epsilon,
-    )
-    _show([found], html, style)
+    _attack(options, "linkage", data=data, roll=roll, on=names_of(on), secret=secret, identity=identity)
 
 
-@attack_app.command("ratings")
-def _ratings(
-    data: _Data = None,
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(attack_app, "ratings")
+def _ratings(*, data: _Data = None, options: _Options) -> None:
     """A few approximate ratings and dates, and a viewer is found among thousands."""
-    from sfumato.attacks import ratings
-
-    _show([_run("ratings", ratings, html, data=data, epsilons=epsilon)], html, style)
+    _attack(options, "ratings", data=data)
 
 
-@attack_app.command("membership")
+@command(attack_app, "membership")
 def _membership(
+    *,
     data: _Data = None,
     attributes: Annotated[
         str | None,
         typer.Option("--attributes", help="Columns of true and false that are published as means."),
     ] = None,
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
+    options: _Options,
 ) -> None:
     """Who took part in a study, told from nothing but the means of many attributes."""
-    from sfumato.attacks import membership
-
-    named = None if attributes is None else _listed(attributes)
-    _show([_run("membership", membership, html, data=data, attributes=named, epsilons=epsilon)], html, style)
+    named = None if attributes is None else names_of(attributes)
+    _attack(options, "membership", data=data, attributes=named)
 
 
-@attack_app.command("homogeneity")
+@command(attack_app, "homogeneity")
 def _homogeneity(
+    *,
     data: _Data = None,
     on: _Quasi = "zip,birth_date,sex",
     secret: _Secret = "diagnosis",
-    epsilon: _Epsilons = None,
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
+    options: _Options,
 ) -> None:
     """What a k-anonymous table tells all the same, and who knows more than it."""
-    from sfumato.attacks import homogeneity
-
-    found = _run(
-        "homogeneity", homogeneity, html, data=data, quasi=_listed(on), secret=secret, epsilons=epsilon
-    )
-    _show([found], html, style)
+    _attack(options, "homogeneity", data=data, quasi=names_of(on), secret=secret)
 
 
-@attack_app.command("all")
-def _all(
-    html: _Html = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(attack_app, "all", without=("epsilon",))
+def _all(options: _Options) -> None:
     """Every attack on invented people: with --html, a page that a teacher would show a class."""
-    from sfumato import attacks
-
-    names = (
-        "linkage",
-        "ratings",
-        "differencing",
-        "refusing",
-        "averaging",
-        "reconstruction",
-        "census",
-        "membership",
-        "homogeneity",
-    )
-    _show([_run(name, getattr(attacks, name), html) for name in names], html, style)
+    first = ("linkage", "ratings", "differencing", "refusing", "averaging", "reconstruction")
+    _attack(options, *first, "census", "membership", "homogeneity")
 
 
-def _run(name: str, attack: Any, html: str | None, **options: Any) -> AttackResult:
-    """Run an attack with the options that were given; it knows the others itself."""
-    from sfumato.cli.outputs import can_write
-    from sfumato.cli.screen import working
-
-    own = (options.get(key) for key in ("data", "roll"))
-    can_write(html, {path: "what is attacked" for path in own if path}, place="--html")
-
-    with working(f"attacking: {name}"):
-        found: AttackResult = attack(**{key: value for key, value in options.items() if value is not None})
-    return found
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _show(findings: list[AttackResult], html: str | None, style: Plain) -> None:
+def _attack(options: _Options, *names: str, **given: Any) -> None:
+    """Run attacks with the options that were given, and show each result as it comes."""
     import json
 
-    from sfumato.attacks import html_report, text_report
-    from sfumato.cli.outputs import write
+    from sfumato import attacks
+    from sfumato.cli.outputs import can_write, write
+    from sfumato.cli.screen import working
 
-    if html is not None:
-        write(html_report(findings).encode(), html, paid=False, place="--html")
-    if style is Plain.json:
-        typer.echo(json.dumps([finding.to_dict() for finding in findings], indent=2))
-    else:
-        typer.echo(text_report(findings))
-        if html is not None:
-            typer.echo(f"\nwritten: {html}")
+    own = (given.get(key) for key in ("data", "roll"))
+    can_write(options.html, {path: "what is attacked" for path in own if path}, place="--html")
+    known = {key: value for key, value in {**given, "epsilons": options.epsilon}.items() if value is not None}
+    found: list[AttackResult] = []
+    for name in names:
+        with working(f"attacking: {name}"):
+            found.append(getattr(attacks, name)(**known))
+        if options.style is Plain.table:
+            typer.echo(str(found[-1]) if name == names[0] else f"\n{found[-1]}")
+    if options.html is not None:
+        write(attacks.html_report(found).encode(), options.html, paid=False, place="--html")
+    if options.style is Plain.json:
+        typer.echo(json.dumps([one.to_dict() for one in found], indent=2))
+    elif options.html is not None:
+        typer.echo(f"\nwritten: {options.html}")

@@ -46,7 +46,7 @@ def run(*, output: str | None, quick: bool, as_json: bool) -> int:
 
 def run_question(text: str, *, project: str, epsilon: float | None, as_json: bool) -> int:
     """Examine one question of a project over invented neighbours; nothing is spent, no row is used."""
-    database = open_tables(project, free=True).database
+    _, database = open_tables(project, free=True)
     with working("examining"):
         verdict = examine_query(question_text(text), database, epsilon=epsilon)
     screen().print(json.dumps(verdict.to_dict()) if as_json else str(verdict))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.catalog import Project, read_project
-from sfumato.cli.project import open_ledger
+from sfumato.cli.project import book_of
 from sfumato.cli.screen import bar, screen
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.rules import UNITS
@@ -23,7 +23,7 @@ __all__ = ["lines_of", "record_of", "run"]
 def run(file: str, *, as_json: bool) -> None:
     """Show the budget of a project."""
     project = read_project(file)
-    with open_ledger(file, None) as ledger:
+    with book_of(project) as ledger:
         record = record_of(project, ledger)
     out = screen()
     out.print(json.dumps(record) if as_json else "\n".join(lines_of(record)))

@@ -10,28 +10,20 @@ import typer
 from sfumato import __version__
 from sfumato.cli.anonymity import anonymity_app
 from sfumato.cli.attack import attack_app
+from sfumato.cli.compare import compare
 from sfumato.cli.exits import NO_ROOM, report, report_unexpected, report_usage, unwritten, wants_json
 from sfumato.cli.ledgers import ledger_app
 from sfumato.cli.options import (
     AnalystOption,
-    DryRunOption,
+    AnswerOptions,
+    Asking,
     EpsilonOption,
-    ErrorOption,
-    Format,
-    FormatOption,
-    GroupsOption,
-    JsonErrorsOption,
-    KeyOption,
-    LevelOption,
-    LossesOption,
-    OutputOption,
+    EstimateOptions,
     Plain,
     PlainOption,
     ProjectOption,
-    QuestionArgument,
-    RowsOption,
-    SelectedOption,
-    SizeOption,
+    Wishes,
+    command,
 )
 from sfumato.cli.screen import silence
 from sfumato.cli.survey import survey_app
@@ -90,256 +82,97 @@ def _demo(
         run(folder=folder, people=people)
 
 
-@app.command("init")
+@command(app, "init")
 def _init(
-    files: Annotated[list[str], typer.Argument(help="The private tables: Parquet, CSV or DuckDB files.")],
-    unit: Annotated[
-        str | None, typer.Option("--unit", help="The column that says whose each row is.")
-    ] = None,
-    each_row: Annotated[bool, typer.Option("--each-row", help="Every row is a unit by itself.")] = False,
-    public: Annotated[
-        list[str] | None, typer.Option("--public", help="A file that is no secret; may be repeated.")
-    ] = None,
-    between: Annotated[
-        list[str] | None, typer.Option("--between", help="Bounds: age=0,110; may be repeated.")
-    ] = None,
-    one_of: Annotated[
-        list[str] | None, typer.Option("--one-of", help="Values: region=north,south; may be repeated.")
-    ] = None,
-    max_groups: GroupsOption = None,
-    max_rows: RowsOption = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="The budget, for ever.")] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="Its delta.")] = None,
-    ceiling: Annotated[
-        float | None, typer.Option("--ceiling", help="The most one question may cost.")
-    ] = None,
-    ledger: Annotated[
-        str | None, typer.Option("--ledger", help="The file that remembers what was spent.")
-    ] = None,
+    *,
+    wishes: Wishes,
     project: ProjectOption = "sfumato.toml",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the options say.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a project file.")] = False,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Write a project file and begin its ledger; reads the schema of files, never their values."""
-    from sfumato.cli.init import Wishes, run
+    from sfumato.cli.init import run
 
-    run(
-        Wishes(
-            files=tuple(files),
-            unit=unit,
-            each_row=each_row,
-            public=tuple(public or ()),
-            between=tuple(between or ()),
-            one_of=tuple(one_of or ()),
-            max_groups=max_groups,
-            max_rows=max_rows,
-            epsilon=epsilon,
-            delta=delta,
-            ceiling=ceiling,
-            ledger=ledger,
-        ),
-        project=project,
-        ask=not yes,
-        force=force,
-    )
+    run(wishes, project=project, ask=not yes, force=force)
 
 
-@app.command("check")
-def _check(
-    project: ProjectOption = "sfumato.toml",
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(app, "check")
+def _check(project: ProjectOption = "sfumato.toml", style: PlainOption = Plain.table) -> None:
     """Compare the project file with the tables it names; say what is missing. Reads no values."""
     from sfumato.cli.check import run
 
     run(project, as_json=style is Plain.json)
 
 
-@app.command("query")
-def _query(
-    question: QuestionArgument,
-    epsilon: EpsilonOption = None,
-    error: ErrorOption = None,
-    size: SizeOption = None,
-    key: KeyOption = None,
-    analyst: AnalystOption = None,
-    max_groups: GroupsOption = None,
-    max_rows: RowsOption = None,
-    losses: LossesOption = False,
-    selected: SelectedOption = False,
-    dry_run: DryRunOption = False,
-    style: FormatOption = Format.table,
-    output: OutputOption = None,
-    level: LevelOption = 0.95,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(app, "query")
+def _query(asking: Asking, options: AnswerOptions) -> None:
     """Ask, and spend: charge the budget, compute, add noise, show the answer with its errors."""
-    from sfumato.cli.asking import Asking
     from sfumato.cli.query import run
 
-    asking = Asking(
-        question=question,
-        epsilon=epsilon,
-        error=error,
-        size=size,
-        analyst=analyst,
-        max_groups=max_groups,
-        max_rows=max_rows,
-        losses=losses,
-        selected=selected,
-        project=project,
-    )
-    run(asking, key=key, dry_run=dry_run, style=style.value, output=output, level=level)
+    run(asking, options)
 
 
-@app.command("explain")
-def _explain(
-    question: QuestionArgument,
-    epsilon: EpsilonOption = None,
-    error: ErrorOption = None,
-    size: SizeOption = None,
-    analyst: AnalystOption = None,
-    max_groups: GroupsOption = None,
-    max_rows: RowsOption = None,
-    losses: LossesOption = False,
-    selected: SelectedOption = False,
-    style: PlainOption = Plain.table,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(app, "explain")
+def _explain(asking: Asking, style: PlainOption = Plain.table) -> None:
     """Explain what one unit can change, the noise, the cost and the error. Free: asks nothing of the data."""
-    from sfumato.cli.asking import Asking
     from sfumato.cli.query import explain
 
-    asking = Asking(
-        question=question,
-        epsilon=epsilon,
-        error=error,
-        size=size,
-        analyst=analyst,
-        max_groups=max_groups,
-        max_rows=max_rows,
-        losses=losses,
-        selected=selected,
-        project=project,
-    )
     explain(asking, as_json=style is Plain.json)
 
 
-@app.command("budget")
-def _budget(
-    style: PlainOption = Plain.table,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(app, "budget")
+def _budget(style: PlainOption = Plain.table, project: ProjectOption = "sfumato.toml") -> None:
     """Show what is spent and left, and how many more questions like the last one fit."""
     from sfumato.cli.budget import run
 
     run(project, as_json=style is Plain.json)
 
 
-@app.command("bounds")
+@command(app, "bounds")
 def _bounds(
+    *,
     column: Annotated[str, typer.Argument(help="The column whose bounds are not known beforehand.")],
-    epsilon: EpsilonOption = None,
     table: Annotated[str | None, typer.Option("--table", help="Its table, if several have it.")] = None,
     share: Annotated[float, typer.Option("--share", help="The share of values that may lie outside.")] = 0.0,
-    key: KeyOption = None,
-    analyst: AnalystOption = None,
-    dry_run: DryRunOption = False,
-    style: PlainOption = Plain.table,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
+    options: EstimateOptions,
 ) -> None:
     """Estimate the bounds of a column privately, and show the line for the project file. Spends."""
-    from sfumato.cli.bounds import run
+    from sfumato.cli.estimates import bounds
 
-    run(
-        column,
-        epsilon=epsilon,
-        table=table,
-        share=share,
-        key=key,
-        analyst=analyst,
-        dry_run=dry_run,
-        project=project,
-        as_json=style is Plain.json,
-    )
+    bounds(column, table=table, share=share, options=options)
 
 
-@app.command("losses")
-def _losses(
-    question: QuestionArgument,
-    epsilon: EpsilonOption = None,
-    key: KeyOption = None,
-    analyst: AnalystOption = None,
-    max_groups: GroupsOption = None,
-    max_rows: RowsOption = None,
-    dry_run: DryRunOption = False,
-    style: FormatOption = Format.table,
-    output: OutputOption = None,
-    level: LevelOption = 0.95,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
-) -> None:
+@command(app, "losses", without=("error", "size", "losses", "selected"))
+def _losses(asking: Asking, options: AnswerOptions) -> None:
     """Ask what caps and bounds take from a question, instead of its answer: rows, groups, values. Spends."""
-    from sfumato.cli.asking import Asking
     from sfumato.cli.query import run
 
-    asking = Asking(
-        question=question,
-        epsilon=epsilon,
-        analyst=analyst,
-        max_groups=max_groups,
-        max_rows=max_rows,
-        project=project,
-    )
-    run(asking, key=key, dry_run=dry_run, style=style.value, output=output, level=level, losses=True)
+    run(asking, options, losses=True)
 
 
-@app.command("caps")
+@command(app, "caps")
 def _caps(
+    *,
     table: Annotated[str | None, typer.Argument(help="The private table, if there are several.")] = None,
     by: Annotated[
         list[str] | None, typer.Option("--by", help="A column that questions group by; may be repeated.")
     ] = None,
-    epsilon: EpsilonOption = None,
     share: Annotated[float, typer.Option("--share", help="The share of units to keep whole.")] = 0.95,
     limit: Annotated[int, typer.Option("--limit", help="No cap above this is told.")] = 100,
-    key: KeyOption = None,
-    analyst: AnalystOption = None,
-    dry_run: DryRunOption = False,
-    style: PlainOption = Plain.table,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
+    options: EstimateOptions,
 ) -> None:
     """Estimate privately the caps that leave most units whole, and show the lines for the project. Spends."""
-    from sfumato.cli.caps import run
+    from sfumato.cli.estimates import caps
 
-    run(
-        table,
-        by=tuple(by or ()),
-        epsilon=epsilon,
-        share=share,
-        limit=limit,
-        key=key,
-        analyst=analyst,
-        dry_run=dry_run,
-        project=project,
-        as_json=style is Plain.json,
-    )
+    caps(table, by=by, share=share, limit=limit, options=options)
 
 
-@app.command("shell")
+@command(app, "shell")
 def _shell(
     epsilon: EpsilonOption = None,
     analyst: AnalystOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Release without asking first.")] = False,
     project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Ask one question after another: history, completion, and the price of the line as you type."""
     from sfumato.cli.shell import run
@@ -347,7 +180,7 @@ def _shell(
     run(project, epsilon=epsilon, analyst=analyst, ask=not yes)
 
 
-@app.command("audit")
+@command(app, "audit")
 def _audit(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="A file for the report: .html, .md or .json.")
@@ -360,7 +193,6 @@ def _audit(
     epsilon: EpsilonOption = None,
     project: ProjectOption = "sfumato.toml",
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Look for false privacy claims of this installation, or of one question. Spends nothing."""
     from sfumato.cli.audit import run, run_question
@@ -374,47 +206,7 @@ def _audit(
         raise typer.Exit(code)
 
 
-@app.command("compare")
-def _compare(
-    file: Annotated[
-        str | None,
-        typer.Argument(help="Your own table: Parquet, CSV or DuckDB. Without it, people are invented."),
-    ] = None,
-    column: Annotated[str | None, typer.Option("--column", help="The column that is asked about.")] = None,
-    low: Annotated[float | None, typer.Option("--low", help="The least that its number can be.")] = None,
-    high: Annotated[float | None, typer.Option("--high", help="The most that its number can be.")] = None,
-    answers: Annotated[
-        str | None, typer.Option("--answers", help="Instead of bounds: its answers, divided by commas.")
-    ] = None,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What is promised to each person.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="What the shuffled model needs beside it.")] = 1e-6,
-    people: Annotated[
-        int | None, typer.Option("--people", help="How many to take at random, or to invent.")
-    ] = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", help="How often each answer is given.")] = 100,
-    html: Annotated[
-        str | None,
-        typer.Option("--html", help="Write a page with pictures, in one file that needs no other."),
-    ] = None,
-    style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
-) -> None:
-    """Compare what trust is worth: a trusted collector, a trusted shuffler, nobody. For the owner's eyes."""
-    from sfumato.cli.compare import run
-
-    run(
-        file,
-        column=column,
-        low=low,
-        high=high,
-        answers=answers,
-        epsilon=epsilon,
-        delta=delta,
-        people=people,
-        repetitions=repetitions,
-        html=html,
-        as_json=style is Plain.json,
-    )
+command(app, "compare")(compare)
 
 
 def main() -> None:

@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from sfumato.local.comparison import Comparison
+from sfumato.cli.options import Plain, PlainOption, names_of
 
-__all__ = ["run"]
-
-_TITLE = "What trust is worth"
+__all__ = ["compare"]
 
 
-def run(
-    file: str | None,
-    *,
-    column: str | None,
-    low: float | None,
-    high: float | None,
-    answers: str | None,
-    epsilon: float,
-    delta: float,
-    people: int | None,
-    repetitions: int,
-    html: str | None,
-    as_json: bool,
+def compare(
+    file: Annotated[
+        str | None,
+        typer.Argument(help="Your own table: Parquet, CSV or DuckDB. Without it, people are invented."),
+    ] = None,
+    column: Annotated[str | None, typer.Option("--column", help="The column that is asked about.")] = None,
+    low: Annotated[float | None, typer.Option("--low", help="The least that its number can be.")] = None,
+    high: Annotated[float | None, typer.Option("--high", help="The most that its number can be.")] = None,
+    answers: Annotated[
+        str | None, typer.Option("--answers", help="Instead of bounds: its answers, divided by commas.")
+    ] = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What is promised to each person.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="What the shuffled model needs beside it.")] = 1e-6,
+    people: Annotated[
+        int | None, typer.Option("--people", help="How many to take at random, or to invent.")
+    ] = None,
+    repetitions: Annotated[int, typer.Option("--repetitions", help="How often each answer is given.")] = 100,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", help="Write a page with pictures, in one file that needs no other."),
+    ] = None,
+    style: PlainOption = Plain.table,
 ) -> None:
-    """Compare, show the table, and write the page."""
+    """Compare what trust is worth: a trusted collector, a trusted shuffler, nobody. For the owner's eyes."""
     import json
 
     from sfumato.cli.outputs import can_write, write
     from sfumato.cli.screen import working
     from sfumato.local.compare import compare
+    from sfumato.pages import figure, page, paragraph, preformatted
 
     can_write(html, {} if file is None else {file: "the table"}, place="--html")
-    named = None if answers is None else [one.strip() for one in answers.split(",") if one.strip()]
+    named = None if answers is None else list(names_of(answers))
     with working("comparing"):
         found = compare(
             file, column=column, low=low, high=high, answers=named, epsilon=epsilon, delta=delta,
             people=people, repetitions=repetitions,
         )  # fmt: skip
         if html is not None:
-            write(_page(found).encode(), html, paid=False, place="--html")
-    if as_json:
+            pictures = (figure(picture) for picture in found.pictures())
+            parts = [paragraph(found.sentence), *pictures, preformatted(str(found))]
+            write(page("What trust is worth", parts).encode(), html, paid=False, place="--html")
+    if style is Plain.json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return
     typer.echo(str(found))
     if html is not None:
         typer.echo(f"\nwritten: {html}")
-
-
-def _page(found: Comparison) -> str:
-    from sfumato.pages import figure, page, paragraph, preformatted
-
-    pictures = (figure(picture) for picture in found.pictures())
-    return page(_TITLE, [paragraph(found.sentence), *pictures, preformatted(str(found))])

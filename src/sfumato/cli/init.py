@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from sfumato.catalog.positions import Written
 from sfumato.catalog.writing import project_text
 from sfumato.cli.answers import ask, values_of
 from sfumato.cli.nearby_projects import refuse_second_ledger
+from sfumato.cli.options import Wishes
 from sfumato.cli.outputs import PROJECT_FILE, check_apart, kept, write
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import screen
@@ -36,28 +36,10 @@ from sfumato.core.arguments import budget_quantity, delta_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Ledger
 
-__all__ = ["Wishes", "run"]
+__all__ = ["run"]
 
 _EPSILON, _DELTA = 3.0, 1e-7
 _CAPS = "(empty: `sfumato caps` finds it later)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What the options said; None and nothing where they did not."""
-
-    files: tuple[str, ...]
-    unit: str | None = None
-    each_row: bool = False
-    public: tuple[str, ...] = ()
-    between: tuple[str, ...] = ()
-    one_of: tuple[str, ...] = ()
-    max_groups: int | None = None
-    max_rows: int | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    ceiling: float | None = None
-    ledger: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,7 +97,7 @@ def _uncapped(declared: Declaration) -> bool:
 
 def _drafted(wishes: Wishes) -> _Draft:
     paths: dict[str, str] = {}
-    for path in (*wishes.files, *wishes.public):
+    for path in (*wishes.files, *(wishes.public or ())):
         name = re.sub(r"\W", "_", Path(path).name.split(".")[0], flags=re.ASCII) or "data"
         name = name if not name[0].isdigit() else f"_{name}"
         if name in paths:
@@ -130,7 +112,7 @@ def _drafted(wishes: Wishes) -> _Draft:
 
 def _declare(wishes: Wishes, draft: _Draft) -> None:
     for option, given in (("--between", wishes.between), ("--one-of", wishes.one_of)):
-        for one in given:
+        for one in given or ():
             column, equals, text = one.partition("=")
             tables = [name for name in draft.private if column in draft.schemas[name].names]
             if not equals:
@@ -178,9 +160,8 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
     for table in tables:
         fields = draft.schemas[table.name].fields
         if fields is not None:
-            Catalog(
-                (table.declaration.table(fields, draft.schemas[table.name].unsupported),)
-            )  # refuses what does not fit the columns
+            made = table.declaration.table(fields, draft.schemas[table.name].unsupported)
+            Catalog((made,))  # refuses what does not fit the columns
     ledger = target.absolute().parent / (wishes.ledger or f"{target.stem}.ledger")
     return Project(
         written=Written(str(target), (), {}),
@@ -188,12 +169,8 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
         unit=wishes.unit or f"row of {draft.private[0]}",
         budget=PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=delta / 10),
         ledger=ledger,
-        policy=Policy(ceiling=None if wishes.ceiling is None else _fraction(wishes.ceiling)),
+        policy=Policy(ceiling=None if wishes.ceiling is None else budget_quantity(wishes.ceiling, "ceiling")),
     )
-
-
-def _fraction(value: float) -> Fraction:
-    return budget_quantity(value, "ceiling")
 
 
 def _table(name: str, wishes: Wishes, draft: _Draft) -> ProjectTable:
@@ -234,8 +211,10 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
         shown = [f"{each} ({kinds[each]})" if each in kinds else each for each in draft.schemas[name].names]
         out.print(f"\n{name}: {', '.join(shown)}")
     if wishes.unit is None and not wishes.each_row:
-        common = [each for each in draft.schemas[draft.private[0]].names if _everywhere(each, draft)]
-        found = ask("Which column says whose each row is? (empty: every row is a unit)", "", _column(common))
+        columns = [draft.schemas[name].names for name in draft.private]
+        common = [each for each in columns[0] if all(each in names for names in columns)]
+        asked = "Which column says whose each row is? (empty: every row is a unit)"
+        found = ask(asked, "", lambda text: _column(text, common))
         answered = {"unit": found} if found else {"each_row": True}
     unit = answered.get("unit", wishes.unit)
     if unit is not None:
@@ -243,7 +222,7 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
             answered["max_groups"] = ask(f"In how many groups may one of them count? {_CAPS}", "", _cap)
         if wishes.max_rows is None:
             answered["max_rows"] = ask(f"With the weight of how many rows in each? {_CAPS}", "", _cap)
-    said = {one.partition("=")[0] for one in (*wishes.between, *wishes.one_of)}
+    said = {one.partition("=")[0] for one in (*(wishes.between or ()), *(wishes.one_of or ()))}
     for name in draft.private:
         for column in draft.schemas[name].names:
             if column != unit and column not in said:
@@ -259,29 +238,16 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
 
 def _domain(column: str, kind: Kind | None) -> Domain | None:
     """Ask what is known of a column."""
-    if kind in (Kind.TEXT, Kind.BOOLEAN):
-        return ask(f"{column}: which values? a,b,c (empty: not known)", "", _reads(kind, bounds=False))
-    return ask(f"{column}: between? low,high (empty: not known)", "", _reads(kind, bounds=True))
+    bounds = kind not in (Kind.TEXT, Kind.BOOLEAN)
+    wanted = "between? low,high" if bounds else "which values? a,b,c"
+    read = partial(values_of, kind=kind, bounds=bounds)
+    return ask(f"{column}: {wanted} (empty: not known)", "", lambda text: read(text) if text else None)
 
 
-def _reads(kind: Kind | None, *, bounds: bool) -> Callable[[str], Domain | None]:
-    def read(text: str) -> Domain | None:
-        return values_of(text, kind, bounds=bounds) if text else None
-
-    return read
-
-
-def _everywhere(column: str, draft: _Draft) -> bool:
-    return all(column in draft.schemas[name].names for name in draft.private)
-
-
-def _column(known: list[str]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text and text not in known:
-            raise InvalidArgument(f"there is no column `{text}`", hints=(nearest(text, known) or "",))
-        return text
-
-    return read
+def _column(text: str, known: list[str]) -> str:
+    if text and text not in known:
+        raise InvalidArgument(f"there is no column `{text}`", hints=(nearest(text, known) or "",))
+    return text
 
 
 def _epsilon(text: str) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.catalog import Project, read_project
+from sfumato.cli.options import LedgerOptions
 from sfumato.cli.outputs import can_write, kept, write, writing
 from sfumato.cli.project import book_of, open_ledger
 from sfumato.cli.screen import screen, working
@@ -24,9 +25,9 @@ from sfumato.session import propose
 __all__ = ["anchor", "create", "export", "grant", "history", "receipt", "show", "verify"]
 
 
-def create(file: str, path: str | None) -> None:
+def create(options: LedgerOptions) -> None:
     """Begin a ledger where there is none."""
-    target = Path(path) if path is not None else read_project(file).ledger
+    target = read_project(options.project).ledger if options.ledger is None else Path(options.ledger)
     if target.exists():
         raise LedgerError(
             "there is a ledger already", code="SF601", place=str(target), hints=("it goes on; nothing to do",)
@@ -53,10 +54,10 @@ def grant(file: str, name: str) -> None:
         screen().print(f"on record: {ledger.grant_balance(project.unit, name)}")
 
 
-def verify(file: str, path: str | None, noted: str | None, *, as_json: bool) -> None:
+def verify(options: LedgerOptions, noted: str | None, *, as_json: bool) -> None:
     """Walk the chain."""
     head = None if noted is None else _head(noted)
-    with open_ledger(file, path) as ledger, working("walking the chain"):
+    with open_ledger(options) as ledger, working("walking the chain"):
         found = ledger.verify(anchor=head)
     if as_json:
         record = {"records": found.sequence, "anchor": str(found), "against": noted}
@@ -66,17 +67,17 @@ def verify(file: str, path: str | None, noted: str | None, *, as_json: bool) -> 
     screen().print(f"{found.sequence:,} records, every one in its place{held}\nanchor: {found}")
 
 
-def anchor(file: str, path: str | None) -> None:
+def anchor(options: LedgerOptions) -> None:
     """Print the head."""
-    with open_ledger(file, path) as ledger:
+    with open_ledger(options) as ledger:
         screen().print(str(ledger.head()))
 
 
-def history(file: str, path: str | None, limit: int, *, as_json: bool) -> None:
+def history(options: LedgerOptions, limit: int, *, as_json: bool) -> None:
     """List charges."""
     if limit < 0:
         raise InvalidArgument("limit must be 0 or more", place="--limit")
-    with open_ledger(file, path) as ledger:
+    with open_ledger(options) as ledger:
         entries = ledger.newest(limit) if limit else tuple(ledger.entries())
         wholes = {unit: ledger.balance(unit).limit for unit in {entry.unit for entry in entries}}
     records = [_entry(entry, wholes[entry.unit]) for entry in entries]
@@ -115,12 +116,10 @@ def _entry(entry: Any, limit: int) -> dict[str, Any]:
     }
 
 
-def show(
-    file: str, path: str | None, number: int, style: str, output: str | None, *, step: int | None = None
-) -> None:
+def show(options: LedgerOptions, number: int, style: str, output: str | None, step: int | None) -> None:
     """Show a stored release, or that of one step."""
-    can_write(output, kept(_project(file), path), style=style)
-    with open_ledger(file, path) as ledger:
+    can_write(output, kept(_project(options.project), options.ledger), style=style)
+    with open_ledger(options) as ledger:
         release = _released(ledger, number, step)
     write(rendered(release, style, 0.95), output)
 
@@ -155,9 +154,9 @@ def _project(file: str) -> Project | None:
         return None
 
 
-def receipt(file: str, path: str | None, given: str) -> None:
+def receipt(options: LedgerOptions, given: str) -> None:
     """Print a stored receipt, or check one that somebody holds, and the answer that came with it."""
-    with open_ledger(file, path) as ledger:
+    with open_ledger(options) as ledger:
         if given.isascii() and given.isdecimal():
             stored = _released(ledger, _number(given)).receipt
             write(f"{json.dumps(dict(stored), indent=2)}\n".encode(), None, paid=False)
@@ -221,11 +220,11 @@ def _number(text: str) -> int:
     return int(text) if len(text) < 20 else 0
 
 
-def export(file: str, path: str | None, output: str, *, releases: bool) -> None:
+def export(options: LedgerOptions, output: str, *, releases: bool) -> None:
     """Write every record as JSON Lines."""
     target = None if output == "-" else output
-    with open_ledger(file, path) as ledger:
-        can_write(target, kept(_project(file), ledger.path))
+    with open_ledger(options) as ledger:
+        can_write(target, kept(_project(options.project), ledger.path))
         with working("writing the records"), writing(target, paid=False) as out:
             text = io.TextIOWrapper(out, encoding="ascii", newline="\n", write_through=True)
             count = ledger.export(text, releases=releases)

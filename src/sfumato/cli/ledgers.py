@@ -9,39 +9,32 @@ import typer
 from sfumato.cli.options import (
     Format,
     FormatOption,
-    JsonErrorsOption,
+    LedgerOptions,
     OutputOption,
     Plain,
     PlainOption,
     ProjectOption,
+    command,
+    group_of,
 )
 
 __all__ = ["ledger_app"]
 
-ledger_app = typer.Typer(
-    help="Begin, verify, show and export the ledger.", no_args_is_help=True, rich_markup_mode=None
-)
-
-_Ledger = Annotated[
-    str | None, typer.Option("--ledger", help="The ledger's file; else the one that the project names.")
-]
+ledger_app = group_of("Begin, verify, show and export the ledger.")
 
 
-@ledger_app.command("create")
-def _create(
-    ledger: _Ledger = None, project: ProjectOption = "sfumato.toml", json_errors: JsonErrorsOption = False
-) -> None:
+@command(ledger_app, "create")
+def _create(options: LedgerOptions) -> None:
     """Begin a new, empty ledger. The first question fixes the budget in it, for ever."""
     from sfumato.cli.ledger import create
 
-    create(project, ledger)
+    create(options)
 
 
-@ledger_app.command("grant")
+@command(ledger_app, "grant")
 def _grant(
     analyst: Annotated[str, typer.Argument(help="The name of an analyst in the project file.")],
     project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Put the grant that the project file states on record; it replaces an earlier one."""
     from sfumato.cli.ledger import grant
@@ -49,89 +42,81 @@ def _grant(
     grant(project, analyst)
 
 
-@ledger_app.command("verify")
+@command(ledger_app, "verify")
 def _verify(
+    *,
     anchor: Annotated[
         str | None,
         typer.Option("--anchor", help="A head noted before, to find what was cut off or rewritten."),
     ] = None,
-    ledger: _Ledger = None,
-    project: ProjectOption = "sfumato.toml",
+    options: LedgerOptions,
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Walk the whole chain; find any record that was edited, deleted, moved or put in."""
     from sfumato.cli.ledger import verify
 
-    verify(project, ledger, anchor, as_json=style is Plain.json)
+    verify(options, anchor, as_json=style is Plain.json)
 
 
-@ledger_app.command("anchor")
-def _anchor(
-    ledger: _Ledger = None, project: ProjectOption = "sfumato.toml", json_errors: JsonErrorsOption = False
-) -> None:
+@command(ledger_app, "anchor")
+def _anchor(options: LedgerOptions) -> None:
     """Print the head of the chain: keep it where the ledger's keeper cannot write."""
     from sfumato.cli.ledger import anchor
 
-    anchor(project, ledger)
+    anchor(options)
 
 
-@ledger_app.command("history")
+@command(ledger_app, "history")
 def _history(
+    *,
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many to show; 0 for all.")] = 20,
-    ledger: _Ledger = None,
-    project: ProjectOption = "sfumato.toml",
+    options: LedgerOptions,
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """List what was charged: public facts only."""
     from sfumato.cli.ledger import history
 
-    history(project, ledger, limit, as_json=style is Plain.json)
+    history(options, limit, as_json=style is Plain.json)
 
 
-@ledger_app.command("show")
+@command(ledger_app, "show")
 def _show(
+    *,
     number: Annotated[int, typer.Argument(help="The number of the charge that paid for it.")],
     step: Annotated[
         int | None, typer.Option("--step", help="Of a charge for several looks: which one.")
     ] = None,
     style: FormatOption = Format.table,
     output: OutputOption = None,
-    ledger: _Ledger = None,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
+    options: LedgerOptions,
 ) -> None:
     """Show an old answer again, free."""
     from sfumato.cli.ledger import show
 
-    show(project, ledger, number, style.value, output, step=step)
+    show(options, number, style.value, output, step)
 
 
-@ledger_app.command("receipt")
+@command(ledger_app, "receipt")
 def _receipt(
     receipt: Annotated[
         str, typer.Argument(help="The number of a charge; or a receipt, a file or -, to check.")
     ],
-    ledger: _Ledger = None,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
+    options: LedgerOptions,
 ) -> None:
     """Print the receipt of an answer, or check one that somebody holds against the ledger."""
     from sfumato.cli.ledger import receipt as run
 
-    run(project, ledger, receipt)
+    run(options, receipt)
 
 
-@ledger_app.command("export")
+@command(ledger_app, "export")
 def _export(
+    *,
     output: Annotated[str, typer.Argument(help="The file to write, or - for standard output.")] = "-",
     releases: Annotated[bool, typer.Option(help="With the answers that were given.")] = True,
-    ledger: _Ledger = None,
-    project: ProjectOption = "sfumato.toml",
-    json_errors: JsonErrorsOption = False,
+    options: LedgerOptions,
 ) -> None:
     """Write every record as JSON Lines that an outsider can check without this program."""
     from sfumato.cli.ledger import export
 
-    export(project, ledger, output, releases=releases)
+    export(options, output, releases=releases)

@@ -1,32 +1,33 @@
-"""The options that commands share, said once."""
+"""The options that commands share, said once; and groups of them, which are dataclasses."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 __all__ = [
     "AnalystOption",
-    "DryRunOption",
+    "AnswerOptions",
+    "Asking",
     "EpsilonOption",
-    "ErrorOption",
+    "EstimateOptions",
     "Format",
     "FormatOption",
-    "GroupsOption",
-    "JsonErrorsOption",
-    "KeyOption",
+    "LedgerOptions",
     "LevelOption",
-    "LossesOption",
     "OutputOption",
     "Plain",
     "PlainOption",
     "ProjectOption",
-    "QuestionArgument",
-    "RowsOption",
-    "SelectedOption",
-    "SizeOption",
+    "Wishes",
+    "command",
+    "group_of",
+    "names_of",
 ]
 
 
@@ -47,22 +48,13 @@ class Plain(str, Enum):  # noqa: UP042
     json = "json"
 
 
-QuestionArgument = Annotated[
-    str, typer.Argument(help="SQL, the path of a file with SQL, or - for standard input.")
-]
 ProjectOption = Annotated[
     str, typer.Option("--project", "-p", envvar="SFUMATO_PROJECT", help="The project file.")
 ]
 EpsilonOption = Annotated[
     float | None, typer.Option("--epsilon", "-e", help="What this question may give away by itself.")
 ]
-ErrorOption = Annotated[
-    float | None, typer.Option("--error", help="Instead of epsilon: the 95% error you can live with.")
-]
-SizeOption = Annotated[
-    float | None, typer.Option("--size", help="Rows to expect in a group, for the error of averages.")
-]
-KeyOption = Annotated[
+_Key = Annotated[
     str | None, typer.Option("--key", "-k", help="Ask again under this key: the same answer, free.")
 ]
 AnalystOption = Annotated[
@@ -77,24 +69,152 @@ OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", help="A file for the answer, instead of standard output.")
 ]
 LevelOption = Annotated[float, typer.Option("--level", help="The level of intervals.")]
-GroupsOption = Annotated[
-    int | None, typer.Option("--max-groups", help="How many groups one unit may count in.")
-]
-RowsOption = Annotated[
+_Groups = Annotated[int | None, typer.Option("--max-groups", help="How many groups one unit may count in.")]
+_Rows = Annotated[
     int | None, typer.Option("--max-rows", help="With the weight of how many rows in each of them.")
 ]
-LossesOption = Annotated[
-    bool,
-    typer.Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost."),
-]
-SelectedOption = Annotated[
-    bool,
-    typer.Option(
-        "--selected", help="Select groups privately, known in public or not: small ones are missing."
-    ),
-]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")]
-JsonErrorsOption = Annotated[
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")]
+_JsonErrors = Annotated[
     bool,
     typer.Option("--json-errors", help="Errors as JSON on standard error; so they are with --format json."),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A question as it was typed, with the options that came with it."""
+
+    question: Annotated[
+        str, typer.Argument(help="SQL, the path of a file with SQL, or - for standard input.")
+    ]
+    epsilon: EpsilonOption = None
+    error: Annotated[
+        float | None, typer.Option("--error", help="Instead of epsilon: the 95% error you can live with.")
+    ] = None
+    size: Annotated[
+        float | None, typer.Option("--size", help="Rows to expect in a group, for the error of averages.")
+    ] = None
+    analyst: AnalystOption = None
+    max_groups: _Groups = None
+    max_rows: _Rows = None
+    losses: Annotated[
+        bool,
+        typer.Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost."),
+    ] = False
+    selected: Annotated[
+        bool,
+        typer.Option(
+            "--selected", help="Select groups privately, known in public or not: small ones are missing."
+        ),
+    ] = False
+    project: ProjectOption = "sfumato.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """How an answer is paid for and where it goes."""
+
+    key: _Key = None
+    dry_run: _DryRun = False
+    style: FormatOption = Format.table
+    output: OutputOption = None
+    level: LevelOption = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions:
+    """What the estimates of bounds and of caps share."""
+
+    epsilon: EpsilonOption = None
+    key: _Key = None
+    analyst: AnalystOption = None
+    dry_run: _DryRun = False
+    style: PlainOption = Plain.table
+    project: ProjectOption = "sfumato.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerOptions:
+    """Which ledger: a file by its own path, or the one that a project names."""
+
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", help="The ledger's file; else the one that the project names.")
+    ] = None
+    project: ProjectOption = "sfumato.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the options of `sfumato init` said; None and nothing where they did not."""
+
+    files: Annotated[list[str], typer.Argument(help="The private tables: Parquet, CSV or DuckDB files.")]
+    unit: Annotated[str | None, typer.Option("--unit", help="The column that says whose each row is.")] = None
+    each_row: Annotated[bool, typer.Option("--each-row", help="Every row is a unit by itself.")] = False
+    public: Annotated[
+        list[str] | None, typer.Option("--public", help="A file that is no secret; may be repeated.")
+    ] = None
+    between: Annotated[
+        list[str] | None, typer.Option("--between", help="Bounds: age=0,110; may be repeated.")
+    ] = None
+    one_of: Annotated[
+        list[str] | None, typer.Option("--one-of", help="Values: region=north,south; may be repeated.")
+    ] = None
+    max_groups: _Groups = None
+    max_rows: _Rows = None
+    epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="The budget, for ever.")] = None
+    delta: Annotated[float | None, typer.Option("--delta", help="Its delta.")] = None
+    ceiling: Annotated[float | None, typer.Option("--ceiling", help="The most one question may cost.")] = None
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", help="The file that remembers what was spent.")
+    ] = None
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Return the names that a text lists, divided by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def group_of(help: str) -> typer.Typer:
+    """Return an empty group of commands."""
+    return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+
+
+def command(
+    app: typer.Typer, name: str, *, without: tuple[str, ...] = (), **settings: Any
+) -> Callable[[Callable[..., None]], None]:
+    """Add a command to an app, with `--json-errors`, which `main` reads.
+
+    A parameter whose type is a dataclass stands for the options that are its fields, except for those
+    in `without`, which keep their defaults.
+    """
+
+    def add(run: Callable[..., None]) -> None:
+        groups: dict[str, tuple[Any, list[str]]] = {}
+        options = []
+        for parameter in inspect.signature(run, eval_str=True).parameters.values():
+            kind = parameter.annotation
+            if not is_dataclass(kind):
+                options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                continue
+            hints = get_type_hints(kind, include_extras=True)
+            own = [each for each in fields(kind) if each.name not in without]
+            groups[parameter.name] = kind, [each.name for each in own]
+            options += [_option(each.name, hints[each.name], each.default) for each in own]
+        options.append(_option("json_errors", _JsonErrors, False))
+
+        def given(*, json_errors: bool, **values: Any) -> None:
+            for name, (kind, own) in groups.items():
+                values[name] = kind(**{each: values.pop(each) for each in own})
+            run(**values)
+
+        given.__doc__ = run.__doc__
+        given.__annotations__ = {each.name: each.annotation for each in options}
+        given.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        app.command(name, **settings)(given)
+
+    return add
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    missing = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=missing, annotation=annotation)

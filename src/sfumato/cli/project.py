@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.catalog import Project, read_project
+from sfumato.cli.options import LedgerOptions
 from sfumato.cli.screen import working
 from sfumato.errors import LedgerError
 from sfumato.ledger import OWNER, Ledger
 from sfumato.session import Database, open_project
 
-__all__ = ["OpenedProject", "book_of", "open_ledger", "open_tables"]
+__all__ = ["book_of", "open_ledger", "open_tables"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedProject:
-    """A project and its database. `begun` is whether its budget is fixed already."""
-
-    project: Project
-    database: Database
-    begun: bool
-
-
-def open_tables(file: str, *, analyst: str | None = None, free: bool = False) -> OpenedProject:
-    """Open a project's tables. With `free`, to look at prices: no value is, except in CSV files."""
+def open_tables(file: str, *, analyst: str | None = None, free: bool = False) -> tuple[Project, Database]:
+    """Open a project's tables. With `free`, to look at prices: no value is read, except in CSV files."""
     project = read_project(file)
     with working("opening the tables"):
         book = book_of(project)
         who = OWNER if analyst is None else analyst
-        database = open_project(project, analyst=who, ledger=book, read=not free)
-        return OpenedProject(project=project, database=database, begun=project.unit in book.units())
+        return project, open_project(project, analyst=who, ledger=book, read=not free)
 
 
-def open_ledger(file: str, ledger: str | None) -> Ledger:
+def open_ledger(options: LedgerOptions) -> Ledger:
     """Open a ledger by its own path, or the one that a project names."""
-    if ledger is not None:
-        return Ledger.open(ledger, create=False)
-    return book_of(read_project(file))
+    if options.ledger is not None:
+        return Ledger.open(options.ledger, create=False)
+    return book_of(read_project(options.project))
 
 
 def book_of(project: Project) -> Ledger:

@@ -25,51 +25,11 @@ from sfumato.errors import SfumatoError
 __all__ = ["Names", "converse", "whole"]
 
 _WORDS = [
-    "SELECT",
-    "FROM",
-    "WHERE",
-    "GROUP",
-    "BY",
-    "HAVING",
-    "ORDER",
-    "LIMIT",
-    "AS",
-    "AND",
-    "OR",
-    "NOT",
-    "JOIN",
-    "USING",
-    "ON",
-    "WITH",
-    "CASE",
-    "WHEN",
-    "THEN",
-    "ELSE",
-    "END",
-    "BETWEEN",
-    "IN",
-    "IS",
-    "NULL",
-    "DISTINCT",
-    "DESC",
-    "FILTER",
-    "ROLLUP",
-    "CUBE",
-    "COUNT",
-    "SUM",
-    "AVG",
-    "MEDIAN",
-    "QUANTILE",
-    "HISTOGRAM",
-    "STDDEV_SAMP",
-    "VAR_SAMP",
-    "CORR",
-    "MIN",
-    "MAX",
-    "LEAST",
-    "GREATEST",
-    "COALESCE",
-]
+    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "AS", "AND", "OR", "NOT",
+    "JOIN", "USING", "ON", "WITH", "CASE", "WHEN", "THEN", "ELSE", "END", "BETWEEN", "IN", "IS", "NULL",
+    "DISTINCT", "DESC", "FILTER", "ROLLUP", "CUBE", "COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE",
+    "HISTOGRAM", "STDDEV_SAMP", "VAR_SAMP", "CORR", "MIN", "MAX", "LEAST", "GREATEST", "COALESCE",
+]  # fmt: skip
 
 _LETTERS = string.ascii_letters + string.digits + "_"
 
@@ -183,26 +143,13 @@ def _line(shell: Shell, text: str) -> str:
         return f" {float(share):.1%} of the budget spent | {set_to}"
     if shell.epsilon is None:
         return " no epsilon set: .epsilon 0.5"
-    return _priced(_Held(shell), text.strip().rstrip(";"), shell.epsilon, shell.database.balance.spent)
-
-
-class _Held:
-    """A shell as the key of a cache: there is one."""
-
-    def __init__(self, shell: Shell) -> None:
-        self.shell = shell
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.shell is self.shell
-
-    def __hash__(self) -> int:
-        return id(self.shell)
+    return _priced(shell, text.strip().rstrip(";"), shell.epsilon, shell.database.balance.spent)
 
 
 @lru_cache(maxsize=64)
-def _priced(held: _Held, text: str, epsilon: Any, spent: Any) -> str:
+def _priced(shell: Shell, text: str, epsilon: Any, spent: Any) -> str:
     try:
-        price = held.shell.price(text)
+        price = shell.price(text)
     except SfumatoError as error:
         return f" {error.code}: {error.message}"
     errors = ", ".join(f"{name} {error}" for name, error in price.errors[:3])

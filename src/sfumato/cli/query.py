@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from sfumato.catalog import read_project
-from sfumato.cli.asking import Asking
+from sfumato.cli.asking import asked
+from sfumato.cli.options import AnswerOptions, Asking
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
@@ -16,24 +17,16 @@ from sfumato.session.pricing import price_of
 __all__ = ["explain", "run"]
 
 
-def run(
-    asking: Asking,
-    *,
-    key: str | None,
-    dry_run: bool,
-    style: str,
-    output: str | None,
-    level: float,
-    losses: bool = False,
-) -> None:
+def run(asking: Asking, options: AnswerOptions, *, losses: bool = False) -> None:
     """Ask and release the question, or what it loses; with `dry_run`, show the price alone."""
-    confidence(level)
+    confidence(options.level)
+    style, output = options.style.value, options.output
     can_write(output, kept(read_project(asking.project)), style=style)
-    opened = open_tables(asking.project, analyst=asking.analyst, free=dry_run)
-    question = asking.asked(opened.database)
+    _, database = open_tables(asking.project, analyst=asking.analyst, free=options.dry_run)
+    question = asked(asking, database)
     if losses:
         question = question.losses(epsilon=question.epsilon)
-    if dry_run:
+    if options.dry_run:
         price = price_of(question, size=asking.size)
         text = json.dumps({"price": price.record()}) if style == "json" else "\n".join(price.lines())
         write(f"{text}\n".encode(), None, paid=False)
@@ -41,16 +34,16 @@ def run(
             raise price.refusal
         return
     with working("charging, computing, adding noise"):
-        release = question.release(key=key)
-    write(rendered(release, style, level), output)
+        release = question.release(key=options.key)
+    write(rendered(release, style, options.level), output)
     if output is not None:
         screen(error=True).print(f"written: {output}")
 
 
 def explain(asking: Asking, *, as_json: bool) -> None:
     """Explain a question and its price. Free."""
-    opened = open_tables(asking.project, analyst=asking.analyst, free=True)
-    question = asking.asked(opened.database)
+    _, database = open_tables(asking.project, analyst=asking.analyst, free=True)
+    question = asked(asking, database)
     price = price_of(question, size=asking.size)
     text = question.explain(size=asking.size)
     if as_json:

@@ -40,9 +40,9 @@ _STYLES = ("table", "csv", "json", "markdown")
 
 def run(file: str, *, epsilon: float | None, analyst: str | None, ask: bool) -> None:
     """Open a project and answer questions until there are no more."""
-    opened = open_tables(file, analyst=analyst)
+    project, database = open_tables(file, analyst=analyst)
     chosen = None if epsilon is None else budget_quantity(epsilon, "epsilon")
-    shell = Shell(project=opened.project, database=opened.database, epsilon=chosen)
+    shell = Shell(project=project, database=database, epsilon=chosen)
     if sys.stdin.isatty():
         from sfumato.cli.prompt import converse
 
@@ -53,7 +53,7 @@ def run(file: str, *, epsilon: float | None, analyst: str | None, ask: bool) -> 
             return
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Shell:
     """A conversation: its database, and what was said so far."""
 

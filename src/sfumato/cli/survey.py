@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli.options import JsonErrorsOption, LevelOption, OutputOption, Plain, PlainOption
+from sfumato.cli.options import LevelOption, OutputOption, Plain, PlainOption, command, group_of
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["survey_app"]
 
-survey_app = typer.Typer(
-    help="Ask people who randomise their own answers: no collector is trusted with the truth.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+survey_app = group_of("Ask people who randomise their own answers: no collector is trusted with the truth.")
 
 _Survey = Annotated[str, typer.Argument(help="The published survey file.")]
 _Delta = Annotated[
@@ -29,7 +25,7 @@ _Delta = Annotated[
 ]
 
 
-@survey_app.command("plan")
+@command(survey_app, "plan")
 def _plan(
     words: Annotated[str, typer.Argument(help="The question, as respondents read it.")],
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What one report may give away.")],
@@ -67,7 +63,6 @@ def _plan(
         bool, typer.Option("--force", help="Replace a survey file that is there already.")
     ] = False,
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Choose the protocol with the least error for a question, and write the file that binds both sides."""
     from pathlib import Path
@@ -104,12 +99,11 @@ def _plan(
     )
 
 
-@survey_app.command("show")
+@command(survey_app, "show")
 def _show(
     file: _Survey,
     delta: _Delta = 1e-6,
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Say what a survey asks, what it costs a respondent, and what they should be told."""
     from sfumato.local.results import printable
@@ -151,7 +145,7 @@ def _show(
     _say(known, "\n".join([*lines, known["told"]]), style)
 
 
-@survey_app.command("answer", context_settings={"ignore_unknown_options": True})
+@command(survey_app, "answer", context_settings={"ignore_unknown_options": True})
 def _answer(
     file: _Survey,
     answers: Annotated[
@@ -163,7 +157,6 @@ def _answer(
         typer.Option("--memory", help="Of a repeated survey: where earlier reports of yours are kept."),
     ] = None,
     day: Annotated[int, typer.Option("--day", help="Of a repeated survey: the day's number.")] = 0,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Randomise one answer, and print the report as a line of JSON: what a phone does."""
     import sys
@@ -189,7 +182,7 @@ def _answer(
     sys.stdout.write(json.dumps(found) + "\n")
 
 
-@survey_app.command("collect")
+@command(survey_app, "collect")
 def _collect(
     file: _Survey,
     reports: Annotated[
@@ -204,7 +197,6 @@ def _collect(
     ] = None,
     output: OutputOption = None,
     style: PlainOption = Plain.table,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Estimate what people answered from their reports, with limits, and say what was not counted."""
     from sfumato.cli.outputs import check_apart, write
@@ -225,7 +217,7 @@ def _collect(
         write(f"{text}\n".encode(), output, paid=False)
 
 
-@survey_app.command("simulate")
+@command(survey_app, "simulate")
 def _simulate(
     file: _Survey,
     shares: Annotated[
@@ -235,7 +227,6 @@ def _simulate(
     output: Annotated[
         str, typer.Option("--output", "-o", help="Their reports, a .parquet or .jsonl file.")
     ] = "reports.parquet",
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Invent respondents whose true answers are known, and write their reports: to try a survey out."""
     from sfumato.cli.outputs import check_apart, write
@@ -252,12 +243,11 @@ def _simulate(
     screen().print(f"{people:,} reports of invented people were written to {output}")
 
 
-@survey_app.command("vectors")
+@command(survey_app, "vectors")
 def _vectors(
     file: _Survey,
     answers: Annotated[list[str], typer.Argument(help="The answers to make reports of.")],
     times: Annotated[int, typer.Option("--times", help="How many reports of each.")] = 4,
-    json_errors: JsonErrorsOption = False,
 ) -> None:
     """Write draws and the reports they make, a line of JSON each: what a port of the client must do."""
     import sys

@@ -1,0 +1,97 @@
+"""`sfumato bounds` and `sfumato caps`: estimate privately what a project file should declare. Spends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from sfumato.cli.options import EstimateOptions, Plain
+from sfumato.cli.project import open_tables
+from sfumato.cli.screen import screen, working
+from sfumato.errors import InvalidArgument
+from sfumato.release import Release
+from sfumato.session import Database, Question
+from sfumato.session.pricing import price_of
+
+__all__ = ["bounds", "caps"]
+
+
+def bounds(column: str, *, table: str | None, share: float, options: EstimateOptions) -> None:
+    """Ask for bounds, and show them as the line of a project file."""
+
+    def ask(database: Database) -> Question:
+        return database.bounds(column, table=table, epsilon=options.epsilon, share=share)
+
+    release = _estimated("bounds", ask, options, example="0.1")
+    if release is None:
+        return
+    ends = release.one()
+    if ends["low"] is None or ends["high"] is None:  # an answer like any other: it was paid for
+        between, line = (
+            None,
+            (
+                f"# {column}: no bounds could be told from noise; what was asked for is spent\n"
+                "# ask with more epsilon, or declare what you know beforehand"
+            ),
+        )
+    else:
+        found = release.between()
+        between = [_number(found.lower), _number(found.upper)]
+        line = f"{column} = {{ between = [{between[0]}, {between[1]}] }}"
+    _show({"column": column, "between": between}, [line], options)
+
+
+def caps(
+    table: str | None, *, by: list[str] | None, share: float, limit: int, options: EstimateOptions
+) -> None:
+    """Ask for caps, and show them as lines of a project file."""
+
+    def ask(database: Database) -> Question:
+        return database.caps(table, by=by or None, epsilon=options.epsilon, share=share, limit=limit)
+
+    release = _estimated("caps", ask, options, example="0.5")
+    if release is None:
+        return
+    found, notes = release.one(), list(release.remarks())
+    intervals = {name: pairs[0] for name, pairs in release.intervals().items()}
+    lines = []
+    for name, value in found.items():
+        told = f"# {name}: it could not be told from noise"
+        if value is not None and (interval := intervals[name]) is not None:
+            told = f"{name} = {value}  # 95% interval: {interval[0]} to {interval[1]}"
+        lines.append(told)
+    lines += [f"# {note}" for note in notes]
+    _show({"caps": found, "intervals": intervals, "notes": notes}, lines, options)
+
+
+def _estimated(
+    what: str, ask: Callable[[Database], Question], options: EstimateOptions, *, example: str
+) -> Release | None:
+    """Ask and release an estimate; with `dry_run`, show its price and return None."""
+    if options.epsilon is None:
+        raise InvalidArgument(
+            f"estimating {what} spends budget, so it needs a price",
+            place="--epsilon",
+            hints=(
+                f"--epsilon {example}, for example",
+                f"{what} that are known beforehand cost nothing: declare them",
+            ),
+        )
+    _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
+    question = ask(database)
+    if options.dry_run:
+        price = price_of(question)
+        _show({"price": price.record()}, price.lines(), options)
+        return None
+    with working("charging, computing, adding noise"):
+        return question.release(key=options.key)
+
+
+def _show(record: dict[str, Any], lines: list[str], options: EstimateOptions) -> None:
+    screen().print(json.dumps(record) if options.style is Plain.json else "\n".join(lines))
+
+
+def _number(end: Any) -> Any:
+    whole = getattr(end, "denominator", 0) == 1
+    return int(end) if whole else str(end) if hasattr(end, "isoformat") else float(end)
