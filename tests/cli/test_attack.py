@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +21,6 @@ from tests.cli.programs import sfumato
 ATTACKS = {name for name in attacks.__all__ if callable(getattr(attacks, name)) and name.islower()} - {
     "bit_bound",
     "html_report",
-    "text_report",
 }
 
 
@@ -61,6 +62,24 @@ def test_bad_input_is_refused_with_a_hint(tmp_path: Path, words: tuple[str, ...]
     run = sfumato(tmp_path, "attack", *words)
     assert run.returncode == 2, run.stderr
     assert about in run.stderr and "Traceback" not in run.stderr
+
+
+def test_results_are_printed_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also into a pipe: when the second attack begins, the first result is out."""
+    shown = io.StringIO()
+    seen = []
+
+    def attack(name: str) -> str:
+        seen.append(shown.getvalue())
+        return f"result of {name}"
+
+    for name in ATTACKS:
+        monkeypatch.setattr(attacks, name, lambda name=name: attack(name))
+    monkeypatch.setattr(sys, "stdout", shown)
+    get_command(app).main(["attack", "all"], standalone_mode=False)
+    assert seen[:2] == ["", "result of linkage\n"]
+    assert [text.count("result of") for text in seen] == list(range(len(ATTACKS)))
+    assert shown.getvalue().startswith("result of linkage\n\nresult of ratings\n\n")
 
 
 def test_all_of_them_on_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

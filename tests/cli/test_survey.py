@@ -147,6 +147,8 @@ def test_vectors_are_those_of_the_client() -> None:
     [
         ("plan", "Which?", "--epsilon", "0", "--force"),
         ("plan", "Which?", "--epsilon", "1", "--answers", "a,a", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--answers", "a", "--force"),
+        ("plan", "Which?", "--epsilon", "1", "--size", "1", "--force"),
         ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--size", "2", "--force"),
         ("plan", "Which?", "--epsilon", "1", "--low", "3", "--high", "2", "--force"),
         ("plan", "Which?", "--epsilon", "1", "--answers", "a,b", "--most", "3", "--force"),
@@ -171,6 +173,24 @@ def test_refusals_have_a_code_and_do_not_repeat_the_answer(arguments: tuple[str,
     assert Path("survey.toml").read_bytes() == before
     as_json: Any = json.loads(run("survey", *arguments, "--json-errors").stderr)
     assert as_json["error"]["code"].startswith("SF")
+
+
+def test_one_answer_is_no_question() -> None:
+    for words in (("--answers", "a"), ("--size", "1")):
+        refused = run("survey", "plan", "Which?", "--epsilon", "1", *words)
+        assert refused.returncode == 2 and words[0] in refused.stderr
+        assert "two answers at least" in refused.stderr and "--answers yes,no" in refused.stderr
+        assert not Path("survey.toml").exists()
+
+
+def test_to_count_nothing_is_a_failure_that_says_why() -> None:
+    plan("--epsilon", "1")
+    Path("empty.jsonl").write_text("")
+    Path("malformed.jsonl").write_text("{}\n" * 2)
+    for file, why in (("empty.jsonl", "there are none"), ("malformed.jsonl", "dropped: 2 malformed")):
+        refused = run("survey", "collect", "survey.toml", file, "-o", "result.txt")
+        assert refused.returncode == 2 and not refused.stdout and not Path("result.txt").exists()
+        assert "no report was counted" in refused.stderr and why in refused.stderr
 
 
 def test_what_breaks_its_promise_is_neither_shown_nor_answered() -> None:

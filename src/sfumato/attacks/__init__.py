@@ -19,7 +19,7 @@ from sfumato.attacks.membership import membership
 from sfumato.attacks.ratings import ratings
 from sfumato.attacks.reconstruction import reconstruction
 from sfumato.attacks.refusing import refusing
-from sfumato.attacks.report import html_report, text_report
+from sfumato.attacks.report import html_report
 
 __all__ = [
     "AttackResult",
@@ -36,5 +36,4 @@ __all__ = [
     "ratings",
     "reconstruction",
     "refusing",
-    "text_report",
 ]

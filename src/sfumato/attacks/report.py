@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sfumato.attacks.attack_result import LEVEL, AttackResult, with_interval
 from sfumato.pages import figure, page, paragraph, table
 
-__all__ = ["html_report", "text_report"]
+__all__ = ["html_report"]
 
 _TITLE = "What attackers do with what people publish"
 _OPENING = """\
@@ -23,11 +23,6 @@ _CLOSING = (
     "The people are invented, unless a table was given: then this page is for its owner, and no release. "
     f"Intervals hold with {LEVEL:.1%} each. Nothing on this page is loaded from elsewhere."
 )
-
-
-def text_report(findings: Sequence[AttackResult]) -> str:
-    """Return what was found, for a terminal."""
-    return "\n\n".join(str(finding) for finding in findings)
 
 
 def html_report(findings: Sequence[AttackResult]) -> str:

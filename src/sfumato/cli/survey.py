@@ -210,6 +210,10 @@ def _collect(
         )
     with working("collecting"):
         result = collect(survey, reports, level=level, simplex=simplex, day=day)
+    if not result.counted:
+        dropped = [f"{number:,} {reason}" for reason, number in result.dropped.items() if number]
+        why = f"what was dropped: {', '.join(dropped)}" if dropped else "there are none in what was given"
+        raise InvalidArgument("no report was counted", place="reports", hints=(why,))
     text = json.dumps(result.to_dict(), ensure_ascii=False) if style is Plain.json else repr(result)
     if output is None:
         screen().print(text)
@@ -309,6 +313,12 @@ def _question(
         )
     if bool(low) != bool(high):
         raise InvalidArgument("a range has two ends", place="--low", hints=("give --low and --high",))
+    if 1 in (len(listed), size):
+        raise InvalidArgument(
+            "a question needs two answers at least",
+            place="--size" if size else "--answers",
+            hints=("--answers yes,no, for example; without answers it is a question of yes and no",),
+        )
     if most > 1 and not (listed or size):
         raise InvalidArgument(
             "there are no answers to choose several of", place="--most", hints=("--answers",)
