@@ -44,6 +44,11 @@ class Line:
     points: tuple[tuple[float, float], ...]
     dashed: bool = False
 
+    @classmethod
+    def flat(cls, label: str, y: float, ends: tuple[float, float], *, dashed: bool = False) -> Line:
+        """Return a horizontal line between two values of x."""
+        return cls(label=label, points=tuple((x, y) for x in ends), dashed=dashed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:

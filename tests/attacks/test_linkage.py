@@ -17,7 +17,7 @@ from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound
 from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.linkage import linkage
 from sfumato.attacks.population import invent_people
-from sfumato.attacks.singled import TARGET, fair_sample, guess_bits
+from sfumato.attacks.victims import TARGET, fair_sample, guess_bits
 from sfumato.core import laplace
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Bars, svg

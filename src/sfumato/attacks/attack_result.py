@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from sfumato.core import Proportion
@@ -19,8 +20,8 @@ __all__ = [
     "LEVEL",
     "MeasuredRate",
     "bit_bound",
+    "rates",
     "right",
-    "success_picture",
     "with_interval",
 ]
 
@@ -63,6 +64,16 @@ def with_interval(rate: Proportion) -> str:
     return f"{rate.share:.1%} ({low:.1%} to {high:.1%})"
 
 
+def rates(label: str, measured: Iterable[tuple[float, Proportion]]) -> Points:
+    """Return measured rates with their intervals, to be drawn."""
+    return Points(label=label, points=tuple((x, rate.share, *rate.interval(LEVEL)) for x, rate in measured))
+
+
+def _numbers(rate: Proportion) -> dict[str, Any]:
+    low, high = rate.interval(LEVEL)
+    return {"success": rate.share, "low": low, "high": high, "trials": rate.trials}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRate:
     """How often an attack succeeded against releases of this system with one epsilon.
@@ -74,17 +85,14 @@ class MeasuredRate:
     rate: Proportion
     bound: float | None = None
 
+    @classmethod
+    def of_bits(cls, epsilon: float, guess: npt.NDArray[Any], truth: npt.NDArray[Any]) -> MeasuredRate:
+        """Return how often guesses of fair bits are right, with the bound on it."""
+        return cls(epsilon=epsilon, rate=right(guess, truth), bound=bit_bound(epsilon))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, JSON-ready."""
-        low, high = self.rate.interval(LEVEL)
-        return {
-            "epsilon": self.epsilon,
-            "success": self.rate.share,
-            "low": low,
-            "high": high,
-            "trials": self.rate.trials,
-            "bound": self.bound,
-        }
+        return {"epsilon": self.epsilon, **_numbers(self.rate), "bound": self.bound}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +106,8 @@ class AttackResult:
     name: str
     title: str
     story: str
-    success: str
-    guess: float
+    success: str = "one person's bit guessed right"
+    guess: float = 0.5
     naive: Proportion
     curve: tuple[MeasuredRate, ...]
     facts: tuple[tuple[str, str], ...] = ()
@@ -107,69 +115,66 @@ class AttackResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, JSON-ready."""
-        low, high = self.naive.interval(LEVEL)
         return {
             "attack": self.name,
             "title": self.title,
             "success": self.success,
             "guess": self.guess,
-            "naive": {
-                "success": self.naive.share,
-                "low": low,
-                "high": high,
-                "trials": self.naive.trials,
-            },
+            "naive": _numbers(self.naive),
             "curve": [point.to_dict() for point in self.curve],
             "facts": [list(fact) for fact in self.facts],
         }
 
-    def __str__(self) -> str:
-        lines = [self.title, f"  success: {self.success}"]
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return who attacks what, with what success, and what is possible at most; as texts."""
         rows = [("guessing", f"{self.guess:.1%}", ""), ("the naive release", with_interval(self.naive), "")]
         for point in self.curve:
-            bound = "" if point.bound is None else f"at most {point.bound:.1%} for anyone"
+            bound = "" if point.bound is None else f"at most {point.bound:.1%}"
             rows.append((f"this system, epsilon {point.epsilon:g}", with_interval(point.rate), bound))
+        return rows
+
+    def __str__(self) -> str:
+        rows = [(label, text, bound and f"{bound} for anyone") for label, text, bound in self.rows()]
         rows += [(label, text, "") for label, text in self.facts]
         rows.append(("intervals", f"hold with {LEVEL:.1%} each", ""))
         width = max(len(label) for label, _, _ in rows)
         column = max((len(text) for _, text, bound in rows if bound), default=0)
-        lines += [f"  {label:{width}}  {text:{column}}  {bound}".rstrip() for label, text, bound in rows]
-        return "\n".join(lines)
+        lines = [f"  {label:{width}}  {text:{column}}  {bound}".rstrip() for label, text, bound in rows]
+        return "\n".join([self.title, f"  success: {self.success}", *lines])
 
+    def illustrated(
+        self,
+        caption: str,
+        *,
+        bound: bool = True,
+        lines: tuple[Line, ...] = (),
+        before: tuple[Picture, ...] = (),
+        after: tuple[Picture, ...] = (),
+    ) -> AttackResult:
+        """Return this with a picture of success against epsilon, between other pictures.
 
-def success_picture(finding: AttackResult, *, caption: str, bound: bool = True) -> Picture:
-    """Draw success against epsilon: measured, beside guessing, the naive release and the bound."""
-    if not finding.curve:
-        raise InvalidArgument(
-            "at least one epsilon is needed", place="epsilons", hints=("1 is a good beginning",)
+        It shows guessing, the naive release, what was measured, further `lines`, and the `bound` for a bit.
+        """
+        if not self.curve:
+            raise InvalidArgument(
+                "at least one epsilon is needed", place="epsilons", hints=("1 is a good beginning",)
+            )
+        epsilons = [point.epsilon for point in self.curve]
+        ends = (min(epsilons), max(epsilons))
+        measured = ((point.epsilon, point.rate) for point in self.curve)
+        marks: list[Line | Points] = [
+            Line.flat("the naive release", self.naive.share, ends),
+            rates("the best attacker, through this system", measured),
+            Line.flat("guessing", self.guess, ends, dashed=True),
+        ]
+        if bound:
+            curve = tuple((float(x), bit_bound(x)) for x in np.geomspace(*ends, 41))
+            marks.append(Line(label="no attacker can do better", points=curve, dashed=True))
+        picture = Picture(
+            title=self.title,
+            caption=caption,
+            x=Axis(title="epsilon", log=True),
+            y=Axis(title=self.success, percent=True, low=0, high=1),
+            marks=(*marks, *lines),
         )
-    epsilons = [point.epsilon for point in finding.curve]
-    ends = (min(epsilons), max(epsilons))
-    measured = Points(
-        label="the best attacker, through this system",
-        points=tuple(
-            (point.epsilon, point.rate.share, *point.rate.interval(LEVEL)) for point in finding.curve
-        ),
-    )
-    marks: list[Line | Points] = [
-        Line(label="the naive release", points=tuple((end, finding.naive.share) for end in ends)),
-        measured,
-        Line(label="guessing", points=tuple((end, finding.guess) for end in ends), dashed=True),
-    ]
-    if bound:
-        allowed = Line(label="no attacker can do better", points=tuple(_bound_line(*ends)), dashed=True)
-        marks.append(allowed)
-    return Picture(
-        title=finding.title,
-        caption=caption,
-        x=Axis(title="epsilon", log=True),
-        y=Axis(title=finding.success, percent=True, low=0, high=1),
-        marks=tuple(marks),
-    )
-
-
-def _bound_line(low: float, high: float) -> Iterable[tuple[float, float]]:
-    steps = 40
-    for step in range(steps + 1):
-        epsilon = low * (high / low) ** (step / steps)
-        yield epsilon, bit_bound(epsilon)
+        return replace(self, pictures=(*before, picture, *after))

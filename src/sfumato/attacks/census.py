@@ -1,9 +1,5 @@
 """Census tables: enough small tables about a block are its people.
 
-Nothing is published but counts, and no count is about one person. But there are more of them than people, and
-they must agree with each other: so they are equations, and a solver finds who lives there. Then a list with
-names, which has sex and age of everyone, gives each rebuilt person a name; and each name a race.
-
 The same tables come from this system with noise. There is nobody who fits all of them, and the people
 who fit them best are about as right as a guess, until epsilon is large.
 """
@@ -11,17 +7,17 @@ who fit them best are about as right as a guess, until epsilon is large.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.attack_result import LEVEL, AttackResult, MeasuredRate, success_picture, with_interval
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate, rates, with_interval
 from sfumato.attacks.blocks import AGES, COLUMNS, TABLES, Blocks, fitting, nearest
 from sfumato.attacks.population import choose, invent_blocks
 from sfumato.core import Proportion
-from sfumato.plots import Axis, Line, Picture, Points
+from sfumato.plots import Axis, Line, Picture
 
 __all__ = ["census"]
 
@@ -60,7 +56,9 @@ def census(
     truth = _Truth.of(people)
     exact = people.exact()
     naive = truth.compare(truth.rebuild(exact))
-    through = [truth.compare(truth.rebuild(people.released(epsilon), epsilon)) for epsilon in epsilons]
+    through = [
+        (epsilon, truth.compare(truth.rebuild(people.released(epsilon), epsilon))) for epsilon in epsilons
+    ]
     guess, guess_unlike = truth.guess()
     finding = AttackResult(
         name="census",
@@ -69,23 +67,17 @@ def census(
         success="people rebuilt exactly",
         guess=guess,
         naive=naive.exact,
-        curve=tuple(
-            MeasuredRate(epsilon=epsilon, rate=one.exact)
-            for epsilon, one in zip(epsilons, through, strict=True)
-        ),
-        facts=truth.facts(naive, list(zip(epsilons, through, strict=True)), exact),
+        curve=tuple(MeasuredRate(epsilon=epsilon, rate=one.exact) for epsilon, one in through),
+        facts=truth.facts(naive, through, exact),
     )
-    caption = (
+    return finding.illustrated(
         f"{people.people:,} people in {len(truth.inhabitants)} blocks. The same {len(TABLES)} tables, exact "
         "and from this system, whose epsilon is for all of them together. Right is who is right in block, "
         "sex, age, race and ethnicity. Guessing: as many people as live in each block, with the tract's "
-        "shares of each sex, age, race and ethnicity. The attacker starts from such a guess."
+        "shares of each sex, age, race and ethnicity. The attacker starts from such a guess.",
+        bound=False,
+        after=(_named(naive, guess_unlike, through),),
     )
-    pictures = (
-        success_picture(finding, caption=caption, bound=False),
-        _named(naive, guess_unlike, epsilons, through),
-    )
-    return replace(finding, pictures=pictures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,17 +186,17 @@ class _Truth:
     ) -> tuple[tuple[str, str], ...]:
         """Say in words what was published, and how right the rebuilt people are."""
         numbers = sum(table.size for table in tables.values())
-        at_one = min(through, key=lambda one: abs(one[0] - 1))
-        epsilon = f"at epsilon {at_one[0]:g}"
-        return (
-            ("published", f"{numbers:,} counts in {len(tables)} tables, about {self.people.people:,} people"),
-            ("exact tables: age off by a year at most", with_interval(naive.about)),
-            ("exact tables: race told of a name", with_interval(naive.named)),
-            ("exact tables: if unlike most of the block", with_interval(naive.unlike)),
-            (f"{epsilon}: age off by a year at most", with_interval(at_one[1].about)),
-            (f"{epsilon}: race told of a name", with_interval(at_one[1].named)),
-            (f"{epsilon}: if unlike most of the block", with_interval(at_one[1].unlike)),
-        )
+        epsilon, near_one = min(through, key=lambda one: abs(one[0] - 1))
+        lines = [
+            ("published", f"{numbers:,} counts in {len(tables)} tables, about {self.people.people:,} people")
+        ]
+        for label, one in (("exact tables", naive), (f"at epsilon {epsilon:g}", near_one)):
+            lines += [
+                (f"{label}: age off by a year at most", with_interval(one.about)),
+                (f"{label}: race told of a name", with_interval(one.named)),
+                (f"{label}: if unlike most of the block", with_interval(one.unlike)),
+            ]
+        return tuple(lines)
 
 
 def _within_a_year(rebuilt: _Ints, truth: _Ints) -> int:
@@ -225,11 +217,8 @@ def _within_a_year(rebuilt: _Ints, truth: _Ints) -> int:
     return pairs
 
 
-def _named(naive: _Rebuilt, guess: float, epsilons: Sequence[float], through: Sequence[_Rebuilt]) -> Picture:
-    points = tuple(
-        (epsilon, one.unlike.share, *one.unlike.interval(LEVEL))
-        for epsilon, one in zip(epsilons, through, strict=True)
-    )
+def _named(naive: _Rebuilt, guess: float, through: Sequence[tuple[float, _Rebuilt]]) -> Picture:
+    epsilons = [epsilon for epsilon, _ in through]
     ends = (min(epsilons), max(epsilons))
     return Picture(
         title="Race and ethnicity of people unlike most of their block",
@@ -239,8 +228,8 @@ def _named(naive: _Rebuilt, guess: float, epsilons: Sequence[float], through: Se
         x=Axis(title="epsilon", log=True),
         y=Axis(title="told right", percent=True, low=0, high=1),
         marks=(
-            Line(label="exact tables", points=tuple((end, naive.unlike.share) for end in ends)),
-            Points(label="tables of this system", points=points),
-            Line(label="guessing", points=tuple((end, guess) for end in ends), dashed=True),
+            Line.flat("exact tables", naive.unlike.share, ends),
+            rates("tables of this system", ((epsilon, one.unlike) for epsilon, one in through)),
+            Line.flat("guessing", guess, ends, dashed=True),
         ),
     )

@@ -1,9 +1,5 @@
 """Differencing: two harmless totals whose difference is one person.
 
-"How many of us are sick?" and "how many of us, without Steven?" are both about many people. Their
-difference is Steven. So are two averages before and after somebody resigns:
-n * before - (n - 1) * after is a salary, to the cent.
-
 Through this system the best that anyone can do is known. Of an attacker who knows everybody else, and
 guesses one fair bit from a count with discrete Laplace noise of scale 1/epsilon, exactly a share of
 e^epsilon / (1 + e^epsilon) is right: the bound of `bit_bound` is met, not only kept.
@@ -12,20 +8,12 @@ e^epsilon / (1 + e^epsilon) is right: the bound of `bit_bound` is met, not only 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sfumato.attacks.attack_result import (
-    EPSILONS,
-    AttackResult,
-    MeasuredRate,
-    bit_bound,
-    right,
-    success_picture,
-    with_interval,
-)
+from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, right, with_interval
 from sfumato.attacks.firms import MOST_SALARY, VICTIM, Firms, invent_firms
 from sfumato.attacks.victims import Victims
 from sfumato.core import Proportion
@@ -61,57 +49,31 @@ def differencing(
     if data is not None:
         return _own(Victims.read(data, trait), epsilons, trials)
     world = invent_firms(firms, people)
-    truth = world.sick[world.victim]
-    with_him, without = world.totals(world.sick), world.totals(world.sick, ~world.victim)
-    naive = right(with_him - without > 0, truth)
-    points = [_count_attack(world, epsilon) for epsilon in epsilons]
+    bits, others = world.sick[:, 0], world.sick[:, 1:].sum(axis=1)
+    once, twice = [], []
+    for epsilon in epsilons:
+        noisy = _column(world.open(epsilon), world.counting, epsilon)
+        once.append(MeasuredRate.of_bits(epsilon, noisy - others > 0, bits))
+        both, without = world.open(epsilon), f"sick AND name <> '{VICTIM}'"
+        difference = _column(both, world.counting, epsilon / 2)
+        difference -= _column(both, world.counting.replace("sick", without), epsilon / 2)
+        twice.append((epsilon, right(difference > 0, bits).share))
+    salaries = _Salaries.of(world, epsilons)
     finding = AttackResult(
         name="differencing",
         title=f"Differencing: the total with and without {VICTIM}",
         story=_STORY,
-        success="one person's bit guessed right",
-        guess=0.5,
-        naive=naive,
-        curve=tuple(
-            MeasuredRate(epsilon=epsilon, rate=point.once, bound=bit_bound(epsilon))
-            for epsilon, point in zip(epsilons, points, strict=True)
-        ),
-    )
-    salaries = _Salaries.of(world, epsilons)
-    twice = Line(
-        label="who asks twice and subtracts, as in the story",
-        points=tuple((epsilon, point.twice.share) for epsilon, point in zip(epsilons, points, strict=True)),
-    )
-    picture = success_picture(
-        finding,
-        caption="The attacker knows everybody else and asks for one total. Bars are intervals over "
-        f"{firms:,} firms. The dashed curve is what epsilon states: nobody can do better, and this attacker "
-        "is "
-        "as good as it allows.",
-    )
-    return replace(
-        finding,
+        naive=right(world.sick.sum(axis=1) - others > 0, bits),
+        curve=tuple(once),
         facts=salaries.facts(),
-        pictures=(replace(picture, marks=(*picture.marks, twice)), salaries.picture()),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Guesses:
-    once: Proportion  # who knows everybody else, and spends epsilon on one question
-    twice: Proportion  # who asks with the victim and without him, at half of epsilon each
-
-
-def _count_attack(world: Firms, epsilon: float) -> _Guesses:
-    truth = world.sick[world.victim]
-    sick = "SELECT firm, COUNT(*) AS n FROM staff WHERE sick{} GROUP BY firm"
-    noisy = _column(world.open(epsilon), sick.format(""), epsilon)
-    known = world.totals(world.sick, ~world.victim)
-    both = world.open(epsilon)
-    difference = _column(both, sick.format(""), epsilon / 2) - _column(
-        both, sick.format(f" AND name <> '{VICTIM}'"), epsilon / 2
+    return finding.illustrated(
+        "The attacker knows everybody else and asks for one total. Bars are intervals over "
+        f"{firms:,} firms. The dashed curve is what epsilon states: nobody can do better, and this attacker "
+        "is as good as it allows.",
+        lines=(Line(label="who asks twice and subtracts, as in the story", points=tuple(twice)),),
+        after=(salaries.picture(),),
     )
-    return _Guesses(once=right(noisy - known > 0, truth), twice=right(difference > 0, truth))
 
 
 def _column(db: Database, text: str, epsilon: float) -> Any:
@@ -130,23 +92,21 @@ class _Salaries:
 
     @classmethod
     def of(cls, world: Firms, epsilons: Sequence[float]) -> _Salaries:
-        n, stay = world.people, ~world.victim
-        truth = world.salary[world.victim]
-        before = world.totals(world.salary) / n
-        after = world.totals(world.salary, stay) / (n - 1)
-        exact = np.rint(n * before - (n - 1) * after) == truth
+        n = world.salary.shape[1]
+        truth, others = world.salary[:, 0], world.salary[:, 1:]
+        before, after = world.salary.sum(axis=1) / n, others.sum(axis=1) / (n - 1)
         errors = []
         average = "SELECT firm, AVG(salary) AS n FROM staff GROUP BY firm"
         for epsilon in epsilons:
             noisy = [
-                _column(world.open(epsilon, among=among), average, epsilon / 2) for among in (None, stay)
+                _column(world.open(epsilon, without=without), average, epsilon / 2)
+                for without in (False, True)
             ]
             found = np.clip(n * noisy[0] - (n - 1) * noisy[1], 0, MOST_SALARY)
             errors.append((epsilon, float(np.nanmedian(np.abs(found - truth)))))
-        middle = np.median(world.salary[stay])
         return cls(
-            exact=Proportion(hits=int(exact.sum()), trials=world.firms),
-            guess_error=float(np.median(np.abs(middle - truth))),
+            exact=right(np.rint(n * before - (n - 1) * after), truth),
+            guess_error=float(np.median(np.abs(np.median(others) - truth))),
             errors=tuple(errors),
         )
 
@@ -165,53 +125,36 @@ class _Salaries:
         return Picture(
             title="A salary from two averages",
             caption="How far off the salary is that is computed from the averages before and after a "
-            "resignation; "
-            "half of the time it is off by less. From exact averages it is off by nothing. A guess that "
-            "looks at no "
-            "release at all is as good or better.",
+            "resignation; half of the time it is off by less. From exact averages it is off by nothing. A "
+            "guess that looks at no release at all is as good or better.",
             x=Axis(title="epsilon", log=True),
             y=Axis(title="off by", low=0),
             marks=(
                 Line(label="from two averages of this system", points=self.errors),
-                Line(
-                    label="guessing the usual salary",
-                    points=tuple((end, self.guess_error) for end in ends),
-                    dashed=True,
-                ),
-                Line(label="from two exact averages", points=tuple((end, 0.0) for end in ends)),
+                Line.flat("guessing the usual salary", self.guess_error, ends, dashed=True),
+                Line.flat("from two exact averages", 0.0, ends),
             ),
         )
 
 
 def _own(victims: Victims, epsilons: Sequence[float], trials: int) -> AttackResult:
-    """Attack one's own table: each trial is another victim, and another release."""
-    drawn = [victims.draw(trials) for _ in epsilons]
-    points = []
-    for epsilon, chosen in zip(epsilons, drawn, strict=True):
+    """Attack one's own table: each victim is another release."""
+    bits = victims.bits[victims.draw(trials)]
+    total = int(victims.bits.sum())
+    curve = []
+    for epsilon in epsilons:
         question = victims.open(epsilon * trials).sql(victims.counting, epsilon=epsilon)
-        guesses = [
-            question.release().column("n")[0] - (victims.total - victims.bits[one]) > 0 for one in chosen
-        ]
-        points.append(
-            MeasuredRate(
-                epsilon=epsilon,
-                rate=right(np.array(guesses), victims.bits[chosen]),
-                bound=bit_bound(epsilon),
-            )
-        )
-    chosen = drawn[0]
-    without = np.array([victims.total - int(victims.bits[one]) for one in chosen])
+        noisy = np.array([question.release().column("n")[0] for _ in bits])
+        curve.append(MeasuredRate.of_bits(epsilon, noisy - (total - bits) > 0, bits))
     finding = AttackResult(
         name="differencing",
         title="Differencing: a total with and without one person",
         story=_STORY,
         success=f"one person's `{victims.trait}` guessed right",
-        guess=0.5,
-        naive=right(victims.total - without > 0, victims.bits[chosen]),
-        curve=tuple(points),
-        facts=(("people in the table", f"{victims.people:,}"),),
+        naive=right(total - (total - bits) > 0, bits),
+        curve=tuple(curve),
+        facts=(("people in the table", f"{len(victims.bits):,}"),),
     )
-    caption = (
+    return finding.illustrated(
         f"{trials:,} people for each epsilon, half of them with `{victims.trait}`; one release for each."
     )
-    return replace(finding, pictures=(success_picture(finding, caption=caption),))

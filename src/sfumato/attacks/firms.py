@@ -7,15 +7,15 @@ so each firm's answer has its own noise and costs each person the same epsilon.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.attacks.victims import one_row_each
 from sfumato.catalog import between, one_of
 from sfumato.core import bernoulli, discrete_gaussian
 from sfumato.core.arguments import count
-from sfumato.session import Budget, Database, connect
+from sfumato.session import Database
 
 __all__ = ["Firms", "MOST_SALARY", "VICTIM", "invent_firms"]
 
@@ -28,66 +28,42 @@ _Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Firms:
-    """People in firms of one size; the first of each is the victim.
+    """Firms of people, one row for each firm; the first of each is the victim.
 
     `sick` is a fair coin for everyone, so that guessing a victim's is right half the time.
     """
 
-    firms: int
-    people: int
     sick: _Bools
     salary: _Ints
 
-    @property
-    def firm(self) -> _Ints:
-        """Whose firm each person works in."""
-        return np.repeat(np.arange(self.firms), self.people)
+    counting = "SELECT firm, COUNT(*) AS n FROM staff WHERE sick GROUP BY firm"
 
-    @property
-    def victim(self) -> _Bools:
-        """Who is the victim of each firm."""
-        return np.tile(np.arange(self.people) == 0, self.firms)
-
-    def totals(self, values: npt.NDArray[Any], among: _Bools | None = None) -> _Ints:
-        """Return the exact total of each firm, over some of its people."""
-        counted = values if among is None else values * among
-        return np.asarray(counted.reshape(self.firms, self.people).sum(axis=1, dtype=np.int64))
-
-    def table(self, among: _Bools | None = None) -> Any:
-        """Return the people, or some of them, as a table."""
+    def open(self, epsilon: float, *, without: bool = False) -> Database:
+        """Open the people, or all but the victims, in this system, with a budget."""
         import pyarrow
 
+        firms, people = self.sick.shape
         rows = {
-            "firm": self.firm,
-            "person": np.arange(self.firms * self.people),
-            "name": np.where(self.victim, VICTIM, "somebody else"),
+            "firm": np.repeat(np.arange(firms), people).reshape(firms, people),
+            "person": np.arange(firms * people).reshape(firms, people),
+            "name": np.tile([VICTIM, *["somebody else"] * (people - 1)], (firms, 1)),
             "sick": self.sick,
             "salary": self.salary,
         }
-        return pyarrow.table({name: row if among is None else row[among] for name, row in rows.items()})
-
-    def open(self, epsilon: float, *, among: _Bools | None = None) -> Database:
-        """Open the people, or some of them, in this system, with a budget."""
-        return connect(
-            self.table(among),
+        return one_row_each(
+            pyarrow.table({name: row[:, int(without) :].ravel() for name, row in rows.items()}),
             name="staff",
             unit="person",
-            columns={
-                "firm": one_of(*range(self.firms)),
-                "salary": between(0, MOST_SALARY),
-            },
-            max_groups=1,
-            max_rows=1,
-            budget=Budget(epsilon=epsilon, rule="pure"),
+            epsilon=epsilon,
+            columns={"firm": one_of(*range(firms)), "salary": between(0, MOST_SALARY)},
         )
 
 
 def invent_firms(firms: int, people: int) -> Firms:
     """Invent firms: a fair coin decides who is sick, salaries are lognormal around 45,000."""
-    n = count(firms, "firms") * count(people, "people", least=2)
-    steps = 1000
+    shape = count(firms, "firms"), count(people, "people", least=2)
+    steps, n = 1000, firms * people
     spread = discrete_gaussian(steps, size=n) / steps
     salary = np.minimum(np.exp(np.log(45_000) + 0.45 * spread), MOST_SALARY).astype(np.int64)
-    return Firms(
-        firms=firms, people=people, sick=np.asarray(bernoulli(0.5, size=n), dtype=bool), salary=salary
-    )
+    sick = np.asarray(bernoulli(0.5, size=n), dtype=bool)
+    return Firms(sick=sick.reshape(shape), salary=salary.reshape(shape))

@@ -1,41 +1,29 @@
 """Homogeneity and background knowledge: what k-anonymity does not hide.
 
-In a k-anonymous table nobody can say which of k rows is Anna's. Nobody needs to: if all k have the same
-diagnosis, it is hers (homogeneity). If they have three, and two of them cannot be hers, it is the third
-(background knowledge; Machanavajjhala et al. 2007). If she was in two hospitals, and one diagnosis is in
-both of her classes, it is that one (composition; Ganta, Kasiviswanathan and Smith 2008). And who knows the
-other k - 1 knows hers, whatever k is: the values are exact.
-
-Differential privacy is a promise against just this attacker, who knows everybody else.
+Homogeneity and background knowledge are from Machanavajjhala et al. 2007, composition of two tables from
+Ganta, Kasiviswanathan and Smith 2008. Differential privacy is a promise against an attacker who knows
+everybody else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity import Generalised, Goal, reach
-from sfumato.attacks.attack_result import (
-    EPSILONS,
-    AttackResult,
-    MeasuredRate,
-    bit_bound,
-    right,
-    success_picture,
-)
+from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, right
 from sfumato.attacks.population import invent_people
-from sfumato.attacks.singled import fair_sample, shuffled
+from sfumato.attacks.victims import enough, fair_sample, one_row_each, shuffled
 from sfumato.backends.owned import read_owned
 from sfumato.catalog import one_of
 from sfumato.core import bernoulli, uniform_below
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Bars, Picture
-from sfumato.session import Budget, connect
 
 __all__ = ["homogeneity"]
 
@@ -45,7 +33,6 @@ _Bools = npt.NDArray[np.bool_]
 _KS = (2, 5, 10, 25)
 _RULED_OUT = 2
 _SHARED = 0.75  # of the invented patients of a cell, how many have its usual illness
-_FEWEST = 20
 _STORY = """\
 A hospital makes its table k-anonymous before it hands it over: ZIP codes, birth dates and sexes are blurred
 until at least k rows look alike. Nobody can say which row is Anna's. But the diagnoses stand beside them as
@@ -83,42 +70,32 @@ def homogeneity(
     made = {k: reach(table, quasi, Goal(k=k), sensitive=secret) for k in ks}
     known = {k: _Known.of(one, codes, table, quasi, secret) for k, one in made.items()}
     classes = made[max(ks)].class_of
-    chosen = _one_per_class(classes)
+    order = shuffled(np.arange(len(classes)))
+    chosen = order[np.unique(classes[order], return_index=True)[1]]  # one person of each class, at random
     chosen = chosen[fair_sample(codes[chosen] == wanted, victims)]
-    if len(chosen) < _FEWEST:
-        raise InvalidArgument(
-            f"fewer than {_FEWEST} people can be asked about",
-            place="data",
-            hints=("take a smaller k, or a `value` that more and fewer people have",),
-        )
-    bits = codes[chosen] == wanted
-    others = _others(classes, codes == wanted, chosen)
-    exact = np.bincount(classes, weights=codes == wanted)[classes[chosen]]
+    enough(chosen, "people", "take a smaller k, or a `value` that more and fewer people have")
+    flags = codes == wanted
+    bits, own = flags[chosen], classes[chosen]
+    exact = np.bincount(classes, weights=flags)
+    others = exact[own] - bits
     finding = AttackResult(
         name="homogeneity",
         title="Homogeneity: hidden among k, and known all the same",
         story=_STORY,
         success=f"one person's {secret} told right",
-        guess=0.5,
-        naive=right(exact - others > 0.5, bits),
+        naive=right(exact[own] - others > 0.5, bits),
         curve=tuple(
-            MeasuredRate(
-                epsilon=epsilon,
-                rate=right(_asked(classes, codes == wanted, epsilon)[classes[chosen]] - others > 0.5, bits),
-                bound=bit_bound(epsilon),
-            )
+            MeasuredRate.of_bits(epsilon, _asked(classes, flags, epsilon)[own] - others > 0.5, bits)
             for epsilon in epsilons
         ),
         facts=tuple(fact for k, one in known.items() for fact in one.facts(k)),
     )
-    caption = (
+    return finding.illustrated(
         f"{len(chosen):,} people, each in a class of at least {max(ks)} rows of the k-anonymous table. The "
-        "attacker "
-        "knows everybody else in the class. Of the k-anonymous table that is all it takes; of this system it "
-        "is what "
-        "the noise is made for."
+        "attacker knows everybody else in the class. Of the k-anonymous table that is all it takes; of this "
+        "system it is what the noise is made for.",
+        before=(_bars(known),),
     )
-    return replace(finding, pictures=(_bars(known), success_picture(finding, caption=caption)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,36 +198,14 @@ def _in_two(table: Any, codes: _Ints, quasi: Sequence[str], secret: str, goal: G
     return float((both.sum(axis=1) == 1).mean())
 
 
-# -- who knows everybody else ------------------------------------------------------------------
-
-
-def _one_per_class(classes: _Ints) -> _Ints:
-    """Return one person of each class, at random."""
-    order = shuffled(np.arange(len(classes)))
-    _, first = np.unique(classes[order], return_index=True)
-    return order[first]
-
-
-def _others(classes: _Ints, flags: _Bools, chosen: _Ints) -> npt.NDArray[np.float64]:
-    """Count the others of each chosen person's class who have it."""
-    return np.asarray(np.bincount(classes, weights=flags)[classes[chosen]] - flags[chosen], dtype=np.float64)
-
-
 def _asked(classes: _Ints, flags: _Bools, epsilon: float) -> npt.NDArray[np.float64]:
     """Ask this system how many of each class have it; which classes there are is taken to be public."""
     import pyarrow
 
     many = int(classes.max()) + 1
     table = pyarrow.table({"person": np.arange(len(classes)), "class": classes, "flag": flags})
-    db = connect(
-        table,
-        name="patients",
-        unit="person",
-        columns={"class": one_of(*range(many))},
-        max_groups=1,
-        max_rows=1,
-        budget=Budget(epsilon=epsilon, rule="pure"),
-    )
+    columns = {"class": one_of(*range(many))}
+    db = one_row_each(table, name="patients", unit="person", epsilon=epsilon, columns=columns)
     text = 'SELECT "class", COUNT(*) AS n FROM patients WHERE flag GROUP BY "class"'
     release = db.sql(text, epsilon=epsilon).release()
     counts = np.zeros(many)
@@ -267,10 +222,8 @@ def _bars(known: dict[int, _Known]) -> Picture:
     return Picture(
         title="Known without any doubt, in spite of k",
         caption="The share of people whose value everybody can read off a k-anonymous table: because their "
-        "class has no "
-        "other; because the reader knows two values that are not theirs; because they are in two tables and "
-        "only one "
-        "value is in both classes.",
+        "class has no other; because the reader knows two values that are not theirs; because they are in "
+        "two tables and only one value is in both classes.",
         x=Axis(title="k"),
         y=Axis(title="known without doubt", percent=True, low=0, high=1),
         marks=tuple(

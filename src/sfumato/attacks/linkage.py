@@ -1,8 +1,5 @@
 """Linkage: a table without names, joined with a list that has them.
 
-A hospital gives away its table, without names. A voter roll has names, addresses, birth dates and sex.
-Most people are the only one of their ZIP code, birth date and sex: join the two, and there the names are.
-
 The same join can be asked of this system, with the roll as a public table: one group for each voter. It
 answers with noise, and an attacker who knows everything else is right about one diagnosis as often as
 epsilon says, and no more.
@@ -11,21 +8,20 @@ epsilon says, and no more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, success_picture
+from sfumato.anonymity.classes import group
+from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate
 from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.population import Population, invent_people
-from sfumato.attacks.singled import TARGET, fair_sample, guess_bits
+from sfumato.attacks.victims import TARGET, count_of_use, enough, fair_sample, guess_bits
 from sfumato.backends.expressions import constant
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Bars, Picture
-from sfumato.session import Budget, connect
 
 __all__ = ["linkage"]
 
@@ -41,7 +37,6 @@ ask for the very same join, and be told how many patients with the diagnosis mat
 that is as large as one person."""
 
 _SECRET = "depression"  # what the attacker wants to know of an invented patient
-_FEWEST = 20
 
 
 def linkage(
@@ -81,42 +76,41 @@ def linkage(
     linked = Linked.of(tables)
     says = tables.says(value)
     chosen = linked.victims[fair_sample(says[linked.victims], victims)]
-    if len(chosen) < _FEWEST:
-        raise InvalidArgument(
-            f"fewer than {_FEWEST} people can be asked about",
-            place="data",
-            hints=(
-                "the attack needs people who are alone with their values of the columns of `on`",
-                "and some of them with, some without the value of the secret; name one: value=..",
-            ),
-        )
-    curve = tuple(_through(tables, value, chosen, says[chosen], epsilon) for epsilon in epsilons)
+    enough(
+        chosen,
+        "people",
+        "the attack needs people who are alone with their values of the columns of `on`",
+        "and some of them with, some without the value of the secret; name one: value=..",
+    )
+    condition = f"{identifier(secret)} = {constant(value)}"
+    curve = tuple(_through(tables, condition, chosen, says[chosen], epsilon) for epsilon in epsilons)
+    text = f"SELECT COUNT(*) AS n FROM patients WHERE {condition}"
+    of_use = count_of_use(tables.data.select([secret]), text, int(says.sum()), name="patients", unit=None)
     finding = AttackResult(
         name="linkage",
         title="Linkage: a table without names, and a list that has them",
         story=_STORY,
         success=f"one person's {secret} told right",
-        guess=0.5,
         naive=linked.naive(chosen),
         curve=curve,
         facts=(
             *((f"alone with {label}", f"{share:.1%}") for label, share in known),
             *linked.facts(),
-            *_of_use(tables, value, int(says.sum())),
+            ("how many have it, at epsilon 1", of_use),
         ),
     )
-    caption = (
+    return finding.illustrated(
         f"{len(chosen):,} people who are alone with their {', '.join(on)}, half of them with what is asked "
         "for. The attacker of this system knows everything but that, and asks for each of them. The dashed "
-        "curve is what epsilon states: nobody can do better, and this attacker is as good as it allows."
+        "curve is what epsilon states: nobody can do better, and this attacker is as good as it allows.",
+        after=(_bars(known),),
     )
-    return replace(finding, pictures=(success_picture(finding, caption=caption), _bars(known)))
 
 
 # -- through this system -----------------------------------------------------------------------
 
 
-def _through(tables: Tables, value: Any, chosen: _Ints, bits: _Bools, epsilon: float) -> MeasuredRate:
+def _through(tables: Tables, condition: str, chosen: _Ints, bits: _Bools, epsilon: float) -> MeasuredRate:
     """Ask this system for the join: how many patients who have it match each of the victims."""
     import pyarrow as pa
 
@@ -126,7 +120,7 @@ def _through(tables: Tables, value: Any, chosen: _Ints, bits: _Bools, epsilon: f
     matching = " AND ".join(f"t.{identifier(name)} = p.{identifier(name)}" for name in tables.on)
     text = (
         f"SELECT t.{identifier(TARGET)}, COUNT(*) AS n FROM patients p JOIN roll t ON {matching} "
-        f"WHERE {_condition(tables, value)} GROUP BY t.{identifier(TARGET)}"
+        f"WHERE {condition} GROUP BY t.{identifier(TARGET)}"
     )
     return guess_bits(
         table.append_column(unit, pa.array(np.arange(table.num_rows))),
@@ -137,22 +131,6 @@ def _through(tables: Tables, value: Any, chosen: _Ints, bits: _Bools, epsilon: f
         unit=unit,
         public={"roll": victims.append_column(TARGET, pa.array(np.arange(len(chosen))))},
     )
-
-
-def _condition(tables: Tables, value: Any) -> str:
-    return f"{identifier(tables.secret)} = {constant(value)}"
-
-
-def _of_use(tables: Tables, value: Any, truth: int) -> tuple[tuple[str, str]]:
-    """Ask what such a table is for: how many have it, at epsilon 1."""
-    database = connect(
-        tables.data.select([tables.secret]), name="patients", unit=None, budget=Budget(epsilon=1, rule="pure")
-    )
-    text = f"SELECT COUNT(*) AS n FROM patients WHERE {_condition(tables, value)}"
-    release = database.sql(text, epsilon=1).release()
-    low, high = release.intervals(0.95)["n"][0] or (0, 0)
-    told = f"{release.column('n')[0]:,} ±{(high - low) / 2:.0f}; the truth is {truth:,}"
-    return (("how many have it, at epsilon 1", told),)
 
 
 # -- who is alone ------------------------------------------------------------------------------
@@ -179,10 +157,8 @@ def _coarser(world: Population) -> tuple[tuple[str, float], ...]:
     }
     shares = []
     for label, columns in known.items():
-        cells = np.zeros(len(days), dtype=np.int64)
-        for column in columns:
-            cells = cells * (int(np.ptp(column)) + 1) + column - column.min()
-        _, cells = np.unique(cells, return_inverse=True)
+        codes = [column - column.min() for column in columns]
+        cells, _, _ = group(codes, [int(each.max()) + 1 for each in codes])
         shares.append((label, float(alone(cells).mean())))
     return tuple(shares)
 

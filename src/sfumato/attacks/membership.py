@@ -1,10 +1,6 @@
 """Membership: was this person in the study? From nothing but the means of many attributes.
 
-A study publishes, for each of hundreds of attributes, the mean over those who took part. Each mean says
-almost nothing about anyone. But a participant pulls every mean a little towards herself, and hundreds of
-little pulls together are told apart from chance: so genome studies stopped publishing frequencies (Homer et
-al. 2008).
-
+So genome studies stopped publishing frequencies (Homer et al. 2008).
 Two attackers are played. The *realistic* one knows the person's attributes and how common each is in the
 population, and takes the likelihood ratio. The *strongest* one also knows everybody else's attributes,
 which leaves the person's own pull and the noise. Against Gaussian noise its test is the best there is
@@ -15,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.attack_result import AttackResult, MeasuredRate, success_picture
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate
 from sfumato.attacks.victims import flags_of
 from sfumato.backends.owned import read_owned
 from sfumato.catalog import between, one_of
@@ -70,43 +66,34 @@ def membership(
         pool = _Population.read(data, attributes)
     world = _Studies.drawn(pool, count(studies, "studies", least=2), count(people, "people", least=2))
     naive = world.realistic(world.exact)
-    noisy = {epsilon: world.released(epsilon) for epsilon in epsilons}
-    strongest = {epsilon: world.strongest(sums) for epsilon, sums in noisy.items()}
-    bounds = {epsilon: _bound(epsilon) for epsilon in epsilons}
+    told = {epsilon: _Told.of(world, epsilon) for epsilon in epsilons}
+    found = "{:.1%} of participants found at 5% false alarms"
     finding = AttackResult(
         name="membership",
         title=f"Membership: who was in the study, from {pool.attributes} means",
         story=_STORY,
         success="taking part or not told right",
-        guess=0.5,
         naive=naive.right(),
-        curve=tuple(
-            MeasuredRate(
-                epsilon=epsilon,
-                rate=strongest[epsilon].right(),
-                bound=(1 + bounds[epsilon].advantage()) / 2,
-            )
-            for epsilon in epsilons
-        ),
+        curve=tuple(one.measured for one in told.values()),
         facts=(
             ("each study", f"{people} of the population, {pool.attributes} attributes each"),
-            ("from exact means", f"{naive.found(0.05):.1%} of participants found at 5% false alarms"),
+            ("from exact means", found.format(naive.found(0.05))),
             *(
                 (
                     f"who knows only the population, epsilon {epsilon:g}",
-                    f"{world.realistic(sums).found(0.05):.1%} of participants found at 5% false alarms",
+                    found.format(one.realistic.found(0.05)),
                 )
-                for epsilon, sums in noisy.items()
+                for epsilon, one in told.items()
             ),
         ),
     )
     shown = min(epsilons, key=lambda epsilon: abs(math.log(epsilon / _SHOWN)))
-    roc = _roc(shown, naive, world.realistic(noisy[shown]), strongest[shown], bounds[shown])
-    caption = (
+    return finding.illustrated(
         "The strongest attacker knows everybody else's attributes. Half of the people asked about took part. "
-        f"{studies:,} studies, one person asked about in each; delta is 1e-6."
+        f"{studies:,} studies, one person asked about in each; delta is 1e-6.",
+        bound=False,
+        before=(_roc(naive, told[shown]),),
     )
-    return replace(finding, pictures=(roc, success_picture(finding, caption=caption, bound=False)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -178,8 +165,7 @@ class _Population:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Studies:
-    """Studies of some people each. In one half somebody is asked about who took part, in the other who did
-    not.
+    """Studies of some people each: in one half a participant is asked about, in the other an outsider.
 
     One person for each study, so that all guesses are independent of each other.
     """
@@ -231,8 +217,7 @@ class _Studies:
         return sums
 
     def realistic(self, sums: _Floats) -> Scores:
-        """Score by the likelihood ratio of the person's attributes: the study's shares to the "
-        "population's."""
+        """Score by the likelihood ratio of the person's attributes: study's shares to population's."""
         people = self.members.shape[1]
         share = np.clip((sums / people + 1) / 2, 0.5 / people, 1 - 0.5 / people)
         common = self.population.common
@@ -245,8 +230,7 @@ class _Studies:
         return Scores(took_part=score(self.members[first, 0], first), did_not=score(self.outsiders, second))
 
     def strongest(self, sums: _Floats) -> Scores:
-        """Score by what is left of the sums when all who are known are taken off, along the person's
-        attributes.
+        """Score by what is left of the sums without all who are known, along the person's attributes.
 
         Theorem: if the person took part, what is left is x + noise, else noise, with x her attributes; for
         Gaussian noise of one size the likelihood ratio grows with the product with x (Neyman and Pearson).
@@ -266,40 +250,57 @@ class _Studies:
         return slice(0, half), slice(half, None)
 
 
-def _bound(epsilon: float) -> TradeOff:
-    """Return the trade-off curve of a Gaussian release of (epsilon, delta)."""
-    budget = Budget(epsilon=epsilon, delta=_DELTA)
-    return TradeOff.of_mu(largest_mu(epsilon, budget.delta_loss))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Told:
+    """What both attackers make of a release; `bound` is the trade-off curve of its Gaussian noise."""
+
+    epsilon: float
+    realistic: Scores
+    strongest: Scores
+    bound: TradeOff
+
+    @classmethod
+    def of(cls, world: _Studies, epsilon: float) -> _Told:
+        """Ask this system, and attack."""
+        sums = world.released(epsilon)
+        mu = largest_mu(epsilon, Budget(epsilon=epsilon, delta=_DELTA).delta_loss)
+        return cls(
+            epsilon=epsilon,
+            realistic=world.realistic(sums),
+            strongest=world.strongest(sums),
+            bound=TradeOff.of_mu(mu),
+        )
+
+    @property
+    def measured(self) -> MeasuredRate:
+        """How often the strongest attacker is right, and anyone at most."""
+        bound = (1 + self.bound.advantage()) / 2
+        return MeasuredRate(epsilon=self.epsilon, rate=self.strongest.right(), bound=bound)
 
 
-def _roc(epsilon: float, naive: Scores, realistic: Scores, strongest: Scores, bound: TradeOff) -> Picture:
+def _roc(naive: Scores, told: _Told) -> Picture:
     """Draw true against false positives: each test, beside what epsilon and delta allow any test."""
-    rates = [step / 100 for step in range(101)]
-    stated = TradeOff.of_approximate(epsilon, _DELTA)
+    stated = TradeOff.of_approximate(told.epsilon, _DELTA)
     return Picture(
-        title=f"Who took part? Every test there is, at epsilon {epsilon:g}",
+        title=f"Who took part? Every test there is, at epsilon {told.epsilon:g}",
         caption="True positives against false alarms. From exact means the test is nearly perfect. Through "
-        "this "
-        "system even the strongest attacker stays below what its noise allows, and that is below what "
+        "this system even the strongest attacker stays below what its noise allows, and that is below what "
         "(epsilon, delta) states.",
         x=Axis(title="false alarms", percent=True, low=0, high=1),
         y=Axis(title="participants found", percent=True, low=0, high=1),
         marks=(
             Line(label="exact means", points=_thinned(naive)),
-            Line(label="this system, who knows the population", points=_thinned(realistic)),
-            Line(label="this system, who knows everybody else", points=_thinned(strongest)),
-            Line(
-                label="no test of this noise can do better",
-                points=tuple((rate, bound.tpr(rate)) for rate in rates),
-                dashed=True,
-            ),
-            Line(
-                label=f"no test of any ({epsilon:g}, 1e-6)-private release can",
-                points=tuple((rate, stated.tpr(rate)) for rate in rates),
-                dashed=True,
-            ),
+            Line(label="this system, who knows the population", points=_thinned(told.realistic)),
+            Line(label="this system, who knows everybody else", points=_thinned(told.strongest)),
+            _allowed("no test of this noise can do better", told.bound),
+            _allowed(f"no test of any ({told.epsilon:g}, 1e-6)-private release can", stated),
         ),
     )
+
+
+def _allowed(label: str, bound: TradeOff) -> Line:
+    points = tuple((step / 100, bound.tpr(step / 100)) for step in range(101))
+    return Line(label=label, points=points, dashed=True)
 
 
 def _thinned(scores: Scores) -> tuple[tuple[float, float], ...]:

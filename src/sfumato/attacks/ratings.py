@@ -1,10 +1,5 @@
 """Sparse ratings: a few films that somebody mentioned find their whole record.
 
-A service publishes ratings under numbers instead of names. Nobody's list of films, stars and days is like
-anybody else's, so it is enough to know a few of them, about: each published record is scored by how well it
-fits, a rare film counts more than one that all have seen, and the best is taken if it stands out from the
-second best. This is the scoreboard of Narayanan and Shmatikov (2008). Then all else in the record is known.
-
 Through this system the attacker knows as much, and more: one rating of the victim exactly, which nobody
 else has. The question "how many who gave that rating have also rated a film of this list?" is about one
 person, and is answered with noise that hides one person.
@@ -13,28 +8,18 @@ person, and is answered with noise that hides one person.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.attack_result import (
-    EPSILONS,
-    LEVEL,
-    AttackResult,
-    MeasuredRate,
-    success_picture,
-    with_interval,
-)
+from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, rates, with_interval
 from sfumato.attacks.population import invent_ratings
 from sfumato.attacks.scoreboard import Ratings, Scoreboard, Tried
-from sfumato.attacks.singled import TARGET, guess_bits
-from sfumato.core import Proportion
+from sfumato.attacks.victims import TARGET, count_of_use, guess_bits
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
-from sfumato.plots import Axis, Picture, Points
-from sfumato.session import Budget, connect
+from sfumato.plots import Axis, Picture
 
 __all__ = ["ratings"]
 
@@ -92,18 +77,17 @@ def ratings(
         title="Sparse ratings: a few films find the whole record",
         story=_STORY,
         success="one viewer's secret told right",
-        guess=0.5,
         naive=tried[-1].told,
         curve=curve,
-        facts=(*_facts(table, counts, tried), *_of_use(table, listed, int(seen.sum()))),
+        facts=(*_facts(table, counts, tried), _of_use(table, listed, int(seen.sum()))),
     )
-    caption = (
+    return finding.illustrated(
         f"{len(chosen):,} viewers; the secret is whether they rated a film of a list, and half of them did. "
         f"Against the naive release the attacker knows {counts[-1]} ratings, about; against this system one "
         "rating, exactly, that nobody else gave. The dashed curve is what epsilon states: nobody can do "
-        "better, and this attacker is as good as it allows."
+        "better, and this attacker is as good as it allows.",
+        after=(_picture(counts, tried),),
     )
-    return replace(finding, pictures=(success_picture(finding, caption=caption), _picture(counts, tried)))
 
 
 def _facts(table: Ratings, counts: Sequence[int], tried: Sequence[Tried]) -> tuple[tuple[str, str], ...]:
@@ -120,10 +104,7 @@ def _facts(table: Ratings, counts: Sequence[int], tried: Sequence[Tried]) -> tup
 
 
 def _picture(counts: Sequence[int], tried: Sequence[Tried]) -> Picture:
-    def points(rates: list[Proportion | None]) -> tuple[tuple[float, float, float, float], ...]:
-        pairs = zip(counts, rates, strict=True)
-        return tuple((n, rate.share, *rate.interval(LEVEL)) for n, rate in pairs if rate is not None)
-
+    claimed = [(n, one.false) for n, one in zip(counts, tried, strict=True) if one.false is not None]
     return Picture(
         title="How few ratings find a record",
         caption="Records found among all that were published, from a few ratings that are off by up to a "
@@ -131,8 +112,8 @@ def _picture(counts: Sequence[int], tried: Sequence[Tried]) -> Picture:
         x=Axis(title="ratings that the attacker knows", low=0, high=counts[-1] + 1),
         y=Axis(title="viewers", percent=True, low=0, high=1),
         marks=(
-            Points(label="found", points=points([one.found for one in tried])),
-            Points(label="claimed, although not there", points=points([one.false for one in tried])),
+            rates("found", ((n, one.found) for n, one in zip(counts, tried, strict=True))),
+            rates("claimed, although not there", claimed),
         ),
     )
 
@@ -168,19 +149,11 @@ def _through(
     )
 
 
-def _of_use(table: Ratings, sought: _Ints, truth: int) -> tuple[tuple[str, str]]:
+def _of_use(table: Ratings, sought: _Ints, truth: int) -> tuple[str, str]:
     """Ask what such a table is for: how many have rated a film of the list, at epsilon 1."""
     import pyarrow as pa
 
-    database = connect(
-        pa.table({"viewer": table.viewer, "film": table.film}),
-        name="ratings",
-        unit="viewer",
-        public={"sought": pa.table({"film": sought})},
-        budget=Budget(epsilon=1, rule="pure"),
-    )
     text = "SELECT COUNT(DISTINCT r.viewer) AS n FROM ratings r JOIN sought f ON f.film = r.film"
-    release = database.sql(text, epsilon=1).release()
-    low, high = release.intervals(0.95)["n"][0] or (0, 0)
-    told = f"{release.column('n')[0]:,} ±{(high - low) / 2:.0f}; the truth is {truth:,}"
-    return (("how many rated one of the list, at epsilon 1", told),)
+    rows, public = {"viewer": table.viewer, "film": table.film}, {"sought": pa.table({"film": sought})}
+    told = count_of_use(pa.table(rows), text, truth, name="ratings", unit="viewer", public=public)
+    return "how many rated one of the list, at epsilon 1", told

@@ -1,25 +1,20 @@
 """Reconstruction: too many answers that are too accurate give the whole column away.
 
-Ask how many of a random half of the people have the secret, again and again for other halves. Each answer is
-one equation. With as many answers as people, and noise well below the square root of their number, the
+With as many counts over random halves as people, and noise well below the square root of their number, the
 equations have one solution: everyone's secret (Dinur and Nissim 2003). Solved here by least squares, or by
 linear programming, which stands a share of wild answers (Dwork, McSherry and Talwar 2007), and rounded.
-
-The same questions can be asked of this system: halves are a public table, joined and grouped by. It answers
-all of them, with noise for their number: at a total epsilon of 1 nothing is rebuilt.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right, success_picture
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right
 from sfumato.attacks.victims import Victims
 from sfumato.core import PrivacyBudget, bernoulli, discrete_gaussian
 from sfumato.core.arguments import count
@@ -107,25 +102,23 @@ def reconstruction(
     are taken. For an owner's eyes, and no release. On the curve, epsilon is the total of all questions
     together, at delta 1e-6.
     """
-    bits = _bits(count(people, "people", least=8)) if data is None else Victims.read(data, trait).bits
-    bits = bits[:_MOST_PEOPLE]
+    if data is None:
+        bits = _coins(count(people, "people", least=8))[:_MOST_PEOPLE]
+    else:
+        bits = Victims.read(data, trait).bits[:_MOST_PEOPLE]
     n = len(bits)
     asked = 4 * n if questions is None else count(questions, "questions")
-    halves = _halves(asked, n)
+    halves = _coins(asked * n).reshape(asked, n)
     exact = halves.astype(float) @ bits
     rounded = np.rint(exact / 5) * 5  # "to protect privacy, counts are rounded to the nearest five"
     share = float(bits.mean())
     guess = max(share, 1 - share)
     curve = []
     for epsilon in epsilons:
-        noisy = _asked(bits, halves, epsilon)
-        curve.append(
-            MeasuredRate(
-                epsilon=epsilon,
-                rate=right(rebuild(halves, noisy, method=method), bits),
-                bound=max(guess, min(1.0, bit_bound(epsilon) + _DELTA)),
-            )
-        )
+        rate = right(rebuild(halves, _asked(bits, halves, epsilon), method=method), bits)
+        bound = max(guess, min(1.0, bit_bound(epsilon) + _DELTA))
+        curve.append(MeasuredRate(epsilon=epsilon, rate=rate, bound=bound))
+    growing = _growing(bits, halves, exact, method)
     finding = AttackResult(
         name="reconstruction",
         title=f"Reconstruction: {asked:,} counts rebuild {n:,} secrets",
@@ -137,30 +130,26 @@ def reconstruction(
         facts=(
             ("what the naive release is", "counts rounded to the nearest five"),
             ("solved by", method),
+            *((label, f"{path[-1][1]:.1%} from {path[-1][0]:,.0f} answers") for label, path in growing),
         ),
     )
-    growing = _Growing.of(bits, halves, method)
-    return replace(
-        finding,
-        facts=(*finding.facts, *growing.facts()),
-        pictures=(
-            growing.picture(),
-            success_picture(
-                finding,
-                caption=f"{asked:,} counts in one budget: epsilon is their total. At 1, little more than "
-                "guessing; "
-                "far beyond what anyone would call private, everything.",
-            ),
-        ),
+    picture = Picture(
+        title="More answers, more secrets",
+        caption=f"{n:,} people, and a server that adds the same small noise to every answer. Each answer by "
+        "itself says hardly anything about anyone.",
+        x=Axis(title="counts answered"),
+        y=Axis(title="secrets rebuilt", percent=True, low=0.4, high=1),
+        marks=tuple(Line(label=label, points=path) for label, path in growing),
+    )
+    return finding.illustrated(
+        f"{asked:,} counts in one budget: epsilon is their total. At 1, little more than guessing; far "
+        "beyond what anyone would call private, everything.",
+        before=(picture,),
     )
 
 
-def _bits(people: int) -> _Bools:
-    return np.asarray(bernoulli(0.5, size=people), dtype=bool)
-
-
-def _halves(questions: int, people: int) -> _Bools:
-    return np.asarray(bernoulli(0.5, size=questions * people), dtype=bool).reshape(questions, people)
+def _coins(number: int) -> _Bools:
+    return np.asarray(bernoulli(0.5, size=number), dtype=bool)
 
 
 def _asked(bits: _Bools, halves: _Bools, epsilon: float) -> _Floats:
@@ -173,7 +162,7 @@ def _asked(bits: _Bools, halves: _Bools, epsilon: float) -> _Floats:
     for number, batch in enumerate(batches):
         half, code = np.nonzero(batch)
         public[f"halves{number}"] = pyarrow.table({"half": half, "code": code})
-    answers = []
+    answers: list[int] = []
     budget = Budget(epsilon=epsilon, delta=_DELTA)
     db = connect(people, name="people", unit="person", budget=budget, public=public)
     share = _share(budget, len(batches))
@@ -184,8 +173,8 @@ def _asked(bits: _Bools, halves: _Bools, epsilon: float) -> _Floats:
         )
         release = db.sql(text, epsilon=share, max_groups=len(batch), max_rows=1).release()
         found = dict(zip(release.column("half"), release.column("n"), strict=True))
-        answers.append([found.get(half, 0) for half in range(len(batch))])
-    return np.array([one for some in answers for one in some], dtype=float)
+        answers += [found.get(half, 0) for half in range(len(batch))]
+    return np.array(answers, dtype=float)
 
 
 def _share(budget: PrivacyBudget, questions: int) -> float:
@@ -198,43 +187,16 @@ def _share(budget: PrivacyBudget, questions: int) -> float:
     return 0.999 * epsilon_of_mu(mu, failure)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Growing:
-    """What is rebuilt from more and more answers, each with noise of some size."""
-
-    people: int
-    lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
-
-    @classmethod
-    def of(cls, bits: _Bools, halves: _Bools, method: Method) -> _Growing:
-        n = len(bits)
-        exact = halves.astype(float) @ bits
-        lines = []
-        for part in (8, 4, 2):
-            sigma = math.sqrt(n) / part
-            noisy = exact + np.asarray(discrete_gaussian(sigma, size=len(exact)))
-            path = []
-            for asked in sorted({len(exact) * step // 16 for step in (1, 2, 4, 6, 8, 12, 16)}):
-                if asked >= 1:
-                    rate = right(rebuild(halves[:asked], noisy[:asked], method=method), bits)
-                    path.append((float(asked), rate.share))
-            lines.append((f"noise ±{sigma:.2g}: root of n, divided by {part}", tuple(path)))
-        return cls(people=n, lines=tuple(lines))
-
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """Say what the longest row of answers rebuilds."""
-        return tuple(
-            (label, f"{path[-1][1]:.1%} from {path[-1][0]:,.0f} answers") for label, path in self.lines
-        )
-
-    def picture(self) -> Picture:
-        """Draw what is rebuilt against the number of answers."""
-        return Picture(
-            title="More answers, more secrets",
-            caption=f"{self.people:,} people, and a server that adds the same small noise to every answer. "
-            "Each "
-            "answer by itself says hardly anything about anyone.",
-            x=Axis(title="counts answered"),
-            y=Axis(title="secrets rebuilt", percent=True, low=0.4, high=1),
-            marks=tuple(Line(label=label, points=path) for label, path in self.lines),
-        )
+def _growing(
+    bits: _Bools, halves: _Bools, exact: _Floats, method: Method
+) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
+    """Return what share is rebuilt from more and more answers, each with noise of some size."""
+    lines = []
+    steps = sorted({max(1, len(exact) * step // 16) for step in (1, 2, 4, 6, 8, 12, 16)})
+    for part in (8, 4, 2):
+        sigma = math.sqrt(len(bits)) / part
+        noisy = exact + np.asarray(discrete_gaussian(sigma, size=len(exact)))
+        found = [right(rebuild(halves[:asked], noisy[:asked], method=method), bits) for asked in steps]
+        path = tuple((float(asked), rate.share) for asked, rate in zip(steps, found, strict=True))
+        lines.append((f"noise ±{sigma:.2g}: root of n, divided by {part}", path))
+    return lines

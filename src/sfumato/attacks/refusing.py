@@ -1,27 +1,23 @@
 """Refusing leaks: an auditor of queries that answers exactly, and refuses what would give somebody away.
 
-Such an auditor looks at the data to decide, so its refusal is an answer too. Ask for the largest salary of
-three colleagues: 90,000. Ask for the largest of the first two. If it is 90,000 as well, it is said, for it
-tells nothing certain about the third. If it is less, the third earns 90,000, so the auditor refuses; and by
-that says that the third earns 90,000 (Kenthapadi, Mishra and Nissim 2005, who also proved the cure: to
-refuse only by what is known to the one who asks).
-
-This system refuses by schema, plan and policy alone, and answers with noise.
+Such an auditor looks at the data to decide, so its refusal is an answer too (Kenthapadi, Mishra and Nissim
+2005, who also proved the cure: to refuse only by what is known to the one who asks). This system refuses by
+schema, plan and policy alone, and answers with noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right, success_picture
+from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right
+from sfumato.attacks.victims import one_row_each
 from sfumato.catalog import between, one_of
 from sfumato.core import Proportion, uniform_below
 from sfumato.core.arguments import count
-from sfumato.session import Budget, connect
 
 __all__ = ["MaxAuditor", "refusing"]
 
@@ -87,14 +83,11 @@ def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: i
     salaries = _different(count(threes, "threes"))
     third = salaries.argmax(axis=1) == 2
     refused = np.array([_refuses(row.tolist()) for row in salaries])
-    curve = tuple(
-        MeasuredRate(
-            epsilon=epsilon,
-            rate=_guessed(_asked(salaries, epsilon), third),
-            bound=max(2 / 3, bit_bound(2 * epsilon)),
-        )
-        for epsilon in epsilons
-    )
+    curve = []
+    for epsilon in epsilons:
+        rate, bound = _guessed(_asked(salaries, epsilon), third), max(2 / 3, bit_bound(2 * epsilon))
+        curve.append(MeasuredRate(epsilon=epsilon, rate=rate, bound=bound))
+    learnt = f"{int((refused & third).sum()):,} of {3 * threes:,}, each by a refusal"
     finding = AttackResult(
         name="refusing",
         title="Refusing leaks: the auditor that looks before it refuses",
@@ -102,21 +95,17 @@ def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: i
         success="told right whether the third earns most",
         guess=2 / 3,
         naive=right(refused, third),
-        curve=curve,
+        curve=tuple(curve),
         facts=(
-            (
-                "salaries learnt to the unit",
-                f"{int((refused & third).sum()):,} of {3 * threes:,}, each by a refusal",
-            ),
+            ("salaries learnt to the unit", learnt),
             ("questions refused by this system", "none: nothing that it refuses depends on data"),
         ),
     )
-    caption = (
+    return finding.illustrated(
         f"{threes:,} times three colleagues. The auditor gives exact answers or none. This system gives the "
-        "largest "
-        "as a private quantile, twice; the attacker says yes if it drops enough without the third."
+        "largest as a private quantile, twice; the attacker says yes if it drops enough without the third.",
+        bound=False,
     )
-    return replace(finding, pictures=(success_picture(finding, caption=caption, bound=False),))
 
 
 def _different(threes: int) -> _Ints:
@@ -144,15 +133,8 @@ def _asked(salaries: _Ints, epsilon: float) -> npt.NDArray[np.float64]:
             "salary": salaries.ravel(),
         }
     )
-    db = connect(
-        table,
-        name="staff",
-        unit="person",
-        columns={"three": one_of(*range(threes)), "salary": between(0, _MOST)},
-        max_groups=1,
-        max_rows=1,
-        budget=Budget(epsilon=epsilon, rule="pure"),
-    )
+    columns = {"three": one_of(*range(threes)), "salary": between(0, _MOST)}
+    db = one_row_each(table, name="staff", unit="person", epsilon=epsilon, columns=columns)
     text = "SELECT three, MAX(salary) AS m FROM staff{} GROUP BY three"
     both = [
         db.sql(text.format(where), epsilon=epsilon / 2).release().column("m")

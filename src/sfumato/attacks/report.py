@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfumato.attacks.attack_result import LEVEL, AttackResult, with_interval
+from sfumato.attacks.attack_result import LEVEL, AttackResult
 from sfumato.pages import figure, page, paragraph, table
 
 __all__ = ["html_report"]
@@ -37,17 +37,10 @@ def html_report(findings: Sequence[AttackResult]) -> str:
 
 
 def _section(finding: AttackResult) -> list[str]:
-    rows = [
-        ("guessing", f"{finding.guess:.1%}", ""),
-        ("the naive release", with_interval(finding.naive), ""),
-    ]
-    for point in finding.curve:
-        bound = "" if point.bound is None else f"at most {point.bound:.1%}"
-        rows.append((f"this system, epsilon {point.epsilon:g}", with_interval(point.rate), bound))
     return [
         f'<h2 id="{finding.name}">{finding.title}</h2>',
         paragraph(finding.story),
         *(figure(picture) for picture in finding.pictures),
-        table(rows, ("", finding.success, "for anyone")),
+        table(finding.rows(), ("", finding.success, "for anyone")),
         table(finding.facts),
     ]

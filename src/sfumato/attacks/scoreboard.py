@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.population import choose
-from sfumato.attacks.singled import fair_sample, shuffled
+from sfumato.attacks.victims import enough, fair_sample, shuffled
 from sfumato.backends.owned import read_owned
 from sfumato.core import Proportion, bernoulli, uniform_below
 from sfumato.core.arguments import probability
@@ -128,15 +128,12 @@ class Ratings:
         alone = shuffled(alone[~np.isin(self.film[alone], sought)])
         who, first = np.unique(self.viewer[alone], return_index=True)
         chosen = fair_sample(seen[who], most)
-        if len(chosen) < _FEWEST:
-            raise InvalidArgument(
-                f"fewer than {_FEWEST} viewers can be asked about",
-                place="data",
-                hints=(
-                    "the attack needs viewers with a rating that nobody else gave",
-                    "some with, some without a film of the list: sought=[..]",
-                ),
-            )
+        enough(
+            chosen,
+            "viewers",
+            "the attack needs viewers with a rating that nobody else gave",
+            "some with, some without a film of the list: sought=[..]",
+        )
         return who[chosen], alone[first[chosen]]
 
 
