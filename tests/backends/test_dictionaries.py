@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from sfumato.backends.expressions import expression, normalised
+from sfumato.backends.expressions import expression
+from sfumato.backends.sql_values import normalised
 from sfumato.catalog import Kind
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported

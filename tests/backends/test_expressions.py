@@ -15,14 +15,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato.backends.arrays import arrow_array
-from sfumato.backends.expressions import (
-    RENDERED,
-    constant,
-    expression,
-    normalised,
-    number,
-    sql_type,
-)
+from sfumato.backends.expressions import RENDERED, expression
+from sfumato.backends.sql_values import constant, normalised, sql_type
 from sfumato.catalog import Kind
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported
@@ -433,7 +427,7 @@ def test_branches_have_one_type() -> None:
         kind=Kind.REAL,
     )
     assert evaluate(node, [(None,), (2.5,), (NAN,)], (Kind.REAL,)) == [1.0, 2.5, 1.0]
-    sql = number(node, {"a0": "a0"})
+    sql = expression(node, {"a0": "a0"}, Kind.REAL)
     assert CONNECTION.execute(f"SELECT {sql} FROM (SELECT 2.5::DOUBLE AS a0)").fetchall() == [(2.5,)]
 
 

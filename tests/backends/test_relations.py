@@ -73,7 +73,8 @@ def rows(relation: Relation, tables: dict[str, Any] | None = None) -> list[tuple
     source = open_tables(given)
     rendered = Relations(catalog=CATALOG).render(relation)
     cursor = source.cursor()
-    found = cursor.execute(f"SELECT {', '.join(rendered.outputs)} FROM ({rendered.sql})").fetchall()
+    columns = [*(["__unit"] if rendered.unit else []), *rendered.names.values()]
+    found = cursor.execute(f"SELECT {', '.join(columns)} FROM ({rendered.sql})").fetchall()
     source.close()
     return sorted(found, key=repr)
 

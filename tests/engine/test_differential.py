@@ -26,7 +26,8 @@ import pytest
 import sfumato as sf
 from sfumato.backends import expressions as rendering
 from sfumato.backends import open_tables
-from sfumato.catalog import Catalog, Table, Unit
+from sfumato.backends.sql_values import normalised, sql_type
+from sfumato.catalog import Catalog, Kind, Table, Unit
 from sfumato.errors import QueryRefused
 from sfumato.plan.sql import parse
 from sfumato.plan.tree import Expression
@@ -79,7 +80,7 @@ class Sides:
         self.engine.execute("PRAGMA disable_optimizer")  # it moves arithmetic over comparisons
         fields = self.catalog.tables[0].fields
         self.names = {f"t.{one.name}": f"c_{one.name}" for one in fields}
-        cleaned = (f"{rendering.normalised(one.name, one.kind)} AS c_{one.name}" for one in fields)
+        cleaned = (f"{normalised(one.name, one.kind)} AS c_{one.name}" for one in fields)
         self.engine.execute(f"CREATE TEMP TABLE cleaned AS SELECT {', '.join(cleaned)} FROM t")
 
     def compare(self, said: list[Said]) -> Found:
@@ -108,7 +109,7 @@ class Sides:
 
     def _compare(self, said: list[Said], nodes: list[Expression], found: Found) -> None:
         ours = [rendering.expression(node, self.names) for node in nodes]
-        types = [rendering.sql_type(node.kind) if node.kind else None for node in nodes]
+        types = [sql_type(node.kind) if node.kind else None for node in nodes]
         listed = ", ".join(f"{sql}, typeof({sql})" for sql in ours)
         mine = self.engine.execute(f"SELECT {listed} FROM cleaned ORDER BY c_person").fetchall()
         listed = ", ".join(f"TRY({one.plain})" for one in said)
@@ -218,8 +219,8 @@ def test_planted_arithmetic_in_doubles_is_seen(sides: Sides, monkeypatch: pytest
 
     def doubled(name: str) -> Any:
         def render(arguments: Any, kind: Any, names: Any) -> str:
-            left, right = (rendering.number(argument, names) for argument in arguments)
-            return f"TRY_CAST(({left} {name} {right}) AS {rendering.sql_type(kind)})"
+            left, right = (rendering.expression(argument, names, Kind.REAL) for argument in arguments)
+            return f"TRY_CAST(({left} {name} {right}) AS {sql_type(kind)})"
 
         return render
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.analysis.bounded import Factor, Measure, MeasureKind
-from sfumato.backends.expressions import constant, expression, number
+from sfumato.backends.expressions import expression
+from sfumato.backends.sql_values import NAN, constant
 from sfumato.catalog.kind import Kind
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
@@ -28,7 +29,6 @@ _MOST_CELLS = 2**16
 _MOST_EXPONENT = 1000
 _FURTHEST = 2**61  # of a product: its distance from the lowest value still fits into 64 bits
 _LARGEST = 2**62  # of a grid
-_NAN = "'nan'::DOUBLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Stage:
 
     def present(self, factor: Factor) -> str:
         """Return a test whether a factor has a value."""
-        return f"{self(number(factor.expression, self.names))} IS NOT NULL"
+        return f"{self(expression(factor.expression, self.names, Kind.REAL))} IS NOT NULL"
 
     def steps(self, factor: Factor) -> str:
         """Return the number of steps of a factor, a BIGINT, NULL where it is absent."""
@@ -74,7 +74,7 @@ class Stage:
             clamped = _clamped(column, constant(grid.low + middle), constant(grid.high + middle))
             clamped = clamped if kind is Kind.INTEGER else f"CAST({clamped} AS BIGINT)"
             return f"({clamped} - {constant(middle)})" if middle else clamped
-        value = number(factor.expression, self.names)
+        value = expression(factor.expression, self.names, Kind.REAL)
         if centre:
             value = f"({value} - {constant(centre)})"
         if exponent is None:
@@ -149,7 +149,7 @@ def _by_comparison(value: str, grid: Grid) -> str:
         raise Unsupported("a grid whose step is not a power of two, with many points")
     inner = range(grid.low + 1, grid.high + 1)
     begins = [constant(_double_at_least((Fraction(i) - Fraction(1, 2)) * grid.step)) for i in inner]
-    table = f"[{', '.join([constant(-math.inf), *begins, _NAN])}]"
+    table = f"[{', '.join([constant(-math.inf), *begins, NAN])}]"
     quotient = f"{value} / {constant(float(grid.step))} + 0.5"
     low, high = constant(float(grid.low)), constant(float(grid.high))
     guess = f"CAST(floor({_clamped(f'({quotient})', low, high)}) AS BIGINT)"

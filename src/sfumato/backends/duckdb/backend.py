@@ -19,10 +19,11 @@ from sfumato.backends.duckdb.compile import Program, compile_query, key_table
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.relations import Relations
 from sfumato.backends.exact import Exact, ExactGroups, Members
-from sfumato.backends.expressions import canonical, expression
+from sfumato.backends.expressions import expression
 from sfumato.backends.keys import Keys, python_values
 from sfumato.backends.registry import Source
 from sfumato.backends.sparse_histogram import SparseCells
+from sfumato.backends.sql_values import canonical
 from sfumato.backends.totals import GroupingSet, GroupTotals
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier

@@ -18,9 +18,10 @@ from typing import Any
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.backends.arrays import arrow_array
 from sfumato.backends.duckdb.relations import Relations
-from sfumato.backends.expressions import canonical, constant, expression, sql_type
+from sfumato.backends.expressions import expression
 from sfumato.backends.integers import RowInteger, Stage, row_integer
 from sfumato.backends.packing import Packing, Slot
+from sfumato.backends.sql_values import canonical, constant, sql_type
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.backends.expressions import constant, sql_type
 from sfumato.backends.files import headers_of
+from sfumato.backends.sql_values import constant, sql_type
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import UnsupportedColumn

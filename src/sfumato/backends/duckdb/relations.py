@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from sfumato.aggregates.registry import Function
-from sfumato.backends.expressions import constant, expression, normalised, number, plain_text, sql_type
+from sfumato.backends.expressions import expression
+from sfumato.backends.sql_values import constant, finite, normalised, plain_text, sql_type
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import MOST_DIGITS, Kind
@@ -41,11 +42,6 @@ class Rendered:
     names: dict[str, str]
     unit: str | None
     by_row: bool = False
-
-    @property
-    def outputs(self) -> list[str]:
-        """The columns to pass on, the unit first."""
-        return [*(["__unit"] if self.unit else []), *self.names.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,22 +265,22 @@ def _aggregate(aggregate: tree.Aggregate, names: dict[str, str]) -> str:
         case Function.SUM if arguments[0].kind is not None and arguments[0].kind.exact:
             return _exact_sum(expression(arguments[0], names), arguments[0].kind, where)
         case Function.SUM:
-            value = number(arguments[0], names)
-            return _only_finite(f"sum({value} ORDER BY {value}){where}")
+            value = expression(arguments[0], names, Kind.REAL)
+            return finite(f"sum({value} ORDER BY {value}){where}")
         case Function.AVG if arguments[0].kind is not None and arguments[0].kind.exact:
             value, kind = expression(arguments[0], names), arguments[0].kind
             total = f"sum({value}){where}" if kind is Kind.INTEGER else _exact_sum(value, kind, where)
             return f"CAST({total} AS DOUBLE) / nullif(count({value}){where}, 0)"
         case Function.AVG:
-            value = number(arguments[0], names)
-            return _only_finite(f"sum({value} ORDER BY {value}){where} / nullif(count({value}){where}, 0)")
+            value = expression(arguments[0], names, Kind.REAL)
+            return finite(f"sum({value} ORDER BY {value}){where} / nullif(count({value}){where}, 0)")
         case Function.QUANTILE if len(aggregate.quantiles) == 1 and not aggregate.several:
-            value = number(arguments[0], names)
-            return _only_finite(f"quantile_cont({value}, {aggregate.quantiles[0]!r}){where}")
+            value = expression(arguments[0], names, Kind.REAL)
+            return finite(f"quantile_cont({value}, {aggregate.quantiles[0]!r}){where}")
         case _ if function.record.standard:
-            values = [_cut(number(argument, names)) for argument in arguments]
+            values = [_cut(expression(argument, names, Kind.REAL)) for argument in arguments]
             ordered = ", ".join(values)
-            return _only_finite(f"{function.label}({ordered} ORDER BY {ordered}){where}")
+            return finite(f"{function.label}({ordered} ORDER BY {ordered}){where}")
     raise Unsupported(f"{function.label} of one unit's rows")
 
 
@@ -315,7 +311,3 @@ def _exact_sum(value: str, kind: Kind, where: str) -> str:
 
 def _cut(value: str) -> str:
     return f"CASE WHEN {value} IS NOT NULL THEN least(greatest({value}, -{_LARGEST}), {_LARGEST}) END"
-
-
-def _only_finite(sql: str) -> str:
-    return f"nullif(nullif(nullif({sql}, 'nan'::DOUBLE), 'inf'::DOUBLE), '-inf'::DOUBLE)"

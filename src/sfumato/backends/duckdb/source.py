@@ -36,8 +36,8 @@ from sfumato.backends.duckdb.backend import DuckDBBackend
 from sfumato.backends.duckdb.column_types import readable_columns
 from sfumato.backends.duckdb.copies import Copied, copied, copied_arrow
 from sfumato.backends.duckdb.engine_files import EngineTable, attached_table, csv_table, parquet_table
-from sfumato.backends.expressions import constant
 from sfumato.backends.files import Files, ending, found_files
+from sfumato.backends.sql_values import constant
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
