@@ -17,13 +17,17 @@ from numbers import Integral, Rational
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.errors import InvalidArgument
 
 __all__ = [
+    "Cost",
+    "FloatArray",
     "MOST_EVENTS",
     "Number",
     "budget_quantity",
+    "checked_order",
     "count",
     "delta_quantity",
     "exact",
@@ -35,8 +39,10 @@ __all__ = [
     "written",
 ]
 
-
 Number = int | float | Fraction | Decimal
+FloatArray = npt.NDArray[np.float64]
+Cost = Fraction | float
+"""An upper bound on a privacy parameter: exact where it is rational, else a float rounded up, or inf."""
 
 MOST_EVENTS = 10**12
 """The most events of one batch: beyond it, what floats round of each loss adds up."""
@@ -44,6 +50,7 @@ MOST_EVENTS = 10**12
 _MOST_DIGITS = 4000  # of a numerator or a denominator: more would take long to read, and nobody means them
 _MOST_BITS = 13_288
 _LARGEST_LOSS = 10**100
+_LARGEST_ORDER = int(math.ldexp(1.0 - 2.0**-53, 1024))
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -117,6 +124,14 @@ def loss_quantity(value: Any, name: str = "loss", *, zero: bool = False) -> Frac
             f"{name} must be at most 1e100", place=name, hints=("a loss this large hides nobody",)
         )
     return loss
+
+
+def checked_order(order: Any) -> float:
+    """Read a Renyi order: finite and above 1."""
+    rational = exact(order, "order")
+    if not 1 < rational <= _LARGEST_ORDER or float(rational) <= 1:
+        raise InvalidArgument("a Renyi order must be above 1, and one that floats hold", place="order")
+    return float(rational)
 
 
 def delta_quantity(value: Any, *, people: int | None = None, name: str = "delta") -> Fraction:

@@ -22,7 +22,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.events.base import Direction, FloatArray
+from sfumato.core.arguments import FloatArray
+from sfumato.core.events.base import Direction
 
 __all__ = ["Atoms", "sampled_gaussian"]
 

@@ -9,9 +9,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.core.arguments import MOST_EVENTS, Number, budget_quantity, count, delta_quantity, upper_float
+from sfumato.core.arguments import (
+    MOST_EVENTS,
+    Cost,
+    FloatArray,
+    Number,
+    budget_quantity,
+    count,
+    delta_quantity,
+    upper_float,
+)
 from sfumato.core.divergence import divergence_at_delta, divergence_at_epsilon, inverts
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.loss_sketch import LossSketch, WindowPlan, tilt_at_delta, tilt_at_epsilon
 from sfumato.core.losses import GUARD, LossDistribution
 from sfumato.core.search import lower_float, smallest

@@ -17,8 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.arguments import Number, budget_quantity, delta_quantity, upper_float
-from sfumato.core.events.base import Cost, FloatArray
+from sfumato.core.arguments import (
+    Cost,
+    FloatArray,
+    Number,
+    budget_quantity,
+    checked_order,
+    delta_quantity,
+    upper_float,
+)
 from sfumato.core.normal import middle_quantile, scaled_tail, tail_quantile, upper_tail
 from sfumato.core.search import SLACK, largest, lower_float, round_up, smallest
 from sfumato.errors import InvalidArgument
@@ -91,8 +98,6 @@ def renyi_of_pure(order: float, epsilon: Cost) -> float:
     Theorem: that of randomized response, ln(cosh((a-1/2)e) / cosh(e/2)) / (a-1), which every
     epsilon-DP pair is a post-processing of (Kairouz, Oh, Viswanath 2015). Rounds: up.
     """
-    from sfumato.core.renyi import checked_order
-
     _check_cost(epsilon, "epsilon")
     order, e = checked_order(order), upper_float(epsilon)
     if math.isinf(e):

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import Number, count, exact, positive
-from sfumato.core.events.base import FloatArray
+from sfumato.core.arguments import FloatArray, Number, count, exact, positive
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Grid"]

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.arguments import FloatArray
 from sfumato.core.atoms import Atoms
-from sfumato.core.events.base import FloatArray
 from sfumato.core.loss_sum import LossSum
 
 __all__ = ["Inversion", "log_least"]

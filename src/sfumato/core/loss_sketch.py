@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.core.events.base import Direction, Event, FloatArray
+from sfumato.core.arguments import FloatArray
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.losses import IntArray
 
 __all__ = ["LossSketch", "NEGLIGIBLE", "WindowPlan", "tilt_at_delta", "tilt_at_epsilon"]

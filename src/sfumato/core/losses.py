@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.events.base import Direction, Event, FloatArray
+from sfumato.core.arguments import FloatArray
+from sfumato.core.events.base import Direction, Event
 from sfumato.errors import InvalidArgument
 
 __all__ = ["GUARD", "IntArray", "LossDistribution", "delta_of_event", "renyi_of_event"]

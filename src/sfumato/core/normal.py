@@ -16,12 +16,10 @@ the 2^-36 that conversions round by.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from sfumato.core.events.base import FloatArray
+from sfumato.core.arguments import FloatArray
 
 __all__ = ["middle_quantile", "scaled_tail", "tail_quantile", "two_sided_tail", "upper_tail"]
 

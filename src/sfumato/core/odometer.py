@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.core.arguments import Number, budget_quantity, delta_quantity, written
-from sfumato.core.events.base import Cost, Event
+from sfumato.core.arguments import Cost, Number, budget_quantity, delta_quantity, written
+from sfumato.core.events.base import Event
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule, ZeroConcentratedRule
 from sfumato.errors import InvalidArgument, Unsupported
 

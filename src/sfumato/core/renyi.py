@@ -11,14 +11,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from sfumato.core.arguments import Number, budget_quantity, exact, upper_float
+from sfumato.core.arguments import Number, budget_quantity, checked_order, upper_float
 from sfumato.core.conversions import positive_delta
 from sfumato.core.search import SLACK, lower_float, minimum, round_up, smallest
 from sfumato.errors import InvalidArgument
 
 __all__ = [
     "Curve",
-    "checked_order",
     "delta_of_curve",
     "delta_of_renyi",
     "delta_of_rho",
@@ -29,7 +28,6 @@ __all__ = [
     "largest_rho",
 ]
 
-_LARGEST_ORDER = int(math.ldexp(1.0 - 2.0**-53, 1024))
 Curve = Callable[[float], float]
 """An upper bound on the Renyi divergence of each order above 1; inf where there is none."""
 
@@ -204,14 +202,6 @@ def _checked(curve: Curve) -> Curve:
 
 
 # -- reading arguments --------------------------------------------------------------------
-
-
-def checked_order(order: Any) -> float:
-    """Read a Renyi order: finite and above 1."""
-    rational = exact(order, "order")
-    if not 1 < rational <= _LARGEST_ORDER or float(rational) <= 1:
-        raise InvalidArgument("a Renyi order must be above 1, and one that floats hold", place="order")
-    return float(rational)
 
 
 def _epsilon(epsilon: Any) -> float:

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core import events
-from sfumato.core.arguments import Number, budget_quantity, count, probability
+from sfumato.core.arguments import FloatArray, Number, budget_quantity, count, probability
 from sfumato.core.coins import bernoulli
-from sfumato.core.events.base import FloatArray
 from sfumato.core.exponential import exp_below, log_above
 from sfumato.core.finite import FiniteMechanism
 from sfumato.core.mechanism import confidence

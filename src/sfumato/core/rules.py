@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sfumato.core.arguments import Number, delta_quantity, upper_float
+from sfumato.core.arguments import Cost, Number, checked_order, delta_quantity, upper_float
 from sfumato.core.conversions import epsilon_of_mu, epsilon_of_pure, largest_mu, largest_pure
-from sfumato.core.events.base import Cost, Event
+from sfumato.core.events.base import Event
 from sfumato.core.individual import IndividualPrivacy
-from sfumato.core.renyi import checked_order, epsilon_of_renyi, epsilon_of_rho, largest_renyi, largest_rho
+from sfumato.core.renyi import epsilon_of_renyi, epsilon_of_rho, largest_renyi, largest_rho
 from sfumato.core.search import round_up
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 

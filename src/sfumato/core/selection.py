@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import Number, budget_quantity, count, exact, positive, upper_float
+from sfumato.core.arguments import FloatArray, Number, budget_quantity, count, exact, positive, upper_float
 from sfumato.core.coins import bernoulli_exp, bernoulli_exp_multiples
 from sfumato.core.events import Event, Pure
-from sfumato.core.events.base import FloatArray
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.core.exponential import log_above
 from sfumato.core.mechanism import confidence

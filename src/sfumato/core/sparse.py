@@ -11,10 +11,9 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import MOST_EVENTS, Number, budget_quantity, count, exact, positive
+from sfumato.core.arguments import MOST_EVENTS, FloatArray, Number, budget_quantity, count, exact, positive
 from sfumato.core.entropy import process_id
 from sfumato.core.events import Event, Pure
-from sfumato.core.events.base import FloatArray
 from sfumato.core.noise import discrete_laplace
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.events.base import FloatArray
+from sfumato.core.arguments import FloatArray
 from sfumato.core.loss_sketch import NEGLIGIBLE, WindowPlan
 from sfumato.core.losses import LossDistribution
 

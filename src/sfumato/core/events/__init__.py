@@ -1,7 +1,7 @@
 """What a mechanism did, as frozen records that price themselves."""
 
 from sfumato.core.events.additive import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.bounded import BoundedRange
 from sfumato.core.events.claims import Approximate, Pure, ZeroConcentrated
 from sfumato.core.events.combined import Composed, Parallel, Repeated
@@ -13,14 +13,12 @@ __all__ = [
     "Approximate",
     "BoundedRange",
     "Composed",
-    "Cost",
     "Direction",
     "DiscreteGaussian",
     "DiscreteGaussianVector",
     "DiscreteLaplace",
     "Event",
     "FinitePair",
-    "FloatArray",
     "Gaussian",
     "Laplace",
     "Parallel",

@@ -13,8 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.arguments import budget_quantity, count, positive, upper_float
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.arguments import (
+    Cost,
+    FloatArray,
+    budget_quantity,
+    checked_order,
+    count,
+    positive,
+    upper_float,
+)
+from sfumato.core.conversions import delta_of_mu
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.lattice import (
     gaussian_mu,
     gaussian_reach,
@@ -85,7 +94,7 @@ class Laplace(Event):
 
         Theorem: Mironov (2017), Proposition 6. Rounds: up.
         """
-        a = _order(order)
+        a = checked_order(order)
         above = 1 / (2 - 1 / a)
         return two_sided_renyi(a, self.epsilon(), above, (a - 1) / a * above, 0.0)
 
@@ -143,12 +152,10 @@ class Gaussian(Event):
 
     def renyi(self, order: float) -> float:
         """Return order/(2 sigma^2). Theorem: Mironov (2017), Proposition 7. Rounds: up."""
-        return upper_float(Fraction(_order(order)) * self.rho())
+        return upper_float(Fraction(checked_order(order)) * self.rho())
 
     def delta(self, epsilon: float) -> float:
         """Return the analytic Gaussian's delta. Theorem: Balle and Wang (2018), Theorem 8. Rounds: up."""
-        from sfumato.core.conversions import delta_of_mu
-
         return delta_of_mu(self.mu(), epsilon)
 
     def group(self, size: int) -> Gaussian:
@@ -223,7 +230,7 @@ class DiscreteLaplace(Event):
         + B e^(-a epsilon), A + B = 1, the lattice form of Mironov (2017), Proposition 6; never
         above a * rho (Harrison and Manurangsi 2025).
         """
-        a = _order(order)
+        a = checked_order(order)
         u = upper_float(1 / self.scale)
         p, falls = math.exp(-u), -math.expm1(-(2 * a - 1) * u)  # 1 - q, q = e^(-(2a-1)u)
         between = -math.expm1(-u) / falls
@@ -307,7 +314,7 @@ class DiscreteGaussian(Event):
         Theorem: completing the square, sum P^a Q^(1-a) = e^(a(a-1) rho) Z(a d) / Z(0), where Z(c)
         sums the weights of the integers moved by c (Canonne, Kamath, Steinke 2020). Rounds: up.
         """
-        a = Fraction(_order(order))
+        a = Fraction(checked_order(order))
         bound = upper_float(a * self.rho())
         ratio = wrap_ratio(a * self.sensitivity, self.sigma_squared)
         if ratio == 1:
@@ -343,12 +350,6 @@ def _width(value: Any, name: str, *, power: int = 1) -> Fraction:
 
 def _shift(value: Any) -> int:
     return count(value, "sensitivity", most=_WIDEST)
-
-
-def _order(order: Any) -> float:
-    from sfumato.core.renyi import checked_order
-
-    return checked_order(order)
 
 
 def _nearest(value: Fraction) -> float:

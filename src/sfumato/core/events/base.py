@@ -17,17 +17,11 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from sfumato.core.arguments import written
+from sfumato.core.arguments import Cost, FloatArray, written
+from sfumato.core.conversions import mu_of_pure, rho_of_pure
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 
-__all__ = ["Cost", "Direction", "Event", "FloatArray"]
-
-FloatArray = npt.NDArray[np.float64]
-Cost = Fraction | float
-"""An upper bound on a privacy parameter: exact where it is rational, else a float rounded up, or inf."""
+__all__ = ["Direction", "Event"]
 
 
 class Direction(Enum):
@@ -104,8 +98,6 @@ class Event(ABC):
         response (Bun and Steinke 2016, Proposition 3.3 with its exact constant).
         Rounds: up.
         """
-        from sfumato.core.conversions import rho_of_pure
-
         return rho_of_pure(self.epsilon())
 
     def mu(self) -> Cost:
@@ -115,8 +107,6 @@ class Event(ABC):
         N(mu,1) once they meet on the diagonal, for the latter is convex and both start
         at (0, 1): mu = 2*quantile(e^epsilon / (1 + e^epsilon)). Rounds: up.
         """
-        from sfumato.core.conversions import mu_of_pure
-
         return mu_of_pure(self.epsilon())
 
     def renyi(self, order: float) -> float:

@@ -8,8 +8,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.core.arguments import budget_quantity, count, loss_quantity, upper_float
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.arguments import (
+    Cost,
+    FloatArray,
+    budget_quantity,
+    checked_order,
+    count,
+    loss_quantity,
+    upper_float,
+)
+from sfumato.core.conversions import mu_of_pure
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.search import round_up
 
 __all__ = ["BoundedRange"]
@@ -69,14 +78,10 @@ class BoundedRange(Event):
         But m''(0) < 0 and m falls to 0 in the end, so after a minimum there would have to be a
         maximum: there is neither. Rounds: up.
         """
-        from sfumato.core.conversions import mu_of_pure
-
         return mu_of_pure(self.loss / 2)
 
     def renyi(self, order: float) -> float:
         """Return order * loss^2 / 8, or the loss where that is less. Theorem: as `rho`. Rounds: up."""
-        from sfumato.core.renyi import checked_order
-
         a = Fraction(checked_order(order))
         return upper_float(min(a * self.loss**2 / 8, self.loss))
 

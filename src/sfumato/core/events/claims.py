@@ -9,13 +9,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from sfumato.core.arguments import budget_quantity, count, delta_quantity, loss_quantity, upper_float
+from sfumato.core.arguments import (
+    Cost,
+    FloatArray,
+    budget_quantity,
+    checked_order,
+    count,
+    delta_quantity,
+    loss_quantity,
+    upper_float,
+)
+from sfumato.core.conversions import delta_of_pure, renyi_of_pure
 from sfumato.core.events.additive import Gaussian
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.events.base import Direction, Event
+from sfumato.core.renyi import delta_of_rho
 from sfumato.core.search import round_up
 from sfumato.errors import Unsupported
 
@@ -53,17 +64,13 @@ class Pure(Event):
 
     def renyi(self, order: float) -> float:
         """Return that of randomized response. Theorem: Mironov (2017), Proposition 5. Rounds: up."""
-        from sfumato.core.conversions import renyi_of_pure
-
-        return renyi_of_pure(_order(order), self.loss)
+        return renyi_of_pure(checked_order(order), self.loss)
 
     def delta(self, epsilon: float) -> float:
         """Return (e^loss - e^epsilon) / (1 + e^loss), zero from `loss` on. Rounds: up.
 
         Theorem: attained by randomized response (Kairouz, Oh, Viswanath 2015).
         """
-        from sfumato.core.conversions import delta_of_pure
-
         return delta_of_pure(self.loss, epsilon)
 
     def group(self, size: int) -> Pure:
@@ -101,14 +108,10 @@ class Approximate(Event):
 
     def renyi(self, order: float) -> float:
         """Return inf, unless there is no failure: an infinite loss makes every moment infinite."""
-        from sfumato.core.conversions import renyi_of_pure
-
-        return renyi_of_pure(_order(order), self.epsilon())
+        return renyi_of_pure(checked_order(order), self.epsilon())
 
     def delta(self, epsilon: float) -> float:
         """Return failure + (1 - failure) times the delta of the pure part. Rounds: up."""
-        from sfumato.core.conversions import delta_of_pure
-
         pure = Fraction(delta_of_pure(self.loss, epsilon))
         return upper_float(self.failure + (1 - self.failure) * pure)
 
@@ -170,12 +173,10 @@ class ZeroConcentrated(Event):
 
     def renyi(self, order: float) -> float:
         """Return order * rho. Theorem: the definition (Bun and Steinke 2016). Rounds: up."""
-        return upper_float(Fraction(_order(order)) * self.charge)
+        return upper_float(Fraction(checked_order(order)) * self.charge)
 
     def delta(self, epsilon: float) -> float:
         """Return the delta that the claim implies. Theorem: `renyi.delta_of_rho`. Rounds: up."""
-        from sfumato.core.renyi import delta_of_rho
-
         return delta_of_rho(self.charge, epsilon)
 
     def group(self, size: int) -> ZeroConcentrated:
@@ -210,9 +211,3 @@ def _response_tails(levels: FloatArray, loss: Fraction, failure: float) -> tuple
     p = np.where(low, 1.0, np.where(inside, failure + kept * truth, failure))
     q = np.where(low, kept, np.where(inside, kept * lie, 0.0))
     return p, q
-
-
-def _order(order: Any) -> float:
-    from sfumato.core.renyi import checked_order
-
-    return checked_order(order)

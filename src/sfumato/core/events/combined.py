@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.core.arguments import count, upper_float
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.arguments import Cost, FloatArray, count, upper_float
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.claims import group_of_claim
 from sfumato.core.events.rounding import root_above, sum_above
 from sfumato.errors import InvalidArgument

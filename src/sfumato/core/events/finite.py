@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.arguments import budget_quantity, count, probability
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.arguments import Cost, FloatArray, budget_quantity, checked_order, count, probability
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.claims import group_of_claim
 from sfumato.core.events.pair import PairTable, pair_table
 from sfumato.core.search import round_up
@@ -63,7 +63,7 @@ class FinitePair(Event):
 
     def renyi(self, order: float) -> float:
         """Return the Renyi divergence by its definition, in both directions. Rounds: up."""
-        excess = np.array([_order(order) - 1])
+        excess = np.array([checked_order(order) - 1])
         largest = max(float(self._table(direction).cumulant(excess)[0]) for direction in self.directions)
         return min(round_up(largest / float(excess[0])), self.epsilon())
 
@@ -130,7 +130,7 @@ class RandomizedResponse(Event):
 
     def renyi(self, order: float) -> float:
         """Return the Renyi divergence by its definition. Rounds: up."""
-        excess = np.array([_order(order) - 1])
+        excess = np.array([checked_order(order) - 1])
         return min(round_up(float(self._table().cumulant(excess)[0] / excess[0])), self.epsilon())
 
     def delta(self, epsilon: float) -> float:
@@ -161,9 +161,3 @@ def _law(values: Any, name: str) -> tuple[Fraction, ...]:
             hints=("write them as Fractions: floats such as 0.1 are not what they print as",),
         )
     return law
-
-
-def _order(order: Any) -> float:
-    from sfumato.core.renyi import checked_order
-
-    return checked_order(order)

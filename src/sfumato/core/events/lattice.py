@@ -12,8 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.core.arguments import upper_float
-from sfumato.core.events.base import Cost, FloatArray
+from sfumato.core.arguments import Cost, FloatArray, upper_float
 from sfumato.core.events.rounding import root_above
 from sfumato.core.normal import scaled_tail, tail_quantile
 

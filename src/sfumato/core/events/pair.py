@@ -15,8 +15,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from sfumato.core.arguments import upper_float
-from sfumato.core.events.base import Cost, FloatArray
+from sfumato.core.arguments import Cost, FloatArray, upper_float
 from sfumato.core.events.rounding import exp_excess
 from sfumato.core.exponential import exp_below, log_above
 from sfumato.core.search import round_up

@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.core.arguments import upper_float
-from sfumato.core.events.base import Cost, FloatArray
+from sfumato.core.arguments import Cost, FloatArray, upper_float
 
 __all__ = ["exp_excess", "root_above", "sum_above"]
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.core.arguments import budget_quantity, probability, upper_float
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.arguments import Cost, FloatArray, budget_quantity, checked_order, probability, upper_float
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.claims import group_of_claim
 from sfumato.core.search import lower_float, round_up
 from sfumato.errors import InvalidArgument
@@ -118,8 +118,6 @@ class PoissonSubsampled(Event):
         an unbounded one must not (its moments may come from far beyond what floats see of it). And
         sampling never adds to a divergence, which is quasi-convex. Rounds: up.
         """
-        from sfumato.core.renyi import checked_order
-
         a = checked_order(order)
         if self.rate == 1:
             return self.event.renyi(a)

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.core.arguments import upper_float
-from sfumato.core.events.base import FloatArray
+from sfumato.core.arguments import FloatArray, upper_float
 from sfumato.core.events.rounding import exp_excess
 from sfumato.core.normal import middle_quantile, tail_quantile
 from sfumato.core.search import round_up

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.core.arguments import count, positive, upper_float
+from sfumato.core.arguments import Cost, FloatArray, checked_order, count, positive, upper_float
 from sfumato.core.events.additive import DiscreteGaussian, Gaussian
-from sfumato.core.events.base import Cost, Direction, Event, FloatArray
+from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.rounding import root_above
 
 __all__ = ["DiscreteGaussianVector"]
@@ -62,8 +62,6 @@ class DiscreteGaussianVector(Event):
 
     def renyi(self, order: float) -> float:
         """Return order * rho. Theorem: as for `rho`. Rounds: up."""
-        from sfumato.core.renyi import checked_order
-
         return upper_float(Fraction(checked_order(order)) * self.rho())
 
     def delta(self, epsilon: float) -> float:
