@@ -17,7 +17,7 @@ from sfumato.analysis.noise_allocation import tree_shape
 from sfumato.analysis.pricing import Cost, price
 from sfumato.core import Composition, PrivacyBudget, PrivacyFilter, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.core.events import DiscreteGaussian, DiscreteLaplace, Event, Pure
-from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.events.claims import BoundedRange
 from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.request import Options

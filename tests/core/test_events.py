@@ -30,7 +30,7 @@ from sfumato.core.events import (
     Repeated,
     ZeroConcentrated,
 )
-from sfumato.core.events.rounding import exp_excess, root_above, sum_above
+from sfumato.core.search import exp_excess, root_above, sum_above
 from sfumato.errors import InvalidArgument, Unsupported
 
 F = Fraction

@@ -15,7 +15,7 @@ from scipy import special, stats
 
 from sfumato.core.composition import Composition
 from sfumato.core.events import Direction, Event, Pure
-from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.events.claims import BoundedRange
 from sfumato.core.mechanism import DiscreteLaw
 from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
 from sfumato.errors import InvalidArgument, Unsupported

@@ -23,7 +23,7 @@ from sfumato.backends.exact import ExactGroups
 from sfumato.backends.registry import Source
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace, Pure
-from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.events.claims import BoundedRange
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
 from sfumato.release.single_quantile import Search

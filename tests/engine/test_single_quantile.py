@@ -27,7 +27,7 @@ from sfumato.analysis.single_quantile import QuantileSearch
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.events.claims import BoundedRange
 from sfumato.core.rules import ZeroConcentratedRule
 from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip
 from sfumato.plan.request import Options

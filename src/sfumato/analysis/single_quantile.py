@@ -39,7 +39,7 @@ from fractions import Fraction
 from sfumato.aggregates.answer import Answer
 from sfumato.analysis.noise_allocation import Item
 from sfumato.core.events import Composed, Event, Pure, Repeated
-from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.events.claims import BoundedRange
 from sfumato.core.noise_law import NoiseLaw
 
 __all__ = [

@@ -23,7 +23,7 @@ from sfumato.analysis.pricing import Noise
 from sfumato.analysis.selection import Selection, units_measure
 from sfumato.backends.exact import ExactGroups
 from sfumato.core.events import Event, Pure, Repeated
-from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.events.claims import BoundedRange
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import weights_of

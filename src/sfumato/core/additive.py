@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from sfumato.core.adjacency import Sensitivity
 from sfumato.core.arguments import Number, exact, positive, upper_float
-from sfumato.core.events.rounding import root_above
 from sfumato.core.grid import Grid
 from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.search import root_above
 from sfumato.errors import InvalidArgument
 
 __all__ = ["AdditiveNoise", "StepSensitivity", "in_steps", "read_grid", "read_sensitivity"]

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import FloatArray, Number, budget_quantity, count, exact, positive, upper_float
 from sfumato.core.coins import bernoulli_exp, bernoulli_exp_multiples
 from sfumato.core.events import Event, Pure
-from sfumato.core.events.bounded import BoundedRange
+from sfumato.core.events.claims import BoundedRange
 from sfumato.core.exponential import log_above
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise import discrete_laplace

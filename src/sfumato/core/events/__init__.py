@@ -2,8 +2,7 @@
 
 from sfumato.core.events.additive import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from sfumato.core.events.base import Direction, Event
-from sfumato.core.events.bounded import BoundedRange
-from sfumato.core.events.claims import Approximate, Pure, ZeroConcentrated
+from sfumato.core.events.claims import Approximate, BoundedRange, Pure, ZeroConcentrated
 from sfumato.core.events.combined import Composed, Parallel, Repeated
 from sfumato.core.events.finite import FinitePair, RandomizedResponse
 from sfumato.core.events.sampled import PoissonSubsampled

@@ -31,9 +31,8 @@ from sfumato.core.events.lattice import (
     last_output,
     wrap_ratio,
 )
-from sfumato.core.events.rounding import exp_excess
 from sfumato.core.events.two_sided import between, laplace_quantile, sinh_defect, two_sided_renyi
-from sfumato.core.search import round_up
+from sfumato.core.search import exp_excess, round_up
 from sfumato.errors import InvalidArgument
 
 __all__ = ["DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace"]
@@ -62,11 +61,6 @@ class Laplace(Event):
         p = 1 - np.exp((inside - top) / 2) / 2
         q = np.exp(-(inside + top) / 2) / 2
         return between(levels, -top, top, p, q)
-
-    def support(self, direction: Direction) -> tuple[float, float]:
-        """Return the range of the loss: it never leaves [-epsilon, epsilon]."""
-        top = upper_float(self.epsilon())
-        return -top, top
 
     def epsilon(self) -> Fraction:
         """Return 1/scale. Theorem: Dwork, McSherry, Nissim, Smith (2006); attained."""
@@ -138,10 +132,6 @@ class Gaussian(Event):
         mu = upper_float(self.mu())
         return mu * (mu / 2 - _REACH), mu * (mu / 2 + _REACH)
 
-    def epsilon(self) -> float:
-        """Return inf: the loss is unbounded."""
-        return math.inf
-
     def rho(self) -> Fraction:
         """Return 1/(2 sigma^2). Theorem: Bun and Steinke (2016), Proposition 1.6; attained at every order."""
         return 1 / (2 * self.sigma**2)
@@ -189,11 +179,6 @@ class DiscreteLaplace(Event):
         p = 1 - np.exp(-(last + 1) / width) / norm
         q = np.exp((last - shift) / width) / norm
         return between(levels, bottom, top, p, q)
-
-    def support(self, direction: Direction) -> tuple[float, float]:
-        """Return the range of the loss: it never leaves [-epsilon, epsilon]."""
-        top = upper_float(self.epsilon())
-        return -top, top
 
     def epsilon(self) -> Fraction:
         """Return sensitivity/scale. Theorem: Ghosh, Roughgarden, Sundararajan (2009); attained."""
@@ -292,10 +277,6 @@ class DiscreteGaussian(Event):
         far = 2 * gaussian_reach(self.sigma_squared)
         slope = self._slope
         return upper_float((self.sensitivity - far) * slope), upper_float((self.sensitivity + far) * slope)
-
-    def epsilon(self) -> float:
-        """Return inf: the loss is unbounded."""
-        return math.inf
 
     def rho(self) -> Fraction:
         """Return d^2 / (2 sigma_squared). Theorem: Canonne, Kamath, Steinke (2020), Theorem 4; attained."""

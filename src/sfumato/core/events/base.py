@@ -17,11 +17,11 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sfumato.core.arguments import Cost, FloatArray, written
+from sfumato.core.arguments import Cost, FloatArray, upper_float, written
 from sfumato.core.conversions import mu_of_pure, rho_of_pure
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 
-__all__ = ["Direction", "Event"]
+__all__ = ["Direction", "Event", "check_event"]
 
 
 class Direction(Enum):
@@ -63,13 +63,16 @@ class Event(ABC):
         The limit as the level grows is the P-mass of outputs that Q cannot produce.
         """
 
-    @abstractmethod
     def support(self, direction: Direction) -> tuple[float, float]:
         """Return a finite range of losses; P puts at most 1e-40 of finite loss above it.
 
         Mass below it is treated as if at its lower end, mass above it as infinite loss:
-        both can only overstate the cost.
+        both can only overstate the cost. Without an epsilon the event must state its own.
         """
+        top = upper_float(self.epsilon())
+        if math.isinf(top):
+            raise Unsupported(f"{type(self).__name__} has an unbounded loss and states no range of it")
+        return -top, top
 
     @property
     def symmetric(self) -> bool:
@@ -87,9 +90,9 @@ class Event(ABC):
 
     # -- what it costs ------------------------------------------------------------------
 
-    @abstractmethod
     def epsilon(self) -> Cost:
         """Return the smallest known pure epsilon, inf if there is none."""
+        return math.inf
 
     def rho(self) -> Cost:
         """Return the smallest known zCDP rho, inf if there is none.
@@ -161,6 +164,12 @@ class Event(ABC):
             raise
         except (TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidArgument(f"malformed record of a {kind} event") from error
+
+
+def check_event(event: Any, name: str) -> None:
+    """Refuse what is not an event."""
+    if not isinstance(event, Event):
+        raise InvalidArgument(f"{name} must be an event, got {type(event).__name__}", place=name)
 
 
 def _encode(value: Any) -> Any:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.core.arguments import Cost, FloatArray, count, upper_float
-from sfumato.core.events.base import Direction, Event
+from sfumato.core.events.base import Direction, Event, check_event
 from sfumato.core.events.claims import group_of_claim
-from sfumato.core.events.rounding import root_above, sum_above
+from sfumato.core.search import root_above, sum_above
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class _Batch(Event):
 
     def mu(self) -> Cost:
         """Return the root of the squares' sum. Theorem: Dong, Roth, Su (2022), Corollary 3.3. Rounds: up."""
-        squares = self._sum(lambda part: _square(part.mu()))
+        squares = self._sum(lambda part: _times(part.mu(), part.mu()))
         return squares if math.isinf(squares) else root_above(Fraction(squares))
 
     def renyi(self, order: float) -> float:
@@ -85,7 +85,7 @@ class Repeated(_Batch):
     times: int
 
     def __post_init__(self) -> None:
-        _check(self.event, "event")
+        check_event(self.event, "event")
         object.__setattr__(self, "times", count(self.times, "times", most=10**18))
 
     def parts(self) -> tuple[tuple[Event, int], ...]:
@@ -205,21 +205,10 @@ def _hockey_stick(levels: FloatArray, p: FloatArray, q: FloatArray) -> FloatArra
     return stick
 
 
-def _times(cost: Cost, times: int) -> Cost:
+def _times(cost: Cost, factor: Cost) -> Cost:
     if isinstance(cost, Fraction) or math.isinf(cost):
-        return cost * times
-    return upper_float(Fraction(cost) * times)
-
-
-def _square(cost: Cost) -> Cost:
-    if isinstance(cost, Fraction) or math.isinf(cost):
-        return cost * cost
-    return upper_float(Fraction(cost) ** 2)
-
-
-def _check(event: Any, name: str) -> None:
-    if not isinstance(event, Event):
-        raise InvalidArgument(f"{name} must be an event, got {type(event).__name__}", place=name)
+        return cost * factor
+    return upper_float(Fraction(cost) * Fraction(factor))
 
 
 def _several(events: Any) -> tuple[Event, ...]:
@@ -227,7 +216,7 @@ def _several(events: Any) -> tuple[Event, ...]:
         raise InvalidArgument("events must be a sequence of events", place="events")
     several = tuple(events)
     for event in several:
-        _check(event, "events")
+        check_event(event, "events")
     if not several:
         raise InvalidArgument("events must not be empty", place="events")
     return several

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,22 +20,13 @@ from sfumato.errors import InvalidArgument
 __all__ = ["FinitePair", "RandomizedResponse"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinitePair(Event):
-    """Two laws on the same finitely many outcomes: with the person, and without.
+class _OfTable(Event):
+    """An event that a table of finitely many outcomes prices, one for each direction."""
 
-    >>> FinitePair(with_person=(0.75, 0.25), without=(0.25, 0.75)).epsilon() == math.log(3)
-    True
-    """
+    __slots__ = ()
 
-    with_person: tuple[Fraction, ...]
-    without: tuple[Fraction, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "with_person", _law(self.with_person, "with_person"))
-        object.__setattr__(self, "without", _law(self.without, "without"))
-        if len(self.with_person) != len(self.without):
-            raise InvalidArgument("both laws must have the same number of outcomes", place="without")
+    @abstractmethod
+    def _table(self, direction: Direction) -> PairTable: ...
 
     def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
         """Return the tails of the loss, from exact cumulative sums."""
@@ -76,6 +68,24 @@ class FinitePair(Event):
         """Cover `size` people by the pure claim. Theorem: as `Pure.group`."""
         return group_of_claim(self, size)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinitePair(_OfTable):
+    """Two laws on the same finitely many outcomes: with the person, and without.
+
+    >>> FinitePair(with_person=(0.75, 0.25), without=(0.25, 0.75)).epsilon() == math.log(3)
+    True
+    """
+
+    with_person: tuple[Fraction, ...]
+    without: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "with_person", _law(self.with_person, "with_person"))
+        object.__setattr__(self, "without", _law(self.without, "without"))
+        if len(self.with_person) != len(self.without):
+            raise InvalidArgument("both laws must have the same number of outcomes", place="without")
+
     def _table(self, direction: Direction) -> PairTable:
         if direction is Direction.REMOVE:
             return pair_table(self.with_person, self.without)
@@ -83,8 +93,11 @@ class FinitePair(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomizedResponse(Event):
+class RandomizedResponse(_OfTable):
     """Reports the true answer with probability `truth`, each other one equally often.
+
+    Theorem: epsilon is |ln(truth (choices-1) / (1-truth))|, inf if a report can prove or rule out an
+    answer (Warner 1965; Kairouz, Oh, Viswanath 2016 for many choices); attained.
 
     >>> coin_toss = RandomizedResponse(truth=Fraction(3, 4), choices=2)
     >>> coin_toss.epsilon() == math.log(3)
@@ -98,22 +111,6 @@ class RandomizedResponse(Event):
         object.__setattr__(self, "truth", probability(self.truth, "truth"))
         object.__setattr__(self, "choices", count(self.choices, "choices", least=2))
 
-    def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
-        """Return the tails of the loss, which takes the values epsilon, 0 and -epsilon."""
-        return self._table().tails(levels)
-
-    def support(self, direction: Direction) -> tuple[float, float]:
-        """Return the smallest and largest finite loss."""
-        return self._table().support()
-
-    def epsilon(self) -> float:
-        """Return |ln(truth (choices-1) / (1-truth))|, inf if a report can prove or rule out an answer.
-
-        Theorem: Warner (1965); Kairouz, Oh, Viswanath (2016) for many choices; attained.
-        Rounds: up, to the next float.
-        """
-        return self._table().epsilon()
-
     def rho(self) -> Cost:
         """Return the smallest rho.
 
@@ -122,26 +119,13 @@ class RandomizedResponse(Event):
         2025), which is what the search over orders of `PairTable.rho` finds; for more, or for a truth
         that is rarer than a lie, it finds the larger true value. Rounds: up.
         """
-        return Event.rho(self) if self.choices == 2 else min(self._table().rho(), Event.rho(self))
+        return Event.rho(self) if self.choices == 2 else _OfTable.rho(self)
 
     def mu(self) -> Cost:
         """Return the smallest mu, |quantile(truth) - quantile(lie)|. Theorem: `PairTable.mu`. Rounds: up."""
-        return Event.mu(self) if self.choices == 2 else min(self._table().mu(), Event.mu(self))
+        return Event.mu(self) if self.choices == 2 else _OfTable.mu(self)
 
-    def renyi(self, order: float) -> float:
-        """Return the Renyi divergence by its definition. Rounds: up."""
-        excess = np.array([checked_order(order) - 1])
-        return min(round_up(float(self._table().cumulant(excess)[0] / excess[0])), self.epsilon())
-
-    def delta(self, epsilon: float) -> float:
-        """Return the hockey-stick divergence, computed exactly. Rounds: up, to the next float."""
-        return self._table().delta(budget_quantity(epsilon, "epsilon", zero=True))
-
-    def group(self, size: int) -> Event:
-        """Cover `size` people by the pure claim. Theorem: as `Pure.group`."""
-        return group_of_claim(self, size)
-
-    def _table(self) -> PairTable:
+    def _table(self, direction: Direction) -> PairTable:
         # Two people with different answers; a third answer is as likely from either.
         lie = (1 - self.truth) / (self.choices - 1)
         rest = 1 - self.truth - lie

@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.core.arguments import Cost, FloatArray, upper_float
-from sfumato.core.events.rounding import root_above
 from sfumato.core.normal import scaled_tail, tail_quantile
+from sfumato.core.search import root_above
 
 __all__ = ["gaussian_mu", "gaussian_reach", "gaussian_survival", "last_output", "wrap_ratio"]
 

@@ -16,9 +16,8 @@ from itertools import accumulate
 import numpy as np
 
 from sfumato.core.arguments import Cost, FloatArray, upper_float
-from sfumato.core.events.rounding import exp_excess
 from sfumato.core.exponential import exp_below, log_above
-from sfumato.core.search import round_up
+from sfumato.core.search import exp_excess, round_up
 
 __all__ = ["PairTable", "pair_table"]
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.core.arguments import Cost, FloatArray, budget_quantity, checked_order, probability, upper_float
-from sfumato.core.events.base import Direction, Event
+from sfumato.core.events.base import Direction, Event, check_event
 from sfumato.core.events.claims import group_of_claim
 from sfumato.core.search import lower_float, round_up
 from sfumato.errors import InvalidArgument
@@ -34,8 +34,7 @@ class PoissonSubsampled(Event):
     rate: Fraction
 
     def __post_init__(self) -> None:
-        if not isinstance(self.event, Event):
-            raise InvalidArgument(f"event must be an event, got {type(self.event).__name__}", place="event")
+        check_event(self.event, "event")
         object.__setattr__(self, "rate", probability(self.rate, "rate"))
         if self.rate == 0:
             raise InvalidArgument(

@@ -8,9 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.core.arguments import FloatArray, upper_float
-from sfumato.core.events.rounding import exp_excess
 from sfumato.core.normal import middle_quantile, tail_quantile
-from sfumato.core.search import round_up
+from sfumato.core.search import exp_excess, round_up
 
 __all__ = ["between", "laplace_quantile", "sinh_defect", "two_sided_renyi"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.core.arguments import Cost, FloatArray, checked_order, count, positive, upper_float
 from sfumato.core.events.additive import DiscreteGaussian, Gaussian
 from sfumato.core.events.base import Direction, Event
-from sfumato.core.events.rounding import root_above
+from sfumato.core.search import root_above
 
 __all__ = ["DiscreteGaussianVector"]
 
@@ -46,10 +45,6 @@ class DiscreteGaussianVector(Event):
     def support(self, direction: Direction) -> tuple[float, float]:
         """Return the range of the Gaussian loss that dominates."""
         return self._gaussian.support(direction)
-
-    def epsilon(self) -> float:
-        """Return inf: the loss is unbounded."""
-        return math.inf
 
     def rho(self) -> Fraction:
         """Return l2_squared / (2 sigma_squared). Theorem: Canonne, Kamath, Steinke (2020), for vectors."""
