@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sfumato.catalog import Kind, kind_of
-from sfumato.plan.functions import FUNCTIONS, FunctionError, call, case, cast, near_names
+from sfumato.plan.functions import FUNCTIONS, NAMES, FunctionError, call, case, cast
+from sfumato.plan.hints import did_you_mean
 from sfumato.plan.tree import Cast, ColumnRef, Expression, Literal
 
 X, R = ColumnRef(name="t.x", kind=Kind.INTEGER), ColumnRef(name="t.r", kind=Kind.REAL)
@@ -102,4 +103,4 @@ def test_case_needs_truths_and_one_kind() -> None:
 def test_nothing_volatile_or_far_reaching_is_listed() -> None:
     forbidden = ("rand", "now", "current", "uuid", "nextval", "read", "env", "query", "glob", "sleep", "hash")
     assert not [name for name in FUNCTIONS if any(part in name for part in forbidden)]
-    assert near_names("lenght") == ("length", "left", "right")[: len(near_names("lenght"))]
+    assert did_you_mean("lenght", NAMES)[0].startswith("did you mean `length`")

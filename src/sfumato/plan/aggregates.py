@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -12,7 +13,7 @@ from sfumato.aggregates.registry import Function, function_called
 from sfumato.catalog.kind import Kind
 from sfumato.plan.conditions import conjunction
 from sfumato.plan.expressions import Expressions
-from sfumato.plan.functions import near_names
+from sfumato.plan.hints import did_you_mean
 from sfumato.plan.limits import is_number
 from sfumato.plan.question import Statement
 from sfumato.plan.syntax import AGGREGATES, IGNORED
@@ -45,46 +46,34 @@ class Aggregates:
 
     def __call__(self, node: exp.Expr) -> Aggregate:
         """Return the aggregate of the tree for a parsed call, its FILTER included."""
-        span = self.question.span(node)
         conditions: list[Expression] = []
         call = node
         if isinstance(call, exp.Filter):
-            self.question.only(call, "this", "expression")
-            where = call.args["expression"]
-            self.question.only(where, "this")
-            conditions.append(self.expressions.condition(where.this))
+            conditions.append(self.expressions.condition(call.expression.this))
             call = call.this
         if isinstance(call, exp.CountIf):
             self.question.only(call, "this")
             if call.args.get("this") is None:
                 self.question.refuse("COUNT_IF takes a condition", "SF403", call)
             conditions.insert(0, self.expressions.condition(call.this))
-            return Aggregate(function=Function.COUNT_ROWS, where=conjunction(conditions), span=span)
-        function, arguments, quantiles, several = self._function(call)
-        return Aggregate(
-            function=function,
-            arguments=arguments,
-            where=conjunction(conditions),
-            quantiles=quantiles,
-            several=several,
-            span=span,
-        )
+            found = Aggregate(function=Function.COUNT_ROWS)
+        else:
+            found = self._function(call)
+        return replace(found, where=conjunction(conditions), span=self.question.span(node))
 
-    def _function(self, call: exp.Expr) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+    def _function(self, call: exp.Expr) -> Aggregate:
         match call:
             case exp.Count():
-                function, arguments = self._count(call)
-                return function, arguments, (), False
+                return self._count(call)
             case exp.Median():
                 self.question.only(call, "this")
-                value = self._value(call.args.get("this"), call, Function.QUANTILE)
-                return Function.QUANTILE, (value,), (0.5,), False
+                return self._quantile(call.args.get("this"), (0.5,), call)
             case exp.Quantile() if call.args.get("quantile") is not None:
                 self.question.only(call, "this", "quantile")
-                return self._quantiles(call.this, call.args["quantile"], call, False)
+                return self._ranked(call.this, call.args["quantile"], call)
             case exp.PercentileCont() | exp.PercentileDisc() if call.args.get("expression") is not None:
                 self.question.only(call, "this", "expression")
-                return self._quantiles(call.this, call.expression, call, False)
+                return self._ranked(call.this, call.expression, call)
             case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
                 return self._within_group(call)
             case exp.ApproxQuantiles() if call.args.get("expression") is not None:
@@ -93,8 +82,8 @@ class Aggregates:
         names = type(call).sql_names() if isinstance(call, exp.Func) else []
         known = function_called(*([str(call.this)] if anonymous else names))
         if known is None:
-            return self._refuse(call)
-        return known, self._values(call, known), (), False
+            self._refuse(call)
+        return Aggregate(function=known, arguments=self._values(call, known))
 
     def _values(self, call: exp.Expr, function: Function) -> tuple[Expression, ...]:
         arity = function.record.arity
@@ -109,21 +98,20 @@ class Aggregates:
             nodes = [call.args.get(place) for place in places]
         return tuple(self._value(node, call, function) for node in nodes)
 
-    def _count(self, call: exp.Count) -> tuple[Function, tuple[Expression, ...]]:
+    def _count(self, call: exp.Count) -> Aggregate:
         self.question.only(call, "this", *IGNORED[exp.Count])
         counted = call.args.get("this")
         if counted is None or isinstance(counted, exp.Star):
             if isinstance(counted, exp.Star):
                 self.question.only(counted)
-            return Function.COUNT_ROWS, ()
+            return Aggregate(function=Function.COUNT_ROWS)
         if isinstance(counted, exp.Distinct):
-            self.question.only(counted, "expressions")
             if len(counted.expressions) != 1:
                 self.question.refuse("COUNT(DISTINCT ..) takes one expression", "SF404", call)
             value = counted.expressions[0]
             unit = self.expressions.unit(value)
             if unit is None:
-                return Function.COUNT_DISTINCT, (self.expressions(value),)
+                return Aggregate(function=Function.COUNT_DISTINCT, arguments=(self.expressions(value),))
             if not unit.whole:
                 hint = "count it on the side that the join preserves, or filter with EXISTS"
                 self.question.refuse(
@@ -131,12 +119,11 @@ class Aggregates:
                 )
             if self.inner:
                 self.question.refuse("within one unit this is always 1", "SF404", call)
-            return Function.COUNT_UNITS, ()
+            return Aggregate(function=Function.COUNT_UNITS)
         if self.expressions.unit(counted) is not None:
             hint = "COUNT(*) counts rows, COUNT(DISTINCT ..) counts units"
             self.question.refuse("the unit of protection cannot be read", "SF406", call, hint)
-        value = self.expressions(counted)
-        return Function.COUNT, (value,)
+        return Aggregate(function=Function.COUNT, arguments=(self.expressions(counted),))
 
     def _value(self, node: exp.Expr | None, call: exp.Expr, function: Function) -> Expression:
         if node is None:
@@ -161,10 +148,7 @@ class Aggregates:
             self.question.refuse(f"{self.question.name(call).upper()} of NULL is NULL", "SF403", call)
         return value
 
-    def _within_group(
-        self, node: exp.WithinGroup
-    ) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
-        self.question.only(node, "this", "expression")
+    def _within_group(self, node: exp.WithinGroup) -> Aggregate:
         order = node.args.get("expression")
         if not isinstance(order, exp.Order):
             hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)"
@@ -173,13 +157,12 @@ class Aggregates:
         if len(order.expressions) != 1:
             self.question.refuse("WITHIN GROUP orders by one expression", "SF404", node)
         ordered = order.expressions[0]
-        self.question.only(ordered, "this", "desc", "nulls_first")
         self.question.only(node.this, "this")
-        return self._quantiles(ordered.this, node.this.this, node.this, bool(ordered.args.get("desc")))
+        return self._ranked(ordered.this, node.this.this, node.this, bool(ordered.args.get("desc")))
 
-    def _quantiles(
-        self, value: exp.Expr, ranks: exp.Expr, call: exp.Expr, descending: bool
-    ) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+    def _ranked(
+        self, value: exp.Expr, ranks: exp.Expr, call: exp.Expr, descending: bool = False
+    ) -> Aggregate:
         several = isinstance(ranks, exp.Array)
         found = []
         for rank in ranks.expressions if several else [ranks]:
@@ -194,11 +177,9 @@ class Aggregates:
         if not found:
             hint = "QUANTILE(x, [0.25, 0.5, 0.75])"
             self.question.refuse("the list of ranks is empty", "SF403", call, hint)
-        return Function.QUANTILE, (self._value(value, call, Function.QUANTILE),), tuple(found), several
+        return self._quantile(value, tuple(found), call, several)
 
-    def _approximate(
-        self, call: exp.ApproxQuantiles
-    ) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+    def _approximate(self, call: exp.ApproxQuantiles) -> Aggregate:
         """Read GoogleSQL's APPROX_QUANTILES(x, n): the n + 1 ends of n parts with as many rows each."""
         self.question.only(call, "this", "expression")
         number = call.expression
@@ -207,9 +188,15 @@ class Aggregates:
             hint = f"a whole number from 1 to {_MOST_PARTS}: APPROX_QUANTILES(x, 4) are quartiles"
             self.question.refuse("this is no number of parts", "SF403", call, hint)
         ranks = tuple(float(Fraction(place, parts)) for place in range(parts + 1))
-        return Function.QUANTILE, (self._value(call.this, call, Function.QUANTILE),), ranks, True
+        return self._quantile(call.this, ranks, call, several=True)
 
-    def _refuse(self, call: exp.Expr) -> tuple[Function, tuple[Expression, ...], tuple[float, ...], bool]:
+    def _quantile(
+        self, node: exp.Expr | None, ranks: tuple[float, ...], call: exp.Expr, several: bool = False
+    ) -> Aggregate:
+        value = self._value(node, call, Function.QUANTILE)
+        return Aggregate(function=Function.QUANTILE, arguments=(value,), quantiles=ranks, several=several)
+
+    def _refuse(self, call: exp.Expr) -> NoReturn:
         around = call
         while isinstance(call, (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Filter)):
             call = call.this
@@ -231,10 +218,8 @@ class Aggregates:
             hint = "ask for QUANTILE(x, [0.1, 0.5, 0.9]) or HISTOGRAM(x)"
         elif isinstance(call, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)):
             hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), or QUANTILE(x, 0.5)"
-        elif not hint and (near := near_names(name, _KNOWN)):
-            hint = f"did you mean {' or '.join(near)}?"
-        message = f"the aggregate `{name}` has no private form here"
-        self.question.refuse(message, "SF403", call, *((hint,) if hint else ()))
+        hints = (hint,) if hint else did_you_mean(name, _KNOWN)
+        self.question.refuse(f"the aggregate `{name}` has no private form here", "SF403", call, *hints)
 
 
 def aggregate_kind(aggregate: Aggregate) -> Kind | None:

@@ -16,7 +16,6 @@ from sfumato.plan.context import Context, Released
 from sfumato.plan.contributions import claimed, with_clause
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.groups import Grouping
-from sfumato.plan.hints import CLAUSES
 from sfumato.plan.postprocessing import released_subquery
 from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
 from sfumato.plan.scope import Scope, ScopedRows
@@ -55,9 +54,7 @@ class _Block:
         names = unique(output_names(items))
         values = []
         for item, name in zip(items, names, strict=True):
-            if isinstance(item, exp.Alias):
-                question.only(item, "this", "alias")
-            value = self._change(item.this if isinstance(item, exp.Alias) else item, aliases="last")
+            value = self._change(item.unalias(), aliases="last")
             values.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
             if isinstance(item, exp.Alias):
                 self.items.setdefault(item.alias.lower(), value)
@@ -79,14 +76,11 @@ class _Block:
 
     def _clause(self, name: str, clause: exp.Expr, result: exp.Select) -> None:
         if name == "having":
-            self.question.only(clause, "this")
             condition = self._change(clause.this, aliases="last")
             if condition.find(exp.Window) is not None:
                 self.question.refuse("HAVING comes before windows", "SF404", clause, "use QUALIFY")
             result.set("where", exp.Where(this=condition))
         elif name == "distinct":
-            if clause.args.get("on") is not None:
-                self.question.refuse("DISTINCT ON is not supported", "SF404", clause, CLAUSES["on"])
             self.question.only(clause)
             result.set("distinct", exp.Distinct())
         elif name == "windows":

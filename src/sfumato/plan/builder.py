@@ -23,8 +23,8 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.plan import functions, tree
 from sfumato.plan.aggregates import aggregate_kind
-from sfumato.plan.conditions import conjunction
-from sfumato.plan.hints import hints_for
+from sfumato.plan.conditions import kept
+from sfumato.plan.hints import did_you_mean, hints_for
 from sfumato.plan.limits import MOST_GROUPING_SETS
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import table_rows
@@ -225,10 +225,8 @@ class Frame:
 
     def _built(self, question: Statement) -> tuple[ScopedRows, Scope]:
         rows, scope = self.build(question)
-        condition = conjunction([_condition(one, scope) for one in self.conditions])
-        if condition is not None:
-            rows = replace(rows, relation=tree.Filter(source=rows.relation, condition=condition))
-        return rows, scope
+        relation = kept(rows.relation, [_condition(one, scope) for one in self.conditions])
+        return replace(rows, relation=relation), scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,9 +309,7 @@ def _read(value: Any, scope: Scope) -> tree.Expression:
         if not found and (unsupported := scope.unsupported(last, alias or None)) is not None:
             _refuse(unsupported.refusal, "SF402", *unsupported.hints)
         if not found:
-            near = functions.near_names(name, scope.names())
-            hints = (f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()
-            _refuse(f"no column `{name}` here", "SF402", *hints)
+            _refuse(f"no column `{name}` here", "SF402", *did_you_mean(name, scope.names()))
         if found[0].column is None:
             hint = "join with unit=True, count with count_units(), group with per_unit()"
             _refuse(f"`{name}` names the unit of protection and cannot be read", "SF406", hint)

@@ -6,18 +6,22 @@ from collections.abc import Iterable, Sequence
 
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.plan.functions import call
-from sfumato.plan.tree import Call, Expression, Literal
+from sfumato.plan.tree import Call, Expression, Filter, Literal, Relation
 
-__all__ = ["conjunction", "conjuncts", "one_of"]
+__all__ = ["conjunction", "conjuncts", "kept", "one_of"]
 
 _MANY = 16  # conditions joined one after the other; more are halved
 
 
 def conjunction(parts: list[Expression]) -> Expression | None:
     """Return all conditions as one, None if there are none; many of them as a tree of little depth."""
-    if not parts:
-        return None
-    return _joined("and", parts)
+    return _joined("and", parts) if parts else None
+
+
+def kept(rows: Relation, conditions: list[Expression]) -> Relation:
+    """Return the rows for which all conditions are true."""
+    condition = conjunction(conditions)
+    return rows if condition is None else Filter(source=rows, condition=condition)
 
 
 def _joined(word: str, parts: list[Expression]) -> Expression:

@@ -21,8 +21,7 @@ from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.plan.buckets import Buckets, SoughtBounds
 from sfumato.plan.builder import Frame
 from sfumato.plan.builder import table as rows_of
-from sfumato.plan.functions import near_names
-from sfumato.plan.hints import hints_for
+from sfumato.plan.hints import did_you_mean, hints_for
 from sfumato.plan.request import Options, Request
 from sfumato.plan.summaries import count, histogram, max_, quantile
 from sfumato.plan.values import Val, col
@@ -187,8 +186,7 @@ def _field(table: Table, name: str, text: str) -> Field:
     if field is None:
         if (unsupported := table.unsupported_column(name)) is not None:
             _refuse(unsupported.refusal, "SF402", text, name, *unsupported.hints)
-        near = near_names(name, tuple(one.name for one in table.fields))
-        hints = (f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()
+        hints = did_you_mean(name, (one.name for one in table.fields))
         _refuse(f"table `{table.name}` has no column `{name}`", "SF402", text, name, *hints)
     if table.unit is not None and table.unit.column == field.name:
         hint = "it says whose each row is; nothing else is told of it"

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sfumato.catalog.kind import MOST_DIGITS, Kind, kind_of
 from sfumato.plan import functions
+from sfumato.plan.hints import did_you_mean
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope
 from sfumato.plan.syntax import (
@@ -154,14 +155,10 @@ class Expressions:
             scope = scope.parent if self.outside else None
         if (unsupported := self.scope.unsupported(name, alias)) is not None:
             self.question.refuse(unsupported.refusal, "SF402", node, *unsupported.hints)
-        near = functions.near_names(name, self.scope.names())
         whole = f"{alias}.{name}" if alias else name
-        hint = (
-            f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
-            if near
-            else f"columns here: {', '.join(self.scope.names()[:20])}"
-        )
-        self.question.refuse(f"no column `{whole}` here", "SF402", node, hint)
+        here = f"columns here: {', '.join(self.scope.names()[:20])}"
+        hints = did_you_mean(name, self.scope.names()) or (here,)
+        self.question.refuse(f"no column `{whole}` here", "SF402", node, *hints)
 
     def unit(self, node: exp.Expr) -> Output | None:
         """Return the unit if the node is its column, or None."""
@@ -320,8 +317,7 @@ class Expressions:
         if is_volatile(node):
             hint = "write the value itself into the question"
             refuse(f"`{name}` changes from call to call", "SF403", node, hint)
-        near = functions.near_names(name) if isinstance(node, exp.Func) else ()
-        hints = (f"did you mean {' or '.join(near)}?",) if near else ()
+        hints = did_you_mean(name, functions.NAMES) if isinstance(node, exp.Func) else ()
         if type(node) in INSTEAD or name in INSTEAD:
             hints = (INSTEAD.get(type(node)) or INSTEAD[name],)
         refuse(f"`{name}` is not on the list of functions", "SF403", node, *hints)

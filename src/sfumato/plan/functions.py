@@ -23,7 +23,6 @@ its operand. `in` takes a value and literals; `like` and `ilike` a literal patte
 from __future__ import annotations
 
 import datetime
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,21 +43,22 @@ __all__ = [
     "DATE_PARTS",
     "FUNCTIONS",
     "FunctionError",
+    "NAMES",
     "Signature",
     "call",
     "case",
     "cast",
     "common_kind",
-    "near_names",
 ]
 
 _Kinds = tuple[Kind | None, ...]
+_Rule = Callable[[_Kinds], Kind]
 
 DATE_PARTS = ("day", "dayofyear", "dow", "hour", "isodow", "minute", "month", "quarter", "week", "year")
 """Parts of a date that are functions; `date_trunc` and `date_diff` take those that follow one another."""
 
-_TRUNCATE_TIMESTAMP = ("year", "quarter", "month", "week", "day", "hour", "minute")
 _TRUNCATE_DATE = ("year", "quarter", "month", "week", "day")
+_TRUNCATE_TIMESTAMP = (*_TRUNCATE_DATE, "hour", "minute")
 _DIFFERENCES = ("year", "quarter", "month", "day", "hour", "minute")
 
 
@@ -66,13 +66,13 @@ class FunctionError(Exception):
     """A call that does not fit the function; it becomes a refusal with a place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Signature:
     """How many arguments a function takes (`most=None`: any number), and the kind of its value."""
 
     least: int
     most: int | None
-    kind: Callable[[_Kinds], Kind]
+    kind: _Rule
     literal: tuple[int, ...] = ()  # positions that must hold a constant
 
 
@@ -83,7 +83,7 @@ def common_kind(kinds: _Kinds) -> Kind | None:
     Kind('real')
     """
     present = list(dict.fromkeys(kind for kind in kinds if kind is not None))
-    if not present or len(present) == 1:
+    if len(present) < 2:
         return present[0] if present else None
     if all(kind.numeric for kind in present):
         return _checked(common_number, present)
@@ -99,12 +99,9 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
     Kind('real')
     """
     signature = FUNCTIONS[name]
-    if len(arguments) < signature.least or (signature.most is not None and len(arguments) > signature.most):
-        wanted = f"{signature.least}"
-        if signature.most is None:
-            wanted += " or more"
-        elif signature.most > signature.least:
-            wanted += f" to {signature.most}"
+    least, most = signature.least, signature.most
+    if len(arguments) < least or (most is not None and len(arguments) > most):
+        wanted = f"{least} or more" if most is None else f"{least} to {most}" if most > least else f"{least}"
         raise FunctionError(f"`{name}` takes {wanted} argument(s), got {len(arguments)}")
     for position in signature.literal:
         if position < len(arguments) and not isinstance(arguments[position], Literal):
@@ -198,40 +195,19 @@ def _with_dates(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 
 def _dated(literal: Literal, kind: Kind, span: Span | None) -> Literal:
+    """Return a text as a date or a timestamp; a date may be given with its time, and is a timestamp then."""
     text = str(literal.value)
-    try:
-        value = (
-            datetime.date.fromisoformat(text) if kind is Kind.DATE else datetime.datetime.fromisoformat(text)
-        )
-    except ValueError:
-        if kind is Kind.DATE and _is_timestamp(text):
-            return _dated(literal, Kind.TIMESTAMP, span)
-        raise FunctionError(f"'{text}' is not a {kind.value}; write it as 2024-02-01") from None
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        raise FunctionError("timestamps have no time zone")
-    return Literal(value=value, kind=kind, span=span)
-
-
-def _is_timestamp(text: str) -> bool:
-    try:
-        return datetime.datetime.fromisoformat(text).tzinfo is None
-    except ValueError:
-        return False
-
-
-def near_names(name: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """Return up to three names of the allow-list that look like this one.
-
-    >>> near_names("absolute")
-    ('abs',)
-    """
-    names = known if known is not None else [name for name in FUNCTIONS if _is_called(name)]
-    return tuple(difflib.get_close_matches(name.lower(), sorted(names), n=3, cutoff=0.5))
-
-
-def _is_called(name: str) -> bool:
-    """Whether a name is written before parentheses: `and` and `||` are not."""
-    return name[0].isalpha() and name not in ("and", "in", "is_null", "neg", "not", "or")
+    for read, found in ((datetime.date, Kind.DATE), (datetime.datetime, Kind.TIMESTAMP)):
+        if found is Kind.DATE and kind is not Kind.DATE:
+            continue
+        try:
+            value = read.fromisoformat(text)
+        except ValueError:
+            continue
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            raise FunctionError("timestamps have no time zone")
+        return Literal(value=value, kind=found, span=span)
+    raise FunctionError(f"'{text}' is not a {kind.value}; write it as 2024-02-01")
 
 
 def _check_truncation(arguments: tuple[Expression, ...]) -> None:
@@ -261,7 +237,7 @@ def _need_numbers(kinds: _Kinds) -> list[Kind]:
     return [kind for kind in kinds if kind is not None]
 
 
-def _computed(rule: Callable[[list[Kind]], Kind]) -> Callable[[_Kinds], Kind]:
+def _computed(rule: Callable[[list[Kind]], Kind]) -> _Rule:
     """Return the rule of an operator whose result may be larger than its operands."""
 
     def kind(kinds: _Kinds) -> Kind:
@@ -321,90 +297,66 @@ def _compared(kinds: _Kinds) -> Kind:
     return Kind.BOOLEAN
 
 
-def _logic(kinds: _Kinds) -> Kind:
-    _need(kinds, Kind.BOOLEAN)
-    return Kind.BOOLEAN
-
-
-def _any_to_truth(kinds: _Kinds) -> Kind:
-    return Kind.BOOLEAN
-
-
-def _text(kinds: _Kinds) -> Kind:
-    _need(kinds, Kind.TEXT)
-    return Kind.TEXT
-
-
-def _text_to_truth(kinds: _Kinds) -> Kind:
-    _need(kinds, Kind.TEXT)
-    return Kind.BOOLEAN
-
-
-def _text_length(kinds: _Kinds) -> Kind:
-    _need(kinds, Kind.TEXT)
-    return Kind.INTEGER
-
-
-def _text_positions(kinds: _Kinds) -> Kind:
-    _need(kinds[:1], Kind.TEXT)
-    _need(kinds[1:], Kind.INTEGER)
-    return Kind.TEXT
-
-
-def _part(kinds: _Kinds) -> Kind:
-    _need(kinds, Kind.DATE, Kind.TIMESTAMP)
-    return Kind.INTEGER
-
-
-def _difference(kinds: _Kinds) -> Kind:
-    _need(kinds[:1], Kind.TEXT)
-    _need(kinds[1:], Kind.DATE, Kind.TIMESTAMP)
-    return Kind.INTEGER
-
-
 def _truncated(kinds: _Kinds) -> Kind:
-    _need(kinds[:1], Kind.TEXT)
-    _need(kinds[1:], Kind.DATE, Kind.TIMESTAMP)
+    _difference(kinds)
     return kinds[1] or Kind.TIMESTAMP
 
 
-def _of(
-    least: int, most: int | None, kind: Callable[[_Kinds], Kind], literal: tuple[int, ...] = ()
-) -> Signature:
-    return Signature(least=least, most=most, kind=kind, literal=literal)
+def _takes(allowed: tuple[Kind, ...], gives: Kind, first: tuple[Kind, ...] = ()) -> _Rule:
+    """Return the rule of a function of arguments of these kinds; `first`: the first one is of others."""
+
+    def kind(kinds: _Kinds) -> Kind:
+        _need(kinds[: len(first)], *first)
+        _need(kinds[len(first) :], *allowed)
+        return gives
+
+    return kind
+
+
+_TEXTS, _MOMENTS = (Kind.TEXT,), (Kind.DATE, Kind.TIMESTAMP)
+_logic = _takes((Kind.BOOLEAN,), Kind.BOOLEAN)
+_text = _takes(_TEXTS, Kind.TEXT)
+_text_to_truth = _takes(_TEXTS, Kind.BOOLEAN)
+_text_positions = _takes((Kind.INTEGER,), Kind.TEXT, _TEXTS)
+_part = _takes(_MOMENTS, Kind.INTEGER)
+_difference = _takes(_MOMENTS, Kind.INTEGER, _TEXTS)
 
 
 FUNCTIONS: dict[str, Signature] = {
-    **{name: _of(2, 2, _computed(sum_kind)) for name in ("+", "-")},
-    "*": _of(2, 2, _computed(product_kind)),
-    "/": _of(2, 2, _computed(quotient_kind)),
-    "//": _of(2, 2, _integer),
-    "%": _of(2, 2, _computed(remainder_kind)),
-    **{name: _of(1, 1, _number) for name in ("neg", "abs")},
-    **{name: _of(1, 1, _whole) for name in ("floor", "ceil")},
-    "round": _of(1, 2, _rounded, (1,)),
-    **{name: _of(1, 1, _real) for name in ("sqrt", "ln", "exp")},
-    "power": _of(2, 2, _real),
-    **{name: _of(2, None, _same) for name in ("least", "greatest")},
-    **{name: _of(2, 2, _compared) for name in ("=", "<>", "<", "<=", ">", ">=")},
-    "between": _of(3, 3, _compared),
-    "in": _of(2, None, _compared),
-    "is_null": _of(1, 1, _any_to_truth),
-    **{name: _of(2, 2, _logic) for name in ("and", "or")},
-    "not": _of(1, 1, _logic),
-    "coalesce": _of(1, None, _same),
-    "nullif": _of(2, 2, _first),
-    **{name: _of(1, 1, _text) for name in ("lower", "upper", "trim", "ltrim", "rtrim")},
-    "length": _of(1, 1, _text_length),
-    "substr": _of(2, 3, _text_positions),
-    "replace": _of(3, 3, _text, (2,)),
-    "concat": _of(1, None, _text),
-    "||": _of(2, 2, _text),
-    **{name: _of(2, 2, _text_positions) for name in ("left", "right")},
-    **{name: _of(2, 2, _text_to_truth) for name in ("contains", "starts_with", "ends_with")},
-    **{name: _of(2, 2, _text_to_truth, (1,)) for name in ("like", "ilike")},
-    **{name: _of(1, 1, _part) for name in DATE_PARTS},
-    "date_trunc": _of(2, 2, _truncated, (0,)),
-    "date_diff": _of(3, 3, _difference, (0,)),
+    **{name: Signature(2, 2, _computed(sum_kind)) for name in ("+", "-")},
+    "*": Signature(2, 2, _computed(product_kind)),
+    "/": Signature(2, 2, _computed(quotient_kind)),
+    "//": Signature(2, 2, _integer),
+    "%": Signature(2, 2, _computed(remainder_kind)),
+    **{name: Signature(1, 1, _number) for name in ("neg", "abs")},
+    **{name: Signature(1, 1, _whole) for name in ("floor", "ceil")},
+    "round": Signature(1, 2, _rounded, (1,)),
+    **{name: Signature(1, 1, _real) for name in ("sqrt", "ln", "exp")},
+    "power": Signature(2, 2, _real),
+    **{name: Signature(2, None, _same) for name in ("least", "greatest")},
+    **{name: Signature(2, 2, _compared) for name in ("=", "<>", "<", "<=", ">", ">=")},
+    "between": Signature(3, 3, _compared),
+    "in": Signature(2, None, _compared),
+    "is_null": Signature(1, 1, lambda kinds: Kind.BOOLEAN),
+    **{name: Signature(2, 2, _logic) for name in ("and", "or")},
+    "not": Signature(1, 1, _logic),
+    "coalesce": Signature(1, None, _same),
+    "nullif": Signature(2, 2, _first),
+    **{name: Signature(1, 1, _text) for name in ("lower", "upper", "trim", "ltrim", "rtrim")},
+    "length": Signature(1, 1, _takes(_TEXTS, Kind.INTEGER)),
+    "substr": Signature(2, 3, _text_positions),
+    "replace": Signature(3, 3, _text, (2,)),
+    "concat": Signature(1, None, _text),
+    "||": Signature(2, 2, _text),
+    **{name: Signature(2, 2, _text_positions) for name in ("left", "right")},
+    **{name: Signature(2, 2, _text_to_truth) for name in ("contains", "starts_with", "ends_with")},
+    **{name: Signature(2, 2, _text_to_truth, (1,)) for name in ("like", "ilike")},
+    **{name: Signature(1, 1, _part) for name in DATE_PARTS},
+    "date_trunc": Signature(2, 2, _truncated, (0,)),
+    "date_diff": Signature(3, 3, _difference, (0,)),
 }
 """What may be called, by our names."""
+
+_OPERATORS = ("and", "in", "is_null", "neg", "not", "or")
+NAMES = tuple(name for name in FUNCTIONS if name[0].isalpha() and name not in _OPERATORS)
+"""The functions that are written before parentheses: `and` and `||` are not."""

@@ -55,7 +55,7 @@ class _Reader:
             if group.expressions:
                 self.question.refuse("GROUP BY ALL stands alone", "SF404", group)
             for item in self.select.expressions:
-                value = item.this if isinstance(item, exp.Alias) else item
+                value = item.unalias()
                 if not has_aggregate(value) and any(isinstance(part, exp.Column) for part in within(value)):
                     elements.append([self._keys([value])])
         elif not group.expressions:
@@ -76,12 +76,10 @@ class _Reader:
     def _sets(self, element: exp.Expr) -> list[tuple[int, ...]]:
         match element:
             case exp.Rollup():
-                self.question.only(element, "expressions")
                 self._check_sets(len(element.expressions) + 1, element)
                 parts = [self._keys(_members(part)) for part in element.expressions]
                 return [_together(parts[:count]) for count in range(len(parts), -1, -1)]
             case exp.Cube():
-                self.question.only(element, "expressions")
                 self._check_sets(2 ** len(element.expressions), element)
                 parts = [self._keys(_members(part)) for part in element.expressions]
                 return [
@@ -90,7 +88,6 @@ class _Reader:
                     for chosen in combinations(parts, count)
                 ]
             case exp.GroupingSets():
-                self.question.only(element, "expressions")
                 self._check_sets(len(element.expressions), element)
                 return [one for part in element.expressions for one in self._sets(part)]
             case exp.Tuple() | exp.Paren():
@@ -125,25 +122,18 @@ class _Reader:
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
         """Return the expression that a position or an alias of the SELECT list stands for."""
-        items = self.select.expressions
+        items: list[exp.Expr] = self.select.expressions
         if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
             position = int(node.this)
             if not 1 <= position <= len(items):
                 message = f"there is no column {position} in the SELECT list"
                 self.question.refuse(message, "SF402", node)
-            item = items[position - 1]
-            return _bare(item)
+            return items[position - 1].unalias()
         if isinstance(node, exp.Column) and not node.table and not self.scope.find(node.name):
             for item in items:
                 if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
-                    return _bare(item)
+                    return item.unalias()
         return node
-
-
-def _bare(item: exp.Expr) -> exp.Expr:
-    while isinstance(item, exp.Alias):
-        item = item.this
-    return item
 
 
 def _members(node: exp.Expr) -> list[exp.Expr]:

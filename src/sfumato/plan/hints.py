@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["CLAUSES", "hints_for"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["CLAUSES", "did_you_mean", "hints_for"]
 
 _BY_CODE = {
     "SF401": "one question: SELECT .. FROM .. WHERE .. GROUP BY ..",
@@ -42,3 +45,13 @@ def hints_for(code: str, hints: tuple[str, ...]) -> tuple[str, ...]:
     ('one statement: SELECT .. or WITH .. SELECT ..',)
     """
     return hints or tuple(hint for known, hint in _BY_CODE.items() if known == code)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the hint that up to three known names look like this one, none if no name does.
+
+    >>> did_you_mean("absolute", ["abs", "round"])
+    ('did you mean `abs`?',)
+    """
+    near = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.5)
+    return (f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sfumato.plan import tree
 from sfumato.plan.columns import outputs, references
-from sfumato.plan.conditions import conjunction, conjuncts
+from sfumato.plan.conditions import conjunction, conjuncts, kept
 from sfumato.plan.request import Request
 
 __all__ = ["with_join_conditions"]
@@ -38,8 +38,7 @@ def _joined(relation: tree.Relation) -> tree.Relation:
                     left.append(part)
                 else:
                     below = found
-            rest = conjunction(left)
-            return below if rest is None else tree.Filter(source=below, condition=rest)
+            return kept(below, left)
         case tree.Projection() | tree.PerUnit() | tree.PublicChoice():
             return replace(relation, source=_joined(relation.source))
         case tree.SemiJoin():

@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sfumato.plan.context import Context, Released
-from sfumato.plan.functions import near_names
-from sfumato.plan.hints import CLAUSES
+from sfumato.plan.hints import did_you_mean
 from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
 from sfumato.plan.scope import ScopedRows
 from sfumato.plan.syntax import has_aggregate, within
@@ -149,10 +148,7 @@ class _Post:
         if any(item.is_star for item in self.select.expressions):
             return items
         return [
-            exp.Alias(
-                this=item.this if isinstance(item, exp.Alias) else item,
-                alias=exp.to_identifier(name, quoted=True),
-            )
+            exp.Alias(this=item.unalias(), alias=exp.to_identifier(name, quoted=True))
             for item, name in zip(items, columns, strict=True)
         ]
 
@@ -216,11 +212,8 @@ def _changed(node: exp.Expr, context: Context, scopes: tuple[_Names, ...], alias
         hint = "list the columns, or write SELECT * with nothing around it"
         question.refuse("`*` stands for columns, not for a value", "SF404", node, hint)
     if isinstance(node, exp.Column):
-        question.only(node, "this", "table")
         _check_name(node, context, scopes, aliases)
         return node.copy()
-    if isinstance(node, exp.Distinct) and node.args.get("on") is not None:
-        question.refuse("DISTINCT ON is not supported", "SF404", node, CLAUSES["on"])
     check(node, question)
     return rebuilt(node, lambda child: _changed(child, context, scopes, aliases))
 
@@ -237,15 +230,9 @@ def _check_name(node: exp.Column, context: Context, scopes: tuple[_Names, ...], 
                 return
     if not table and name in aliases:
         return
-    near = near_names(
-        name, tuple(column for scope in scopes for columns in scope.values() for column in columns)
-    )
-    context.question.refuse(
-        f"no column `{f'{node.table}.' if table else ''}{node.name}` here",
-        "SF402",
-        node,
-        *((f"did you mean {' or '.join(f'`{one}`' for one in near)}?",) if near else ()),
-    )
+    hints = did_you_mean(name, (one for scope in scopes for columns in scope.values() for one in columns))
+    whole = f"{node.table}.{node.name}" if table else node.name
+    context.question.refuse(f"no column `{whole}` here", "SF402", node, *hints)
 
 
 def _table_alias(name: str) -> exp.TableAlias:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import ErrorLevel, exp
 
-from sfumato.plan.functions import near_names
+from sfumato.plan.hints import did_you_mean
 from sfumato.plan.limits import LARGEST
 from sfumato.plan.question import Statement
 from sfumato.plan.syntax import BINARY, CALLS, KINDS, NAMED, is_volatile
@@ -71,10 +71,8 @@ def check(node: exp.Expr, question: Statement) -> None:
             return
         case exp.Func():
             name = question.name(node)
-            near = near_names(name, _KNOWN)
-            hints = (f"did you mean {' or '.join(near)}?",) if near else ()
-            if is_volatile(node):
-                hints = ("write the value itself into the question",)
+            volatile = ("write the value itself into the question",)
+            hints = volatile if is_volatile(node) else did_you_mean(name, _KNOWN)
             question.refuse(f"`{name}` is not on the list of functions", "SF403", node, *hints)
     hints = (_INSTEAD[type(node)],) if type(node) in _INSTEAD else ()
     message = f"{type(node).__name__.upper()} is not supported here"

@@ -8,14 +8,14 @@ from sqlglot import exp
 
 from sfumato.catalog.kind import Kind
 from sfumato.plan.aggregates import Aggregates, aggregate_kind
+from sfumato.plan.conditions import kept
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.groups import Grouping
-from sfumato.plan.hints import CLAUSES
 from sfumato.plan.postprocessing_rules import output_names
 from sfumato.plan.scope import Output, Scope, ScopedRows
 from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query
-from sfumato.plan.tree import Aggregate, ColumnRef, Expression, Filter, PerUnit, Projection, Relation
+from sfumato.plan.tree import Aggregate, ColumnRef, Expression, PerUnit, Projection, Relation
 from sfumato.plan.unions import united
 
 __all__ = ["distinct_rows", "per_unit_rows", "projected_rows", "union_rows"]
@@ -57,10 +57,7 @@ def distinct_rows(
 ) -> ScopedRows:
     """Return the distinct rows of each unit: DISTINCT over columns that include the unit."""
     question = context.question
-    distinct = select.args["distinct"]
-    if distinct.args.get("on") is not None:
-        question.refuse("DISTINCT ON picks one row among several", "SF404", distinct, CLAUSES["on"])
-    question.only(distinct)
+    question.only(select.args["distinct"])
     plain = projected_rows(_without_distinct(select), rows, scope, context, question.alias(alias))
     if not any(output.column is None and output.whole for output in plain.outputs):
         hint = "list the unit too, or GROUP BY the columns to ask which values there are"
@@ -116,7 +113,7 @@ def per_unit_rows(
     for name, value in _items(select, scope, context):
         if isinstance(value, Output):
             question.refuse("`*` cannot be grouped", "SF404", select.expressions[0])
-        if read.unit(value) is not None if isinstance(value, exp.Column) else False:
+        if isinstance(value, exp.Column) and read.unit(value) is not None:
             outputs.append(Output(name=name, column=None))
             continue
         expression = write(value)
@@ -127,17 +124,16 @@ def per_unit_rows(
         outputs.append(Output(name=name, column=column))
     _distinct_names(select, [output.name for output in outputs], context)
     having = select.args.get("having")
-    condition = None
+    conditions = []
     if having is not None:
-        question.only(having, "this")
-        condition = write.condition(_aliases_resolved(having.this, select, scope))
-    relation = PerUnit(
+        conditions.append(write.condition(_aliases_resolved(having.this, select, scope)))
+    per_unit = PerUnit(
         source=rows.relation,
         keys=tuple((f"{under}.k{position}", key) for position, key in enumerate(groups.keys)),
         aggregates=tuple((f"{under}.a{position}", one) for position, one in enumerate(aggregates)),
     )
-    kept = relation if condition is None else Filter(source=relation, condition=condition)
-    return ScopedRows(relation=_project(kept, columns), outputs=tuple(outputs), unit=rows.unit)
+    relation = _project(kept(per_unit, conditions), columns)
+    return ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit)
 
 
 def union_rows(
@@ -199,11 +195,8 @@ def _items(select: exp.Select, scope: Scope, context: Context) -> list[tuple[str
             if not found:
                 context.question.refuse(f"no table `{alias}` here", "SF402", item)
             items.extend((output.name, output) for output in found)
-        elif isinstance(item, exp.Alias):
-            context.question.only(item, "this", "alias")
-            items.append((name, item.this))
         else:
-            items.append((name, item))
+            items.append((name, item.unalias()))
     return items
 
 

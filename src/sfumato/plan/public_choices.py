@@ -12,7 +12,6 @@ from sqlglot import exp
 
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
-from sfumato.plan.hints import CLAUSES
 from sfumato.plan.projections import projected_rows
 from sfumato.plan.scope import Scope, ScopedRows
 from sfumato.plan.tree import ColumnRef, Expression, Projection, PublicChoice
@@ -31,8 +30,6 @@ def chosen_rows(
     """Return the rows of a SELECT over public tables that picks some of them."""
     question = context.question
     distinct = select.args.get("distinct")
-    if distinct is not None and distinct.args.get("on") is not None:
-        question.refuse("DISTINCT ON picks one row among several", "SF404", distinct, CLAUSES["on"])
     plain = select.copy()
     for name in CHOICES:
         plain.set(name, None)
@@ -42,7 +39,6 @@ def chosen_rows(
     order: list[tuple[ColumnRef, bool, bool]] = []
     hidden: list[tuple[str, Expression]] = []
     for ordered in select.args["order"].expressions if select.args.get("order") else []:
-        question.only(ordered, "this", "desc", "nulls_first")
         column = _listed(ordered.this, found, context)
         if column is None:
             if distinct is not None:
@@ -67,13 +63,11 @@ def chosen_rows(
 
 def _listed(node: exp.Expr, rows: ScopedRows, context: Context) -> ColumnRef | None:
     """Return the column of the SELECT list that ORDER BY names or counts, None if it does neither."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
         position = int(node.this)
         if not 1 <= position <= len(rows.outputs):
-            message = f"there is no column {position} in the SELECT list"
-            context.question.refuse(message, "SF402", node)
+            context.question.refuse(f"there is no column {position} in the SELECT list", "SF402", node)
         return rows.outputs[position - 1].column
     if isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier):
         named = [output for output in rows.outputs if output.name.lower() == node.name.lower()]
@@ -85,7 +79,6 @@ def _count(clause: exp.Expr | None, context: Context) -> int | None:
     """Return the number of LIMIT or OFFSET."""
     if clause is None:
         return None
-    context.question.only(clause, "expression")
     number = clause.args.get("expression")
     text = str(number.this) if isinstance(number, exp.Literal) and not number.is_string else ""
     if not text.isdecimal() or int(text) > _MOST:

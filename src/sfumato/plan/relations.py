@@ -12,13 +12,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.catalog.table import Table
-from sfumato.plan.conditions import conjunction
+from sfumato.plan.conditions import conjunction, kept
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.syntax import conjuncts, has_aggregate
-from sfumato.plan.tree import ColumnRef, Expression, Filter, Join, Relation, Scan, SemiJoin
+from sfumato.plan.tree import ColumnRef, Expression, Join, Relation, Scan, SemiJoin
 from sfumato.plan.unit_safety import unit_of
 
 __all__ = ["filtered", "joined", "table_rows"]
@@ -78,9 +78,7 @@ def _matches_units(part: exp.Expr, left: Scope, right: ScopedSource, everything:
     if not isinstance(part, exp.EQ):
         return False
     sides = set()
-    for node in (part.this, part.expression):
-        while isinstance(node, exp.Paren):
-            node = node.this
+    for node in (part.this.unnest(), part.expression.unnest()):
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return False
         name, alias = node.name, node.table or None
@@ -147,15 +145,20 @@ def _condition(
     on = join.args.get("on")
     read = Expressions(question, both)
     for part in conjuncts(on) if on is not None else []:
-        if isinstance(part, exp.EQ):
-            units = [read.unit(side) for side in (part.this, part.expression)]
-            if units[0] is not None and units[1] is not None:
-                sides = {_side(side, scope, right, context) for side in (part.this, part.expression)}
-                if len(sides) == 2:
-                    on_unit = _whole([unit for unit in units if unit is not None], part, context)
-                    continue
+        units = _compared_units(part, read)
+        if units and len({_inside(side, right) for side in (part.this, part.expression)}) == 2:
+            on_unit = _whole(units, part, context)
+            continue
         parts.append(read.condition(part))
     return on_unit, conjunction(parts)
+
+
+def _compared_units(part: exp.Expr, read: Expressions) -> list[Output]:
+    """Return the units of both sides of an equality; nothing, if either side is another value."""
+    if not isinstance(part, exp.EQ):
+        return []
+    units = [unit for side in (part.this, part.expression) if (unit := read.unit(side)) is not None]
+    return units if len(units) == 2 else []
 
 
 def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
@@ -163,12 +166,6 @@ def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
         hint = "match the unit of the side that the outer join preserves"
         context.question.refuse("this unit is absent where the outer join found no match", "SF406", at, hint)
     return True
-
-
-def _side(node: exp.Expr, left: Scope, right: Scope, context: Context) -> str:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return "right" if isinstance(node, exp.Column) and _inside(node, right) else "left"
 
 
 def _as_column(identifier: exp.Expr) -> exp.Column:
@@ -189,18 +186,16 @@ def filtered(
     """
     if where is None:
         return rows
-    context.question.only(where, "this")
     plain: list[exp.Expr] = []
     semi: list[exp.Expr] = []
     for part in conjuncts(where.this):
         if not any(part is one for one in done):
             (semi if _is_semi(_negated(part) or part) else plain).append(part)
     read = Expressions(context.question, scope)
-    condition = conjunction([read.condition(part) for part in plain])
-    relation = rows.relation if condition is None else Filter(source=rows.relation, condition=condition)
+    relation = kept(rows.relation, [read.condition(part) for part in plain])
     for part in semi:
         relation = _semi_join(relation, scope, part, context)
-    return ScopedRows(relation=relation, outputs=rows.outputs, unit=rows.unit)
+    return replace(rows, relation=relation)
 
 
 def _is_semi(node: exp.Expr) -> bool:
@@ -211,9 +206,7 @@ def _negated(node: exp.Expr) -> exp.Exists | None:
     """Return the EXISTS of a NOT EXISTS. NOT IN is another matter: one NULL makes it true of nothing."""
     if not isinstance(node, exp.Not):
         return None
-    inner = node.this
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
+    inner = node.this.unnest()
     return inner if isinstance(inner, exp.Exists) else None
 
 
@@ -244,28 +237,23 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
     outside = Expressions(question, scope)
     pairs = []
     if operand is not None:
-        item = query.expressions[0]
-        pairs.append((item.this if isinstance(item, exp.Alias) else item, operand))
+        pairs.append((query.expressions[0].unalias(), operand))
     elif not query.is_star:
-        for item in query.expressions:
-            value = item.this if isinstance(item, exp.Alias) else item
+        for value in (item.unalias() for item in query.expressions):
             if near.unit(value) is None:
                 near(value)
     on_unit, local, conditions = False, [], []
-    if query.args.get("where") is not None:
-        question.only(query.args["where"], "this")
-    for part in conjuncts(query.args["where"].this) if query.args.get("where") is not None else []:
+    where = query.args.get("where")
+    for part in conjuncts(where.this) if where is not None else []:
         if any(part is one for one in done):
             continue
         if _is_semi(_negated(part) or part):
             question.refuse("EXISTS and IN (SELECT ..) cannot be nested here", "SF404", part)
-        if isinstance(part, exp.EQ):
-            units = [wide.unit(side) for side in (part.this, part.expression)]
-            if units[0] is not None and units[1] is not None:
-                if len({_inside(side, inside) for side in (part.this, part.expression)}) != 2:
-                    question.refuse("this compares a unit with itself", "SF406", part)
-                on_unit = _whole([unit for unit in units if unit is not None], part, context)
-                continue
+        if units := _compared_units(part, wide):
+            if len({_inside(side, inside) for side in (part.this, part.expression)}) != 2:
+                question.refuse("this compares a unit with itself", "SF406", part)
+            on_unit = _whole(units, part, context)
+            continue
         if any(not _inside(column, inside) for column in part.find_all(exp.Column)):
             conditions.append(wide.condition(part))
         else:
@@ -276,13 +264,12 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
             on_unit = _whole([inner_unit, outer_unit], node, context)
         else:
             conditions.append(context.call("=", (outside(value), near(item)), node))
-    other = inner.relation
-    narrowed = conjunction(local)
-    if narrowed is not None:
-        other = Filter(source=other, condition=narrowed)
-    condition = conjunction(conditions)
     return SemiJoin(
-        source=relation, other=other, condition=condition, on_unit=on_unit, span=question.place(node)
+        source=relation,
+        other=kept(inner.relation, local),
+        condition=conjunction(conditions),
+        on_unit=on_unit,
+        span=question.place(node),
     )
 
 
@@ -325,6 +312,5 @@ def _simple(query: exp.Select) -> bool:
 
 
 def _inside(node: exp.Expr, scope: Scope) -> bool:
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     return isinstance(node, exp.Column) and bool(scope.find(node.name, node.table or None))

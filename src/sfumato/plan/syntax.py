@@ -115,7 +115,7 @@ PLAIN: dict[_Node, tuple[str, ...]] = {
     exp.Column: ("this", "table"),
     exp.Cube: ("expressions",),
     exp.DataType: ("this", "expressions", "nested"),
-    exp.Distinct: ("expressions", "on"),
+    exp.Distinct: ("expressions",),
     exp.Filter: ("this", "expression"),
     exp.From: ("this",),
     exp.GroupingSets: ("expressions",),
@@ -224,9 +224,7 @@ def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     """Return the conditions that AND joins."""
     found, rest = [], [node]
     while rest:
-        part = rest.pop()
-        while isinstance(part, exp.Paren):
-            part = part.this
+        part = rest.pop().unnest()
         if isinstance(part, exp.And):
             rest += [part.expression, part.this]
         else:

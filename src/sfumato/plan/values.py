@@ -19,7 +19,7 @@ from typing import Any
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.errors import InvalidArgument
 from sfumato.plan import functions
-from sfumato.plan.hints import hints_for
+from sfumato.plan.hints import did_you_mean, hints_for
 from sfumato.plan.tree import Case, ColumnRef, Expression, Literal
 
 __all__ = ["Val", "call", "col", "lit", "val", "when"]
@@ -206,11 +206,10 @@ def col(name: str) -> Val:
 def call(function: str, *arguments: Any) -> Val:
     """Return a call of the allow-list by name: `call("lower", col("job"))`."""
     if function not in functions.FUNCTIONS:
-        near = functions.near_names(function)
         raise InvalidArgument(
             f"`{function}` is not on the list of functions",
             place="call",
-            hints=hints_for("SF403", (f"did you mean {' or '.join(near)}?",) if near else ()),
+            hints=hints_for("SF403", did_you_mean(function, functions.NAMES)),
         )
     values = tuple(val(argument) for argument in arguments)
     return Val(lambda find: functions.call(function, tuple(value.build(find) for value in values)))
