@@ -13,8 +13,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends.registry import open_tables
+from sfumato.ledger.receipts import Key
 from sfumato.ledger.records import Link
-from sfumato.ledger.signer import Key
 from sfumato.release import Release
 from sfumato.session import Database
 

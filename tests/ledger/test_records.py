@@ -17,8 +17,7 @@ from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger.canonical import canonical, restored
 from sfumato.ledger.charges import Reserved, Totals
 from sfumato.ledger.records import START, Committed, Link, Opened, Signer
-from sfumato.ledger.renewal import Renewal
-from sfumato.ledger.terms import Bound, Granted, Registered
+from sfumato.ledger.terms import Bound, Granted, Proposal, Registered, Renewal
 from tests.ledger.accounts import answer, opened
 
 RESERVED = Reserved(
@@ -35,17 +34,18 @@ RESERVED = Reserved(
 )
 RECORDS = [
     Opened(at=1, ledger="a"),
-    Registered.of("person", PrivacyBudget(epsilon=F(1, 3), delta=1e-6, rule=RenyiRule(order=4)), 2),
+    Proposal(
+        unit="person", budget=PrivacyBudget(epsilon=F(1, 3), delta=1e-6, rule=RenyiRule(order=4))
+    ).registered(2),
     Signer(at=3, public_key="ab" * 32),
-    Registered.of(
-        "person",
-        PrivacyBudget(epsilon=2),
-        2,
+    Proposal(
+        unit="person",
+        budget=PrivacyBudget(epsilon=2),
         renewal=Renewal(every="week", budget=PrivacyBudget(epsilon=F(1, 7))),
         partition="birth_year",
         replace_one=True,
         distinct=True,
-    ),
+    ).registered(2),
     Granted.of("person", "alice", PrivacyBudget(epsilon=1), 2),
     Bound(at=3, unit="person", source="ab", column=None),
     Bound(at=3, unit="person", source="ab", column="person_id"),

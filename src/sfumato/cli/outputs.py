@@ -17,7 +17,7 @@ from typing import BinaryIO
 from sfumato.catalog import Project
 from sfumato.cli.screen import silence
 from sfumato.errors import InvalidArgument
-from sfumato.ledger.sidecar_files import files_of
+from sfumato.ledger.open_reservations import files_of
 
 __all__ = ["PROJECT_FILE", "can_write", "check_apart", "kept", "write", "writing"]
 

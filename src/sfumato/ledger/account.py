@@ -12,8 +12,7 @@ from sfumato.core.rules import UNITS
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError
 from sfumato.ledger.canonical import canonical
 from sfumato.ledger.charges import Charge, Reserved, Totals
-from sfumato.ledger.renewal import Renewal
-from sfumato.ledger.terms import Granted, Owner, Registered
+from sfumato.ledger.terms import Granted, Owner, Registered, Renewal
 
 __all__ = ["Account", "Balance", "GrantBalance", "check_text", "checked_analyst"]
 
@@ -21,30 +20,15 @@ _LONGEST = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
-    """The account of one unit of protection, in whole units of 10^-20. The lifetime total is always shown."""
+class _Spending:
+    """A limit and what was charged under it, in whole units of 10^-20; and the same of delta for keys."""
 
     unit: str
     budget: PrivacyBudget
     limit: int
     keys_limit: int
-    totals: Totals = field(default_factory=Totals)
-    renewal: Renewal | None = None
-    epoch_limit: int = 0
-    epoch_keys_limit: int = 0
-    partition: str | None = None
-
-    # -- the lifetime -------------------------------------------------------------------------
-
-    @property
-    def spent_units(self) -> int:
-        """What has been charged to the unit that bears most, in units."""
-        return self.totals.spent
-
-    @property
-    def keys_spent_units(self) -> int:
-        """How much delta key selection has used, in units."""
-        return self.totals.keys_spent
+    spent_units: int = 0
+    keys_spent_units: int = 0
 
     @property
     def spent(self) -> Fraction:
@@ -66,7 +50,21 @@ class Balance:
         """How much delta key selection may still use."""
         return Fraction(max(0, self.keys_limit - self.keys_spent_units), UNITS)
 
-    # -- this epoch, and parts ----------------------------------------------------------------
+    def __str__(self) -> str:
+        share = Fraction(self.spent_units, self.limit) if self.limit else Fraction(1)
+        epsilon, delta = float(self.budget.epsilon), float(self.budget.delta)
+        return f"epsilon {epsilon:g}, delta {delta:g}; {float(share):.1%} spent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance(_Spending):
+    """The account of one unit of protection, of the unit that bears most. The lifetime is always shown."""
+
+    totals: Totals
+    renewal: Renewal | None = None
+    epoch_limit: int = 0
+    epoch_keys_limit: int = 0
+    partition: str | None = None
 
     @property
     def epoch_spent(self) -> Fraction | None:
@@ -98,15 +96,6 @@ class Balance:
         """What was charged to single parts, on top of what all of them bear."""
         return {part: Fraction(units, UNITS) for part, (units, _) in self.totals.parts.items()}
 
-    def remaining_in(self, part: str) -> Fraction:
-        """Return what may still be charged to one part in all."""
-        others = [units for name, (units, _) in self.totals.parts.items() if name != part]
-        beside = sum(sorted(others, reverse=True)[: self.totals.touched - 1])
-        own = self.totals.parts.get(part, (0, 0))[0]
-        return Fraction(max(0, self.limit - self.totals.common - beside - own), UNITS)
-
-    # -- asking -------------------------------------------------------------------------------
-
     def shortage(self, charge: Charge, after: Totals) -> BudgetExceeded | None:
         """Return the refusal of a charge that does not fit, None if it fits; `after`: the totals with it."""
         refusal = self.budget.shortage(
@@ -128,9 +117,7 @@ class Balance:
         )
 
     def __str__(self) -> str:
-        share = 1 - self.remaining / Fraction(self.limit, UNITS) if self.limit else Fraction(1)
-        epsilon, delta = float(self.budget.epsilon), float(self.budget.delta)
-        text = f"budget of `{self.unit}`: epsilon {epsilon:g}, delta {delta:g}; {float(share):.1%} spent"
+        text = f"budget of `{self.unit}`: {_Spending.__str__(self)}"
         if self.renewal is None:
             return text
         now = self.totals.epoch_spent / self.epoch_limit if self.epoch_limit else 1.0
@@ -138,36 +125,13 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrantBalance:
-    """What one analyst may spend of a unit's budget, and has spent. The unit's own limit holds besides."""
+class GrantBalance(_Spending):
+    """What one analyst may spend of a unit's budget, and has spent: each charge counts in full.
 
-    unit: str
+    The unit's own limit holds besides.
+    """
+
     analyst: str
-    budget: PrivacyBudget
-    limit: int
-    keys_limit: int
-    spent_units: int
-    keys_spent_units: int
-
-    @property
-    def spent(self) -> Fraction:
-        """What this analyst's charges add up to, each counted in full."""
-        return Fraction(self.spent_units, UNITS)
-
-    @property
-    def remaining(self) -> Fraction:
-        """What this analyst's grant still covers."""
-        return Fraction(max(0, self.limit - self.spent_units), UNITS)
-
-    @property
-    def keys_spent(self) -> Fraction:
-        """How much delta this analyst's key selections have used."""
-        return Fraction(self.keys_spent_units, UNITS)
-
-    @property
-    def keys_remaining(self) -> Fraction:
-        """How much delta this analyst's key selections may still use."""
-        return Fraction(max(0, self.keys_limit - self.keys_spent_units), UNITS)
 
     def shortage(self, charge: Charge) -> BudgetExceeded | None:
         """Return the refusal of a charge that does not fit, None if it fits."""
@@ -176,9 +140,7 @@ class GrantBalance:
         return _about(f"the grant of `{self.analyst}`", refusal)
 
     def __str__(self) -> str:
-        share = Fraction(self.spent_units, self.limit) if self.limit else Fraction(1)
-        epsilon, delta = float(self.budget.epsilon), float(self.budget.delta)
-        return f"grant of `{self.analyst}`: epsilon {epsilon:g}, delta {delta:g}; {float(share):.1%} spent"
+        return f"grant of `{self.analyst}`: {_Spending.__str__(self)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,20 +194,23 @@ class Account:
 
     def totals(self, last: Reserved | None) -> Totals:
         """Return the totals after the newest charge."""
-        if last is None:
-            return self.registered.start(self.renewal)
         touched = 2 if self.registered.replace_one else 1
+        if last is None:
+            return Totals(touched=touched, epoch=self.epoch(self.registered.at))
         return last.totals if last.totals.touched == touched else replace(last.totals, touched=touched)
 
     def balance(self, last: Reserved | None, at: int) -> Balance:
         """Return the balance at a time."""
         limit, keys_limit, epoch_limit, epoch_keys_limit = self.limits
+        totals = self.totals(last).at(self.epoch(at))
         return Balance(
             unit=self.registered.unit,
             budget=self.budget,
             limit=limit,
             keys_limit=keys_limit,
-            totals=self.totals(last).at(self.epoch(at)),
+            spent_units=totals.spent,
+            keys_spent_units=totals.keys_spent,
+            totals=totals,
             renewal=self.renewal,
             epoch_limit=epoch_limit,
             epoch_keys_limit=epoch_keys_limit,

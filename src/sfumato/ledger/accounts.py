@@ -9,8 +9,8 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger.account import Account, GrantBalance, check_text
 from sfumato.ledger.journal import Journal
+from sfumato.ledger.receipts import Key
 from sfumato.ledger.records import Record
-from sfumato.ledger.signer import Key
 from sfumato.ledger.terms import Binding, Bound, Granted, Proposal
 
 __all__ = ["Accounts"]

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 from sfumato.core.events.base import Event
 from sfumato.core.rules import UNITS
 from sfumato.ledger.canonical import restored
-from sfumato.ledger.records import Record, as_dict, as_text, as_whole
+from sfumato.ledger.records import Record, as_dict, as_text, as_whole, rebuilt
 
 __all__ = ["Charge", "Entry", "Reserved", "Totals"]
 
@@ -100,7 +100,7 @@ class Totals:
         partition = {
             "common": self.common,
             "keys_common": self.keys_common,
-            "parts": {part: list(pair) for part, pair in self.parts.items()},
+            "parts": dict(self.parts),
             "version": self.version,
             "touched": self.touched,
         }
@@ -171,45 +171,23 @@ class Reserved(Record):
         return (self.unit, self.analyst, self.request_hash, self.data_version, self.policy_hash, steps)
 
     def _fields(self) -> dict[str, Any]:
-        names = (
-            "unit",
-            "units",
-            "keys_units",
-            "event",
-            "request_hash",
-            "data_version",
-            "policy_hash",
-            "key",
-            "nonce",
-            "steps",
-        )
-        analyst = {"name": self.analyst, "spent": self.analyst_spent, "keys_spent": self.analyst_keys_spent}
-        return {
-            **{name: getattr(self, name) for name in names},
-            **self.totals.to_dict(),
-            "parts": None if self.parts is None else list(self.parts),
-            "analyst": None if self.analyst is None else analyst,
-        }
+        said = Record._fields(self)
+        del said["totals"]
+        spent, keys_spent = said.pop("analyst_spent"), said.pop("analyst_keys_spent")
+        if self.analyst is not None:
+            said["analyst"] = {"name": self.analyst, "spent": spent, "keys_spent": keys_spent}
+        return {**said, **self.totals.to_dict()}
 
     @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Reserved:
-        analyst = None if fields["analyst"] is None else as_dict(fields["analyst"])
-        parts = fields["parts"]
-        return Reserved(
-            at=at,
-            unit=as_text(fields["unit"]),
-            units=as_whole(fields["units"]),
-            keys_units=as_whole(fields["keys_units"]),
-            event=as_dict(fields["event"]),
-            request_hash=as_text(fields["request_hash"]),
-            data_version=None if fields["data_version"] is None else as_text(fields["data_version"]),
-            policy_hash=as_text(fields["policy_hash"]),
-            key=None if fields["key"] is None else as_text(fields["key"]),
-            nonce=as_text(fields["nonce"]),
-            steps=None if fields["steps"] is None else as_whole(fields["steps"]),
+    def _read(cls, said: dict[str, Any]) -> Reserved:
+        analyst = None if said["analyst"] is None else as_dict(said["analyst"])
+        parts = said["parts"]
+        return rebuilt(
+            cls,
+            said,
             analyst=None if analyst is None else as_text(analyst["name"]),
             parts=None if parts is None else tuple(as_text(part) for part in parts),
-            totals=_totals(fields),
+            totals=_totals(said),
             analyst_spent=0 if analyst is None else as_whole(analyst["spent"]),
             analyst_keys_spent=0 if analyst is None else as_whole(analyst["keys_spent"]),
         )
@@ -239,20 +217,16 @@ class Entry:
         """Return a charge on record as the history shows it."""
         return Entry(
             sequence=sequence,
-            at=record.at,
-            unit=record.unit,
             cost=Fraction(record.units, UNITS),
             keys_delta=Fraction(record.keys_units, UNITS),
             event=record.happened(),
-            request_hash=record.request_hash,
-            policy_hash=record.policy_hash,
-            key=record.key,
             committed=committed,
-            analyst=record.analyst,
-            parts=record.parts,
-            steps=record.steps,
             taken=taken,
+            **{name: getattr(record, name) for name in _SHOWN},
         )
+
+
+_SHOWN = ("at", "unit", "request_hash", "policy_hash", "key", "analyst", "parts", "steps")
 
 
 def _totals(fields: dict[str, Any]) -> Totals:

@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
 from sfumato.ledger.charges import Entry, Reserved
+from sfumato.ledger.receipts import Key, has_key, key_beside
 from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signer, Stepped
-from sfumato.ledger.signer import Key, has_key, key_beside
 from sfumato.ledger.store import Store
 from sfumato.ledger.terms import Bound, Granted, Registered
 

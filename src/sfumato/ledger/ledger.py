@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import NoReturn, TextIO
 
 from sfumato.core.accountant import PrivacyBudget
@@ -21,14 +20,12 @@ from sfumato.errors import InvalidArgument, LedgerError, Unsupported
 from sfumato.ledger.account import Balance, GrantBalance, check_text, checked_analyst
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Entry, Reserved
-from sfumato.ledger.export import exported
 from sfumato.ledger.journal import Journal
+from sfumato.ledger.open_reservations import files_of
 from sfumato.ledger.records import Head
-from sfumato.ledger.renewal import Renewal
 from sfumato.ledger.reservation import Reservation, reserve
-from sfumato.ledger.sidecar_files import files_of
-from sfumato.ledger.terms import Binding, Owner, Proposal
-from sfumato.ledger.verification import verified
+from sfumato.ledger.terms import Binding, Owner, Proposal, Renewal
+from sfumato.ledger.verification import exported, verified
 
 __all__ = ["Ledger"]
 
@@ -383,12 +380,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -18,9 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar
 
 from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger.canonical import canonical
@@ -38,6 +37,7 @@ __all__ = [
     "as_dict",
     "as_text",
     "as_whole",
+    "rebuilt",
 ]
 
 FORMAT = 5
@@ -47,10 +47,11 @@ START = "0" * 64
 """What the first record names as the hash before it."""
 
 _ANCHOR = re.compile(r"([1-9][0-9]{0,18}):([0-9a-fA-F]{64})", re.ASCII)
+_T = TypeVar("_T", bound="Record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record(ABC):
+class Record:
     """One fact. Its body, canonical JSON, is what is hashed."""
 
     kind: ClassVar[str]
@@ -64,17 +65,16 @@ class Record(ABC):
 
     def body(self, sequence: int) -> str:
         """Return the canonical text of this record as number `sequence` of a ledger."""
-        fixed = {"kind": self.kind, "sequence": sequence, "at": self.at}
-        return canonical({**fixed, **self._fields()})
+        return canonical({"kind": self.kind, "sequence": sequence, **self._fields()})
 
-    @abstractmethod
     def _fields(self) -> dict[str, Any]:
-        """Return what this kind of record says, JSON-ready."""
+        """Return what this record says, JSON-ready: its fields by their names."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
-    @abstractmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Record:
+    def _read(cls, said: dict[str, Any]) -> Record:
         """Rebuild the record; any exception means that it is malformed."""
+        return rebuilt(cls, said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +85,6 @@ class Opened(Record):
     ledger: str
     format: int = FORMAT
 
-    def _fields(self) -> dict[str, Any]:
-        return {"ledger": self.ledger, "format": self.format}
-
-    @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Opened:
-        return Opened(at=at, ledger=as_text(fields["ledger"]), format=as_whole(fields["format"]))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer(Record):
@@ -99,13 +92,6 @@ class Signer(Record):
 
     kind: ClassVar[str] = "signer"
     public_key: str
-
-    def _fields(self) -> dict[str, Any]:
-        return {"public_key": self.public_key}
-
-    @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Signer:
-        return Signer(at=at, public_key=as_text(fields["public_key"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,15 +115,6 @@ class Committed(Record):
     def names(self, release: object) -> bool:
         """Return whether these are the bytes that the record is about."""
         return isinstance(release, bytes) and Committed.of(self.reservation, release, self.at) == self
-
-    def _fields(self) -> dict[str, Any]:
-        names = ("reservation", "release_sha256", "release_length")
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Committed:
-        numbers = {name: as_whole(fields[name]) for name in ("reservation", "release_length")}
-        return Committed(at=at, release_sha256=as_text(fields["release_sha256"]), **numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,21 +141,6 @@ class Stepped(Record):
         if isinstance(output, bytes):
             return self.with_output(output) == self
         return output is None and self.output_sha256 is None
-
-    def _fields(self) -> dict[str, Any]:
-        names = ("reservation", "step", "request_hash", "data_version", "output_sha256")
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Stepped:
-        return Stepped(
-            at=at,
-            reservation=as_whole(fields["reservation"]),
-            step=as_whole(fields["step"]),
-            request_hash=as_text(fields["request_hash"]),
-            data_version=as_text(fields["data_version"]),
-            output_sha256=None if fields["output_sha256"] is None else as_text(fields["output_sha256"]),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +198,8 @@ class Link:
         Not `strict` leaves the comparison out: for bodies whose hash was just checked.
         """
         try:
-            fields = json.loads(self.body)
-            record = Record.registry[fields.get("kind")]._read(as_whole(fields["at"]), fields)
+            said = json.loads(self.body)
+            record = Record.registry[said.get("kind")]._read(said)
             sound = not strict or record.body(self.sequence) == self.body
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise _malformed(self.sequence) from error
@@ -249,6 +211,17 @@ class Link:
 def _malformed(sequence: int) -> LedgerError:
     """Return the refusal of a record that makes no sense."""
     return LedgerError(f"record {sequence} of the ledger is malformed", code="SF602", sequence=sequence)
+
+
+def rebuilt(kind: type[_T], said: dict[str, Any], **known: Any) -> _T:
+    """Return a record from what it says: each field by its type, but for those that are known."""
+    names = {one.name: str(one.type) for one in fields(kind) if one.name not in known}
+    return kind(**{name: _read_as(annotation, said[name]) for name, annotation in names.items()}, **known)
+
+
+def _read_as(annotation: str, value: Any) -> Any:
+    plain = annotation.removesuffix(" | None")
+    return None if value is None and plain != annotation else _READERS[plain](value)
 
 
 def as_text(value: Any) -> str:
@@ -270,3 +243,12 @@ def as_whole(value: Any) -> int:
     if not isinstance(value, str) or not (value.isascii() and value.isdecimal()):
         raise ValueError("decimal digits expected")
     return int(value)
+
+
+def _as_truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false expected")
+    return value
+
+
+_READERS = {"str": as_text, "int": as_whole, "bool": _as_truth, "dict[str, Any]": as_dict}

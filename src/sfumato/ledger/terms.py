@@ -1,4 +1,4 @@
-"""Terms: what is allowed. Budgets of units, grants of analysts, and whom a source is about.
+"""Terms: what is allowed. Budgets of units and of epochs, grants of analysts, and whom a source is about.
 
 Whoever opens data proposes terms. Nothing of a proposal is on record until something is charged: the first
 charge writes, in one transaction with itself, what the proposal says and the ledger does not.
@@ -6,17 +6,24 @@ charge writes, in one transaction with itself, what the proposal says and the le
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
 from sfumato.core.accountant import PrivacyBudget
+from sfumato.errors import InvalidArgument
 from sfumato.ledger.canonical import restored
-from sfumato.ledger.charges import Totals
-from sfumato.ledger.records import Record, as_dict, as_text, as_whole
-from sfumato.ledger.renewal import Renewal
+from sfumato.ledger.records import Record, as_dict, as_whole, rebuilt
 
-__all__ = ["Binding", "Bound", "Granted", "OWNER", "Owner", "Proposal", "Registered"]
+__all__ = ["Binding", "Bound", "EPOCHS", "Granted", "OWNER", "Owner", "Proposal", "Registered", "Renewal"]
+
+_EPOCH_LIMITS = ("epoch_limit", "epoch_keys_limit")
+_DAY = 86_400_000
+_FIRST_MONDAY = 4  # 1970-01-05, in days
+_LAST = 253_402_300_799_999  # the end of the year 9999, in milliseconds
+EPOCHS = ("day", "week", "month", "year")
+"""The periods after which an allowance is renewed."""
 
 
 class Owner(Enum):
@@ -27,6 +34,71 @@ class Owner(Enum):
 
 OWNER = Owner.OWNER
 """Given where an analyst is asked for. None is refused: a name that is missing must not mean "no limit"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """An allowance for each epoch, within the lifetime budget that it is registered with.
+
+    Epochs are numbered in UTC, so no change to summer time touches them, and the number only grows: it
+    is kept in the chain of records, and a charge belongs to the larger of the number on record and
+    the clock's. A clock that jumps forward opens one epoch, however far it jumps; set back, it opens none
+    until it has caught up. What an epoch leaves unspent is not carried over.
+
+    Theorem: whatever the epochs, all charges together stay within the lifetime budget, which is the
+    guarantee about a person. The allowance bounds in the same way what one epoch's answers tell.
+
+    >>> Renewal(every="week", budget=PrivacyBudget(epsilon=0.5)).epoch_at(0)
+    0
+    """
+
+    every: str
+    budget: PrivacyBudget
+
+    def __post_init__(self) -> None:
+        if self.every not in EPOCHS:
+            raise InvalidArgument(
+                f"a budget is renewed every {', '.join(EPOCHS[:-1])} or {EPOCHS[-1]}",
+                place="every",
+                hints=("the calendar is that of UTC",),
+            )
+        if not isinstance(self.budget, PrivacyBudget):
+            raise InvalidArgument("a renewal needs the PrivacyBudget of one epoch", place="budget")
+
+    def epoch_at(self, at: int) -> int:
+        """Return the number of the epoch at a time, in milliseconds since 1970."""
+        days = min(max(at, 0), _LAST) // _DAY
+        match self.every:
+            case "day":
+                return days
+            case "week":
+                return (days - _FIRST_MONDAY + 7) // 7
+        date = datetime.date(1970, 1, 1) + datetime.timedelta(days=days)
+        return date.year if self.every == "year" else date.year * 12 + date.month - 1
+
+    def ends(self, epoch: int) -> int:
+        """Return when an epoch ends, in milliseconds since 1970."""
+        match self.every:
+            case "day":
+                return (epoch + 1) * _DAY
+            case "week":
+                return (epoch * 7 + _FIRST_MONDAY) * _DAY
+            case "year":
+                year, month = epoch + 1, 0
+            case _:
+                year, month = divmod(epoch + 1, 12)
+        if year > datetime.MAXYEAR:
+            return _LAST + 1
+        return (datetime.date(year, month + 1, 1) - datetime.date(1970, 1, 1)).days * _DAY
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready record; `Renewal.from_dict` reads it back."""
+        return {"every": self.every, "budget": self.budget.to_dict()}
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Renewal:
+        """Rebuild a renewal from a record of a ledger."""
+        return Renewal(every=record["every"], budget=PrivacyBudget.from_dict(restored(record["budget"])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,32 +122,6 @@ class Registered(Record):
     replace_one: bool = False
     distinct: bool = False
 
-    @staticmethod
-    def of(
-        unit: str,
-        budget: PrivacyBudget,
-        at: int,
-        *,
-        renewal: Renewal | None = None,
-        partition: str | None = None,
-        replace_one: bool = False,
-        distinct: bool = False,
-    ) -> Registered:
-        """Return the record of a new budget."""
-        return Registered(
-            at=at,
-            unit=unit,
-            budget=budget.to_dict(),
-            limit=budget.limit,
-            keys_limit=budget.keys_limit,
-            renewal=None if renewal is None else renewal.to_dict(),
-            epoch_limit=0 if renewal is None else renewal.budget.limit,
-            epoch_keys_limit=0 if renewal is None else renewal.budget.keys_limit,
-            partition=partition,
-            replace_one=replace_one,
-            distinct=distinct,
-        )
-
     def terms(self) -> PrivacyBudget:
         """Return the budget."""
         return PrivacyBudget.from_dict(restored(self.budget))
@@ -84,33 +130,16 @@ class Registered(Record):
         """Return how the budget is renewed."""
         return None if self.renewal is None else Renewal.from_dict(self.renewal)
 
-    def start(self, renewal: Renewal | None) -> Totals:
-        """Return the totals before the first charge."""
-        epoch = None if renewal is None else renewal.epoch_at(self.at)
-        return Totals(touched=2 if self.replace_one else 1, epoch=epoch)
-
     def _fields(self) -> dict[str, Any]:
-        names = ("unit", "budget", "limit", "keys_limit", "partition", "replace_one", "distinct")
-        epoch = {"epoch_limit": self.epoch_limit, "epoch_keys_limit": self.epoch_keys_limit}
-        renewal = None if self.renewal is None else {**self.renewal, **epoch}
-        return {**{name: getattr(self, name) for name in names}, "renewal": renewal}
+        said = Record._fields(self)
+        limits = {name: said.pop(name) for name in _EPOCH_LIMITS}
+        return {**said, "renewal": None if self.renewal is None else {**self.renewal, **limits}}
 
     @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Registered:
-        limits = {name: as_whole(fields[name]) for name in ("limit", "keys_limit")}
-        renewal = None if fields["renewal"] is None else dict(as_dict(fields["renewal"]))
-        if renewal is not None:
-            limits |= {name: as_whole(renewal.pop(name)) for name in ("epoch_limit", "epoch_keys_limit")}
-        return Registered(
-            at=at,
-            unit=as_text(fields["unit"]),
-            budget=as_dict(fields["budget"]),
-            renewal=renewal,
-            partition=None if fields["partition"] is None else as_text(fields["partition"]),
-            replace_one=_truth(fields["replace_one"]),
-            distinct=_truth(fields["distinct"]),
-            **limits,
-        )
+    def _read(cls, said: dict[str, Any]) -> Registered:
+        renewal = None if said["renewal"] is None else dict(as_dict(said["renewal"]))
+        limits = {name: 0 if renewal is None else as_whole(renewal.pop(name)) for name in _EPOCH_LIMITS}
+        return rebuilt(cls, said, renewal=renewal, **limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,21 +169,6 @@ class Granted(Record):
         """Return the budget."""
         return PrivacyBudget.from_dict(restored(self.budget))
 
-    def _fields(self) -> dict[str, Any]:
-        names = ("unit", "analyst", "budget", "limit", "keys_limit")
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Granted:
-        return Granted(
-            at=at,
-            unit=as_text(fields["unit"]),
-            analyst=as_text(fields["analyst"]),
-            budget=as_dict(fields["budget"]),
-            limit=as_whole(fields["limit"]),
-            keys_limit=as_whole(fields["keys_limit"]),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound(Record):
@@ -168,14 +182,6 @@ class Bound(Record):
     unit: str
     source: str
     column: str | None
-
-    def _fields(self) -> dict[str, Any]:
-        return {"unit": self.unit, "source": self.source, "column": self.column}
-
-    @classmethod
-    def _read(cls, at: int, fields: dict[str, Any]) -> Bound:
-        column = None if fields["column"] is None else as_text(fields["column"])
-        return Bound(at=at, unit=as_text(fields["unit"]), source=as_text(fields["source"]), column=column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,18 +217,17 @@ class Proposal:
         """Return the record of its terms; None where they are left to what is on record."""
         if self.budget is None:
             return None
-        return Registered.of(
-            self.unit,
-            self.budget,
-            at,
-            renewal=self.renewal,
+        budget, renewal = self.budget, self.renewal
+        return Registered(
+            at=at,
+            unit=self.unit,
+            budget=budget.to_dict(),
+            limit=budget.limit,
+            keys_limit=budget.keys_limit,
+            renewal=None if renewal is None else renewal.to_dict(),
+            epoch_limit=0 if renewal is None else renewal.budget.limit,
+            epoch_keys_limit=0 if renewal is None else renewal.budget.keys_limit,
             partition=self.partition,
             replace_one=self.replace_one,
             distinct=self.distinct,
         )
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("true or false expected")
-    return value

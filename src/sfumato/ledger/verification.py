@@ -1,4 +1,4 @@
-"""Verification: walk the whole chain and believe nothing.
+"""Verification: walk the whole chain and believe nothing; or export it, and let an outsider do so.
 
 Theorem: SHA-256 is collision resistant, so a chain that ends in a given hash is the chain that
 was written. Assumes: that hash is known from elsewhere. Without it, a truncated tail or a chain
@@ -7,6 +7,9 @@ written afresh looks genuine; `anchor` is how to give it.
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from sfumato.errors import LedgerError, SfumatoError
@@ -16,7 +19,9 @@ from sfumato.ledger.journal import FILED, Journal, Row
 from sfumato.ledger.records import FORMAT, START, Committed, Head, Link, Opened, Record, Signer, Stepped
 from sfumato.ledger.terms import Bound, Granted, Registered
 
-__all__ = ["verified"]
+__all__ = ["exported", "verified"]
+
+_PAGE = 1000
 
 
 def verified(journal: Journal, anchor: Head | None) -> Head:
@@ -175,3 +180,21 @@ def _found(sequence: int, what: str) -> LedgerError:
         sequence=sequence,
         hints=("restore a copy and compare its head with one kept elsewhere",),
     )
+
+
+def exported(journal: Journal, *, releases: bool) -> Iterator[str]:
+    """Yield a line of JSON for each record there was when the export began; others go on spending meanwhile.
+
+    An object of `sequence`, `previous`, `hash`, `body` (the text that is hashed, as text) and, where the
+    record is that of a release, `release` (its bytes in Base64; null if they were left out).
+    """
+    with journal.reading():
+        last = journal.last().sequence
+    for start in range(1, last + 1, _PAGE):
+        with journal.reading():
+            rows = list(journal.rows("WHERE sequence BETWEEN ? AND ?", start, min(last, start + _PAGE - 1)))
+        for row in rows:
+            line = {name: getattr(row, name) for name in ("sequence", "previous", "hash", "body")}
+            if row.release is not None:
+                line["release"] = base64.b64encode(row.release).decode() if releases else None
+            yield json.dumps(line, separators=(",", ":")) + "\n"
