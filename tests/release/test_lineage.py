@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sfumato.release.lineage import Origin, trace
+from sfumato.release.answers import Origin
+from sfumato.release.lineage import trace
 
 TABLES = {"released": ("k", "n", "Avg x"), "other": ("m",)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -61,7 +62,8 @@ def noisy(monkeypatch: pytest.MonkeyPatch, keys: Any = None, **fields: Any) -> N
 
 def release(monkeypatch: pytest.MonkeyPatch, outer: str | None = None, **fields: Any) -> Release:
     receipt = {"id": "r1", "at": datetime.datetime(2026, 1, 2, 3, 4, 5), "request": "ab12"}
-    return publish((noisy(monkeypatch, **fields),), outer, cost=cost_record(PRICE), receipt=receipt)
+    found = publish((noisy(monkeypatch, **fields),), outer, cost=cost_record(PRICE))
+    return replace(found, receipt=receipt)
 
 
 def test_the_noisy_table_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,6 +206,24 @@ def test_a_text_that_is_not_a_release_is_refused() -> None:
     for text in (*texts, None, b""):
         with pytest.raises(SfumatoError):
             Release.from_json(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("genuine", "forged"),
+    [
+        ('"1/2"', '"1e99999999"'),  # of a cost: never computed
+        ('["laplace","2"]', '["laplace","1e99999999"]'),
+        ('["laplace","2"]', '["laplace","0"]'),
+        ('"count(*)"', '"no such aggregate"'),
+        ('"$kind":"text"', '"$kind":"no such kind"'),
+        ('"$NoisyTable"', '"$NoSuchTable"'),
+    ],
+)
+def test_a_damaged_release_is_refused(monkeypatch: pytest.MonkeyPatch, genuine: str, forged: str) -> None:
+    stored = release(monkeypatch).to_json()
+    assert genuine in stored
+    with pytest.raises(InvalidArgument):
+        Release.from_json(stored.replace(genuine, forged))
 
 
 def test_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,16 @@ from sfumato.catalog.kind import Kind
 from sfumato.core.noise_sums import miss
 from sfumato.release.noise import NoisyGroups
 
-__all__ = ["NoisyTable", "tabulate"]
+__all__ = ["NoisyTable", "Origin", "tabulate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A result column is `expression`, SQL over x, of a column of a noisy table, or of two: column / over."""
+
+    column: str
+    expression: str = '"x"'
+    over: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

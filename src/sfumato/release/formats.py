@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.release.display import NO_INFORMATION
-from sfumato.release.information import informative, rows_flagged
+from sfumato.release.information import rows_flagged
 from sfumato.release.release import Release
 
 __all__ = ["rendered"]
@@ -28,38 +28,21 @@ def rendered(release: Release, style: str, level: float) -> bytes:
         case "markdown":
             return _markdown(release, level).encode()
         case "parquet":
-            return _parquet(release, level)
+            import pyarrow.parquet as pq
+
+            sink = io.BytesIO()
+            pq.write_table(release.to_arrow(level), sink)
+            return sink.getvalue()
         case _:
             return f"{release!r}\n".encode()
 
 
-def _wide(release: Release, level: float) -> tuple[list[str], list[list[Any]]]:
-    """Return columns and rows, with the ends of intervals beside their aggregates.
-
-    A value whose interval covers all that it could be is left empty: it says nothing.
-    """
-    ends, nothing = release.intervals(level), release.no_information(level)
-    header: list[str] = []
-    for name in release.columns:
-        header += [name, f"{name}_low", f"{name}_high"] if name in ends else [name]
-    rows = []
-    for place, row in enumerate(release.rows):
-        cells: list[Any] = []
-        for name, value in zip(release.columns, row, strict=True):
-            if name in ends:
-                cells += [informative(value, nothing[name][place]), *(ends[name][place] or (None, None))]
-            else:
-                cells.append(value)
-        rows.append(cells)
-    return header, rows
-
-
 def _csv(release: Release, level: float) -> str:
-    header, rows = _wide(release, level)
+    wide = release.with_intervals(level)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(_cell, header))
-    writer.writerows([[_cell(cell) for cell in row] for row in rows])
+    writer.writerow(map(_cell, wide.columns))
+    writer.writerows(map(_cell, row) for row in zip(*wide.values, strict=True))
     return text.getvalue()
 
 
@@ -130,12 +113,3 @@ def _escaped(cell: Any) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _parquet(release: Release, level: float) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(release.to_arrow(level), sink)
-    return bytes(sink.getvalue().to_pybytes())

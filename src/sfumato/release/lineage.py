@@ -17,21 +17,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["HIDDEN", "Origin", "Trace", "trace"]
+import sqlglot
+from sqlglot import exp
+
+from sfumato.release.answers import Origin
+
+__all__ = ["HIDDEN", "Trace", "trace"]
 
 HIDDEN = "__sfumato_row"
 """The column that carries a noisy table's row number through the statement."""
 
 _X = "x"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """A result column is `expression`, SQL over x, of a column of a noisy table, or of two: column / over."""
-
-    column: str
-    expression: str = '"x"'
-    over: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +43,6 @@ class Trace:
 
 def trace(sql: str, tables: Mapping[str, tuple[str, ...]]) -> Trace | None:
     """Return how a statement's columns descend from one noisy table, None where they do not plainly."""
-    import sqlglot
-    from sqlglot import exp
-
     statement = sqlglot.parse_one(sql, read="duckdb")
     if not isinstance(statement, exp.Select) or HIDDEN in sql:
         return None
@@ -86,8 +79,6 @@ _Found = tuple[str, list[_Output]]
 
 def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> _Found | None:
     """Trace one SELECT, and add the hidden column to it in place."""
-    from sqlglot import exp
-
     refused = ("group", "distinct", "laterals", "pivots", "having", "into", "sample", "kind")
     if not isinstance(select, exp.Select) or any(select.args.get(part) for part in refused):
         return None
@@ -128,8 +119,6 @@ def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) ->
 
 def _only_source(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> Any:
     """Return the one source of a SELECT that is a noisy table, whatever else is joined with it."""
-    from sqlglot import exp
-
     from_, joins = select.args.get("from_"), select.args.get("joins") or []
     if from_ is None or any(join.args.get("method") or join.kind in ("SEMI", "ANTI") for join in joins):
         return None
@@ -142,8 +131,6 @@ def _only_source(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any
 
 def _source(source: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> Any:
     """Return (noisy table, its alias here, its columns, its row number) of what a SELECT reads from."""
-    from sqlglot import exp
-
     alias = source.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         return None
@@ -170,8 +157,6 @@ def _source(source: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) ->
 
 def _origin(expression: Any, alias: Any, columns: list[_Output]) -> tuple[tuple[str, ...], Any]:
     """Return the columns and the monotone expression over x that a projection is, or ((), None)."""
-    from sqlglot import exp
-
     found = [_resolved(column, alias, columns) for column in expression.find_all(exp.Column)]
     if not found or None in found or len(found) > 2:
         return (), None
@@ -192,8 +177,6 @@ def _ratio(expression: Any, alias: Any, columns: list[_Output]) -> tuple[tuple[s
 
     Both sides are proportional to their columns, so it is the same with x for the one and 1 for the other.
     """
-    from sqlglot import exp
-
     for division in expression.find_all(exp.Div):
         sides = [_proportional(division.this), _proportional(division.expression)]
         if None in sides:
@@ -225,8 +208,6 @@ def _named(column: Any, alias: Any) -> bool:
 
 def _proportional(expression: Any) -> Any:
     """Return the column that an expression is a constant multiple of, None if it is not one."""
-    from sqlglot import exp
-
     match expression:
         case exp.Column():
             return expression
@@ -249,8 +230,6 @@ def _proportional(expression: Any) -> Any:
 
 def _monotone(expression: Any) -> bool:
     """Return whether an expression of one column rises, or falls, throughout."""
-    from sqlglot import exp
-
     match expression:
         case exp.Column():
             return not expression.is_star
@@ -276,7 +255,5 @@ def _monotone(expression: Any) -> bool:
 
 
 def _constant(expression: Any) -> bool:
-    from sqlglot import exp
-
     parts = (exp.Literal, exp.Neg, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Div)
     return all(isinstance(node, parts) and not node.is_string for node in expression.walk())

@@ -1,4 +1,4 @@
-"""Sheets: noisy tables as plain columns with SQL types, as the sandbox and frames take them."""
+"""Plain tables: noisy tables as plain columns with SQL types, as the sandbox and frames take them."""
 
 from __future__ import annotations
 
@@ -26,26 +26,17 @@ def plain_table_of(table: NoisyTable) -> PlainTable:
     Where there are several grouping sets, a last column says in which of them a row is: the NULL of
     a key that is summed over can then be told from the NULL of a group.
     """
-    keys = [(kind, table.key(place)) for place, (_, kind) in enumerate(table.keys)]
-    aggregates = [(answer, table.aggregate(answer, None).values) for answer in table.answers]
-    several = len(table.groups) > 1
-    return PlainTable(
-        columns=(*table.columns, *([GROUPING_SET] if several else [])),
-        types=(
-            *(widened(_key_type(kind), values) for kind, values in keys),
-            *(widened(_type(answer), values) for answer, values in aggregates),
-            *(["BIGINT"] if several else []),
-        ),
-        values=(
-            *(values for _, values in keys),
-            *(values for _, values in aggregates),
-            *([table.sets] if several else []),
-        ),
-    )
+    columns = [(name, _key_type(kind), table.key(place)) for place, (name, kind) in enumerate(table.keys)]
+    columns += [
+        (answer.name, _type(answer), table.aggregate(answer, None).values) for answer in table.answers
+    ]
+    columns += [(GROUPING_SET, "BIGINT", table.sets)] if len(table.groups) > 1 else []
+    names, types, values = zip(*columns, strict=True)
+    return PlainTable(columns=names, types=tuple(map(widened, types, values)), values=values)
 
 
 def expected_table(bounding: Bounding) -> PlainTable:
-    """Return the empty plain of a question that has not been asked yet, to try post-processing on."""
+    """Return the empty table of a question that has not been asked yet, to try post-processing on."""
     columns = [(name, _key_type(expression.kind)) for name, expression in bounding.query.keys]
     columns += [(answer.name, _type(answer)) for answer in bounding.answers]
     columns += [(GROUPING_SET, "BIGINT")] if len(bounding.query.grouping_sets) > 1 else []

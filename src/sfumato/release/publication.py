@@ -11,8 +11,7 @@ from sfumato.analysis.pricing import Cost
 from sfumato.analysis.remainder_group import LABEL
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
-from sfumato.release.answers import NoisyTable
-from sfumato.release.lineage import Origin, trace
+from sfumato.release.answers import NoisyTable, Origin
 from sfumato.release.plain_tables import plain_table_of
 from sfumato.release.release import Release
 from sfumato.release.sandbox import PlainTable, query
@@ -28,7 +27,6 @@ def publish(
     *,
     public: Mapping[str, Any] | None = None,
     cost: Mapping[str, Any] | None = None,
-    receipt: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
     labels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Release:
@@ -56,7 +54,6 @@ def publish(
         source=source,
         tables=tables,
         cost=cost or {},
-        receipt=receipt or {},
         notes=(*_notes(tables, origins, plain.columns, source), *notes),
     )
 
@@ -127,6 +124,8 @@ def _processed(
     tables_by_name: Mapping[str, PlainTable], postprocessing: str, public: Mapping[str, Any] | None
 ) -> _Followed:
     """Run post-processing, where possible with a hidden column that follows rows to the noisy table."""
+    from sfumato.release.lineage import trace
+
     followed = trace(postprocessing, {name: plain.columns for name, plain in tables_by_name.items()})
     if followed is not None and followed.plain:
         whole = tables_by_name[followed.table]

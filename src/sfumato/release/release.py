@@ -5,19 +5,18 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from sfumato.aggregates.answer import Answer
 from sfumato.catalog.domain import Between
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
-from sfumato.release.answers import NoisyTable
+from sfumato.release.answers import NoisyTable, Origin
 from sfumato.release.information import helpful_factor, informative, rows_flagged, says_nothing
-from sfumato.release.lineage import Origin
 from sfumato.release.plain_tables import widened
 from sfumato.release.sandbox import PlainTable, query
-from sfumato.release.storage import decode, dump, encode, load, read_table, table_record
+from sfumato.release.storage import decode, dump, encode, load
 
 if TYPE_CHECKING:
     import pandas
@@ -97,10 +96,9 @@ class Release:
     def _followed(self, level: float) -> Iterator[tuple[str, list[Interval | None], list[Any]]]:
         """Yield the columns that are released aggregates: intervals, and whether they say nothing."""
         confidence(level)
-        table = next((table for table in self.tables if table.name == self.source), None)
+        table, answers = self._source()
         if table is None or self.lines is None:
             return
-        answers = {answer.name: answer for answer in table.answers}
         for name, origin in zip(self.columns, self.origins, strict=True):
             if origin is None or not {origin.column, origin.over} <= {*answers, None}:
                 continue
@@ -123,10 +121,14 @@ class Release:
                 low = [None if value is None else end for end, value in pairs]
             yield name, [_ordered(a, b) for a, b in zip(low, high, strict=True)], nothing
 
+    def _source(self) -> tuple[NoisyTable | None, dict[str, Answer]]:
+        """Return the noisy table that rows are of, and how its aggregates are answered."""
+        table = next((table for table in self.tables if table.name == self.source), None)
+        return table, {} if table is None else {answer.name: answer for answer in table.answers}
+
     def remarks(self, level: float = 0.95) -> tuple[str, ...]:
         """Return the notes, and which columns say nothing in some rows, with an epsilon that would help."""
-        table = next((table for table in self.tables if table.name == self.source), None)
-        answers = {} if table is None else {answer.name: answer for answer in table.answers}
+        table, answers = self._source()
         found = []
         for name, flags in self.no_information(level).items():
             origin = self.origins[self.columns.index(name)]
@@ -145,13 +147,10 @@ class Release:
 
     def noise(self) -> dict[str, str]:
         """Return, for each column that is a released aggregate, the noise behind it in words."""
-        table = next((table for table in self.tables if table.name == self.source), None)
-        if table is None:
-            return {}
-        answers = {answer.name: answer for answer in table.answers}
+        table, answers = self._source()
         found = {}
         for name, origin in zip(self.columns, self.origins, strict=True):
-            if origin is not None and {origin.column, origin.over} <= {*answers, None}:
+            if table and origin and {origin.column, origin.over} <= {*answers, None}:
                 parts = [answers[part] for part in (origin.column, origin.over) if part is not None]
                 places = range(len(table.groups))
                 words = [_words(table, answer, place) for answer in parts for place in places]
@@ -161,13 +160,14 @@ class Release:
     # -- other forms --------------------------------------------------------------------
 
     def to_arrow(self, level: float | None = None) -> pyarrow.Table:
-        """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`.
+        """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`."""
+        return self.with_intervals(level).arrow()
+
+    def with_intervals(self, level: float | None) -> PlainTable:
+        """Return plain columns; with a level, the ends of intervals beside their aggregates.
 
         A value whose interval covers all that it could be is then left empty: it says nothing.
         """
-        return self._plain(level).arrow()
-
-    def _plain(self, level: float | None) -> PlainTable:
         columns, types = list(self.columns), list(self.types)
         values: list[list[Any]] = [[row[i] for row in self.rows] for i in range(len(columns))]
         for name, ends, flags in self._followed(level) if level is not None else ():
@@ -185,7 +185,7 @@ class Release:
         import pandas as pd
         import pyarrow as pa
 
-        plain = self._plain(level)
+        plain = self.with_intervals(level)
         table = plain.arrow()
         kept = {pa.int64(): pd.Int64Dtype()} if any(c.null_count for c in table.itercolumns()) else {}
         frame = table.to_pandas(types_mapper=kept.get)
@@ -198,7 +198,7 @@ class Release:
         """Return a polars frame."""
         import polars
 
-        plain = self._plain(level)
+        plain = self.with_intervals(level)
         table = plain.arrow()
         columns: list[polars.Series] = []
         for name, kind, values in zip(plain.columns, plain.types, plain.values, strict=True):
@@ -209,22 +209,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, JSON-ready, from which the release can be restored."""
-        return {
-            "format": _FORMAT,
-            "columns": list(self.columns),
-            "types": list(self.types),
-            "rows": encode(self.rows),
-            "origins": [
-                None if origin is None else [origin.column, origin.expression, origin.over]
-                for origin in self.origins
-            ],
-            "lines": None if self.lines is None else list(self.lines),
-            "source": self.source,
-            "tables": [table_record(table) for table in self.tables],
-            "cost": encode(dict(self.cost)),
-            "receipt": encode(dict(self.receipt)),
-            "notes": list(self.notes),
-        }
+        return {"format": _FORMAT, **{one.name: encode(getattr(self, one.name)) for one in fields(self)}}
 
     def to_json(self) -> str:
         """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
@@ -234,30 +219,12 @@ class Release:
     def from_json(text: str) -> Release:
         """Return the release that was stored as `text`."""
         record = load(text)
-        if record.get("format") != _FORMAT:
+        if record.pop("format", None) != _FORMAT:
             raise Unsupported("a stored release of another format", place="text")
         try:
-            return Release._read(record)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return Release(**decode(record))
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             raise InvalidArgument("this stored release is damaged", place="text") from None
-
-    @staticmethod
-    def _read(record: dict[str, Any]) -> Release:
-        return Release(
-            columns=tuple(record["columns"]),
-            types=tuple(record["types"]),
-            rows=tuple(tuple(row) for row in decode(record["rows"])),
-            origins=tuple(
-                None if origin is None else Origin(column=origin[0], expression=origin[1], over=origin[2])
-                for origin in record["origins"]
-            ),
-            lines=None if record["lines"] is None else tuple(record["lines"]),
-            source=record["source"],
-            tables=tuple(read_table(table) for table in record["tables"]),
-            cost=decode(record["cost"]),
-            receipt=decode(record["receipt"]),
-            notes=tuple(record["notes"]),
-        )
 
     def __repr__(self) -> str:
         from sfumato.release.display import text

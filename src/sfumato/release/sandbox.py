@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import QueryRefused
-from sfumato.release.lineage import trace
-from sfumato.release.total import total
 
 if TYPE_CHECKING:
     import duckdb
@@ -95,6 +93,8 @@ def query(
     """
     import duckdb
 
+    from sfumato.release.total import total
+
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
     connection = duckdb.connect(":memory:", config=_CONFIG)
     timer = threading.Timer(_SECONDS, connection.interrupt)
@@ -142,6 +142,8 @@ def check(
     `samples` makes tables with all rows there will be, and other numbers in each: a subquery that gives
     several rows where one value must stand, in every one of them, will do so again.
     """
+    from sfumato.release.lineage import trace
+
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
     followed = trace(sql, {name: plain.columns for name, plain in tables.items()})
     if followed is not None and followed.plain:

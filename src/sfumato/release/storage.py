@@ -1,4 +1,7 @@
-"""Storage: a release as canonical JSON, from which the same release and the same bytes come back."""
+"""Storage: a release as canonical JSON, from which the same release and the same bytes come back.
+
+What JSON has no form for becomes an object of one tag. A JSON array is a tuple; a list has a tag.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import dataclasses
 import datetime
 import json
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,12 +19,13 @@ import numpy as np
 from sfumato.aggregates.answer import AddedNoise, Answer
 from sfumato.aggregates.registry import Function, function_labelled
 from sfumato.catalog.kind import Kind
-from sfumato.core.noise_law import noise_law
+from sfumato.core.arguments import written
+from sfumato.core.noise_law import NoiseLaw, noise_law
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.release.answers import NoisyTable
+from sfumato.release.answers import NoisyTable, Origin
 from sfumato.release.noise import NoisyGroups
 
-__all__ = ["decode", "dump", "encode", "load", "read_table", "table_record"]
+__all__ = ["decode", "dump", "encode", "load"]
 
 
 def dump(record: dict[str, Any]) -> str:
@@ -40,12 +45,20 @@ def load(text: str) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """Return a value JSON-ready; what JSON has no form for becomes a tagged object."""
+    """Return a value JSON-ready.
+
+    >>> encode((1, [Fraction(1, 3)]))
+    [1, {'$list': [{'$fraction': '1/3'}]}]
+    """
     match value:
         case None | bool() | int() | str():
             return value
         case float():
             return value if math.isfinite(value) else {"$real": repr(value)}
+        case tuple():
+            return [encode(item) for item in value]
+        case list():
+            return {"$list": [encode(item) for item in value]}
         case Decimal():
             return {"$decimal": f"{value:f}"}
         case datetime.datetime():
@@ -54,145 +67,69 @@ def encode(value: Any) -> Any:
             return {"$date": value.isoformat()}
         case Fraction():
             return {"$fraction": f"{value.numerator}/{value.denominator}"}
+        case Kind():
+            return {"$kind": value.value}
+        case Function():
+            return {"$function": value.label}
+        case NoiseLaw():
+            return {"$law": [value.name, str(value.parameter)]}
         case np.ndarray():
-            return encode(value.tolist())
-        case list() | tuple():
-            return [encode(item) for item in value]
+            return {"$integers": value.tolist()}
         case dict() if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: encode(item) for key, item in value.items()}
+        case _ if (tag := f"${type(value).__name__}") in _CLASSES:
+            return {tag: _fields(value)}
         case _:
             raise Unsupported(f"a {type(value).__name__} cannot be stored")
 
 
 def decode(value: Any) -> Any:
-    """Return the value that `encode` took; tuples come back as lists."""
-    match value:
-        case list():
-            return [decode(item) for item in value]
-        case {"$real": str(text)}:
-            return float(text)
-        case {"$decimal": str(text)}:
-            return Decimal(text)
-        case {"$timestamp": str(text)}:
-            return datetime.datetime.fromisoformat(text)
-        case {"$date": str(text)}:
-            return datetime.date.fromisoformat(text)
-        case {"$fraction": str(text)}:
-            return Fraction(text)
-        case dict():
-            return {key: decode(item) for key, item in value.items()}
-        case _:
-            return value
+    """Return the value that `encode` took; whatever is wrong with it is some exception.
+
+    >>> decode(encode((1, [Fraction(1, 3)])))
+    (1, [Fraction(1, 3)])
+    """
+    if isinstance(value, list):
+        return tuple(decode(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    tag = next(iter(value), "")
+    if not tag.startswith("$"):
+        return {key: decode(item) for key, item in value.items()}
+    return _CLASSES[tag](**decode(value[tag])) if tag in _CLASSES else _READERS[tag](value[tag])
 
 
-def table_record(table: NoisyTable) -> dict[str, Any]:
-    """Return a noisy table, with all that its intervals need, JSON-ready."""
-    return {
-        "name": table.name,
-        "keys": [[name, None if kind is None else kind.value] for name, kind in table.keys],
-        "answers": [_answer_record(answer) for answer in table.answers],
-        "groups": [
-            {
-                "grouping_set": list(groups.grouping_set),
-                "keys": encode(groups.keys),
-                "measures": encode(groups.measures),
-                "layers": {name: encode(layers) for name, layers in groups.layers.items()},
-            }
-            for groups in table.groups
-        ],
-        "noises": [
-            {
-                "measure": noise.measure,
-                "grouping_set": noise.grouping_set,
-                "kind": noise.law.name,
-                "parameter": str(noise.law.parameter),
-                "levels": noise.levels,
-                "branching": noise.branching,
-                **_finding_record(noise),
-            }
-            for noise in table.noises
-        ],
-        "non_negative": table.non_negative,
-        "others": table.others,
-        "threshold": table.threshold,
-        "spread": None if table.spread is None else list(table.spread),
-    }
-
-
-def read_table(record: dict[str, Any]) -> NoisyTable:
-    """Return the noisy table that `table_record` took."""
-    return NoisyTable(
-        name=record["name"],
-        keys=tuple((name, None if kind is None else Kind(kind)) for name, kind in record["keys"]),
-        answers=tuple(_read_answer(answer) for answer in record["answers"]),
-        groups=tuple(
-            NoisyGroups(
-                grouping_set=tuple(groups["grouping_set"]),
-                keys=tuple(tuple(keys) for keys in decode(groups["keys"])),
-                measures={name: _integers(values) for name, values in groups["measures"].items()},
-                layers={
-                    name: tuple(_integers(layer) for layer in layers)
-                    for name, layers in groups["layers"].items()
-                },
-            )
-            for groups in record["groups"]
-        ),
-        noises=tuple(
-            AddedNoise(
-                measure=noise["measure"],
-                grouping_set=noise["grouping_set"],
-                law=noise_law(noise["kind"], Fraction(noise["parameter"])),
-                levels=noise["levels"],
-                branching=noise["branching"],
-                quantile=Fraction(noise["quantile"]) if "quantile" in noise else None,
-                row_rate=Fraction(noise["row_rate"]) if "row_rate" in noise else None,
-                anchor=noise_law(noise["kind"], Fraction(noise["anchor"])) if "anchor" in noise else None,
-            )
-            for noise in record["noises"]
-        ),
-        non_negative=record["non_negative"],
-        others=record.get("others", False),
-        threshold=record["threshold"],
-        spread=tuple(record["spread"]) if record.get("spread") else None,
-    )
-
-
-def _finding_record(noise: AddedNoise) -> dict[str, str]:
-    if noise.quantile is None or noise.row_rate is None:
-        return {}
-    anchor = {} if noise.anchor is None else {"anchor": str(noise.anchor.parameter)}
-    return {"quantile": str(noise.quantile), "row_rate": str(noise.row_rate), **anchor}
+_CLASSES: dict[str, type[Any]] = {
+    f"${kind.__name__}": kind for kind in (AddedNoise, Answer, NoisyGroups, NoisyTable, Origin)
+}
 
 
 def _integers(values: list[Any]) -> np.ndarray[Any, Any]:
     try:
-        array = np.array(values, dtype=np.int64)
+        return np.array(values, dtype=np.int64)
     except OverflowError:
-        array = np.array(values, dtype=object)
-    return array
+        return np.array(values, dtype=object)
 
 
-def _answer_record(answer: Answer) -> dict[str, Any]:
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "$real": float,
+    "$list": lambda items: [decode(item) for item in items],
+    "$decimal": Decimal,
+    "$timestamp": datetime.datetime.fromisoformat,
+    "$date": datetime.date.fromisoformat,
+    "$fraction": lambda text: written(text, "text"),
+    "$kind": Kind,
+    "$function": function_labelled,
+    "$law": lambda law: noise_law(law[0], written(law[1], "text")),
+    "$integers": _integers,
+}
+
+
+def _fields(value: Any) -> dict[str, Any]:
     """Return the fields that differ from their defaults."""
-    record = {}
-    for field in dataclasses.fields(answer):
-        value = getattr(answer, field.name)
-        if value != field.default or type(value) is not type(field.default):
-            record[field.name] = encode(_plain(value))
-    return record
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Function):
-        return value.label
-    return value.value if isinstance(value, Kind) else value
-
-
-def _read_answer(record: dict[str, Any]) -> Answer:
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in decode(record).items()
-    }
-    fields["function"] = function_labelled(fields["function"])
-    if "kind" in fields:
-        fields["kind"] = Kind(fields["kind"])
-    return Answer(**fields)
+    found = {}
+    for field in dataclasses.fields(value):
+        given = getattr(value, field.name)
+        if type(given) is not type(field.default) or given != field.default:
+            found[field.name] = encode(given)
+    return found

@@ -10,9 +10,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sfumato.plan.syntax import CALLS
+
 __all__ = ["total"]
 
-_ENDLESS = ("nan", "inf", "-inf")
+# Of numbers that may not be finite: arithmetic, and moments.
+_ENDLESS: set[Any] = {exp.Div, exp.Mul, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow}
+_ENDLESS |= {exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp}
+_ENDLESS |= {exp.Variance, exp.VariancePop}
+_FAILING: set[Any] = {exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Anonymous}
+_FAILING |= {exp.DateDiff, exp.DateTrunc, exp.Extract, exp.TimestampTrunc}
+_FAILING |= {*CALLS} - {exp.Between, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif}  # as their arguments
+_NOT_OF_A_ROW = (exp.AggFunc, exp.Query, exp.Window, exp.Exists)  # TRY cannot stand around these
 
 
 def total(sql: str, *, finite: bool = True) -> str:
@@ -21,9 +34,6 @@ def total(sql: str, *, finite: bool = True) -> str:
     >>> total('SELECT "a" / "b" AS "c" FROM "t"')[:29]
     'SELECT NULLIF(NULLIF(NULLIF(T'
     """
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     try:
         statement = sqlglot.parse_one(sql, read="duckdb")
     except SqlglotError:  # the engine will say so
@@ -33,8 +43,6 @@ def total(sql: str, *, finite: bool = True) -> str:
 
 def _changed(node: Any, finite: bool) -> Any:
     """Return a node over changed children."""
-    from sqlglot import exp
-
     for name, value in list(node.args.items()):
         if isinstance(value, list):
             node.set(name, [_changed(part, finite) if isinstance(part, exp.Expr) else part for part in value])
@@ -42,38 +50,15 @@ def _changed(node: Any, finite: bool) -> Any:
             node.set(name, _changed(value, finite))
     if type(node) is exp.Cast:
         return exp.TryCast(this=node.this, to=node.to)
-    fails, endless = _kinds()
     found = node
-    if type(node) in fails and not any(isinstance(part, _foreign()) for part in node.walk()):
+    if type(node) in _FAILING and not any(isinstance(part, _NOT_OF_A_ROW) for part in node.walk()):
         found = exp.Try(this=node)
     if (
         finite
-        and type(node) in endless
+        and type(node) in _ENDLESS
         and not isinstance(node.parent, (exp.Filter, exp.WithinGroup, exp.Window))
     ):
-        for value in _ENDLESS:
+        for value in ("nan", "inf", "-inf"):
             limit = exp.cast(exp.Literal.string(value), exp.DataType.Type.DOUBLE)
             found = exp.Nullif(this=found, expression=limit)
     return found
-
-
-def _foreign() -> tuple[Any, ...]:
-    """Return what TRY cannot stand around: what is not of a single row."""
-    from sqlglot import exp
-
-    return (exp.AggFunc, exp.Query, exp.Window, exp.Exists)
-
-
-def _kinds() -> tuple[set[Any], set[Any]]:
-    """Return the nodes that may fail, and those whose number may not be finite."""
-    from sqlglot import exp
-
-    from sfumato.plan.syntax import CALLS
-
-    endless = {exp.Div, exp.Mul, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow}
-    moments = {exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp}
-    moments |= {exp.Variance, exp.VariancePop}
-    never = {exp.Between, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif}  # no more than their arguments
-    fails = {exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Anonymous}
-    fails |= {exp.DateDiff, exp.DateTrunc, exp.Extract, exp.TimestampTrunc}
-    return fails | ({*CALLS} - never), endless | moments

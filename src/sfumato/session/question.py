@@ -17,7 +17,7 @@ from sfumato.plan.outline import outline_aggregate
 from sfumato.plan.request import Request
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release import Release
-from sfumato.release.lineage import Origin, trace
+from sfumato.release.answers import Origin
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -192,6 +192,8 @@ def _said_of_losses(priced: Priced) -> list[str]:
 
 def shown_columns(request: Request) -> dict[str, str]:
     """Return, for each column that shows a noisy one as it is, which one that is."""
+    from sfumato.release.lineage import trace
+
     if request.postprocessing is None or len(request.queries) != 1:
         return {}
     [named] = request.queries
