@@ -30,7 +30,6 @@ LAYERS = {
     "backends": 6,
     "release": 7,
     "pipeline": 8,
-    "table": 8,
     "plots": 8,  # pictures are data until they are drawn; every capability above has some
     "pages": 9,
     "session": 9,

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from sfumato.catalog import Catalog
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
-from sfumato.plan.builder import Frame, table
+from sfumato.plan import builder
+from sfumato.plan.builder import Frame
 from sfumato.plan.request import Request
 from sfumato.plan.sql import parse
 from sfumato.plan.summaries import (
@@ -34,15 +36,19 @@ from sfumato.plan.values import call, col, lit, when
 from tests.plan.example import CATALOG
 
 
-def people(alias: str | None = None) -> Frame:
+def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame[Request]:
+    return builder.table(name, catalog, lambda request: request, alias=alias)
+
+
+def people(alias: str | None = None) -> Frame[Request]:
     return table("people", CATALOG, alias=alias)
 
 
-def visits(alias: str | None = None) -> Frame:
+def visits(alias: str | None = None) -> Frame[Request]:
     return table("visits", CATALOG, alias=alias)
 
 
-def regions() -> Frame:
+def regions() -> Frame[Request]:
     return table("regions", CATALOG)
 
 

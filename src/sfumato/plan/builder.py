@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal, NoReturn
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from sfumato.aggregates.registry import Function
 from sfumato.catalog.catalog import Catalog
@@ -37,10 +37,14 @@ from sfumato.plan.values import Val, col, val
 
 __all__ = ["Frame", "Grouped", "table"]
 
+_T = TypeVar("_T")
+
 _JOINS = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
 
 
-def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame:
+def table(
+    name: str, catalog: Catalog, finish: Callable[[Request], _T], *, alias: str | None = None
+) -> Frame[_T]:
     """Return the rows of a table of the catalog."""
     if not isinstance(name, str):
         raise InvalidArgument("a table is named by a text", place="table", hints=("db.table('people')",))
@@ -54,24 +58,25 @@ def table(name: str, catalog: Catalog, *, alias: str | None = None) -> Frame:
         rows = table_rows(found, known, question)
         return rows, Scope(sources=[ScopedSource.of(known, rows)])
 
-    return Frame(catalog=catalog, build=build)
+    return Frame(catalog=catalog, build=build, finish=finish)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """Rows: of people, each of exactly one unit, or public."""
+class Frame(Generic[_T]):
+    """Rows: of people, each of exactly one unit, or public. `finish` makes a question of a request."""
 
     catalog: Catalog
     build: Callable[[Statement], tuple[ScopedRows, Scope]]
+    finish: Callable[[Request], _T]
     conditions: tuple[Val, ...] = ()
 
     # -- rows from rows ----------------------------------------------------------------------
 
-    def where(self, *conditions: Val) -> Frame:
+    def where(self, *conditions: Val) -> Frame[_T]:
         """Return the rows for which all conditions hold."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
-    def select(self, *names: str, alias: str = "subquery", **columns: Any) -> Frame:
+    def select(self, *names: str, alias: str = "subquery", **columns: Any) -> Frame[_T]:
         """Return columns by name, and new ones from expressions; the unit comes along unseen."""
 
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
@@ -86,22 +91,23 @@ class Frame:
             relation = tree.Projection(source=rows.relation, columns=tuple(projected))
             return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
 
-        return Frame(catalog=self.catalog, build=build)
+        return replace(self, build=build, conditions=())
 
     def join(
         self,
-        other: Frame,
+        other: Frame[_T],
         on: Val | None = None,
         *,
         unit: bool = False,
         how: str = "inner",
-    ) -> Frame:
+    ) -> Frame[_T]:
         """Return rows beside matching rows: of a public frame, or of the same unit with `unit=True`."""
         if how not in _JOINS:
             raise InvalidArgument(
                 "how is not a kind of join", place="how", hints=("how='inner' or how='left'",)
             )
         outer, keeps_right = _JOINS[how]
+        _check_frames(other)
 
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             left, scope = self._built(question)
@@ -125,16 +131,17 @@ class Frame:
             whose = unit_of(relation, self.catalog, "")
             return ScopedRows(relation=relation, outputs=outputs, unit=whose), both
 
-        return Frame(catalog=self.catalog, build=build)
+        return replace(self, build=build, conditions=())
 
-    def not_exists(self, other: Frame, on: Val | None = None, *, unit: bool = False) -> Frame:
+    def not_exists(self, other: Frame[_T], on: Val | None = None, *, unit: bool = False) -> Frame[_T]:
         """Return the rows for which another frame has no matching row."""
         return self.exists(other, on, unit=unit, negated=True)
 
     def exists(
-        self, other: Frame, on: Val | None = None, *, unit: bool = False, negated: bool = False
-    ) -> Frame:
+        self, other: Frame[_T], on: Val | None = None, *, unit: bool = False, negated: bool = False
+    ) -> Frame[_T]:
         """Return the rows for which another frame has a matching row; `negated`: has none."""
+        _check_frames(other)
 
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             rows, scope = self._built(question)
@@ -150,19 +157,20 @@ class Frame:
             )
             return replace(rows, relation=relation), scope
 
-        return Frame(catalog=self.catalog, build=build)
+        return replace(self, build=build, conditions=())
 
-    def union_all(self, *others: Frame, alias: str = "subquery") -> Frame:
+    def union_all(self, *others: Frame[_T], alias: str = "subquery") -> Frame[_T]:
         """Return these rows and those of other frames of the same unit; columns go by their places."""
+        _check_frames(*others)
 
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             known = question.alias(alias)
             branches = [frame._built(question)[0] for frame in (self, *others)]
             return _named(united(branches, known, _refuse_branch), alias)
 
-        return Frame(catalog=self.catalog, build=build)
+        return replace(self, build=build, conditions=())
 
-    def per_unit(self, *keys: str, alias: str = "subquery", **aggregates: Summary) -> Frame:
+    def per_unit(self, *keys: str, alias: str = "subquery", **aggregates: Summary) -> Frame[_T]:
         """Return one row per unit and keys, with exact aggregates of the unit's own rows."""
 
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
@@ -193,23 +201,23 @@ class Frame:
             )
             return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
 
-        return Frame(catalog=self.catalog, build=build)
+        return replace(self, build=build, conditions=())
 
     # -- the question ------------------------------------------------------------------------
 
-    def group_by(self, *keys: str | Val, **named: Val) -> Grouped:
+    def group_by(self, *keys: str | Val, **named: Val) -> Grouped[_T]:
         """Return groups by columns, and by expressions under names."""
         return Grouped(frame=self, keys=_key_names(keys, named), shape="plain")
 
-    def rollup(self, *keys: str | Val, **named: Val) -> Grouped:
+    def rollup(self, *keys: str | Val, **named: Val) -> Grouped[_T]:
         """Return groups by all keys, by all but the last, and so on, and by none."""
         return Grouped(frame=self, keys=_key_names(keys, named), shape="rollup")
 
-    def cube(self, *keys: str | Val, **named: Val) -> Grouped:
+    def cube(self, *keys: str | Val, **named: Val) -> Grouped[_T]:
         """Return groups by every choice of keys."""
         return Grouped(frame=self, keys=_key_names(keys, named), shape="cube")
 
-    def grouping_sets(self, *sets: Sequence[str], **named: Val) -> Grouped:
+    def grouping_sets(self, *sets: Sequence[str], **named: Val) -> Grouped[_T]:
         """Return groups by each of several lists of keys: `grouping_sets(["region", "sex"], [])`."""
         order = list(dict.fromkeys([*(key for one in _lists(sets) for key in one), *named]))
         keys = tuple((key, val(named[key])) if key in named else (_last(key), col(key)) for key in order)
@@ -219,8 +227,8 @@ class Frame:
             _refuse("grouping sets differ, and there is one at least", "SF404", hint)
         return Grouped(frame=self, keys=keys, shape="sets", sets=places)
 
-    def agg(self, **aggregates: Summary) -> Request:
-        """Return the request for aggregates of all rows."""
+    def agg(self, **aggregates: Summary) -> _T:
+        """Return the question for aggregates of all rows, under names: `agg(n=sf.count())`."""
         return Grouped(frame=self, keys=(), shape="plain").agg(**aggregates)
 
     def _built(self, question: Statement) -> tuple[ScopedRows, Scope]:
@@ -230,18 +238,18 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class Grouped(Generic[_T]):
     """Rows in groups."""
 
-    frame: Frame
+    frame: Frame[_T]
     keys: tuple[tuple[str, Val], ...]
     shape: Literal["plain", "rollup", "cube", "sets"]
     sets: tuple[tuple[int, ...], ...] = ()  # positions of keys
 
-    def agg(self, **aggregates: Summary) -> Request:
-        """Return the request for aggregates of each group."""
+    def agg(self, **aggregates: Summary) -> _T:
+        """Return the question for aggregates of each group, under names: `agg(n=sf.count())`."""
         try:
-            return self._request(aggregates)
+            return self.frame.finish(self._request(aggregates))
         except RecursionError:
             _refuse("the question is nested too deeply", "SF401")
 
@@ -288,6 +296,11 @@ def _refuse(message: str, code: str, *hints: str) -> NoReturn:
 
 def _refuse_branch(place: int, message: str, code: str, hint: str) -> NoReturn:
     _refuse(message, code, hint)
+
+
+def _check_frames(*others: object) -> None:
+    if not all(isinstance(other, Frame) for other in others):
+        raise InvalidArgument("another table is wanted here", place="other", hints=("db.table('places')",))
 
 
 def _lists(sets: tuple[Sequence[str], ...]) -> tuple[Sequence[str], ...]:

@@ -66,7 +66,7 @@ def bounds_request(
         raise InvalidArgument("a chance lies between 0 and 1", place="false_alarm")
     buckets = Buckets.of(field.kind)
     value = col(field.name)
-    frame = rows_of(found.name, catalog).where(~value.is_null())
+    frame = rows_of(found.name, catalog, _as_it_is).where(~value.is_null())
     place = Val(lambda find: buckets.index(find(field.name)))
     request = frame.select(bucket=place).agg(**{_CELLS: histogram("bucket")})
     sought = SoughtBounds(
@@ -106,7 +106,7 @@ def caps_request(
     fields = [_field(found, key, f"caps(by={key!r})") for key in keys]
     if len({field.name for field in fields}) != len(fields):
         raise InvalidArgument("a column to group by is named twice", place="by")
-    frame = rows_of(found.name, catalog)
+    frame = rows_of(found.name, catalog, _as_it_is)
     for field in fields:
         if isinstance(field.domain, OneOf):  # groups beyond the list are not there to be counted
             frame = frame.where(col(field.name).is_in(*field.domain.values))
@@ -122,7 +122,13 @@ def caps_request(
     return replace(request, notes=notes)
 
 
-def _per_unit(frame: Frame, keys: tuple[str, ...], share: float, most: int, groups_there: int) -> Request:
+def _as_it_is(request: Request) -> Request:
+    return request
+
+
+def _per_unit(
+    frame: Frame[Request], keys: tuple[str, ...], share: float, most: int, groups_there: int
+) -> Request:
     groups = frame.per_unit(*keys, alias="groups", **{_ROWS: count()})
     units = groups.per_unit(alias="units", groups=count(), rows=max_(_ROWS))
     asked = {"max_rows": quantile("rows", share).clamp_rows(1, most)}

@@ -13,10 +13,10 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
 from sfumato.plan.request import Request, with_options
-from sfumato.session.question import Question, shown_columns
+from sfumato.session.question import Asked, Question, shown_columns
 
 if TYPE_CHECKING:
-    from sfumato.table import Asked, Rows
+    from sfumato.plan.builder import Frame
 
 __all__ = ["Database"]
 
@@ -42,17 +42,25 @@ class Database:
 
         return self.ask(parse(text, self.catalog), epsilon=epsilon, **options)
 
-    def table(self, name: str, *, alias: str | None = None) -> Rows:
-        """Begin a question in Python: where, group_by, agg, and then `.ask` or `.release`."""
-        from sfumato.plan.builder import table
-        from sfumato.table import Rows
+    def table(self, name: str, *, alias: str | None = None) -> Frame[Asked]:
+        """Begin a question in Python: `db.table("visits").where(..).group_by("region").agg(n=sf.count())`.
 
-        return Rows(frame=table(name, self.catalog, alias=alias), _ask=self.ask)
+        It is asked like one in SQL: `.ask(epsilon=0.5)` shows the price, `.release(epsilon=0.5)` spends.
+        """
+        from sfumato.plan.builder import table
+
+        return table(name, self.catalog, lambda built: Asked(database=self, request=built), alias=alias)
 
     def ask(self, request: Request | Asked, *, epsilon: Number | None = None, **options: Any) -> Question:
         """Ask what was built already."""
+        if isinstance(request, Asked):
+            request = request.request
         if not isinstance(request, Request):
-            request = _built(request)
+            raise InvalidArgument(
+                "this is not a question",
+                place="ask",
+                hints=("db.ask(db.table('people').agg(n=sf.count())), or db.sql('SELECT ..')",),
+            )
         if options:
             if isinstance(weights := options.get("weights"), Mapping):
                 shown = shown_columns(request)
@@ -128,15 +136,3 @@ class Database:
     def budget(self) -> Balance:
         """The same as `balance`."""
         return self.balance
-
-
-def _built(asked: Any) -> Request:
-    """Return the request of what Python calls built, or refuse anything else."""
-    request = getattr(asked, "request", None)
-    if not isinstance(request, Request):
-        raise InvalidArgument(
-            "this is not a question",
-            place="ask",
-            hints=("db.ask(db.table('people').agg(n=sf.count())), or db.sql('SELECT ..')",),
-        )
-    return request

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
 from sfumato.analysis.shapes import scans
@@ -22,7 +22,7 @@ from sfumato.release.answers import Origin
 if TYPE_CHECKING:
     from sfumato.session.database import Database
 
-__all__ = ["Question", "shown_columns"]
+__all__ = ["Asked", "Question", "shown_columns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +179,33 @@ class Question:
 
     def _inner_names(self, named: Mapping[str, float]) -> dict[str, float]:
         return {shown_columns(self.request).get(name, name): value for name, value in named.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question from Python calls, without a price: give it an epsilon, or the error you can live with."""
+
+    database: Database
+    request: Request
+
+    def ask(self, *, epsilon: Number | None = None, **options: Any) -> Question:
+        """Return the question with its price. Free; takes what `Database.sql` takes."""
+        return self.database.ask(self.request, epsilon=epsilon, **options)
+
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        error: Number | Mapping[str, float] | None = None,
+        size: float | None = None,
+        key: str | None = None,
+        **options: Any,
+    ) -> Release:
+        """Spend at once: what `ask(epsilon=..).release(..)` does."""
+        return self.ask(epsilon=epsilon, **options).release(error=error, size=size, key=key)
+
+    def __repr__(self) -> str:
+        return "<question: .ask(epsilon=0.5) shows its price, .release(epsilon=0.5) spends>"
 
 
 def _said_of_losses(priced: Priced) -> list[str]:
