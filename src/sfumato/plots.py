@@ -10,7 +10,6 @@ Drawing needs the extra `sfumato[plots]`; making a picture does not.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +90,7 @@ class Picture:
 
 def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
     """Draw a picture as an Altair chart."""
-    alt = _needed("altair")
+    alt = _altair()
     labels = [mark.label for mark in picture.marks]
     colour = alt.Color(
         "label:N",
@@ -110,7 +109,7 @@ def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
 
 def svg(picture: Picture) -> str:
     """Draw a picture as SVG text."""
-    return str(_needed("vl_convert").vegalite_to_svg(chart(picture).to_json()))
+    return str(_converter().vegalite_to_svg(chart(picture).to_json()))
 
 
 def save(picture: Picture, path: str | Path) -> None:
@@ -120,9 +119,9 @@ def save(picture: Picture, path: str | Path) -> None:
         case ".svg":
             file.write_text(svg(picture), encoding="utf-8")
         case ".png":
-            file.write_bytes(_needed("vl_convert").vegalite_to_png(chart(picture).to_json(), scale=2))
+            file.write_bytes(_converter().vegalite_to_png(chart(picture).to_json(), scale=2))
         case ".html":
-            page = _needed("vl_convert").vegalite_to_html(chart(picture).to_json(), bundle=True)
+            page = _converter().vegalite_to_html(chart(picture).to_json(), bundle=True)
             file.write_text(page, encoding="utf-8")
         case _:
             raise InvalidArgument(
@@ -131,7 +130,7 @@ def save(picture: Picture, path: str | Path) -> None:
 
 
 def _layers(picture: Picture, colour: Any) -> Any:
-    alt = _needed("altair")
+    alt = _altair()
     x = _position(alt.X, "x:Q", picture.x)
     y = _position(alt.Y, "y:Q", picture.y)
     layers = []
@@ -157,7 +156,7 @@ def _layers(picture: Picture, colour: Any) -> Any:
 
 
 def _bars(picture: Picture, colour: Any) -> Any:
-    alt = _needed("altair")
+    alt = _altair()
     rows = [
         {"name": name, "y": height, "label": mark.label}
         for mark in picture.marks
@@ -174,7 +173,7 @@ def _bars(picture: Picture, colour: Any) -> Any:
 
 
 def _position(channel: Any, field: str, axis: Axis) -> Any:
-    alt = _needed("altair")
+    alt = _altair()
     scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": False, "nice": axis.high is None}
     if axis.low is not None:
         scale["domainMin"] = axis.low
@@ -184,9 +183,21 @@ def _position(channel: Any, field: str, axis: Axis) -> Any:
     return channel(field, title=axis.title, scale=alt.Scale(**scale), axis=shown)
 
 
-def _needed(name: str) -> Any:
+def _altair() -> Any:
     try:
-        return importlib.import_module(name)
+        import altair
     except ImportError:
-        hint = "install it: pip install 'sfumato[plots]'"
-        raise Unsupported("drawing needs Altair", hints=(hint,)) from None
+        raise _missing() from None
+    return altair
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise _missing() from None
+    return vl_convert
+
+
+def _missing() -> Unsupported:
+    return Unsupported("drawing needs Altair", hints=("install it: pip install 'sfumato[plots]'",))
