@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +11,17 @@ import numpy.typing as npt
 from sfumato.core.arguments import count
 from sfumato.core.entropy import random_words
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Integers
 
 __all__ = ["AnswerSets", "Sets", "uniform_each"]
 
-_Integers = npt.NDArray[np.int64]
 
-Sets = npt.NDArray[Any] | Sequence[npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike]
+Sets = Array | Sequence[npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike]
 """A matrix of booleans (a row per person, a column per answer), a list of each person's answers, or a pair
 (values, offsets): person i holds values[offsets[i] : offsets[i + 1]]."""
 
 
-def uniform_each(bounds: _Integers) -> _Integers:
+def uniform_each(bounds: Integers) -> Integers:
     """Draw an integer uniformly below each bound, which is at least 1 and below 2^53.
 
     Theorem: as `core.uniform_below`, with the bits that each bound needs.
@@ -45,8 +44,8 @@ class AnswerSets:
     array([2, 0, 1])
     """
 
-    values: _Integers
-    offsets: _Integers
+    values: Integers
+    offsets: Integers
 
     @classmethod
     def read(cls, given: Sets, *, size: int) -> AnswerSets:
@@ -74,7 +73,7 @@ class AnswerSets:
         return cls._distinct(np.repeat(np.arange(people), np.diff(offsets)), values, people, size)
 
     @classmethod
-    def _distinct(cls, owners: _Integers, values: _Integers, people: int, size: int) -> AnswerSets:
+    def _distinct(cls, owners: Integers, values: Integers, people: int, size: int) -> AnswerSets:
         keys = owners * size + values
         if len(keys) and not (np.diff(keys) > 0).all():
             keys = np.unique(keys)
@@ -82,17 +81,17 @@ class AnswerSets:
         return cls(values=keys % size, offsets=offsets.astype(np.int64))
 
     @property
-    def lengths(self) -> _Integers:
+    def lengths(self) -> Integers:
         """How many answers each person holds."""
         return np.diff(self.offsets)
 
     @property
-    def owners(self) -> _Integers:
+    def owners(self) -> Integers:
         """Whose each value is."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     @property
-    def ranks(self) -> _Integers:
+    def ranks(self) -> Integers:
         """Which of its owner's each value is: 0, 1, 2, ..."""
         return np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.lengths)
 
@@ -115,14 +114,14 @@ class AnswerSets:
             offsets=np.concatenate([[0], np.cumsum(np.minimum(self.lengths, most))]),
         )
 
-    def padded(self, most: int, *, size: int) -> _Integers:
+    def padded(self, most: int, *, size: int) -> Integers:
         """Return a row of exactly `most` distinct places per person; an empty place j is dummy size + j."""
         places = np.tile(np.arange(size, size + most), (len(self.lengths), 1))
         places[self.owners, self.ranks] = self.values
         return places
 
 
-def _whole(given: npt.ArrayLike) -> _Integers:
+def _whole(given: npt.ArrayLike) -> Integers:
     array = np.asarray(given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise _unreadable("answers must be flat lists of whole numbers")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from sfumato.core.arguments import probability
+from sfumato.core.arguments import count, probability
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Flags, Integers
 from sfumato.local.bits import bytes_for, count_bits, ones, well_formed
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 
@@ -34,13 +32,9 @@ class Ballot(FrequencyProtocol):
         """Return the bytes of a report."""
         return bytes_for(self.message_bits)
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Count the reports in which each box is ticked."""
         return count_bits(reports["bits"], self.message_bits)[: self.size]
-
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """A report supports every answer whose box is ticked."""
-        return totals
 
 
 class CoinBallot(Ballot):
@@ -73,7 +67,7 @@ class CoinBallot(Ballot):
         """The chance that the box of any other answer is ticked."""
         return self.other
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports with the right number of bytes, empty padding and a usual number of ticks.
 
         A report with every box ticked would count for every answer. An honest one is lost with a chance
@@ -94,7 +88,15 @@ class ChosenBallot(Ballot):
 
     chosen: int
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def _check_chosen(self) -> None:
+        if 2 * count(self.chosen, "chosen") > self.size + 1:
+            raise InvalidArgument(
+                "chosen must be at most half of the answers",
+                place="chosen",
+                hints=("more of them say less about those that are held; let from_epsilon choose",),
+            )
+
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports with the right number of bytes, empty padding and exactly `chosen` ticks."""
         flags = well_formed(reports["bits"], self.message_bits)
         return flags & (ones(reports["bits"]) == self.chosen) if flags.any() else flags

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count, probability
 from sfumato.core.entropy import random_words
 from sfumato.core.uniform import uniform_below
+from sfumato.local.arrays import Array, Flags, Integers, Octets
 
 __all__ = [
     "bytes_for",
@@ -27,9 +27,7 @@ __all__ = [
     "well_formed",
 ]
 
-_Bits = npt.NDArray[np.uint8]
 _Words = npt.NDArray[np.uint64]
-_Integers = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 13  # words that are tossed together: three such arrays stay in a core's own cache
 _DENSE = 6  # digits after which few words have an undecided lane, so that it pays to leave the others
@@ -51,7 +49,7 @@ def bytes_for(size: int) -> int:
     return (size + 7) // 8
 
 
-def coin_bits(chance: Number, rows: int, size: int) -> _Bits:
+def coin_bits(chance: Number, rows: int, size: int) -> Octets:
     """Toss rows of coins; each is 1 with exactly the stated probability; padding is 0.
 
     Theorem: U < chance is decided by the first binary digit in which they differ. In each of 64 lanes a
@@ -79,7 +77,7 @@ def coin_bits(chance: Number, rows: int, size: int) -> _Bits:
 def _toss(bias: Fraction, heads: _Words) -> None:
     """Set each bit of `heads`, which is zero, with a chance of exactly `bias`, which is below 1."""
     still = np.full(len(heads), 2**64 - 1, dtype=np.uint64)  # the open lanes
-    where: _Integers | None = None  # the words they are in, once others are done
+    where: Integers | None = None  # the words they are in, once others are done
     rest, digits = bias.numerator, 0
     while rest:
         rest, digits = 2 * rest, digits + 1
@@ -102,7 +100,7 @@ def _toss(bias: Fraction, heads: _Words) -> None:
             where = keep if where is None else where[keep]
 
 
-def uniform_subsets(taken: _Bits, size: int, wanted: _Integers) -> _Bits:
+def uniform_subsets(taken: Octets, size: int, wanted: Integers) -> Octets:
     """Return for each row a set of `wanted` answers that are not taken, each such set equally likely.
 
     Theorem: tosses of one coin for every answer leave each set of the same number equally likely, also
@@ -117,7 +115,7 @@ def uniform_subsets(taken: _Bits, size: int, wanted: _Integers) -> _Bits:
     return chosen
 
 
-def _block_of_subsets(taken: _Bits, size: int, wanted: _Integers) -> _Bits:
+def _block_of_subsets(taken: Octets, size: int, wanted: Integers) -> Octets:
     drawn = _thin_subsets(taken, size, wanted)
     full = taken | drawn
     missing = wanted - ones(drawn)
@@ -132,7 +130,7 @@ def _block_of_subsets(taken: _Bits, size: int, wanted: _Integers) -> _Bits:
     return full ^ taken
 
 
-def _thin_subsets(taken: _Bits, size: int, wanted: _Integers) -> _Bits:
+def _thin_subsets(taken: Octets, size: int, wanted: Integers) -> Octets:
     """Return sets to start from, with as many members as coins can give without giving many rows too many."""
     least = int(wanted.min())
     chance = Fraction(max(0, int((least - _SPARE * math.sqrt(least) - 1) / size * _START)), _START)
@@ -147,14 +145,14 @@ def _thin_subsets(taken: _Bits, size: int, wanted: _Integers) -> _Bits:
     return drawn
 
 
-def put_bits(packed: _Bits, rows: npt.NDArray[Any], places: _Integers, values: npt.NDArray[np.bool_]) -> None:
+def put_bits(packed: Octets, rows: Array, places: Integers, values: Flags) -> None:
     """Write bits, each given by its row and place; many may lie in one byte."""
     octet, bit = places >> 3, _bit(places)
     np.bitwise_and.at(packed, (rows, octet), ~bit)
     np.bitwise_or.at(packed, (rows[values], octet[values]), bit[values])
 
 
-def ones(packed: _Bits) -> _Integers:
+def ones(packed: Octets) -> Integers:
     """Return how many bits of each row are set."""
     rows, width = packed.shape
     found = np.empty(rows, dtype=np.int64)
@@ -166,16 +164,16 @@ def ones(packed: _Bits) -> _Integers:
     return found
 
 
-def well_formed(packed: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+def well_formed(packed: Array, size: int) -> Flags:
     """Flag the rows that have the right number of bytes and nothing in the padding."""
     column = np.asarray(packed)
     if column.ndim != 2 or column.dtype != np.uint8 or column.shape[1] != bytes_for(size):
         return np.zeros(len(column) if column.ndim else 0, dtype=np.bool_)
-    flags: npt.NDArray[np.bool_] = (column[:, -1] & np.uint8(0xFF ^ _last_mask(size))) == 0
+    flags: Flags = (column[:, -1] & np.uint8(0xFF ^ _last_mask(size))) == 0
     return flags
 
 
-def count_bits(packed: _Bits, size: int) -> _Integers:
+def count_bits(packed: Octets, size: int) -> Integers:
     """Return how many rows have each bit set, with the same memory for any number of rows.
 
     >>> count_bits(np.array([[0b10100000], [0b10000000]], dtype=np.uint8), 3)
@@ -191,11 +189,11 @@ def count_bits(packed: _Bits, size: int) -> _Integers:
     return totals.reshape(-1)[:size]
 
 
-def _count_block(block: _Bits) -> _Integers:
+def _count_block(block: Octets) -> Integers:
     """Count the bits of a few thousand bytes: a row per byte of a report, a column per bit."""
     rows, width = block.shape
     if rows < _FEW:
-        few: _Integers = np.unpackbits(block, axis=1).sum(axis=0, dtype=np.int64)
+        few: Integers = np.unpackbits(block, axis=1).sum(axis=0, dtype=np.int64)
         return few.reshape(width, 8)
     if rows % _ROWS or width % 8 or not block.flags.c_contiguous:
         framed = np.zeros((rows + -rows % _ROWS, width + -width % 8), dtype=np.uint8)
@@ -218,7 +216,7 @@ def _add(words: _Words, shift: int, mask: int, ways: int) -> _Words:
     return total
 
 
-def _bit(places: _Integers) -> _Bits:
+def _bit(places: Integers) -> Octets:
     """Return the bit of each place within its byte."""
     return (128 >> (places & 7)).astype(np.uint8)
 

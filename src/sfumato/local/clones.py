@@ -27,14 +27,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Floats
 
 __all__ = ["Clones"]
 
-_Floats = npt.NDArray[np.float64]
 
 _UNIT = 2.0**-53  # the relative error of one rounding
 _NATS = 160.0  # numbers of clones rarer than e^-160 on either side are lumped together
@@ -128,10 +127,10 @@ class Clones:
 class _Crowd:
     """The number of clones in lumps first .. last, with bounds of their chances, and of fewer than any."""
 
-    first: _Floats
-    last: _Floats
-    low: _Floats
-    high: _Floats
+    first: Floats
+    last: Floats
+    low: Floats
+    high: Floats
     before: float
 
 
@@ -156,7 +155,7 @@ def _crowd(others: int, cover: Fraction) -> _Crowd:
     means = float(others * cover), float(others * (1 - cover))
     tilt = float(cover / (1 - cover))
 
-    def step(c: _Floats) -> _Floats:  # how much likelier one clone more is
+    def step(c: Floats) -> Floats:  # how much likelier one clone more is
         return np.maximum((others - c) * tilt / (c + 1), 2.0**-1000)
 
     log, margin = _log_chance(first, float(others), means)
@@ -177,7 +176,7 @@ def _crowd(others: int, cover: Fraction) -> _Crowd:
     return _Crowd(first=first, last=last, low=low, high=high, before=before)
 
 
-def _series(ratio: _Floats, lengths: _Floats) -> _Floats:
+def _series(ratio: Floats, lengths: Floats) -> Floats:
     """Return 1 + ratio + ... of the given lengths."""
     log = np.log(ratio)
     flat = log == 0
@@ -185,7 +184,7 @@ def _series(ratio: _Floats, lengths: _Floats) -> _Floats:
     return np.where(flat, lengths, np.expm1(lengths * log) / np.expm1(log))
 
 
-def _excess(n: _Floats, epsilon: float, gap: float, depth: int, *, up: bool) -> _Floats:
+def _excess(n: Floats, epsilon: float, gap: float, depth: int, *, up: bool) -> Floats:
     """Bound the delta of n draws, n - 1 of them by fair coins: from above (`up`) or from below."""
     out, odd = (1.0, depth) if up else (-1.0, depth + 1)  # odd convergents lie below
     ratio = math.tanh(epsilon / 2) / gap * (1 - out * 16 * _UNIT)
@@ -206,28 +205,26 @@ def _excess(n: _Floats, epsilon: float, gap: float, depth: int, *, up: bool) -> 
     return found
 
 
-def _fraction(a: _Floats, b: _Floats, depth: int) -> _Floats:
+def _fraction(a: Floats, b: Floats, depth: int) -> Floats:
     """Return a convergent of I_1/2(a, b) B(a, b) 2^(a+b): below the value at odd depths, else above.
 
     Theorem: for integers a >= b all terms are positive, and the fraction ends after b of them.
     """
 
-    def beta(k: int) -> _Floats:
+    def beta(k: int) -> Floats:
         first = k * (b - k) / (2 * np.maximum(a + (2 * k - 1), 1.0))
-        both: _Floats = k + first + (a + k) * ((a - b) / 2 + (1 + 1.5 * k)) / (a + (2 * k + 1))
+        both: Floats = k + first + (a + k) * ((a - b) / 2 + (1 + 1.5 * k)) / (a + (2 * k + 1))
         return both
 
     depth = min(depth, int(b.max()))
-    value: _Floats = np.where(depth < b, beta(depth), 1.0)
+    value: Floats = np.where(depth < b, beta(depth), 1.0)
     for k in range(depth, 0, -1):
         alpha = (a + (k - 1)) * (a + b + (k - 1)) * (k * (b - k)) / (2 * (a + (2 * k - 1))) ** 2
         value = np.where(k - 1 < b, beta(k - 1) + np.where(k < b, alpha / value, 0.0), 1.0)
     return 1 / value
 
 
-def _log_chance(
-    x: _Floats, n: _Floats | float, means: tuple[_Floats | float, ...]
-) -> tuple[_Floats, _Floats]:
+def _log_chance(x: Floats, n: Floats | float, means: tuple[Floats | float, ...]) -> tuple[Floats, Floats]:
     """Return ln Pr[X = x] for a binomial X of n trials, and a bound of the error.
 
     `means` are those of successes and failures. Theorem: Stirling's formula with its remainder; what is
@@ -247,7 +244,7 @@ def _log_chance(
     return log + np.where(inner, stirling, 0.0), margin
 
 
-def _remainder(n: _Floats) -> _Floats:
+def _remainder(n: Floats) -> Floats:
     """Return what Stirling's formula for ln n! leaves out, to 2^-45: a table, then its enveloping series."""
     series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * n * n)) / (n * n)) / (n * n)) / n
     return np.where(n < len(_SMALL), _SMALL[np.minimum(n, len(_SMALL) - 1.0).astype(np.int64)], series)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import count
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array
 from sfumato.local.means import MeanProtocol
 from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.protocol import Columns, FrequencyProtocol, Protocol
@@ -72,7 +73,7 @@ class Collector:
         self._protocol = survey.protocol
         self._reader = Reader(survey.protocol, survey.fingerprint, _day(survey, day))
         self._sieve = Sieve(survey)
-        self._totals: npt.NDArray[Any] | None = None
+        self._totals: Array | None = None
 
     def add(self, *sources: Any) -> None:
         """Count the reports of files (.jsonl, .parquet, .arrow), of '-' (standard input) or of Arrow data."""

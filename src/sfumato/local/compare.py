@@ -15,11 +15,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from sfumato.core.arguments import Number, budget_quantity, count, delta_quantity
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Floats
 from sfumato.local.comparison import Comparison, MeasuredError
 from sfumato.local.people import People, invent_ages, invent_answers, read_answers, read_numbers
 from sfumato.local.rounding import bounds_of
@@ -160,7 +158,7 @@ def _measure(
 
 def _measured(model: Model, epsilon: float, way: Way, repetitions: int) -> MeasuredError:
     """Repeat; the interval is that of a mean of squares, on the scale of its logarithm."""
-    squares: npt.NDArray[np.float64] = way.squared_errors(repetitions)
+    squares: Floats = way.squared_errors(repetitions)
     mean = float(squares.mean())
     error, width = math.sqrt(mean), 0.0
     if mean > 0:

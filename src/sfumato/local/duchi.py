@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number
 from sfumato.core.coins import bernoulli
 from sfumato.core.proportion import clopper_pearson
+from sfumato.local.arrays import Array, Flags, Floats, Integers
 from sfumato.local.means import MeanProtocol, Sums
 from sfumato.local.odds import odds_of
-from sfumato.local.protocol import Columns, FieldKind
+from sfumato.local.protocol import Columns, below
 from sfumato.local.rounding import bounds_of, round_at_random
 
 __all__ = ["Duchi"]
@@ -42,10 +42,6 @@ class Duchi(MeanProtocol):
     odds: Fraction
 
     name: ClassVar[str] = "duchi"
-    fields: ClassVar[dict[str, FieldKind]] = {"value": "integer"}
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, low: Number = -1, high: Number = 1) -> Duchi:
@@ -73,27 +69,21 @@ class Duchi(MeanProtocol):
         """One."""
         return 1
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the range and the odds."""
-        return self._public()
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one bit per number."""
         ends = round_at_random(answers, self.low, self.high, 1)
         lies = bernoulli(1 / (self.odds + 1), size=len(ends))
         return {"value": ends ^ lies}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that are a bit."""
-        value = reports["value"]
-        flags: npt.NDArray[np.bool_] = (value >= 0) & (value <= 1)
-        return flags
+        return below(reports["value"], 2)
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Count the reports of either end: low, high."""
         return np.bincount(reports["value"], minlength=2).astype(np.int64)
 
-    def sums(self, totals: npt.NDArray[Any]) -> Sums:
+    def sums(self, totals: Array) -> Sums:
         """Every report is worth the same, up to its sign."""
         lows, highs = (int(total) for total in totals)
         n = lows + highs
@@ -104,9 +94,7 @@ class Duchi(MeanProtocol):
         average = min(abs(sums.total / sums.reports), Fraction(1))
         return math.sqrt((self.largest_report**2 - average**2) / sums.reports)
 
-    def _limits(
-        self, sums: Sums, totals: npt.NDArray[Any], spread: float, miss: float
-    ) -> tuple[float, float]:
+    def _limits(self, sums: Sums, totals: Array, spread: float, miss: float) -> tuple[float, float]:
         """Return the limits of Clopper and Pearson (1934) for the chance of a high report, at every n.
 
         Theorem: the reports of a random sample are coins of one bias; those of a fixed group vary less
@@ -116,8 +104,6 @@ class Duchi(MeanProtocol):
         reach = float(self.largest_report)
         return float(2 * low - 1) * reach, float(2 * high - 1) * reach
 
-    def _tilted(
-        self, tilts: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _tilted(self, tilts: Floats) -> tuple[Floats, Floats]:
         exponents = tilts * float(self.largest_report)
         return np.cosh(exponents), 2 * np.sinh(exponents) / float(self.largest_report)

@@ -13,24 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import count
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Flags, Integers, Octets, slices
 
-__all__ = ["LinearFamily", "slices", "smallest_factor"]
+__all__ = ["LinearFamily", "smallest_factor"]
 
-_Residues = npt.NDArray[Any]
-"""Residues: unsigned, of the shortest type in which the sum of two of them fits."""
 _LARGEST_MODULUS = 2**31
 _USUAL_BASE = 32
 _BLOCK_ROWS = 256
-
-
-def slices(length: int, step: int) -> Iterator[slice]:
-    """Cut 0 .. length - 1 into pieces, so that work on a piece stays in the processor's cache."""
-    return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
 
 def smallest_factor(number: int) -> int:
@@ -93,12 +86,12 @@ class LinearFamily:
 
     # -- seeds --------------------------------------------------------------------------
 
-    def draw(self, n: int) -> _Residues:
+    def draw(self, n: int) -> Array:
         """Return n random seeds: one row per digit, one column per person."""
         drawn = uniform_below(self.modulus, size=self.digits * n)
         return drawn.astype(self.dtype).reshape(self.digits, n)
 
-    def pack(self, seeds: _Residues) -> npt.NDArray[np.uint8]:
+    def pack(self, seeds: Array) -> Octets:
         """Return seeds as they travel: one row of bytes per person."""
         packed = np.zeros((self.seed_bytes, seeds.shape[1]), dtype=np.uint8)
         for row, first, last, shift in self._spans():
@@ -108,7 +101,7 @@ class LinearFamily:
                 shifted >>= np.uint64(8)
         return np.ascontiguousarray(packed.T)
 
-    def unpack(self, packed: npt.NDArray[np.uint8]) -> _Residues:
+    def unpack(self, packed: Octets) -> Array:
         """Return the seeds that bytes hold, whether or not they are residues."""
         columns = np.ascontiguousarray(packed.T)
         wide = np.dtype(np.uint16 if self.width <= 8 else np.uint64)  # a residue spans two bytes, or five
@@ -121,12 +114,12 @@ class LinearFamily:
             seeds[row] = spanned >> wide.type(shift) & wide.type((1 << self.width) - 1)
         return seeds
 
-    def valid(self, packed: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def valid(self, packed: Array) -> Flags:
         """Flag the rows of bytes that hold residues, and zeros where they are filled up."""
         if packed.ndim != 2 or packed.shape[1] != self.seed_bytes or packed.dtype != np.uint8:
             return np.zeros(len(packed), dtype=np.bool_)
         spare = 8 * self.seed_bytes - self.digits * self.width
-        flags: npt.NDArray[np.bool_] = packed[:, -1] & np.uint8((1 << spare) - 1) == 0
+        flags: Flags = packed[:, -1] & np.uint8((1 << spare) - 1) == 0
         if self.modulus < 1 << self.width:
             for piece in slices(len(packed), 1 << 14):
                 flags[piece] &= (self.unpack(packed[piece]) < self.modulus).all(axis=0)
@@ -140,7 +133,7 @@ class LinearFamily:
 
     # -- hashes -------------------------------------------------------------------------
 
-    def digits_of(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    def digits_of(self, values: Integers) -> Octets:
         """Write values in digits: one row per digit, the highest first."""
         rows = np.empty((self.digits, len(values)), dtype=np.uint8)
         rest, base = values, self.base
@@ -150,26 +143,26 @@ class LinearFamily:
             rest = higher
         return rows
 
-    def spell(self, values: npt.NDArray[np.int64], block: slice) -> npt.NDArray[np.int64]:
+    def spell(self, values: Integers, block: slice) -> Integers:
         """Return, for each value, what a run of its digits spells: its row in the table of these digits."""
         after, own = self.base ** (self.digits - block.stop), self.base ** (block.stop - block.start)
-        spelled: npt.NDArray[np.int64] = values // after % own
+        spelled: Integers = values // after % own
         return spelled
 
-    def hash(self, seeds: _Residues, digits: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    def hash(self, seeds: Array, digits: Octets) -> Integers:
         """Return each person's hash of their own value, given by its digits."""
         total = np.zeros(seeds.shape[1], dtype=np.int64)
         for residues, digit in zip(seeds, digits, strict=True):
             total += residues.astype(np.int64) * digit  # below 2^39 each, and digits are few
         return total % self.modulus
 
-    def add(self, total: _Residues, more: _Residues, spare: _Residues) -> None:
+    def add(self, total: Array, more: Array, spare: Array) -> None:
         """Add residues to residues in place; `spare` is as large as the total."""
         np.add(total, more, out=total)
         np.subtract(total, total.dtype.type(self.modulus), out=spare)  # wraps around if it was below
         np.minimum(total, spare, out=total)
 
-    def table(self, seeds: _Residues) -> _Residues:
+    def table(self, seeds: Array) -> Array:
         """Return the hashes of everything that the digits of these seeds can spell, in order: a row each."""
         people = seeds.shape[1]
         rows = np.zeros((1, people), dtype=self.dtype)

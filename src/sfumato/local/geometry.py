@@ -12,31 +12,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count
 from sfumato.core.coins import bernoulli
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
-from sfumato.local.families import slices, smallest_factor
-from sfumato.local.odds import check_odds, odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+from sfumato.local.arrays import Array, Flags, Integers, slices
+from sfumato.local.families import smallest_factor
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import Columns, FieldKind, OddsProtocol, below
 from sfumato.local.residues import absorb, inverses
 
 __all__ = ["ProjectiveGeometry"]
 
-_Counts = npt.NDArray[np.int64]
-_LARGEST_SIZE = 2**25
 _MOST_POINTS = 2**26
 _TOLERANCE = 1.02
 _PEOPLE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectiveGeometry(FrequencyProtocol):
+class ProjectiveGeometry(OddsProtocol):
     """Points of the space of `dimension` coordinates over the field of `prime` elements, up to a factor.
 
     With Q = prime and t = dimension: a point is written with its first coordinate that is not 0 being 1.
@@ -69,14 +67,10 @@ class ProjectiveGeometry(FrequencyProtocol):
 
     name: ClassVar[str] = "geometry"
     fields: ClassVar[dict[str, FieldKind]] = {"point": "integer"}
+    largest_size: ClassVar[int] = 2**25  # the collector keeps a number per point
 
     def __post_init__(self) -> None:
-        if count(self.size, "size") > _LARGEST_SIZE:
-            raise InvalidArgument(
-                f"there can be at most {_LARGEST_SIZE} answers here",
-                place="size",
-                hints=("the collector keeps a number per point; local hashing needs none",),
-            )
+        OddsProtocol.__post_init__(self)
         if smallest_factor(count(self.prime, "prime", least=2)) != self.prime:
             raise InvalidArgument("a field of integers needs a prime", place="prime")
         if not self.size <= _points(self.prime, count(self.dimension, "dimension", least=2)) <= _MOST_POINTS:
@@ -84,13 +78,12 @@ class ProjectiveGeometry(FrequencyProtocol):
                 f"there must be at least as many points as answers, and at most {_MOST_POINTS}",
                 place="dimension",
             )
-        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int) -> ProjectiveGeometry:
         """Take the geometry with the fewest points among those whose variance is within 2% of the least."""
         odds = odds_of(epsilon)
-        if count(size, "size") > _LARGEST_SIZE:
+        if count(size, "size") > cls.largest_size:
             return cls(size=size, prime=2, dimension=2, odds=odds)  # refused, with its reason
         geometries = [
             cls(size=size, prime=prime, dimension=dimension, odds=odds)
@@ -104,11 +97,6 @@ class ProjectiveGeometry(FrequencyProtocol):
     def points(self) -> int:
         """How many points there are."""
         return _points(self.prime, self.dimension)
-
-    @property
-    def max_ratio(self) -> Fraction:
-        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
-        return self.odds if self.size > 1 else Fraction(1)
 
     @property
     def p(self) -> Fraction:
@@ -131,18 +119,9 @@ class ProjectiveGeometry(FrequencyProtocol):
         """The bits of a point's number."""
         return (self.points - 1).bit_length()
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers, the geometry and the odds."""
-        return {
-            "size": self.size,
-            "prime": self.prime,
-            "dimension": self.dimension,
-            "odds": str(self.odds),
-        }
-
     # -- phones -------------------------------------------------------------------------
 
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per answer."""
         given = self._answers(answers)
         point = np.empty(len(given), dtype=np.int64)
@@ -150,7 +129,7 @@ class ProjectiveGeometry(FrequencyProtocol):
             point[piece] = self._draw(given[piece])
         return {"point": point}
 
-    def _draw(self, given: _Counts) -> _Counts:
+    def _draw(self, given: Integers) -> Integers:
         target = bernoulli(1 - self.p, size=len(given)).astype(np.int64)
         told = np.empty(len(given), dtype=np.int64)
         pending = np.arange(len(given))
@@ -165,7 +144,7 @@ class ProjectiveGeometry(FrequencyProtocol):
             pending = pending[~found]
         return told
 
-    def coordinates(self, points: _Counts) -> _Counts:
+    def coordinates(self, points: Integers) -> Integers:
         """Return the coordinates of points, given by their numbers: one row per coordinate."""
         starts = np.array([_points(self.prime, r) for r in range(self.dimension)])
         r = np.searchsorted(starts, points, side="right") - 1
@@ -175,7 +154,7 @@ class ProjectiveGeometry(FrequencyProtocol):
             rest, rows[row] = np.divmod(rest, self.prime)
         return rows
 
-    def numbers(self, vectors: _Counts) -> _Counts:
+    def numbers(self, vectors: Integers) -> Integers:
         """Return the numbers of the points on which vectors lie, none of them 0."""
         first = (vectors != 0).argmax(axis=0)
         leading = vectors[first, np.arange(vectors.shape[1])]
@@ -184,22 +163,20 @@ class ProjectiveGeometry(FrequencyProtocol):
             number = number * self.prime + row
         r = self.dimension - 1 - first
         starts = np.array([_points(self.prime, r) - self.prime**r for r in range(self.dimension)])
-        numbers: _Counts = number + starts[r]
+        numbers: Integers = number + starts[r]
         return numbers
 
     # -- the collector ------------------------------------------------------------------
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that number a point."""
-        point = reports["point"]
-        flags: npt.NDArray[np.bool_] = (point >= 0) & (point < self.points)
-        return flags
+        return below(reports["point"], self.points)
 
-    def collect(self, reports: Columns) -> _Counts:
+    def collect(self, reports: Columns) -> Integers:
         """Count reports by point."""
         return np.bincount(reports["point"], minlength=self.points).astype(np.int64, copy=False)
 
-    def supports(self, totals: npt.NDArray[Any]) -> _Counts:
+    def supports(self, totals: Array) -> Integers:
         """Add up the reports on every answer's hyperplane, in about points * prime * dimension additions."""
         return _orthogonal(totals, self.prime, self.dimension)[: self.size]
 
@@ -235,7 +212,7 @@ def _prime_from(number: int) -> int:
     return number
 
 
-def _orthogonal(counts: _Counts, prime: int, dimension: int) -> _Counts:
+def _orthogonal(counts: Integers, prime: int, dimension: int) -> Integers:
     """Return, for every point, the counts of all points orthogonal to it.
 
     A point is (1, u) for any vector u, or (0, u) for a point u of one dimension less. With A(x, z) the
@@ -266,7 +243,7 @@ def _orthogonal(counts: _Counts, prime: int, dimension: int) -> _Counts:
     return out
 
 
-def _products(counts: _Counts, prime: int, dimension: int) -> _Counts:
+def _products(counts: Integers, prime: int, dimension: int) -> Integers:
     """Return, by product and point, the counts of the vectors whose product with the point is that."""
     if dimension == 1:
         return counts.reshape(prime, 1).copy()

@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.core.arguments import Number, count
+from sfumato.core.arguments import Number
 from sfumato.core.coins import bernoulli
 from sfumato.core.uniform import uniform_below
-from sfumato.errors import InvalidArgument
-from sfumato.local.families import slices
-from sfumato.local.odds import check_odds, odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+from sfumato.local.arrays import Array, Flags, Integers, slices
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import Columns, FieldKind, OddsProtocol, below
 
 __all__ = ["HadamardResponse", "walsh_hadamard"]
 
-_LARGEST_SIZE = 2**28
 _CACHE_NUMBERS = 1 << 16
 
 
-def walsh_hadamard(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def walsh_hadamard(values: Integers) -> Integers:
     """Return the sums of values with the signs of every column: out[c] = sum over r of (-1)^|r & c| in[r].
 
     Exact in integers; the number of values is a power of two.
@@ -45,7 +42,7 @@ def walsh_hadamard(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(square.T).ravel()
 
 
-def _transform_columns(table: npt.NDArray[np.int64]) -> None:
+def _transform_columns(table: Integers) -> None:
     """Transform every column in place, some columns at a time."""
     height, width = table.shape
     for columns in slices(width, max(64, _CACHE_NUMBERS // height)):
@@ -62,7 +59,7 @@ def _transform_columns(table: npt.NDArray[np.int64]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HadamardResponse(FrequencyProtocol):
+class HadamardResponse(OddsProtocol):
     """A uniform row of a Hadamard matrix, and a noisy bit: the sign of the answer's column in that row.
 
     Answer x has column x + 1 of the matrix of signs (-1)^|row & column|, with `rows` rows: the smallest
@@ -88,15 +85,7 @@ class HadamardResponse(FrequencyProtocol):
 
     name: ClassVar[str] = "hadamard"
     fields: ClassVar[dict[str, FieldKind]] = {"row": "integer", "bit": "integer"}
-
-    def __post_init__(self) -> None:
-        if count(self.size, "size") >= _LARGEST_SIZE:
-            raise InvalidArgument(
-                "there must be fewer than 2^28 answers here",
-                place="size",
-                hints=("the collector keeps a number per answer; local hashing needs none",),
-            )
-        check_odds(self.odds)
+    largest_size: ClassVar[int] = 2**28 - 1  # the collector keeps a number per answer
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int) -> HadamardResponse:
@@ -107,11 +96,6 @@ class HadamardResponse(FrequencyProtocol):
     def rows(self) -> int:
         """The number of rows, a power of two."""
         return int(1 << self.size.bit_length())
-
-    @property
-    def max_ratio(self) -> Fraction:
-        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
-        return self.odds if self.size > 1 else Fraction(1)
 
     @property
     def p(self) -> Fraction:
@@ -128,11 +112,7 @@ class HadamardResponse(FrequencyProtocol):
         """The bits of a row, and one."""
         return self.size.bit_length() + 1
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers and the odds."""
-        return {"size": self.size, "odds": str(self.odds)}
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per answer."""
         given = self._answers(answers)
         row = uniform_below(self.rows, size=len(given))
@@ -140,13 +120,11 @@ class HadamardResponse(FrequencyProtocol):
         lie = bernoulli(1 - self.p, size=len(given))
         return {"row": row, "bit": bit ^ lie}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that name a row and a bit."""
-        row, bit = reports["row"], reports["bit"]
-        flags: npt.NDArray[np.bool_] = (row >= 0) & (row < self.rows) & ((bit == 0) | (bit == 1))
-        return flags
+        return below(reports["row"], self.rows) & below(reports["bit"], 2)
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Count, for every row, the zeros less the ones, and after the rows all reports."""
         row, bit = reports["row"], reports["bit"]
         totals = np.zeros(self.rows + 1, dtype=np.int64)
@@ -154,8 +132,8 @@ class HadamardResponse(FrequencyProtocol):
         totals[-1] = len(row)
         return totals
 
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def supports(self, totals: Array) -> Integers:
         """Add up signs: a report that agrees with a column counts 1, one that does not -1."""
         agreeing_less_others = walsh_hadamard(totals[:-1])[1 : self.size + 1]
-        counts: npt.NDArray[np.int64] = (totals[-1] + agreeing_less_others) // 2
+        counts: Integers = (totals[-1] + agreeing_less_others) // 2
         return counts

@@ -10,29 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count
 from sfumato.core.response import RandomizedResponseMechanism
-from sfumato.errors import InvalidArgument
-from sfumato.local.families import LinearFamily, slices
-from sfumato.local.odds import check_odds, odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+from sfumato.local.arrays import Array, Flags, Integers, slices
+from sfumato.local.families import LinearFamily
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import Columns, FieldKind, OddsProtocol, below
 
 __all__ = ["LocalHashing"]
 
-_Counts = npt.NDArray[np.int64]
-_LARGEST_SIZE = 2**62
 _PEOPLE = 1 << 16
 _CACHE_BYTES = 1 << 21
 _FEW = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalHashing(FrequencyProtocol):
+class LocalHashing(OddsProtocol):
     """A random hash function with `hashes` values, and a k-ary response about the hash of the answer.
 
     A phone does, with g = hashes, b the smallest prime factor of g (32 if that is less), and m the
@@ -62,10 +59,8 @@ class LocalHashing(FrequencyProtocol):
     fields: ClassVar[dict[str, FieldKind]] = {"seed": "bits", "value": "integer"}
 
     def __post_init__(self) -> None:
-        if count(self.size, "size") > _LARGEST_SIZE:
-            raise InvalidArgument("there can be at most 2^62 answers", place="size")
+        OddsProtocol.__post_init__(self)
         count(self.hashes, "hashes", least=2)
-        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int, hashes: int | None = None) -> LocalHashing:
@@ -77,11 +72,6 @@ class LocalHashing(FrequencyProtocol):
     def family(self) -> LinearFamily:
         """The hash functions."""
         return LinearFamily.of(self.hashes, size=self.size)
-
-    @property
-    def max_ratio(self) -> Fraction:
-        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
-        return self.odds if self.size > 1 else Fraction(1)
 
     @property
     def p(self) -> Fraction:
@@ -102,11 +92,7 @@ class LocalHashing(FrequencyProtocol):
         """Return how many bytes a packed seed takes."""
         return self.family.seed_bytes
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the numbers of answers and hashes, and the odds."""
-        return {"size": self.size, "hashes": self.hashes, "odds": str(self.odds)}
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per answer."""
         given, family = self._answers(answers), self.family
         seed = np.empty((len(given), family.seed_bytes), dtype=np.uint8)
@@ -118,21 +104,15 @@ class LocalHashing(FrequencyProtocol):
             value[piece] = response.release(family.hash(seeds, family.digits_of(given[piece])))
         return {"seed": seed, "value": value}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports whose seed is made of residues, and whose value is one."""
-        value = reports["value"]
-        flags: npt.NDArray[np.bool_] = (value >= 0) & (value < self.hashes)
-        return flags & self.family.valid(reports["seed"])
+        return below(reports["value"], self.hashes) & self.family.valid(reports["seed"])
 
-    def collect(self, reports: Columns) -> _Counts:
+    def collect(self, reports: Columns) -> Integers:
         """Count, for every answer, the reports whose function hashes it to their value."""
         return self.supports_of(reports, np.arange(self.size))
 
-    def supports(self, totals: npt.NDArray[Any]) -> _Counts:
-        """The totals are the counts."""
-        return totals
-
-    def supports_of(self, reports: Columns, candidates: npt.NDArray[np.int64]) -> _Counts:
+    def supports_of(self, reports: Columns, candidates: Integers) -> Integers:
         """Count the supports of some answers only; those that differ late in their digits share most work."""
         wanted = self._answers(candidates)
         order = np.argsort(wanted, kind="stable") if (np.diff(wanted) < 0).any() else np.arange(len(wanted))
@@ -141,7 +121,7 @@ class LocalHashing(FrequencyProtocol):
             counts[order] = self._matches(reports, wanted[order])
         return counts
 
-    def _matches(self, reports: Columns, wanted: npt.NDArray[np.int64]) -> _Counts:
+    def _matches(self, reports: Columns, wanted: Integers) -> Integers:
         """Count matches by integer comparisons: exact, and in constant memory."""
         family = self.family
         blocks = family.blocks()

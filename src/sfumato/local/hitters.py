@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,8 @@ import numpy.typing as npt
 from sfumato.core.arguments import count
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
-from sfumato.local.families import LinearFamily, slices
+from sfumato.local.arrays import Array, Floats, Integers, Octets, slices
+from sfumato.local.families import LinearFamily
 from sfumato.local.protocol import Columns, Shares
 from sfumato.local.strings import octets_of_digits, text_of
 from sfumato.local.supports import number_of, supports_of_continuations, supports_of_strings
@@ -22,9 +22,6 @@ from sfumato.local.words import Spectrum, Word, WordLevels
 
 __all__ = ["Growth", "Hitters"]
 
-_Digits = npt.NDArray[np.uint8]
-_Counts = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
 _Singles = npt.NDArray[np.float32]
 _BUFFER = 1 << 17  # reports that are counted together
 _ROWS = 1 << 12  # beginnings whose continuations are looked at together
@@ -85,14 +82,14 @@ class Growth:
     p: Fraction
     q: Fraction
     candidates: int
-    largest: _Digits
+    largest: Octets
     """The digits of the largest string: what would be larger is none."""
     done: int
-    beginnings: _Digits
+    beginnings: Octets
     """The digits, a row per beginning, in order."""
-    counts: _Counts | None
+    counts: Integers | None
     """The supports of whole strings, negative of those that were given up."""
-    scores: _Floats
+    scores: Floats
     """How likely each is to be held, as the search sees it: a logarithm."""
     sizes: tuple[int, ...]
     """How many reports there were of each length."""
@@ -103,7 +100,7 @@ class Growth:
         family: LinearFamily,
         levels: WordLevels,
         *,
-        largest: _Digits,
+        largest: Octets,
         p: Fraction,
         q: Fraction,
         candidates: int,
@@ -140,7 +137,7 @@ class Growth:
         return self._of(parent, ending, scores, size, None)
 
     def _of(
-        self, parent: _Counts, ending: _Counts, scores: npt.NDArray[Any], size: int, counts: _Counts | None
+        self, parent: Integers, ending: Integers, scores: Array, size: int, counts: Integers | None
     ) -> Growth:
         prime = self.family.modulus
         digits = [ending // prime**place % prime for place in range(self.word.kept - 1, -1, -1)]
@@ -153,7 +150,7 @@ class Growth:
 
     # -- counting -----------------------------------------------------------------------
 
-    def _deviations(self, batches: Iterable[Columns]) -> tuple[_Singles, _Counts, int]:
+    def _deviations(self, batches: Iterable[Columns]) -> tuple[_Singles, Integers, int]:
         """Return by how many deviations the supports of words are above noise: rows of continuations.
 
         And which row is that of each beginning, and the number of reports. Where reports and beginnings
@@ -185,16 +182,16 @@ class Growth:
         parent = np.arange(len(supports))
         return self._of(parent, np.zeros_like(parent), self.scores, size, supports)
 
-    def _hopeless(self, supports: _Counts, size: int) -> _Counts:
+    def _hopeless(self, supports: Integers, size: int) -> Integers:
         """Return which strings to give up on, after the first part of the reports that test."""
         evidence = _evidence(self._above(supports, size), self._shift(self.levels.weights[self.done]))
         fewer = len(supports) - max(_FEWEST, len(supports) // _STILL)
         return np.argpartition(self.scores + evidence, fewer)[:fewer] if fewer > 0 else np.arange(0)
 
-    def _reports(self, batches: Iterable[Columns]) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    def _reports(self, batches: Iterable[Columns]) -> Iterator[tuple[Array, Array]]:
         """Yield seeds and values of the reports of the next length, many at a time."""
         asked = np.array(self.levels.slots) == self.done
-        waiting: list[tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]] = []
+        waiting: list[tuple[Octets, Array]] = []
         for batch in batches:
             for piece in slices(len(batch["level"]), _BUFFER):
                 mine = asked[batch["level"][piece]]
@@ -205,9 +202,7 @@ class Growth:
         if waiting:
             yield self._unpacked(waiting)
 
-    def _unpacked(
-        self, waiting: list[tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _unpacked(self, waiting: list[tuple[Octets, Array]]) -> tuple[Array, Array]:
         seeds = self.family.unpack(np.concatenate([seed for seed, _ in waiting]))
         value = np.concatenate([value for _, value in waiting])
         return seeds.astype(self.family.dtype), value.astype(self.family.dtype)
@@ -217,14 +212,14 @@ class Growth:
         weights = self.levels.weights
         return sum(self.sizes) * weights[self.done] / max(1, sum(weights[: self.done]))
 
-    def _above(self, supports: _Counts, size: int) -> _Floats:
+    def _above(self, supports: Integers, size: int) -> Floats:
         """Return by how many deviations supports are above noise."""
         q = float(self.q)
         return np.asarray((supports - size * q) / math.sqrt(max(size, 1) * q * (1 - q)))
 
     # -- choosing -----------------------------------------------------------------------
 
-    def _scored(self, deviations: _Singles, rows: _Counts) -> tuple[_Singles, _Singles]:
+    def _scored(self, deviations: _Singles, rows: Integers) -> tuple[_Singles, _Singles]:
         """Return how likely each beginning is to be held, and continuations of it if so, as logarithms.
 
         If a string is held, by so many that it stands out among all strings, its supports are `shift`
@@ -321,7 +316,7 @@ class Growth:
             if n else math.inf,
         )  # fmt: skip
 
-    def _chances(self, total: float) -> _Floats:
+    def _chances(self, total: float) -> Floats:
         """Return the chance of an error that each string may take, all together at most the total.
 
         Of all ways to share it out, the one by which the most strings of the least share that is looked for
@@ -340,8 +335,8 @@ class Growth:
 
 
 def _best(
-    held: _Singles, rows: _Counts, shares: _Singles, room: int, possible: int
-) -> tuple[_Counts, _Counts, _Singles]:
+    held: _Singles, rows: Integers, shares: _Singles, room: int, possible: int
+) -> tuple[Integers, Integers, _Singles]:
     """Return the beginnings and continuations, in order, with about the `room` best sums, and the sums.
 
     Of the sums, one per beginning and continuation, only the first `possible` in order count. If there are
@@ -378,6 +373,6 @@ def _best(
     return parent, ending, total
 
 
-def _evidence(z: npt.NDArray[Any], shift: float) -> npt.NDArray[Any]:
+def _evidence(z: Array, shift: float) -> Array:
     """Return what a count of z deviations above noise says for a mean of `shift` or more, as a logarithm."""
     return np.minimum(np.where(z > shift, z * z / 2, shift * z - shift * shift / 2), _CERTAIN)

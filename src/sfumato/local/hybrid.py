@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, budget_quantity, probability
 from sfumato.core.coins import bernoulli
 from sfumato.core.search import minimum
+from sfumato.local.arrays import Array, Flags, Floats, Integers
 from sfumato.local.duchi import Duchi
 from sfumato.local.means import MeanProtocol, Sums
 from sfumato.local.odds import epsilon_of, odds_of
 from sfumato.local.piecewise import Piecewise
-from sfumato.local.protocol import Columns, FieldKind
+from sfumato.local.protocol import Columns, below
 
 __all__ = ["Hybrid", "best_for_number", "laplace_variance"]
-
-_Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,6 @@ class Hybrid(MeanProtocol):
     chance: Fraction
 
     name: ClassVar[str] = "hybrid"
-    fields: ClassVar[dict[str, FieldKind]] = {"value": "integer"}
 
     def __post_init__(self) -> None:
         probability(self.chance, "chance")
@@ -126,11 +123,7 @@ class Hybrid(MeanProtocol):
         """The bits of one output of either way."""
         return (self.outputs + 1).bit_length() if self.chance else 1
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the range, the odds, the outputs, the window and the chance."""
-        return self.piecewise.parameters() | {"chance": str(self.chance)}
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per number."""
         given = np.asarray(answers)
         told = self.outputs + self.duchi.randomise(given)["value"]
@@ -138,15 +131,13 @@ class Hybrid(MeanProtocol):
         told[near] = self.piecewise.randomise(given[near])["value"]
         return {"value": told}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that are an output of either way."""
         value = reports["value"]
         least = 0 if self.chance else self.outputs
-        most = self.outputs + (2 if self.chance < 1 else 0)
-        flags: npt.NDArray[np.bool_] = (value >= least) & (value < most)
-        return flags
+        return below(value, self.outputs + (2 if self.chance < 1 else 0)) & (value >= least)
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Return the totals of the one way, then those of the other."""
         value = reports["value"]
         near = value < self.outputs
@@ -155,7 +146,7 @@ class Hybrid(MeanProtocol):
             self.duchi.collect({"value": value[~near] - self.outputs}),
         ])  # fmt: skip
 
-    def sums(self, totals: npt.NDArray[Any]) -> Sums:
+    def sums(self, totals: Array) -> Sums:
         """Add up both ways: each report is unbiased by itself."""
         near, ends = self.piecewise.sums(totals[:4]), self.duchi.sums(totals[4:])
         return Sums(
@@ -164,7 +155,7 @@ class Hybrid(MeanProtocol):
             squares=near.squares + ends.squares,
         )
 
-    def _tilted(self, tilts: _Floats) -> tuple[_Floats, _Floats]:
+    def _tilted(self, tilts: Floats) -> tuple[Floats, Floats]:
         chance = float(self.chance)
         ways = zip(self.piecewise._tilted(tilts), self.duchi._tilted(tilts), strict=True)
         halves, gaps = (chance * near + (1 - chance) * ends for near, ends in ways)

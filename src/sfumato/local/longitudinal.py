@@ -6,7 +6,8 @@ often a phone ever draws a report from an answer:
     Memoised    a report is kept for every value, and used again when the value comes back
     Renewed     a new report is drawn by the calendar, whatever happened meanwhile
 
-Over both, a protocol of two stages (`stages`) may hide that a kept report was used again.
+Over both, a protocol of two stages (`stages`) may hide that a kept report was used again. The `client` keeps
+the reports; here is what they cost.
 
 What leaks is said here rather than later: under `Memoised` *when* a person's value changed can be seen, with
 certainty if kept reports are sent as they are, and whether it changed back. Its guarantee compares histories
@@ -17,84 +18,22 @@ are protected, and reports are as old as the calendar makes them.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import Literal
 
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
-from sfumato.local.bits import bytes_for
 from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import FrequencyProtocol
 from sfumato.local.shuffling import shown_above
 from sfumato.local.stages import TwoStage
 
-__all__ = ["LongitudinalPlan", "Memoised", "Memory", "Renewed", "Report", "Rule"]
-
-Report = Mapping[str, int | str]
-"""One report as it is sent: integers, and bits as lowercase hexadecimal digits."""
-_Columns = dict[str, npt.NDArray[Any]]
-_Answer = TypeVar("_Answer", int, npt.NDArray[np.int64])
+__all__ = ["LongitudinalPlan", "Memoised", "Renewed", "Rule"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What a phone keeps: its reports by key (a value, or a period), and which of them it used last.
-
-    Whoever reads it learns as much as from all reports that will ever be sent of it: it stays on the phone.
-
-    >>> memory = Memory().with_report(3, {"value": 1})
-    >>> memory.to_dict()
-    {'kept': {'3': {'value': 1}}, 'last': 3}
-    >>> Memory.from_dict(memory.to_dict()) == memory
-    True
-    """
-
-    kept: tuple[tuple[int, Report], ...] = ()
-    last: int | None = None
-
-    def report(self, key: int) -> Report | None:
-        """Return what was kept under a key."""
-        return next((report for known, report in self.kept if known == key), None)
-
-    def with_report(self, key: int, report: Report) -> Memory:
-        """Return the memory that holds one more, which is then the last one used."""
-        return Memory(kept=(*self.kept, (key, dict(report))), last=key)
-
-    def used(self, key: int) -> Memory:
-        """Return the memory in which a kept report was used last."""
-        return Memory(kept=self.kept, last=key)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a phone stores, JSON-ready."""
-        return {"kept": {str(key): dict(report) for key, report in self.kept}, "last": self.last}
-
-    @classmethod
-    def from_dict(cls, stored: Any) -> Memory:
-        """Read what was stored; anything else is refused, for a lost memory means a second draw."""
-        try:
-            pairs = tuple((int(key), dict(report)) for key, report in stored["kept"].items())
-            last = stored["last"]
-            sound = last in dict(pairs) if pairs else last is None
-            sound &= all(type(item) in (int, str) for _, report in pairs for item in report.values())
-        except (AttributeError, KeyError, TypeError, ValueError):
-            sound = False
-        if not sound:
-            raise InvalidArgument(
-                "this is not a memory that was stored here",
-                place="memory",
-                hints=("starting afresh draws again, and costs epsilon again",),
-            )
-        return cls(kept=pairs, last=last)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule(ABC):
+class _Rule:
     protocol: FrequencyProtocol
     cap: int
     """How many reports a phone ever draws from its answers."""
@@ -102,94 +41,16 @@ class _Rule(ABC):
     def __post_init__(self) -> None:
         count(self.cap, "cap")
 
-    @abstractmethod
-    def key(self, answer: _Answer, day: int) -> _Answer | int:
-        """Return under what a report is kept: of one answer, or of an array of them."""
-
-    @abstractmethod
-    def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
-        """Return what `days` days cost a person whose answer changed `changes` times."""
-
-    def step(self, memory: Memory, answer: int, day: int = 0) -> tuple[Memory, Report]:
-        """Return one phone's memory after a day, and the report it sends."""
-        key = int(self.key(int(self._answers(np.array([answer]))[0]), count(day, "day", least=0)))
-        if (kept := memory.report(key)) is not None:
-            memory = memory.used(key)
-        elif len(memory.kept) < self.cap or memory.last is None:
-            kept = self._one(self._keep(np.array([answer])))
-            memory = memory.with_report(key, kept)
-        else:
-            kept = memory.report(memory.last)
-        if kept is None:
-            raise InvalidArgument("the last report is missing from the memory", place="memory")
-        return memory, self._one(self._send(self._columns(kept)))
-
-    def reports(self, histories: npt.NDArray[Any]) -> list[_Columns]:
-        """Return each day's reports of many simulated people: a row of `histories` is a person."""
-        given = np.asarray(histories)
-        if given.ndim != 2:
-            raise InvalidArgument(
-                "histories must have a row per person and a column per day", place="histories"
-            )
-        people, days = given.shape
-        given = self._answers(given.ravel()).reshape(people, days)
-        slots = min(self.cap, days)
-        keys = np.full((people, slots), -1, dtype=np.int64)
-        drawn, last = np.zeros(people, dtype=np.int64), np.zeros(people, dtype=np.int64)
-        kept: _Columns = {}
-        everyone, sent = np.arange(people), []
-        for day in range(days):
-            today = np.broadcast_to(self.key(given[:, day], day), people)
-            match = keys == today[:, None]
-            known = match.any(axis=1)
-            fresh = np.flatnonzero(~known & (drawn < slots))
-            last[known] = match[known].argmax(axis=1)
-            last[fresh] = drawn[fresh]
-            drawn[fresh] += 1
-            keys[fresh, last[fresh]] = today[fresh]
-            for name, column in self._keep(given[fresh, day]).items():
-                if name not in kept:
-                    kept[name] = np.zeros((people, slots, *column.shape[1:]), dtype=column.dtype)
-                kept[name][fresh, last[fresh]] = column
-            sent.append(self._send({name: column[everyone, last] for name, column in kept.items()}))
-        return sent
-
-    def _answers(self, answers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        return self.protocol._answers(answers)  # before anything is kept under them
-
-    def _keep(self, answers: npt.NDArray[Any]) -> _Columns:
-        return (
-            self.protocol.keep(answers)
-            if isinstance(self.protocol, TwoStage)
-            else self.protocol.randomise(answers)
-        )
-
-    def _send(self, kept: _Columns) -> _Columns:
-        return self.protocol.send(kept) if isinstance(self.protocol, TwoStage) else kept
-
-    def _one(self, columns: _Columns) -> Report:
-        return {
-            name: columns[name][0].tobytes().hex() if kind == "bits" else int(columns[name][0])
-            for name, kind in self.protocol.fields.items()
-        }
-
-    def _columns(self, report: Report) -> _Columns:
-        """Read one report back as columns of one row."""
-        columns: _Columns = {}
-        for name, kind in self.protocol.fields.items():
-            item = report[name]
-            if kind == "bits":
-                columns[name] = np.frombuffer(bytes.fromhex(str(item)), dtype=np.uint8).reshape(1, -1)
-                if columns[name].shape[1] != bytes_for(self.protocol.size):
-                    raise InvalidArgument("a kept report has another size than this survey's", place="memory")
-            else:
-                columns[name] = np.array([int(item)], dtype=np.int64)
-        return columns
-
-    def _ratios(self) -> tuple[Fraction, Fraction | None]:
+    def _plan(
+        self, rule: Literal["value", "calendar"], days: int, changes: int, every: int = 1
+    ) -> LongitudinalPlan:
+        permanent, instant = self.protocol.max_ratio, None
         if isinstance(self.protocol, TwoStage):
-            return self.protocol.lifetime_ratio, self.protocol.instant_ratio
-        return self.protocol.max_ratio, None
+            permanent, instant = self.protocol.lifetime_ratio, self.protocol.instant_ratio
+        return LongitudinalPlan(
+            rule=rule, permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap,
+            every=every,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,16 +76,9 @@ class Memoised(_Rule):
     report is used costs instant_ratio at most, which is not little.
     """
 
-    def key(self, answer: _Answer, day: int) -> _Answer:
-        """The value."""
-        return answer
-
     def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
         """Return what `days` days cost a person whose answer changed `changes` times."""
-        permanent, instant = self._ratios()
-        return LongitudinalPlan(
-            rule="value", permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap
-        )
+        return self._plan("value", days, changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,17 +104,9 @@ class Renewed(_Rule):
         _Rule.__post_init__(self)
         count(self.every, "every")
 
-    def key(self, answer: _Answer, day: int) -> int:
-        """The number of the period."""
-        return day // self.every
-
     def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
         """Return what `days` days cost; changes do not matter."""
-        permanent, instant = self._ratios()
-        return LongitudinalPlan(
-            rule="calendar", permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap,
-            every=self.every,
-        )  # fmt: skip
+        return self._plan("calendar", days, changes, self.every)
 
 
 Rule = Memoised | Renewed

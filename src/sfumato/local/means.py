@@ -15,21 +15,19 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count, exact
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Floats
 from sfumato.local.odds import check_odds
 from sfumato.local.protocol import Protocol
 from sfumato.local.rounding import bounds_of
 
 __all__ = ["Mean", "MeanProtocol", "Sums"]
 
-_Floats = npt.NDArray[np.float64]
 
 _PLENTY = 50  # reports for every squared deviation of noise that one report can be away from the average
 _TILTS = np.geomspace(1e-6, 50.0, 800)
@@ -69,6 +67,10 @@ class MeanProtocol(Protocol):
     high: Fraction
     odds: Fraction
 
+    def __post_init__(self) -> None:
+        bounds_of(self.low, self.high)
+        check_odds(self.odds)
+
     @property
     def max_ratio(self) -> Fraction:
         """The exact e^epsilon: a report weighs between 1 and `odds`, of a total that is always the same."""
@@ -90,11 +92,11 @@ class MeanProtocol(Protocol):
         """The largest |y| of a report."""
 
     @abstractmethod
-    def sums(self, totals: npt.NDArray[Any]) -> Sums:
+    def sums(self, totals: Array) -> Sums:
         """Return what the totals add up to, exactly."""
 
     @abstractmethod
-    def _tilted(self, tilts: _Floats) -> tuple[_Floats, _Floats]:
+    def _tilted(self, tilts: Floats) -> tuple[Floats, Floats]:
         """Return the half-sum and the difference of E[exp(tilt y)] at the two ends of the range."""
 
     # -- how far off ---------------------------------------------------------------------
@@ -132,7 +134,7 @@ class MeanProtocol(Protocol):
 
     # -- from reports to the population -------------------------------------------------
 
-    def mean(self, totals: npt.NDArray[Any], level: float = 0.95) -> Mean:
+    def mean(self, totals: Array, level: float = 0.95) -> Mean:
         """Return the estimated average with its limits. Without reports nothing is known.
 
         The limits are for the average of a random sample's population; a fixed group's own average is
@@ -169,9 +171,7 @@ class MeanProtocol(Protocol):
         seen = (sums.squares - sums.total**2 / n) / (n - 1)
         return math.sqrt(max(seen, min(a, a + b - 1)) / n)
 
-    def _limits(
-        self, sums: Sums, totals: npt.NDArray[Any], spread: float, miss: float
-    ) -> tuple[float, float]:
+    def _limits(self, sums: Sums, totals: Array, spread: float, miss: float) -> tuple[float, float]:
         """Return limits of the average on [-1, 1], each wrong with probability at most miss / 2.
 
         Theorem: for every t > 0, E[exp(t y)] is convex in x, so that no population of average m has
@@ -197,13 +197,3 @@ class MeanProtocol(Protocol):
             for side in (average, -average)
         )
         return low, -high
-
-    # -- inside -------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        """Refuse odds and bounds that make no sense; part of every construction."""
-        bounds_of(self.low, self.high)
-        check_odds(self.odds)
-
-    def _public(self) -> dict[str, int | str]:
-        return {"low": str(self.low), "high": str(self.high), "odds": str(self.odds)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,14 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Flags, Floats, Integers
 from sfumato.local.odds import check_odds, odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol, Shares
+from sfumato.local.protocol import Columns, FrequencyProtocol, Shares
 from sfumato.local.response import KaryResponse
 from sfumato.local.rounding import bounds_of, round_at_random
 
 __all__ = ["Holdings", "KeyMeans", "PairResponse"]
 
-_Integers = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
 
 _MOST = 2**40
 
@@ -71,7 +70,7 @@ class Holdings:
             )
 
     @classmethod
-    def of_table(cls, table: npt.NDArray[Any]) -> Holdings:
+    def of_table(cls, table: Array) -> Holdings:
         """Read a table with one row per person and one column per key; NaN where a key is not held."""
         grid = np.asarray(table)
         if grid.ndim != 2 or grid.dtype.kind != "f":
@@ -80,7 +79,7 @@ class Holdings:
         return cls(people=len(grid), owners=owners, keys=keys, values=grid[owners, keys])
 
     @property
-    def counts(self) -> _Integers:
+    def counts(self) -> Integers:
         """How many keys every person holds."""
         return np.bincount(np.asarray(self.owners, dtype=np.int64), minlength=self.people)
 
@@ -94,10 +93,10 @@ class KeyMeans:
     """
 
     shares: Shares
-    values: _Floats
-    low: _Floats
-    high: _Floats
-    deviations: _Floats
+    values: Floats
+    low: Floats
+    high: Floats
+    deviations: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +129,6 @@ class PairResponse(FrequencyProtocol):
     high: Fraction = Fraction(1)
 
     name: ClassVar[str] = "pairs"
-    fields: ClassVar[dict[str, FieldKind]] = {"value": "integer"}
 
     def __post_init__(self) -> None:
         bounds_of(self.low, self.high)
@@ -176,14 +174,7 @@ class PairResponse(FrequencyProtocol):
         """The bits of one item."""
         return (self.items - 1).bit_length()
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of keys, how many a person holds at most, the odds and the range."""
-        return {
-            "size": self.size, "most": self.most, "odds": str(self.odds),
-            "low": str(self.low), "high": str(self.high),
-        }  # fmt: skip
-
-    def randomise(self, answers: npt.NDArray[Any] | Holdings) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array | Holdings) -> dict[str, Array]:
         """Return one report per person, from holdings or from a table (`Holdings.of_table`)."""
         held = answers if isinstance(answers, Holdings) else Holdings.of_table(answers)
         keys = np.asarray(held.keys)
@@ -198,7 +189,7 @@ class PairResponse(FrequencyProtocol):
         items[drawn] = 2 * keys[pairs].astype(np.int64) + signs
         return self.response.randomise(items)
 
-    def _places(self, counts: _Integers) -> _Integers:
+    def _places(self, counts: Integers) -> Integers:
         """Draw a place below max(count, most) for every person."""
         places = np.asarray(uniform_below(self.most, size=len(counts)))
         for many in np.unique(counts[counts > self.most]).tolist():
@@ -206,22 +197,22 @@ class PairResponse(FrequencyProtocol):
             places[where] = uniform_below(many, size=len(where))
         return places
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that are one of the items."""
         return self.response.valid(reports)
 
-    def collect(self, reports: Columns) -> _Integers:
+    def collect(self, reports: Columns) -> Integers:
         """Count reports by item."""
         return self.response.collect(reports)
 
     # -- from reports to the population -------------------------------------------------
 
-    def supports(self, totals: npt.NDArray[Any]) -> _Integers:
+    def supports(self, totals: Array) -> Integers:
         """A report supports the key it names, with either sign."""
-        counts: _Integers = np.asarray(totals)[: 2 * self.size].reshape(self.size, 2).sum(axis=1)
+        counts: Integers = np.asarray(totals)[: 2 * self.size].reshape(self.size, 2).sum(axis=1)
         return counts
 
-    def means(self, totals: npt.NDArray[Any], level: float = 0.95) -> KeyMeans:
+    def means(self, totals: Array, level: float = 0.95) -> KeyMeans:
         """Return the share of people who hold each key and the mean of their numbers, with limits.
 
         Theorem (shares): a report names a key with chance p if its sender holds it and q otherwise, as
@@ -259,7 +250,7 @@ class PairResponse(FrequencyProtocol):
             deviations=half * deviations,
         )
 
-    def _limits(self, signs: _Integers, counts: _Integers, n: int, tail: float) -> tuple[_Floats, _Floats]:
+    def _limits(self, signs: Integers, counts: Integers, n: int, tail: float) -> tuple[Floats, Floats]:
         """Return limits of the means on [-1, 1]: the sign's bias at its limit, the share at its worse one."""
         q, gap = float(self.q), float(self.p - self.q)
         least, most = (np.clip((limit - q) / gap, 0.0, 1.0) for limit in clopper_pearson(counts, n, tail))
@@ -276,7 +267,7 @@ class PairResponse(FrequencyProtocol):
         return sides[0], -sides[1]
 
 
-def _lower_limits(hits: _Integers, trials: _Integers, miss: float) -> _Floats:
+def _lower_limits(hits: Integers, trials: Integers, miss: float) -> Floats:
     """Return the lower limits of Clopper and Pearson for each number of hits and of trials."""
     from scipy.special import betaincinv
 

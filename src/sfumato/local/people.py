@@ -11,18 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count
 from sfumato.core.entropy import random_words
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array
 from sfumato.local.rounding import bounds_of
 
 __all__ = ["People", "invent_ages", "invent_answers", "read_answers", "read_numbers"]
 
-_Floats = npt.NDArray[np.float64]
-_Integers = npt.NDArray[np.int64]
 
 _OLDEST = 99
 _MOST_ANSWERS = 1000
@@ -33,7 +31,7 @@ _KINDS = ("int", "uint", "float", "double", "half", "decimal")
 class People:
     """One value for each person: a number between bounds, or the place of an answer in a list."""
 
-    values: npt.NDArray[Any]
+    values: Array
     what: str
     """What the values are, for a reader."""
     dropped: int = 0

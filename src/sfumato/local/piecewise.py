@@ -10,24 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count, positive
 from sfumato.core.coins import bernoulli
 from sfumato.core.search import minimum
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Flags, Floats, Integers
 from sfumato.local.means import MeanProtocol, Sums
 from sfumato.local.odds import epsilon_of, odds_of
-from sfumato.local.protocol import Columns, FieldKind
+from sfumato.local.protocol import Columns, below
 from sfumato.local.rounding import bounds_of, round_at_random
 
 __all__ = ["Piecewise"]
 
-_Floats = npt.NDArray[np.float64]
 
 _WINDOW = 256  # the grid's part of the variance is then below one thousandth
 _MOST = 2**31  # squares of reports, and sums of their halves, then fit into 64 bits
@@ -63,10 +62,9 @@ class Piecewise(MeanProtocol):
     window: int
 
     name: ClassVar[str] = "piecewise"
-    fields: ClassVar[dict[str, FieldKind]] = {"value": "integer"}
 
     def __post_init__(self) -> None:
-        self._check()
+        MeanProtocol.__post_init__(self)
         if not count(self.window, "window") < count(self.outputs, "outputs") <= _MOST:
             raise InvalidArgument(
                 "the window must be shorter than the outputs, and there are at most 2^31 outputs",
@@ -136,24 +134,18 @@ class Piecewise(MeanProtocol):
         """The bits of one output."""
         return (self.outputs - 1).bit_length()
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the range, the odds, how many outputs there are and how many the window holds."""
-        return self._public() | {"outputs": self.outputs, "window": self.window}
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one output per number."""
         starts = round_at_random(answers, self.low, self.high, self.cells)
         inside = bernoulli(1 - self.outputs / self.total, size=len(starts))
         near = starts + uniform_below(self.window, size=len(starts))
         return {"value": np.where(inside, near, uniform_below(self.outputs, size=len(starts)))}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that are one of the outputs."""
-        value = reports["value"]
-        flags: npt.NDArray[np.bool_] = (value >= 0) & (value < self.outputs)
-        return flags
+        return below(reports["value"], self.outputs)
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Return how many reports there are, the sum of their distances from the middle, in half steps,
         and the sum of squares in two parts: whole multiples of 2^31, and the rest."""
         twice = 2 * reports["value"].astype(np.int64) - (self.outputs - 1)
@@ -161,13 +153,13 @@ class Piecewise(MeanProtocol):
         parts = (len(twice), twice.sum(), (squares >> _HALF).sum(), (squares & (2**_HALF - 1)).sum())
         return np.array(parts, dtype=np.int64)
 
-    def sums(self, totals: npt.NDArray[Any]) -> Sums:
+    def sums(self, totals: Array) -> Sums:
         """Scale the totals back, exactly."""
         n, twice, upper, lower = (int(total) for total in totals)
         half = self.scale / 2
         return Sums(reports=n, total=twice * half, squares=((upper << _HALF) + lower) * half**2)
 
-    def _tilted(self, tilts: _Floats) -> tuple[_Floats, _Floats]:
+    def _tilted(self, tilts: Floats) -> tuple[Floats, Floats]:
         step = tilts * float(self.scale)
         base = float(self.outputs / self.total)
         near = (1 - base) * _tilted_run(step, self.window)
@@ -175,7 +167,7 @@ class Piecewise(MeanProtocol):
         return base * _tilted_run(step, self.outputs) + near * np.cosh(slide), 2 * near * np.sinh(slide)
 
 
-def _tilted_run(step: _Floats, length: int) -> _Floats:
+def _tilted_run(step: Floats, length: int) -> Floats:
     """Return the average of exp(step * i) over a run of that many places about zero."""
-    ratio: _Floats = np.sinh(step * length / 2) / (length * np.sinh(step / 2))
+    ratio: Floats = np.sinh(step * length / 2) / (length * np.sinh(step / 2))
     return ratio

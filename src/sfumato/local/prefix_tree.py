@@ -15,13 +15,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count
 from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
-from sfumato.local.families import LinearFamily, slices, smallest_factor
+from sfumato.local.arrays import Array, Flags, Integers, Octets, slices
+from sfumato.local.families import LinearFamily, smallest_factor
 from sfumato.local.hitters import Growth, Hitters
 from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
@@ -146,11 +146,11 @@ class PrefixTree(Protocol):
         told = {"length": self.length, "hashes": self.hashes, "odds": str(self.odds)}
         return {**told, "lengths": list(self.lengths), "words": list(self.words)}
 
-    def encode(self, texts: Iterable[str | bytes]) -> npt.NDArray[np.uint8]:
+    def encode(self, texts: Iterable[str | bytes]) -> Octets:
         """Write texts as rows of bytes: UTF-8, cut to length and filled up with zeros."""
         return octets_of(texts, self.length)
 
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per string; strings are rows of bytes, as `encode` writes them."""
         given = np.asarray(answers)
         if given.ndim != 2 or given.dtype != np.uint8 or given.shape[1] != self.length:
@@ -176,7 +176,7 @@ class PrefixTree(Protocol):
             value[piece] = response.release(family.hash(seeds, digits))
         return {"level": level, "seed": seed, "value": value}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports with a known level, a seed that ends where it must, and a value."""
         family, spoken = self.family, np.array(self.words)
         level, value = reports["level"], reports["value"]
@@ -188,7 +188,7 @@ class PrefixTree(Protocol):
             flags[kept] = ~((family.unpack(reports["seed"][kept]) != 0) & beyond).any(axis=0)
         return flags
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Count reports by level. What they say of strings is not a total of any fixed size: see `find`."""
         return np.bincount(reports["level"], minlength=len(self.lengths)).astype(np.int64)
 

@@ -13,36 +13,40 @@ highest bit of the first byte. Nothing in a report but these columns depends on 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count, probability
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.errors import InvalidArgument
-from sfumato.local.odds import epsilon_of
+from sfumato.local.arrays import Array, Flags, Floats, Integers
+from sfumato.local.odds import check_odds, epsilon_of
 
-__all__ = ["Columns", "FieldKind", "FrequencyProtocol", "Protocol", "Shares"]
+__all__ = ["Columns", "FieldKind", "FrequencyProtocol", "OddsProtocol", "Protocol", "Shares", "below"]
 
-Columns = Mapping[str, npt.NDArray[Any]]
+Columns = Mapping[str, Array]
 """Reports by field: an array of integers (n), or of packed bits (n x bytes, uint8)."""
 FieldKind = Literal["integer", "bits"]
-_Integers = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
+
+
+def below(column: Array, bound: int) -> Flags:
+    """Flag the integers from 0 to bound - 1."""
+    flags: Flags = (column >= 0) & (column < bound)
+    return flags
 
 
 class Protocol(ABC):
     """What every protocol has. Subclasses are frozen dataclasses, whose fields are the parameters."""
 
     name: ClassVar[str]
-    fields: ClassVar[Mapping[str, FieldKind]]
+    fields: ClassVar[Mapping[str, FieldKind]] = {"value": "integer"}
 
     @property
     @abstractmethod
@@ -63,34 +67,35 @@ class Protocol(ABC):
         """Return how many bytes the bits of a field take."""
         raise InvalidArgument(f"the reports of {self.name} have no bits", place=field)
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return what a survey file says of it: integers, and ratios written as '3/4'."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
 
     @abstractmethod
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per answer."""
 
     @abstractmethod
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that a phone could have sent; whatever is in the columns, it does not fail."""
 
     @abstractmethod
-    def collect(self, reports: Columns) -> npt.NDArray[Any]:
+    def collect(self, reports: Columns) -> Array:
         """Return the totals of a batch of valid reports, of a size that does not depend on the batch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shares:
     """What reports say about each answer.
 
     `values` are unbiased: noise may push one below 0 or above 1. Limits lie between 0 and 1.
     """
 
-    values: _Floats
-    low: _Floats
-    high: _Floats
-    deviations: _Floats
+    values: Floats
+    low: Floats
+    high: Floats
+    deviations: Floats
     reports: int
     level: float
 
@@ -115,16 +120,16 @@ class FrequencyProtocol(Protocol):
     def q(self) -> Fraction:
         """The chance that it supports any other one."""
 
-    @abstractmethod
-    def supports(self, totals: npt.NDArray[Any]) -> _Integers:
-        """Return how many reports support each answer."""
+    def supports(self, totals: Array) -> Integers:
+        """Return how many reports support each answer: unless a protocol says otherwise, the totals."""
+        return totals
 
     def variance(self, frequency: Number, n: int) -> float:
         """Return the variance of the estimate of an answer that a `frequency` of n people gave."""
         f, p, q = probability(frequency, "frequency"), self.p, self.q
         return float((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (count(n, "n") * (p - q) ** 2))
 
-    def shares(self, totals: npt.NDArray[Any], reports: int, level: float = 0.95) -> Shares:
+    def shares(self, totals: Array, reports: int, level: float = 0.95) -> Shares:
         """Return an estimate with limits for every answer.
 
         Theorem: reports of a random sample are independent coins of bias q + f (p - q), which Clopper and
@@ -150,7 +155,7 @@ class FrequencyProtocol(Protocol):
         deviations = np.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / n) / gap
         return Shares(values=values, low=low, high=high, deviations=deviations, reports=n, level=level)
 
-    def _answers(self, answers: npt.NDArray[Any]) -> _Integers:
+    def _answers(self, answers: Array) -> Integers:
         """Read answers; one outside the domain is its sender's mistake, and is not repeated."""
         found = np.asarray(answers)
         if (
@@ -164,3 +169,24 @@ class FrequencyProtocol(Protocol):
                 hints=("give the place of each answer in the survey's list",),
             )
         return found.astype(np.int64)
+
+
+class OddsProtocol(FrequencyProtocol):
+    """A protocol for one of `size` answers: a report weighs `odds` or 1, by its sender's answer."""
+
+    odds: Fraction
+    largest_size: ClassVar[int] = 2**62
+
+    def __post_init__(self) -> None:
+        if count(self.size, "size") > self.largest_size:
+            raise InvalidArgument(
+                f"there can be at most {self.largest_size} answers here",
+                place="size",
+                hints=("group answers; local hashing takes up to 2^62 of them",),
+            )
+        check_odds(self.odds)
+
+    @property
+    def max_ratio(self) -> Fraction:
+        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
+        return self.odds if self.size > 1 else Fraction(1)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Flags, Octets
 from sfumato.local.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -41,10 +42,10 @@ _ENDINGS = (*_LINES, ".parquet", ".arrow", ".feather", ".ipc")
 class Batch:
     """Reports that could be read: fields, numbers, whether they answer this survey; how many could not."""
 
-    fields: dict[str, npt.NDArray[Any]]
+    fields: dict[str, Array]
     numbers: npt.NDArray[np.uint64]
-    ours: npt.NDArray[np.bool_]
-    today: npt.NDArray[np.bool_]
+    ours: Flags
+    today: Flags
     malformed: int
 
     def __len__(self) -> int:
@@ -242,7 +243,7 @@ class Reader:
     def _batch(self, table: pyarrow.Table) -> Batch:
         rows = table.num_rows
         good = np.ones(rows, dtype=np.bool_)
-        arrays: dict[str, npt.NDArray[Any]] = {}
+        arrays: dict[str, Array] = {}
         for name in self._wanted:
             if table.column_names.count(name) != 1:
                 return self._nothing(rows)
@@ -270,7 +271,7 @@ class Reader:
             malformed=rows - int(np.count_nonzero(good)),
         )
 
-    def empty(self) -> dict[str, npt.NDArray[Any]]:
+    def empty(self) -> dict[str, Array]:
         """Return the fields of no reports."""
         return {
             name: np.zeros(0, dtype=np.int64)
@@ -289,10 +290,10 @@ class Reader:
         )
 
 
-_Read = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
+_Read = tuple[Array, Flags]
 
 
-def _hex_values() -> npt.NDArray[np.uint8]:
+def _hex_values() -> Octets:
     """Return what each byte is worth as a hexadecimal digit, 255 if it is none."""
     worth = np.full(256, 255, dtype=np.uint8)
     for digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
@@ -379,7 +380,7 @@ def _octets(column: Any, width: int) -> _Read | None:
     return octets, flags
 
 
-def arrow_of(values: npt.NDArray[Any]) -> Any:
+def arrow_of(values: Array) -> Any:
     """Return a column of a report table: integers, or rows of bytes."""
     import pyarrow
 
@@ -389,7 +390,7 @@ def arrow_of(values: npt.NDArray[Any]) -> Any:
     return pyarrow.FixedSizeBinaryArray.from_buffers(kind, len(values), [None, buffer])
 
 
-def array_of(column: Any) -> npt.NDArray[Any]:
+def array_of(column: Any) -> Array:
     """Return what `arrow_of` was given."""
     import pyarrow
 

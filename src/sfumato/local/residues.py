@@ -8,21 +8,17 @@ of digits already chosen grows, and every cell stands for many reports.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.local.families import slices
+from sfumato.local.arrays import Array, Integers, slices
 
 __all__ = ["absorb", "absorb_last", "inverses"]
 
-_Table = npt.NDArray[Any]
 _CACHE_NUMBERS = 1 << 17
 _FEWEST = 256
 
 
-def absorb(table: _Table) -> _Table:
+def absorb(table: Array) -> Array:
     """Use up one coefficient: out[z, rest, d] = sum over w of table[z - w d, w, rest], modulo the prime.
 
     The table counts forms by the value they have so far (z), by the next coefficient (w) and by all else.
@@ -43,7 +39,7 @@ def absorb(table: _Table) -> _Table:
     return out
 
 
-def absorb_last(table: _Table) -> _Table:
+def absorb_last(table: Array) -> Array:
     """Use up the last coefficient, and keep those forms only whose value is then 0: out[rest, d]."""
     prime, _, rest = table.shape
     coefficients = np.arange(prime)
@@ -53,7 +49,7 @@ def absorb_last(table: _Table) -> _Table:
     return out
 
 
-def inverses(values: npt.NDArray[np.int64], prime: int) -> npt.NDArray[np.int64]:
+def inverses(values: Integers, prime: int) -> Integers:
     """Return what each value, none a multiple of the prime, must be multiplied by to give 1 (Fermat).
 
     >>> inverses(np.array([1, 2, 3, 4]), 5).tolist()

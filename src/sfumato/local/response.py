@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.core.arguments import Number, count, probability
+from sfumato.core.arguments import Number, probability
 from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.errors import InvalidArgument
-from sfumato.local.odds import check_odds, odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+from sfumato.local.arrays import Array, Flags, Integers
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import Columns, OddsProtocol, below
 
 __all__ = ["KaryResponse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KaryResponse(FrequencyProtocol):
+class KaryResponse(OddsProtocol):
     """The true answer weighs `odds`, each other one 1; a report is drawn by weight.
 
     Theorem: the probability of a report is odds or 1 of odds + size - 1, whatever the answer: the
@@ -36,11 +36,6 @@ class KaryResponse(FrequencyProtocol):
     odds: Fraction
 
     name: ClassVar[str] = "response"
-    fields: ClassVar[dict[str, FieldKind]] = {"value": "integer"}
-
-    def __post_init__(self) -> None:
-        count(self.size, "size")
-        check_odds(self.odds)
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int) -> KaryResponse:
@@ -63,11 +58,6 @@ class KaryResponse(FrequencyProtocol):
         return cls(size=2, odds=chance / (1 - chance))
 
     @property
-    def max_ratio(self) -> Fraction:
-        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
-        return self.odds if self.size > 1 else Fraction(1)
-
-    @property
     def p(self) -> Fraction:
         """The chance of the truth."""
         return self.odds / (self.odds + self.size - 1)
@@ -82,27 +72,17 @@ class KaryResponse(FrequencyProtocol):
         """The bits of one answer."""
         return (self.size - 1).bit_length()
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers and the odds."""
-        return {"size": self.size, "odds": str(self.odds)}
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per answer."""
         given = self._answers(answers)
         if self.size == 1:
             return {"value": given}
         return {"value": RandomizedResponseMechanism(self.p, choices=self.size).release(given)}
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that are one of the answers."""
-        value = reports["value"]
-        flags: npt.NDArray[np.bool_] = (value >= 0) & (value < self.size)
-        return flags
+        return below(reports["value"], self.size)
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Count reports by answer."""
         return np.bincount(reports["value"], minlength=self.size).astype(np.int64)
-
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """A report supports what it says."""
-        return totals

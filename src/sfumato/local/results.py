@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.local.arrays import Floats
+
 if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Result", "on_simplex", "printable"]
 
-_Floats = npt.NDArray[np.float64]
 
 _SHOWN = 40
 _LONGEST = 48
 
 
-def on_simplex(values: npt.ArrayLike) -> _Floats:
+def on_simplex(values: npt.ArrayLike) -> Floats:
     """Return the nearest shares that are not negative and add up to one.
 
     Theorem: they are max(v - t, 0) for the one t that makes their sum one (Held, Wolfe and Crowder 1974).
@@ -48,10 +49,10 @@ class Result:
     title: str
     what: str
     answers: tuple[str, ...]
-    values: _Floats
-    low: _Floats
-    high: _Floats
-    deviations: _Floats
+    values: Floats
+    low: Floats
+    high: Floats
+    deviations: Floats
     level: float
     counted: int
     dropped: Mapping[str, int]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, exact
 from sfumato.core.entropy import random_words
 from sfumato.core.exponential import falls_below
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Floats, Integers
 
 __all__ = ["bounds_of", "round_at_random"]
 
-_Integers = npt.NDArray[np.int64]
 
 _BITS = 64
 _REACH = 2**100  # bounds beyond this, or closer than one part of it, belong to no survey
@@ -39,7 +37,7 @@ def bounds_of(low: Number, high: Number) -> tuple[Fraction, Fraction]:
     return first, last
 
 
-def round_at_random(values: npt.NDArray[Any], low: Fraction, high: Fraction, cells: int) -> _Integers:
+def round_at_random(values: Array, low: Fraction, high: Fraction, cells: int) -> Integers:
     """Return for each number a point 0 .. cells of the even grid from `low` to `high`.
 
     A phone does: 1. clamp the number to the range, and write (number - low) * cells / (high - low) as
@@ -63,7 +61,7 @@ def round_at_random(values: npt.NDArray[Any], low: Fraction, high: Fraction, cel
     part, drawn = positions - points, words * 2.0**-_BITS
     sure = (np.abs(positions - np.rint(positions)) > margin) & (np.abs(drawn - part) > margin)
     points += drawn < part
-    rounded: _Integers = np.clip(points, 0, cells).astype(np.int64)
+    rounded: Integers = np.clip(points, 0, cells).astype(np.int64)
     doubtful = np.flatnonzero(~sure)
     if not len(doubtful):
         return rounded
@@ -84,7 +82,7 @@ def _spot(value: float, low: Fraction, high: Fraction, scale: Fraction) -> Fract
     return (min(max(Fraction(value), low), high) - low) * scale
 
 
-def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _numbers(values: Array) -> Floats:
     """Read answers; one that is missing is its sender's mistake, and is not repeated."""
     found = np.asarray(values)
     if (

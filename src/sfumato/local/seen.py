@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.local.arrays import Flags
+
 __all__ = ["Seen"]
 
 _Numbers = npt.NDArray[np.uint64]
@@ -24,7 +26,7 @@ class Seen:
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs)
 
-    def new(self, numbers: _Numbers) -> npt.NDArray[np.bool_]:
+    def new(self, numbers: _Numbers) -> Flags:
         """Flag the numbers that are not in, each where it first occurs.
 
         >>> seen = Seen()

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, budget_quantity, count
 from sfumato.core.coins import bernoulli
@@ -19,13 +18,9 @@ from sfumato.core.exponential import exp_below
 from sfumato.core.search import minimum
 from sfumato.errors import InvalidArgument
 from sfumato.local.answers import AnswerSets, Sets
+from sfumato.local.arrays import Array
 from sfumato.local.ballots import ChosenBallot, CoinBallot
-from sfumato.local.bits import (
-    bytes_for,
-    coin_bits,
-    put_bits,
-    uniform_subsets,
-)
+from sfumato.local.bits import bytes_for, coin_bits, put_bits, uniform_subsets
 from sfumato.local.odds import check_odds, odds_of
 
 __all__ = ["SetSelection", "UnarySets", "most_of"]
@@ -81,14 +76,8 @@ class SetSelection(ChosenBallot):
 
     def __post_init__(self) -> None:
         most_of(self.most, self.size)
-        count(self.chosen, "chosen")
         check_odds(self.odds, "a set that is met must be likelier than one that is not")
-        if 2 * self.chosen > self.size + 1:
-            raise InvalidArgument(
-                "chosen must be at most half of the answers",
-                place="chosen",
-                hints=("more of them say less about the own ones; let from_epsilon choose",),
-            )
+        self._check_chosen()
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int, most: int) -> SetSelection:
@@ -142,11 +131,7 @@ class SetSelection(ChosenBallot):
         """A bit per answer and dummy."""
         return self.size + self.most
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers, of one person's answers and of chosen ones, and the odds."""
-        return {"size": self.size, "most": self.most, "odds": str(self.odds), "chosen": self.chosen}
-
-    def randomise(self, answers: Sets) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Sets) -> dict[str, Array]:
         """Return one report per person."""
         own = AnswerSets.read(answers, size=self.size).at_most(self.most).padded(self.most, size=self.size)
         rows = np.arange(len(own))
@@ -227,11 +212,7 @@ class UnarySets(CoinBallot):
         rest = min(self.most, self.size - self.most)
         return Fraction(max(gained, lost) ** self.most * min(gained, lost) ** rest)
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers, of one person's answers, and the two chances."""
-        return {"size": self.size, "most": self.most, "own": str(self.own), "other": str(self.other)}
-
-    def randomise(self, answers: Sets) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Sets) -> dict[str, Array]:
         """Return one report per person."""
         sets = AnswerSets.read(answers, size=self.size).at_most(self.most)
         packed = coin_bits(self.other, len(sets.lengths), self.size)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument
 from sfumato.local.answers import AnswerSets, Sets, uniform_each
+from sfumato.local.arrays import Array, Flags, Integers
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets, most_of
@@ -123,7 +123,7 @@ class SeveralAnswers(FrequencyProtocol):
         inner = {f"inner_{name}": value for name, value in self.inner.parameters().items()}
         return {"size": self.size, "most": self.most, "inner": self.inner.name, **inner}
 
-    def randomise(self, answers: Sets) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Sets) -> dict[str, Array]:
         """Return one report per person."""
         sets = AnswerSets.read(answers, size=self.size)
         slots = uniform_each(np.maximum(sets.lengths, self.most))
@@ -132,15 +132,15 @@ class SeveralAnswers(FrequencyProtocol):
         picked[held] = sets.values[sets.offsets[held] + slots[held]]
         return self.inner.randomise(picked)
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag what the inner protocol could have sent."""
         return self.inner.valid(reports)
 
-    def collect(self, reports: Columns) -> npt.NDArray[Any]:
+    def collect(self, reports: Columns) -> Array:
         """Return the inner totals."""
         return self.inner.collect(reports)
 
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def supports(self, totals: Array) -> Integers:
         """A report supports what the inner one does, dummies aside."""
         return self.inner.supports(totals)[: self.size]
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import count, probability
 from sfumato.core.entropy import random_words
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Flags
 from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, Text, YesNo
 from sfumato.local.reports import arrow_of
@@ -97,7 +97,7 @@ def _parts(shares: list[float], people: int) -> list[int]:
     return [int(part) for part in np.diff(steps, prepend=0)]
 
 
-def _chosen(share: float, people: int) -> npt.NDArray[np.bool_]:
+def _chosen(share: float, people: int) -> Flags:
     """Choose a share of the people, at random: invented ones, so that floats will do."""
     order = np.argsort(random_words(people))
     return np.asarray(order < round(share * people))

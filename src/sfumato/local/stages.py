@@ -11,16 +11,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import ClassVar
 
 from sfumato.core.arguments import Number, count, probability
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Flags, Integers
 from sfumato.local.bits import coin_bits
 from sfumato.local.odds import check_odds, epsilon_of, odds_of
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+from sfumato.local.protocol import Columns, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.unary import UnaryEncoding
 
@@ -66,11 +64,11 @@ class TwoStage(FrequencyProtocol):
         """
 
     @abstractmethod
-    def keep(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def keep(self, answers: Array) -> dict[str, Array]:
         """Return the reports that are to be kept."""
 
     @abstractmethod
-    def send(self, kept: Columns) -> dict[str, npt.NDArray[Any]]:
+    def send(self, kept: Columns) -> dict[str, Array]:
         """Return a fresh report for every kept one."""
 
     @property
@@ -119,19 +117,19 @@ class TwoStage(FrequencyProtocol):
 
         return float((f * spread(p1) + (1 - f) * spread(q1)) / (count(n, "n") * (self.p - self.q) ** 2))
 
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return the reports of one day, from reports that are kept by nobody."""
         return self.send(self.keep(answers))
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that a phone could have sent."""
         return self.single.valid(reports)
 
-    def collect(self, reports: Columns) -> npt.NDArray[Any]:
+    def collect(self, reports: Columns) -> Array:
         """Return the totals of a batch of one day's reports."""
         return self.single.collect(reports)
 
-    def supports(self, totals: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def supports(self, totals: Array) -> Integers:
         """Return how many reports support each answer."""
         return self.single.supports(totals)
 
@@ -161,7 +159,6 @@ class TwoStageResponse(TwoStage):
     instant: Fraction
 
     name: ClassVar[str] = "two-stage-response"
-    fields: ClassVar[dict[str, FieldKind]] = KaryResponse.fields
 
     def __post_init__(self) -> None:
         count(self.size, "size")
@@ -203,15 +200,11 @@ class TwoStageResponse(TwoStage):
             return self.lifetime_ratio
         return self._odds(days)
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers and the odds of both stages."""
-        return {"size": self.size, "permanent": str(self.permanent), "instant": str(self.instant)}
-
-    def keep(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def keep(self, answers: Array) -> dict[str, Array]:
         """Return k-ary responses of the permanent odds."""
         return self._first.randomise(answers)
 
-    def send(self, kept: Columns) -> dict[str, npt.NDArray[Any]]:
+    def send(self, kept: Columns) -> dict[str, Array]:
         """Return k-ary responses of the instant odds."""
         return KaryResponse(size=self.size, odds=self.instant).randomise(kept["value"])
 
@@ -250,7 +243,7 @@ class TwoStageUnary(TwoStage):
     if_unset: Fraction
 
     name: ClassVar[str] = "two-stage-unary"
-    fields: ClassVar[dict[str, FieldKind]] = UnaryEncoding.fields
+    fields = UnaryEncoding.fields
 
     def __post_init__(self) -> None:
         _ = self._first  # reads what both have in common
@@ -308,16 +301,11 @@ class TwoStageUnary(TwoStage):
 
         return sent(p1, always) / sent(q1, always) * (sent(q1, never) / sent(p1, never))
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers and the chances of both stages."""
-        chances = {name: str(getattr(self, name)) for name in ("own", "other", "if_set", "if_unset")}
-        return {"size": self.size, **chances}
-
-    def keep(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def keep(self, answers: Array) -> dict[str, Array]:
         """Return unary encodings."""
         return self._first.randomise(answers)
 
-    def send(self, kept: Columns) -> dict[str, npt.NDArray[Any]]:
+    def send(self, kept: Columns) -> dict[str, Array]:
         """Return a fresh bit for each."""
         bits = kept["bits"]
         heads = coin_bits(self.if_set, len(bits), self.size)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Octets
 
 __all__ = ["digits_of_octets", "octets_of", "octets_of_digits", "text_of"]
 
 _LIMB = 32
 
 
-def octets_of(texts: Iterable[str | bytes], length: int) -> npt.NDArray[np.uint8]:
+def octets_of(texts: Iterable[str | bytes], length: int) -> Octets:
     """Write texts as rows of `length` bytes: UTF-8, filled up with zeros; longer ones are cut, and merge.
 
     >>> octets_of(["abc", "d"], 2).tolist()
@@ -34,7 +34,7 @@ def text_of(octets: bytes) -> str:
     return octets.rstrip(b"\0").decode("utf-8", "backslashreplace")
 
 
-def digits_of_octets(octets: npt.NDArray[np.uint8], base: int, digits: int) -> npt.NDArray[np.uint8]:
+def digits_of_octets(octets: Octets, base: int, digits: int) -> Octets:
     """Write rows of bytes, read as numbers, in a base of at most 256: one row per digit, the highest first.
 
     Long division, 32 bits and as many digits at a time as fit beside them in 63.

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count
 from sfumato.core.coins import bernoulli
-from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array
 from sfumato.local.ballots import ChosenBallot
 from sfumato.local.bits import bytes_for, put_bits, uniform_subsets
-from sfumato.local.odds import check_odds, odds_of
+from sfumato.local.odds import odds_of
+from sfumato.local.protocol import OddsProtocol
 
 __all__ = ["SubsetSelection"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetSelection(ChosenBallot):
+class SubsetSelection(ChosenBallot, OddsProtocol):
     """A set of `chosen` answers weighs `odds` if the true one is among them, else 1; it is drawn by weight.
 
     A phone does, with odds = a/b:
@@ -45,15 +45,8 @@ class SubsetSelection(ChosenBallot):
     name: ClassVar[str] = "subset"
 
     def __post_init__(self) -> None:
-        count(self.size, "size")
-        count(self.chosen, "chosen")
-        check_odds(self.odds, "the true answer must be likelier to be chosen than not")
-        if 2 * self.chosen > self.size + 1:
-            raise InvalidArgument(
-                "chosen must be at most half of the answers",
-                place="chosen",
-                hints=("more of them say less about the true one; let from_epsilon choose",),
-            )
+        OddsProtocol.__post_init__(self)
+        self._check_chosen()
 
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int) -> SubsetSelection:
@@ -72,11 +65,6 @@ class SubsetSelection(ChosenBallot):
         return self.q * (1 - self.q) / (self.p - self.q) ** 2
 
     @property
-    def max_ratio(self) -> Fraction:
-        """The exact e^epsilon: of one answer alone, nothing can be told apart."""
-        return self.odds if self.size > 1 else Fraction(1)
-
-    @property
     def p(self) -> Fraction:
         """The chance that the true answer is among the chosen ones."""
         return self.chosen * self.odds / (self.chosen * self.odds + self.size - self.chosen)
@@ -86,11 +74,7 @@ class SubsetSelection(ChosenBallot):
         """The chance that any other answer is: `chosen` less p are shared among the others."""
         return (self.chosen - self.p) / (self.size - 1) if self.size > 1 else Fraction(0)
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers, the odds and how many are chosen."""
-        return {"size": self.size, "odds": str(self.odds), "chosen": self.chosen}
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per answer."""
         given = self._answers(answers)
         rows = np.arange(len(given))

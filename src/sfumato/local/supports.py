@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.local.families import LinearFamily, slices
+from sfumato.local.arrays import Array, Integers, Octets, slices
+from sfumato.local.families import LinearFamily
 from sfumato.local.residues import absorb, absorb_last
 
 __all__ = ["number_of", "supports_of_continuations", "supports_of_strings"]
 
-_Digits = npt.NDArray[np.uint8]
-_Counts = npt.NDArray[np.int64]
-_Residues = npt.NDArray[Any]
 _PIECE = 1 << 14
 _TOGETHER = 1 << 8  # heads whose tables are summed together
 
 
-def number_of(digits: npt.NDArray[Any], base: int) -> _Counts:
+def number_of(digits: Array, base: int) -> Integers:
     """Read rows of digits as numbers.
 
     >>> number_of(np.array([[1, 0, 2], [0, 2, 1]]), 3).tolist()
@@ -33,8 +29,8 @@ def number_of(digits: npt.NDArray[Any], base: int) -> _Counts:
 
 
 def supports_of_continuations(
-    prime: int, heads: _Digits, step: int, reports: Iterable[tuple[_Residues, _Residues]]
-) -> tuple[_Counts, int]:
+    prime: int, heads: Octets, step: int, reports: Iterable[tuple[Array, Array]]
+) -> tuple[Integers, int]:
     """Return the supports of every continuation of every head by `digits` digits, and the number of reports.
 
     Reports come as seeds, a row per digit, and values. They are counted by the hash of a head less
@@ -61,7 +57,7 @@ def supports_of_continuations(
     return supports, size
 
 
-def supports_of_strings(prime: int, strings: _Digits, seeds: _Residues, value: _Residues) -> _Counts:
+def supports_of_strings(prime: int, strings: Octets, seeds: Array, value: Array) -> Integers:
     """Return how many reports support each of some strings, given by rows of digits.
 
     Theorem: of the numbers below 2^b, the multiples of an odd prime, and no others, times its inverse
@@ -77,7 +73,7 @@ def supports_of_strings(prime: int, strings: _Digits, seeds: _Residues, value: _
     return counted
 
 
-def _hashes(prime: int, heads: _Digits, seeds: _Residues, value: _Residues) -> Iterator[_Residues]:
+def _hashes(prime: int, heads: Octets, seeds: Array, value: Array) -> Iterator[Array]:
     """Yield, for every head, its hashes by all reports less their values, but for multiples of the prime."""
     known = heads.shape[1]
     family = LinearFamily(modulus=prime, base=prime, digits=max(1, known))

@@ -17,10 +17,10 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.catalog import between, one_of
 from sfumato.core.arguments import Number, budget_quantity
+from sfumato.local.arrays import Array, Floats
 from sfumato.local.hybrid import best_for_number
 from sfumato.local.means import MeanProtocol
 from sfumato.local.protocol import FrequencyProtocol, Protocol
@@ -35,7 +35,6 @@ Model = Literal["central", "shuffled", "local"]
 MODELS: tuple[Model, ...] = get_args(Model)
 """From the most trust to none."""
 
-_Floats = npt.NDArray[np.float64]
 
 _PLENTY = 20  # times the deviation of a count's noise, from where a ratio's error is nearly linear in it
 _BUDGET = 10**12  # of nobody: it is thrown away with the table
@@ -57,13 +56,13 @@ class Way:
         assert self.question is not None
         return self.asked.central_error(self.question)
 
-    def squared_errors(self, repetitions: int) -> _Floats:
+    def squared_errors(self, repetitions: int) -> Floats:
         """Answer `times` times; return the squared error, averaged over the answers."""
         found = np.array([self._answer() for _ in range(repetitions)])
-        squares: _Floats = np.mean((found - self.asked.truth) ** 2, axis=1)
+        squares: Floats = np.mean((found - self.asked.truth) ** 2, axis=1)
         return squares
 
-    def _answer(self) -> _Floats:
+    def _answer(self) -> Floats:
         if self.protocol is not None:
             return self.asked.estimate(self.protocol)
         assert self.question is not None
@@ -74,11 +73,11 @@ class Way:
 class TrustQuestion(ABC):
     """A question about people, and its answers in every model; `values` has one entry per person."""
 
-    values: npt.NDArray[Any]
+    values: Array
 
     @property
     @abstractmethod
-    def truth(self) -> _Floats:
+    def truth(self) -> Floats:
         """What is to be estimated: of these very people, so that who they are adds no error."""
 
     @property
@@ -97,7 +96,7 @@ class TrustQuestion(ABC):
         """Return the question that costs epsilon when one person's value is replaced by another."""
 
     @abstractmethod
-    def read(self, question: Question) -> _Floats:
+    def read(self, question: Question) -> Floats:
         """Release an answer, and read it."""
 
     @abstractmethod
@@ -111,7 +110,7 @@ class TrustQuestion(ABC):
         """Yield protocols of an epsilon; k-ary response may have another, for it shuffles better."""
 
     @abstractmethod
-    def estimate(self, protocol: Protocol) -> _Floats:
+    def estimate(self, protocol: Protocol) -> Floats:
         """Let everybody report, and estimate."""
 
     @abstractmethod
@@ -146,7 +145,7 @@ class MeanAsked(TrustQuestion):
     high: Fraction
 
     @property
-    def truth(self) -> _Floats:
+    def truth(self) -> Floats:
         """The average."""
         return np.array([self.values.mean()])
 
@@ -163,7 +162,7 @@ class MeanAsked(TrustQuestion):
         """Ask for the average."""
         return database.sql("SELECT AVG(value) AS mean FROM people", epsilon=epsilon)
 
-    def read(self, question: Question) -> _Floats:
+    def read(self, question: Question) -> Floats:
         """Release; a count that noise made zero leaves the middle of the range as the best guess."""
         [mean] = question.release().column("mean")
         return np.array([float(self.low + self.high) / 2 if mean is None else float(mean)])
@@ -186,7 +185,7 @@ class MeanAsked(TrustQuestion):
         """Yield the protocol of least worst case."""
         yield best_for_number(epsilon, low=self.low, high=self.high)
 
-    def estimate(self, protocol: Protocol) -> _Floats:
+    def estimate(self, protocol: Protocol) -> Floats:
         """Let everybody report their number."""
         assert isinstance(protocol, MeanProtocol)
         return np.array([protocol.mean(protocol.collect(protocol.randomise(self.values))).value])
@@ -212,9 +211,9 @@ class SharesAsked(TrustQuestion):
     size: int
 
     @property
-    def truth(self) -> _Floats:
+    def truth(self) -> Floats:
         """The shares."""
-        shares: _Floats = np.bincount(self.values, minlength=self.size) / len(self.values)
+        shares: Floats = np.bincount(self.values, minlength=self.size) / len(self.values)
         return shares
 
     @property
@@ -231,7 +230,7 @@ class SharesAsked(TrustQuestion):
         half = budget_quantity(epsilon, "epsilon") / 2
         return database.sql("SELECT value, COUNT(*) AS n FROM people GROUP BY value", epsilon=half)
 
-    def read(self, question: Question) -> _Floats:
+    def read(self, question: Question) -> Floats:
         """Release, and divide by the number of people."""
         release = question.release()
         counts = dict(zip(release.column("value"), release.column("n"), strict=True))
@@ -248,7 +247,7 @@ class SharesAsked(TrustQuestion):
         if self.size > 2:
             yield SubsetSelection.from_epsilon(epsilon, size=self.size)
 
-    def estimate(self, protocol: Protocol) -> _Floats:
+    def estimate(self, protocol: Protocol) -> Floats:
         """Let everybody report their answer."""
         assert isinstance(protocol, FrequencyProtocol)
         totals = protocol.collect(protocol.randomise(self.values))
@@ -263,7 +262,7 @@ class SharesAsked(TrustQuestion):
         return protocol.variance(Fraction(1, self.size), len(self.values))
 
 
-def _open(values: npt.NDArray[Any], domain: Any) -> Database:
+def _open(values: Array, domain: Any) -> Database:
     import pyarrow as pa
 
     return connect(

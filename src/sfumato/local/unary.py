@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count
 from sfumato.core.coins import bernoulli
+from sfumato.local.arrays import Array
 from sfumato.local.ballots import CoinBallot
 from sfumato.local.bits import coin_bits, put_bits
 from sfumato.local.odds import odds_of, root_of
@@ -65,11 +65,7 @@ class UnaryEncoding(CoinBallot):
             return Fraction(1)
         return self.own * (1 - self.other) / (self.other * (1 - self.own))
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of answers and the two chances."""
-        return {"size": self.size, "own": str(self.own), "other": str(self.other)}
-
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per answer."""
         given = self._answers(answers)
         packed = coin_bits(self.other, len(given), self.size)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import Number, count, exact, probability
 from sfumato.core.coins import bernoulli
@@ -22,13 +21,13 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.noise import discrete_gaussian
 from sfumato.core.search import minimum
 from sfumato.errors import InvalidArgument
+from sfumato.local.arrays import Array, Flags, Floats, Integers, Octets
 from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
 from sfumato.local.rounding import bounds_of
 
 __all__ = ["PrivUnit", "VectorMean", "duchi_vector_variance"]
 
-_Floats = npt.NDArray[np.float64]
 
 _STEPS = 2**15 - 1  # a coordinate between -1 and 1 is sent in sixteen bits
 _BYTES = 2
@@ -45,8 +44,8 @@ class VectorMean:
     of the values, in Euclidean distance, with probability `level` at least.
     """
 
-    values: _Floats
-    deviations: _Floats
+    values: Floats
+    deviations: Floats
     radius: float
     reports: int
     level: float
@@ -160,10 +159,6 @@ class PrivUnit(Protocol):
         """Sixteen bits a coordinate."""
         return 8 * _BYTES * self.size
 
-    def parameters(self) -> dict[str, int | str]:
-        """Return the number of coordinates, the odds, the cap and the norm."""
-        return {"size": self.size, "odds": str(self.odds), "cap": str(self.cap), "norm": str(self.norm)}
-
     def variance(self, length: Number, n: int) -> float:
         """Return the expected squared distance of n people's mean from the truth, if all are that long."""
         r = probability(Fraction(length) / self.norm, "length")
@@ -171,7 +166,7 @@ class PrivUnit(Protocol):
 
     # -- what every phone does ------------------------------------------------------------
 
-    def randomise(self, answers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def randomise(self, answers: Array) -> dict[str, Array]:
         """Return one report per row; a vector that is longer than `norm` is shortened to it."""
         given = np.asarray(answers)
         if given.ndim != 2 or given.shape[1] != self.size or given.dtype.kind not in "iuf":
@@ -187,7 +182,7 @@ class PrivUnit(Protocol):
             told[start : start + rows] = part.astype(">i2").view(np.uint8).reshape(len(part), -1)
         return {"vector": told}
 
-    def _randomise(self, vectors: _Floats) -> npt.NDArray[np.int64]:
+    def _randomise(self, vectors: Floats) -> Integers:
         n = len(vectors)
         directions = self._directions(vectors)
         inner, outer = self._inner_products(n)
@@ -199,7 +194,7 @@ class PrivUnit(Protocol):
         exact = np.clip(directions, -1.0, 1.0) * _STEPS
         return np.floor(exact + _uniforms(exact.size).reshape(exact.shape)).astype(np.int64)
 
-    def _directions(self, vectors: _Floats) -> _Floats:
+    def _directions(self, vectors: Floats) -> Floats:
         """Turn every vector into a random vector whose average is the clipped vector."""
         # Divided by the largest coordinate first: squares of floats may overflow, or vanish.
         largest = np.max(np.abs(vectors), axis=1, keepdims=True)
@@ -213,7 +208,7 @@ class PrivUnit(Protocol):
         unit[_uniforms(len(vectors)) >= (1 + radii) / 2] *= -1
         return unit
 
-    def _inner_products(self, n: int) -> tuple[_Floats, _Floats]:
+    def _inner_products(self, n: int) -> tuple[Floats, Floats]:
         """Draw t = <y, v> and root(1 - t^2): (1 + t)/2 has a beta law, whose quantile is taken."""
         from scipy.special import betainccinv
 
@@ -224,12 +219,12 @@ class PrivUnit(Protocol):
         beta = betainccinv(shape, shape, tail)
         return 2 * beta - 1, 2 * np.sqrt(beta * (1 - beta))
 
-    def _normals(self, n: int) -> _Floats:
+    def _normals(self, n: int) -> Floats:
         return discrete_gaussian(_SIGMA, size=n * self.size).astype(np.float64).reshape(n, self.size)
 
     # -- what the collector does ------------------------------------------------------------
 
-    def valid(self, reports: Columns) -> npt.NDArray[np.bool_]:
+    def valid(self, reports: Columns) -> Flags:
         """Flag the reports that a unit vector can be rounded to."""
         column = np.asarray(reports["vector"])
         flags = np.zeros(len(column), dtype=np.bool_)
@@ -242,7 +237,7 @@ class PrivUnit(Protocol):
             flags[rows] = (np.abs(lengths - _STEPS) <= slack) & (np.abs(steps).max(axis=1) <= _STEPS)
         return flags
 
-    def collect(self, reports: Columns) -> npt.NDArray[np.int64]:
+    def collect(self, reports: Columns) -> Integers:
         """Return how many reports there are, then the sum of every coordinate, then of its square."""
         column = np.asarray(reports["vector"])
         totals = np.zeros(1 + 2 * self.size, dtype=np.int64)
@@ -253,7 +248,7 @@ class PrivUnit(Protocol):
             totals[1 + self.size :] += (steps * steps).sum(axis=0)
         return totals
 
-    def mean(self, totals: npt.NDArray[Any], level: float = 0.95) -> VectorMean:
+    def mean(self, totals: Array, level: float = 0.95) -> VectorMean:
         """Return the estimated mean vector. Without reports nothing is known.
 
         Theorem: the distance of the mean from the truth is the largest over all directions of a sum of
@@ -305,7 +300,7 @@ class PrivUnit(Protocol):
         rows = max(1, _AT_ONCE // self.size)
         return [slice(start, start + rows) for start in range(0, n, rows)]
 
-    def _steps(self, column: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    def _steps(self, column: Octets) -> Integers:
         return np.ascontiguousarray(column).view(">i2").astype(np.int64)
 
 
@@ -323,6 +318,6 @@ def duchi_vector_variance(epsilon: Number, size: int) -> float:
     return ((e + 1) / (e - 1) * math.sqrt(math.pi) * ratio) ** 2 - 1
 
 
-def _uniforms(n: int) -> _Floats:
+def _uniforms(n: int) -> Floats:
     """Return uniform numbers, none of them 0 or 1."""
     return ((random_words(n) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.local.families import slices
+from sfumato.local.arrays import Array, Octets, slices
 
 __all__ = ["Spectrum", "Word", "WordLevels"]
 
-_Digits = npt.NDArray[np.uint8]
 _WORDS = 1 << 26  # at most this many words: all are counted at once
 _STEPS = 400  # continuations of a beginning, if the prime is not larger
 _SHORTER, _WHOLE, _LOOK, _TEST = 2, 3, 1, 4  # levels of each length, of whole strings, and to test these
@@ -44,13 +42,13 @@ class Word:
         """How many digits a word has."""
         return self.checks + self.kept
 
-    def of(self, digits: npt.NDArray[Any]) -> _Digits:
+    def of(self, digits: Array) -> Octets:
         """Return the words of strings, given by a row per digit: again a row per digit."""
         before = digits[: self.length - self.kept]
         kept = digits[self.length - self.kept : self.length]
         return np.concatenate([self.heads(before), kept]).astype(np.uint8)
 
-    def heads(self, before: npt.NDArray[Any]) -> _Digits:
+    def heads(self, before: Array) -> Octets:
         """Return the checks of what comes before the kept digits, a row per digit."""
         if self.digits == self.length:
             return before.astype(np.uint8)
@@ -136,7 +134,7 @@ class Spectrum:
         self._half = prime // 2 + 1
         self._sums = np.zeros(prime ** (digits - 1) * self._half, dtype=np.complex64)
 
-    def add(self, seeds: npt.NDArray[Any], value: npt.NDArray[Any]) -> None:
+    def add(self, seeds: Array, value: Array) -> None:
         """Add reports: a row of seeds per digit of the word."""
         prime = self.prime
         times = np.arange(1, prime)
