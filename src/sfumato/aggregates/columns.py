@@ -1,57 +1,15 @@
-"""Columns of numbers for people, from noisy integers and from estimates."""
+"""Columns of numbers and dates for people, from estimates."""
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from sfumato.aggregates.answer import Answer, NoisyColumn
-from sfumato.aggregates.dates import dates
 from sfumato.aggregates.ratios import Estimate
 
-__all__ = ["column", "lists", "scaled"]
-
-
-def scaled(
-    answer: Answer,
-    noisy: Sequence[int | Fraction],
-    unit: Fraction,
-    width: int | Fraction,
-    *,
-    non_negative: bool,
-) -> NoisyColumn:
-    """Return exact numbers times a unit; ends of whole numbers are whole, and rounded outward."""
-    n, d = unit.numerator, unit.denominator
-
-    def real(value: int | Fraction) -> float:
-        try:
-            return float(value * n / d)  # one rounding, to the nearest float
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-
-    if answer.integer:
-        values: list[Any] = [(2 * value * n + d) // (2 * d) for value in noisy]
-        low: list[Any] = [(value - width) * n // d for value in noisy]
-        high: list[Any] = [-(-(value + width) * n // d) for value in noisy]
-    else:
-        values = [real(value) for value in noisy]
-        low, high = [real(value - width) for value in noisy], [real(value + width) for value in noisy]
-    if non_negative:
-        values, low, high = (_clipped(each, answer) for each in (values, low, high))
-    return NoisyColumn(values=values, low=low, high=high)
-
-
-def _clipped(values: list[Any], answer: Answer) -> list[Any]:
-    lower = max(0.0, answer.lower or 0.0) if answer.function.record.counts else answer.lower
-    if lower is not None:
-        least = math.ceil(lower) if answer.integer else lower
-        values = [max(value, least) for value in values]
-    if answer.upper is not None:
-        most = math.floor(answer.upper) if answer.integer else answer.upper
-        values = [min(value, most) for value in values]
-    return values
+__all__ = ["column", "dates", "lists"]
 
 
 def column(answer: Answer, estimate: Estimate) -> NoisyColumn:
@@ -80,3 +38,29 @@ def lists(columns: Sequence[NoisyColumn], groups: int) -> NoisyColumn:
         low=[[one.low[group] for one in columns] for group in range(groups)],
         high=[[one.high[group] for one in columns] for group in range(groups)],
     )
+
+
+def dates(
+    epoch: datetime.date, numbers: Iterable[float | None], *, up: bool = False
+) -> list[datetime.date | None]:
+    """Return the dates that many days (moments: microseconds) after the first one, None for None.
+
+    The numbers are those that stood for dates (`analysis.calendar`).
+    Parts of a day are of that day; with `up`, as the upper end of an interval, the next one is meant.
+    What is beyond the calendar becomes its last day.
+
+    >>> dates(datetime.date(2024, 2, 28), [0.0, 1.5, None])
+    [datetime.date(2024, 2, 28), datetime.date(2024, 2, 29), None]
+    """
+    unit = "microseconds" if isinstance(epoch, datetime.datetime) else "days"
+    found: list[datetime.date | None] = []
+    for number in numbers:
+        if number is None:
+            found.append(None)
+            continue
+        whole = math.ceil(number) if up else math.floor(number)
+        try:
+            found.append(epoch + datetime.timedelta(**{unit: whole}))
+        except OverflowError:
+            found.append(type(epoch).max if whole > 0 else type(epoch).min)
+    return found

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
-from sfumato.aggregates.columns import scaled
+from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.linear import LinearRecord
 from sfumato.aggregates.measure_request import MeasureRequest
-from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import Kind
 from sfumato.core.intervals import Interval
 
@@ -19,7 +18,7 @@ __all__ = ["Count", "CountDistinct", "CountRows", "CountUnits"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted(AggregateRecord):
+class _Counted(LinearRecord):
     counts: ClassVar[bool] = True
     clamps: ClassVar[bool] = False
 
@@ -54,24 +53,9 @@ class _Counted(AggregateRecord):
             lower=0.0,
         )
 
-    def answered(
-        self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool
-    ) -> NoisyColumn:
-        """Return N * weight."""
-        [count] = noisy
-        assert count.sums is not None
-        width = 0 if level is None else count.noise.law.half_width(level)
-        return scaled(answer, count.sums.tolist(), answer.weight, width, non_negative=non_negative)
-
-    def forecast(
-        self, answer: Answer, noises: Sequence[AddedNoise], size: float | None, level: float
-    ) -> Forecast:
-        """Return the half-width of the noise: it depends on no data."""
-        return Forecast(name=answer.name, error=noises[0].law.half_width(level) * float(answer.weight))
-
-    def linear(self, answer: Answer) -> dict[str, float] | None:
+    def linear(self, answer: Answer) -> dict[str, Fraction]:
         """Return the count itself."""
-        return {answer.measures[0]: float(answer.weight)}
+        return {answer.measures[0]: answer.weight}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
-from sfumato.aggregates.columns import scaled
-from sfumato.aggregates.dates import dates
+from sfumato.aggregates.columns import dates
+from sfumato.aggregates.linear import scaled
 from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import Kind

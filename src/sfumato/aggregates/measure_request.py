@@ -20,47 +20,23 @@ if TYPE_CHECKING:
 __all__ = ["BoundedArgument", "GridFactor", "MeasureRequest", "MeasuredCells"]
 
 
-class BoundedArgument(Protocol):
-    """An argument, as a number between bounds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedArgument:
+    """An argument of an aggregate, as a number between bounds."""
 
-    @property
-    def low(self) -> Fraction:
-        """Its lower bound."""
-        ...
-
-    @property
-    def high(self) -> Fraction:
-        """Its upper bound."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """Whether it only takes whole numbers."""
-        ...
-
-    @property
-    def kind(self) -> Kind | None:
-        """The kind of dates and timestamps, which are counted."""
-        ...
-
-    @property
-    def epoch(self) -> datetime.date | None:
-        """The date that they are counted from."""
-        ...
+    low: Fraction
+    high: Fraction
+    whole: bool  # it only takes whole numbers
+    kind: Kind | None = None  # of dates and timestamps, which are counted
+    epoch: datetime.date | None = None  # from this one on
 
 
-class GridFactor(Protocol):
-    """An argument less its centre, on its grid."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridFactor:
+    """A value less its centre, on its grid."""
 
-    @property
-    def centre(self) -> float:
-        """What is taken off."""
-        ...
-
-    @property
-    def grid(self) -> Grid:
-        """The grid of what remains."""
-        ...
+    centre: float
+    grid: Grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,48 +62,36 @@ class MeasureRequest(Protocol):
     @property
     def function(self) -> Function:
         """Which aggregate it is."""
-        ...
 
     def argument(self, place: int = 0) -> BoundedArgument:
         """Return an argument with its bounds, or refuse the question; dates count from a bound on."""
-        ...
 
     def factor(self, place: int = 0, *, centred: bool = True) -> GridFactor:
         """Return an argument on its grid: less the middle of its bounds, if centred."""
-        ...
 
     def rows(self) -> tuple[str, Fraction]:
         """Return the number of rows in which all arguments have a value, and what its integer is worth."""
-        ...
 
     def moment(self, *places: int, centred: bool = True) -> str:
         """Return the sum over those rows of a product of factors."""
-        ...
 
     def units(self) -> str:
         """Return the number of units."""
-        ...
 
     def distinct(self) -> str:
         """Return the number of different values of the argument."""
-        ...
 
     def clamped_rows(self) -> str:
         """Return the number of rows, of which one unit's part in a group is within `bounds_per_group`."""
-        ...
 
     def clamped_sum(self) -> tuple[str, Fraction, bool]:
         """Return the sum of which that holds, its step, and whether values are whole."""
-        ...
 
     def ranked_cells(self) -> MeasuredCells:
         """Return a histogram fine enough to read ranks off."""
-        ...
 
     def listed_cells(self) -> MeasuredCells:
         """Return a histogram over the argument's listed values, or over equal cells between its bounds."""
-        ...
 
     def beside_count(self) -> Self | None:
         """Return the aggregate over rows that the question counts anyway, None if it does not count them."""
-        ...

@@ -29,15 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast
-from sfumato.aggregates.centred_ratio import (
-    CentredRatio,
-    NoisySum,
-    half_of,
-    limits,
-    noisy_sums,
-    over,
-    within,
-)
+from sfumato.aggregates.centred_ratio import CentredRatio, NoisySum, half_of, limits, noisy_sums, over, within
 from sfumato.aggregates.ratios import Estimate, fieller
 from sfumato.core.intervals import Interval
 from sfumato.core.noise_law import NoiseLaw
@@ -49,62 +41,6 @@ _Floats = npt.NDArray[np.float64]
 _Noisy = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 
 _EVEN = 1 / 3  # values spread evenly over a half-width have a third of its square as their variance
-
-
-@dataclass(frozen=True, slots=True)
-class Variance(CentredRatio):
-    """The variance, or its root: of a population, divided by n, or of a sample, by n - 1."""
-
-    sample: bool = False
-    root: bool = False
-
-    products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (0, 0))
-    multiplies: ClassVar[bool] = True
-    standard: ClassVar[bool] = True
-
-    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
-        """Return up to half of the squared width, or its root."""
-        square = Interval(0, 1) * _spread(arguments[0], arguments[0])
-        return square.rising(math.sqrt, bottom=0.0) if self.root else square
-
-    def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
-        """Return zero and width^2 / 4; of a sample, width^2 / 2."""
-        width, part = float(widths[0]), 0.5 if self.sample else 0.25
-        return 0.0, width * part**0.5 if self.root else width**2 * part
-
-    def estimate(
-        self, answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float
-    ) -> Estimate:
-        """Return (Q - S^2/n) / n or / (n - 1), or its root."""
-        scale = float(answer.scale)
-        n, s, q = noisy_sums(noisy, laws, (float(answer.weight), scale, scale**2))
-        root = self.root
-        degrees = n.total - (1.0 if self.sample else 0.0)
-        m = over(s.total, n.total, otherwise=0.0)
-        deviations = q.total - m * s.total
-        one, zero = np.ones_like(m), np.zeros_like(m)
-        bias, extra = _remainder(n, s, s, m, m)
-        low, high = limits(answer, m)
-        ends = fieller(
-            deviations + bias,
-            degrees,
-            laws=laws,
-            weights=[(m**2 * n.unit, -n.unit * one), (-2 * m * s.unit, zero), (q.unit * one, zero)],
-            extra=lambda theta: extra,
-            low=np.sign(low) * low**2 if root else low,
-            high=high**2 if root else high,
-            chance=chance,
-        )
-        values = over(deviations, degrees)
-        if root:
-            values = np.sqrt(np.maximum(values, 0.0))
-            ends = np.sqrt(np.maximum(ends[0], 0.0)), np.sqrt(np.maximum(ends[1], 0.0))
-        return within(answer, values, *ends)
-
-    def worst(self, answer: Answer, laws: Sequence[NoiseLaw], size: float, level: float) -> float:
-        """Return the same of a variance; a root is off by at most the root of what its square is."""
-        square = CentredRatio.worst(replace(self, root=False), answer, laws, size, level)
-        return math.sqrt(square) if self.root else square
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,31 +66,65 @@ class Covariance(CentredRatio):
     def estimate(
         self, answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float
     ) -> Estimate:
-        """Return (C - S T/n) / n or / (n - 1)."""
-        a, b = float(answer.scale), float(answer.second_scale)
-        n, s, t, c = noisy_sums(noisy, laws, (float(answer.weight), a, b, a * b))
+        """Return (C - S T/n) / n or / (n - 1); of a single argument T is S."""
+        scales = float(answer.scale), float(answer.second_scale)
+        steps = [math.prod(scales[place] for place in places) for places in self.products]
+        n, s, *second, c = noisy_sums(noisy, laws, (float(answer.weight), *steps))
+        t = second[0] if second else s
         degrees = n.total - (1.0 if self.sample else 0.0)
         x, y = over(s.total, n.total, otherwise=0.0), over(t.total, n.total, otherwise=0.0)
         deviations = c.total - x * t.total
         one, zero = np.ones_like(x), np.zeros_like(x)
         bias, extra = _remainder(n, s, t, x, y)
         low, high = limits(answer, x)
+        means = [(-y * s.unit, zero), (-x * t.unit, zero)] if second else [(-2 * x * s.unit, zero)]
         ends = fieller(
             deviations + bias,
             degrees,
             laws=laws,
-            weights=[
-                (x * y * n.unit, -n.unit * one),
-                (-y * s.unit, zero),
-                (-x * t.unit, zero),
-                (c.unit * one, zero),
-            ],
+            weights=[(x * y * n.unit, -n.unit * one), *means, (c.unit * one, zero)],
             extra=lambda theta: extra,
             low=low,
             high=high,
             chance=chance,
         )
         return within(answer, over(deviations, degrees), *ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Variance(Covariance):
+    """The variance, the covariance of an argument with itself, or its root."""
+
+    root: bool = False
+
+    arity: ClassVar[int] = 1
+    products: ClassVar[tuple[tuple[int, ...], ...]] = ((0,), (0, 0))
+
+    def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
+        """Return up to half of the squared width, or its root."""
+        square = Interval(0, 1) * _spread(arguments[0], arguments[0])
+        return square.rising(math.sqrt, bottom=0.0) if self.root else square
+
+    def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
+        """Return zero and width^2 / 4; of a sample, width^2 / 2."""
+        width, part = float(widths[0]), 0.5 if self.sample else 0.25
+        return 0.0, width * part**0.5 if self.root else width**2 * part
+
+    def estimate(
+        self, answer: Answer, noisy: Sequence[_Noisy], laws: Sequence[NoiseLaw], chance: float
+    ) -> Estimate:
+        """Return the variance, or its root."""
+        if not self.root:
+            return Covariance.estimate(self, answer, noisy, laws, chance)
+        upper = None if answer.upper is None else answer.upper**2
+        found = Covariance.estimate(self, replace(answer, upper=upper), noisy, laws, chance)
+        values, low, high = (np.sqrt(np.maximum(each, 0.0)) for each in (found.values, found.low, found.high))
+        return within(answer, values, low, high)
+
+    def worst(self, answer: Answer, laws: Sequence[NoiseLaw], size: float, level: float) -> float:
+        """Return the same of a variance; a root is off by at most the root of what its square is."""
+        square = CentredRatio.worst(replace(self, root=False), answer, laws, size, level)
+        return math.sqrt(square) if self.root else square
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +155,9 @@ class Correlation(CentredRatio):
         defined = (n.total > 0) & (xx > 0) & (yy > 0)
         with np.errstate(invalid="ignore"):
             values = np.where(defined, xy / np.sqrt(np.where(defined, xx * yy, 1.0)), np.nan)
-        (bx, ex), (by, ey), (bxy, exy) = (
-            _remainder(n, s, s, x, x),
-            _remainder(n, t, t, y, y),
-            _remainder(n, s, t, x, y),
-        )
-        xx, yy = (
-            np.where(defined, np.maximum(xx + bx, 0), 0.0),
-            np.where(defined, np.maximum(yy + by, 0), 0.0),
-        )
+        (bx, ex), (by, ey) = _remainder(n, s, s, x, x), _remainder(n, t, t, y, y)
+        bxy, exy = _remainder(n, s, t, x, y)
+        xx, yy = (np.where(defined, np.maximum(each, 0), 0.0) for each in (xx + bx, yy + by))
         k = np.sqrt(over(yy, xx, otherwise=1.0))
         k = np.where(k > 0, k, 1.0)
         one, zero = np.ones_like(x), np.zeros_like(x)

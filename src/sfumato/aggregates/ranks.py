@@ -32,6 +32,8 @@ _TIMELY = (Kind.DATE, Kind.TIMESTAMP)
 class Quantile(AggregateRecord):
     """QUANTILE(x, rank), one or several; MEDIAN and the other special forms of SQL become this one."""
 
+    rank: float | None = None  # the one that stands for the aggregate, which has no others
+
     ranks: ClassVar[bool] = True
 
     def takes(self, kind: Kind | None, *, inner: bool) -> bool:
@@ -41,10 +43,6 @@ class Quantile(AggregateRecord):
     def own_range(self, arguments: Sequence[Interval], values: int | None) -> Interval:
         """Return where the values lie."""
         return arguments[0]
-
-    def ranks_of(self, asked: MeasureRequest) -> tuple[float, ...]:
-        """Return the quantiles that are asked for."""
-        return asked.quantiles
 
     def measured(self, asked: MeasureRequest) -> Answer:
         """Ask for one histogram."""
@@ -56,7 +54,7 @@ class Quantile(AggregateRecord):
             kind=argument.kind or (Kind.INTEGER if argument.whole else Kind.REAL),
             integer=argument.whole and cells.points,
             weight=cells.weight,
-            quantiles=self.ranks_of(asked),
+            quantiles=asked.quantiles if self.rank is None else (self.rank,),
             several=asked.several,
             edges=cells.edges,
             points=cells.points,
@@ -109,8 +107,6 @@ class Quantile(AggregateRecord):
 class Extreme(Quantile):
     """MIN or MAX, as a quantile near the end: an exact extreme is one person's value."""
 
-    rank: float = 0.5
-
     def takes(self, kind: Kind | None, *, inner: bool) -> bool:
         """Take numbers and what has an order; among one unit's own rows anything."""
         return inner or (kind is not None and (kind.numeric or kind in _TIMELY))
@@ -119,13 +115,9 @@ class Extreme(Quantile):
         """Return the kind of the values."""
         return argument
 
-    def ranks_of(self, asked: MeasureRequest) -> tuple[float, ...]:
-        """Return the quantile that stands for the extreme."""
-        return (self.rank,)
-
     def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
         """Say which quantile it is."""
-        word = "smallest" if self.rank < 0.5 else "largest"
+        word = "smallest" if self.label == "min" else "largest"
         yield f"{name} is not the exact {word}: it is the {answer.quantiles[0]:g} quantile"
 
 

@@ -3,7 +3,7 @@
     syntax      label, names, arity, takes, kind      plan/ reads questions by them
     one unit    own_range, standard                   the same of one unit's own rows: analysis/, backends/
     measures    measured                              the sums that it is answered from: analysis/
-    answer      answered, linear, unit                from noisy sums to values and intervals: release/
+    answer      answered, linear                      from noisy sums to values and intervals: release/
     forecast    forecast                              the same before anything is spent: analysis/
     notes       notes                                 what a reader of the answer should know
 
@@ -14,7 +14,7 @@ record, in the file of its family, and a line in `registry`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -77,13 +77,9 @@ class AggregateRecord(ABC):
     ) -> Forecast:
         """Return how far off the answer will be, in groups of `size` rows."""
 
-    def linear(self, answer: Answer) -> dict[str, float] | None:
-        """Return how much of each measure the answer is a sum of, None if it is no such sum."""
+    def linear(self, answer: Answer) -> Mapping[str, Fraction] | None:
+        """Return what one integer of each measure is worth, None where the answer is no sum of them."""
         return None
-
-    def unit(self, answer: Answer) -> Fraction:
-        """Return what one unit of the first measure's integer is worth."""
-        return answer.weight
 
     def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
         """Yield what a reader of the column should know; `shown`: it is in the result under that name."""

@@ -16,18 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
+from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.centred_ratio import CentredRatio, limits, noisy_sums, over, within
-from sfumato.aggregates.columns import scaled
+from sfumato.aggregates.linear import LinearRecord
 from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.ratios import Estimate, fieller
-from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.core.intervals import Interval
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.noise_sums import miss
 
-__all__ = ["Average", "Sum", "half_width"]
+__all__ = ["Average", "Sum"]
 
 _Noisy = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 
@@ -35,7 +33,7 @@ _MEAN_DATE = "ask for MEDIAN(..), or for AVG(DATE_DIFF('day', DATE '2024-01-01',
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(AggregateRecord):
+class Sum(LinearRecord):
     """SUM(x); around the middle of the bounds where the number of rows is counted anyway."""
 
     adds_up: ClassVar[bool] = True
@@ -63,49 +61,18 @@ class Sum(AggregateRecord):
             measure, step, whole = asked.clamped_sum()
             return _summed(asked, (measure,), whole, scale=step)
         whole, beside = asked.argument().whole, asked.beside_count()
-        chosen = asked if beside is None else beside
-        centred = beside is not None
-        factor, measures = chosen.factor(centred=centred), (chosen.moment(0, centred=centred),)
+        chosen, centred = beside or asked, beside is not None
+        factor, total = chosen.factor(centred=centred), chosen.moment(0, centred=centred)
+        fields = {"scale": factor.grid.step, "centre": factor.centre}
         if beside is None or factor.centre == 0:
-            return _summed(asked, measures, whole, scale=factor.grid.step, centre=factor.centre)
+            return _summed(asked, (total,), whole, **fields)
         count, weight = beside.rows()
-        return _summed(
-            asked, (count, *measures), whole, scale=factor.grid.step, centre=factor.centre, weight=weight
-        )
+        return _summed(asked, (count, total), whole, weight=weight, **fields)
 
-    def answered(
-        self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool
-    ) -> NoisyColumn:
-        """Return the sum, exactly, from one or two noisy integers."""
-        laws, sums = (
-            [one.noise.law for one in noisy],
-            [one.sums.tolist() for one in noisy if one.sums is not None],
-        )
-        if len(sums) == 1:
-            width = 0 if level is None else laws[0].half_width(level)
-            return scaled(answer, sums[0], answer.scale, width, non_negative=non_negative)
-        wide = Fraction(0 if level is None else half_width(answer, laws, miss(level)))
-        count, total = Fraction(answer.centre) * answer.weight, answer.scale
-        exact = [n * count + s * total for n, s in zip(*sums, strict=True)]
-        return scaled(answer, exact, Fraction(1), wide, non_negative=non_negative)
-
-    def forecast(
-        self, answer: Answer, noises: Sequence[AddedNoise], size: float | None, level: float
-    ) -> Forecast:
-        """Return the half-width of the noise: it depends on no data."""
-        laws = [noise.law for noise in noises]
-        if len(laws) == 1:
-            return Forecast(name=answer.name, error=laws[0].half_width(level) * float(answer.scale))
-        return Forecast(name=answer.name, error=half_width(answer, laws, miss(level)))
-
-    def linear(self, answer: Answer) -> dict[str, float] | None:
+    def linear(self, answer: Answer) -> dict[str, Fraction]:
         """Return the sum, and what the count puts back of it."""
         *count, total = answer.measures
-        return {**{name: answer.centre * float(answer.weight) for name in count}, total: float(answer.scale)}
-
-    def unit(self, answer: Answer) -> Fraction:
-        """Return the step of its values."""
-        return answer.scale
+        return {**{name: Fraction(answer.centre) * answer.weight for name in count}, total: answer.scale}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +115,3 @@ def _summed(asked: MeasureRequest, measures: tuple[str, ...], whole: bool, **fie
     return Answer(
         name=asked.name, function=asked.function, measures=measures, kind=kind, integer=whole, **fields
     )
-
-
-def half_width(answer: Answer, laws: Sequence[NoiseLaw], chance: float) -> float:
-    """Return what the noise of a sum around a centre, S * scale + centre * N, stays within."""
-    zero, one = np.zeros(1), np.ones(1)
-    units = (abs(answer.centre) * float(answer.weight), float(answer.scale))
-    weights = [(unit * one, zero) for unit in units]
-    far = np.full(1, np.inf)
-    _, high = fieller(zero, one, laws=laws, weights=weights, low=-far, high=far, chance=chance)
-    return float(high[0])

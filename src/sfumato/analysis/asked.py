@@ -21,32 +21,19 @@ from sfumato.analysis.calendar import counted
 from sfumato.analysis.domains import narrowed
 from sfumato.analysis.measures import Argument, Measures, with_values
 from sfumato.analysis.ranges import Known, known_of
+from sfumato.analysis.refusals import refuse
 from sfumato.analysis.shapes import column_leaves, is_aggregate, scans
 from sfumato.analysis.value_grids import Cells, cells_of, clamped_grid, ones, ranked_cells
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.core.intervals import Interval
-from sfumato.errors import QueryRefused
-from sfumato.plan.hints import hints_for
 from sfumato.plan.limits import FURTHEST, NEAREST
 from sfumato.plan.tree import Aggregate, Call, Case, Cast, Expression, Literal, Query, Span
 
-__all__ = ["AskedAggregate", "refusal"]
+__all__ = ["AskedAggregate"]
 
 _BINS = 20  # of a HISTOGRAM without a declared list
 _TIMELY = (Kind.DATE, Kind.TIMESTAMP)
-
-
-def refusal(text: str, message: str, code: str, span: Span | None, *hints: str) -> QueryRefused:
-    """Return the error of a question that is refused, with its place in the text."""
-    return QueryRefused(
-        message,
-        code=code,
-        text=text,
-        start=None if span is None else span.start,
-        end=None if span is None else span.end,
-        hints=hints_for(code, hints),
-    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,12 +68,8 @@ class AskedAggregate:
     def answer(self) -> Answer:
         """Return how the aggregate is answered; its measures are asked for."""
         if self.bounds_per_group is not None and not self.function.record.adds_up:
-            self._refuse(
-                f"{self.function.label} has no bounds per group",
-                "SF405",
-                self.aggregate.span,
-                "give bounds per row instead: contribution_bounds_per_row => (0, 100)",
-            )
+            hint = "give bounds per row instead: contribution_bounds_per_row => (0, 100)"
+            self._refuse(f"{self.function.label} has no bounds per group", hint)
         return self.function.record.measured(self)
 
     # -- arguments --------------------------------------------------------------------------
@@ -97,7 +80,11 @@ class AskedAggregate:
             given = self.aggregate.arguments[place]
             timely = given.kind in _TIMELY and self.function.record.takes(given.kind, inner=False)
             found = self._counted_date(given) if timely else self._number(given)
-            self._arguments[place] = found.or_zero() if self.zero_for_null else found
+            if self.zero_for_null:
+                value, zero = found.expression, Literal(value=0, kind=Kind.INTEGER)
+                either = Call(function="coalesce", arguments=(value, zero), kind=value.kind or Kind.INTEGER)
+                found = replace(found, expression=either)
+            self._arguments[place] = found
         return self._arguments[place]
 
     def factor(self, place: int = 0, *, centred: bool = True) -> Factor:
@@ -140,16 +127,12 @@ class AskedAggregate:
         (value,), most = self.aggregate.arguments, self.max_distinct
         if value.kind is None:
             hint = "COUNT(DISTINCT x) counts the values of a column"
-            self._refuse("COUNT(DISTINCT NULL) is 0", "SF403", self.aggregate.span, hint)
+            self._refuse("COUNT(DISTINCT NULL) is 0", hint, code="SF403")
         if self.measures.one_row:
             most = 1
         elif most is None:
-            self._refuse(
-                "it is not known how many different values one unit may bring to a group",
-                "SF405",
-                self.aggregate.span,
-                "give max_distinct with the question, for example max_distinct=3",
-            )
+            hint = "give max_distinct with the question, for example max_distinct=3"
+            self._refuse("it is not known how many different values one unit may bring to a group", hint)
         elif values := known_of(value, self.known).values:
             most = min(most, len(values))
         return self.measures.distinct(value, self.aggregate.where, most)
@@ -213,10 +196,9 @@ class AskedAggregate:
         if value.kind is not None and not value.kind.numeric and value.kind not in _TIMELY:
             self._refuse(
                 f"HISTOGRAM of a {value.kind.value} needs a list of its values",
-                "SF405",
-                value.span or self.aggregate.span,
                 "declare them: one_of('north', 'south', ..)",
                 "or GROUP BY it: groups that nobody declared are then found privately",
+                at=value.span,
             )
         argument = self.argument()
         cells = cells_of(argument.low, argument.high, whole=argument.whole, most=_BINS)
@@ -266,37 +248,36 @@ class AskedAggregate:
         if self.aggregate.bounds_per_row is not None:
             low, high = self.aggregate.bounds_per_row
             interval = Interval(Fraction(low), Fraction(high))
-        multiplied = any(
-            given in other.arguments and other.function.record.multiplies
-            for _, other in self.query.aggregates
+        if not isinstance(interval.low, Fraction) or not isinstance(interval.high, Fraction):
+            self._refuse_unbounded(expression)
+        self._check_scale(interval.low, interval.high)
+        return Argument(
+            expression=expression,
+            low=interval.low,
+            high=interval.high,
+            whole=expression.kind is not None and expression.kind.whole,
+            multiplied=any(
+                given in other.arguments and other.function.record.multiplies
+                for _, other in self.query.aggregates
+            ),
         )
-        if isinstance(interval.low, Fraction) and isinstance(interval.high, Fraction):
-            self._check_scale(interval.low, interval.high)
-            return Argument(
-                expression=expression, low=interval.low, high=interval.high, multiplied=multiplied
-            )
-        self._refuse_unbounded(expression)
 
     def _check_scale(self, low: Fraction, high: Fraction) -> None:
         """Refuse bounds whose squares, or those of their noise, would be beyond all numbers."""
         furthest = max(abs(low), abs(high))
         if furthest > FURTHEST or 0 < furthest < NEAREST:
-            self._refuse(
-                f"{self.function.label.upper()} needs bounds between 1e-60 and 1e60, or zero",
-                "SF405",
-                self.aggregate.span,
-                "count in another unit: SUM(x / 1e90) instead of SUM(x)",
-            )
+            hint = "count in another unit: SUM(x / 1e90) instead of SUM(x)"
+            self._refuse(f"{self._called} needs bounds between 1e-60 and 1e60, or zero", hint)
 
     def _numeric(self, expression: Expression) -> Expression:
         if expression.kind is Kind.BOOLEAN:
             return Cast(operand=expression, kind=Kind.INTEGER, span=expression.span)
         if expression.kind is not None and not expression.kind.numeric:
             self._refuse(
-                f"{self.aggregate.function.label} needs numbers, not a {expression.kind.value}",
-                "SF403",
-                expression.span,
+                f"{self.function.label} needs numbers, not a {expression.kind.value}",
                 "take a number from it, such as YEAR(..) or LENGTH(..)",
+                at=expression.span,
+                code="SF403",
             )
         return expression
 
@@ -304,19 +285,22 @@ class AskedAggregate:
         """Return a date as a number from its bound on."""
         if self.aggregate.bounds_per_row is not None:
             assert value.kind is not None
-            self._refuse(
-                f"bounds per row are numbers, and this is a {value.kind.value}",
-                "SF405",
-                value.span or self.aggregate.span,
-                "bound it in WHERE, or declare its bounds",
-            )
+            hint = "bound it in WHERE, or declare its bounds"
+            self._refuse(f"bounds per row are numbers, and this is a {value.kind.value}", hint, at=value.span)
         dates = dates_between(known_of(value, self.known).dates)
         if dates is None:
             self._refuse_undated(value)
-        found = counted(value, dates)
+        number, high, epoch = counted(value, dates)
+        whole = value.kind is Kind.DATE
         return Argument(
-            expression=found.expression, low=Fraction(0), high=found.high, kind=value.kind, epoch=found.epoch
+            expression=number, low=Fraction(0), high=high, whole=whole, kind=value.kind, epoch=epoch
         )
+
+    # -- refusals ---------------------------------------------------------------------------
+
+    @property
+    def _called(self) -> str:
+        return self.function.label.upper()
 
     def _refuse_undated(self, value: Expression) -> NoReturn:
         loose = [
@@ -324,69 +308,54 @@ class AskedAggregate:
             for column in column_leaves(value)
             if column.kind in _TIMELY and dates_between(known_of(column, self.known).dates) is None
         ]
-        name, column = self.aggregate.function.label.upper(), loose[0] if loose else ".."
-        self._refuse(
-            f"{name} needs bounds on `{column}`"
-            if loose
-            else f"{name} needs bounds, and none follow for this expression",
-            "SF405",
-            value.span or self.aggregate.span,
-            f"declare them: {column} = between(date(2020, 1, 1), date(2024, 12, 31))"
-            if loose
-            else "give them: LEAST(GREATEST(.., DATE '2020-01-01'), DATE '2024-12-31')",
-            f"or ask about a time: WHERE {column} BETWEEN DATE '2020-01-01' AND DATE '2024-12-31'",
-        )
+        column, needed = "..", "bounds, and none follow for this expression"
+        way = "give them: LEAST(GREATEST(.., DATE '2020-01-01'), DATE '2024-12-31')"
+        if loose:
+            column, needed = loose[0], f"bounds on `{loose[0]}`"
+            way = f"declare them: {column} = between(date(2020, 1, 1), date(2024, 12, 31))"
+        time = f"or ask about a time: WHERE {column} BETWEEN DATE '2020-01-01' AND DATE '2024-12-31'"
+        self._refuse(f"{self._called} needs {needed}", way, time, at=value.span)
 
     def _refuse_unbounded(self, expression: Expression) -> NoReturn:
+        """Refuse an argument without bounds; what to do depends on where its first loose column is from."""
         loose = [
             column.name
             for column in column_leaves(expression)
             if column.kind.numeric and not (known_of(column, self.known).interval or Interval(0, 0)).bounded
         ]
-        name = self.aggregate.function.label.upper()
+        name, at, hints = self._called, expression.span, list[str]()
+        column = loose[0].rsplit(".", 1)[-1] if loose else ""
+        needed = f"bounds on `{column}`"
+        clamp = f"LEAST(GREATEST({column or '..'}, 0), 1000)"
         if not loose:
-            self._refuse(
-                f"{name} needs bounds, and none follow for this expression",
-                "SF405",
-                expression.span,
-                "give them: LEAST(GREATEST(.., 0), 1000), or contribution_bounds_per_row => (0, 1000)",
-            )
-        column = loose[0].rsplit(".", 1)[-1]
-        if any(one is self.aggregate and column == own for own, one in self.query.aggregates):
-            self._refuse(  # GoogleSQL's clause made the column, and the question has no name for it
-                f"{name} needs bounds on what one unit adds to a group",
-                "SF405",
-                self.aggregate.span,
-                f"give them: {name}(x, contribution_bounds_per_group => (0, 20))",
-            )
-        if is_aggregate(self.query.source, loose[0]):
-            self._refuse(
-                f"{name} needs bounds on `{column}`, which counts or adds up rows without end",
-                "SF405",
-                expression.span,
+            needed = "bounds, and none follow for this expression"
+            hints = [f"give them: {clamp}, or contribution_bounds_per_row => (0, 1000)"]
+        elif any(one is self.aggregate and column == own for own, one in self.query.aggregates):
+            # GoogleSQL's clause made the column, and the question has no name for it
+            needed, at = "bounds on what one unit adds to a group", self.aggregate.span
+            hints = [f"give them: {name}(x, contribution_bounds_per_group => (0, 20))"]
+        elif is_aggregate(self.query.source, loose[0]):
+            needed += ", which counts or adds up rows without end"
+            hints = [
                 f"cap it: LEAST({column}, 20)",
                 "or give bounds: contribution_bounds_per_row => (0, 20)",
-            )
-        public = self._public_scan(loose[0])
-        if public is not None:
-            self._refuse(
-                f"{name} needs bounds on `{column}` of the public table `{public}`",
-                "SF405",
-                expression.span,
-                f"declare them: columns={{'{public}.{column}': between(0, 1000)}}; being public, they can be"
-                " read off the table",
+            ]
+        elif (public := self._public_scan(loose[0])) is not None:
+            needed += f" of the public table `{public}`"
+            read = "being public, they can be read off the table"
+            hints = [
+                f"declare them: columns={{'{public}.{column}': between(0, 1000)}}; {read}",
                 f"or later: db.declare({column}=between(0, 1000), table='{public}')",
-                f"or give them here: LEAST(GREATEST({column}, 0), 1000)",
-            )
-        self._refuse(
-            f"{name} needs bounds on `{column}`",
-            "SF405",
-            expression.span,
-            f"declare them: {column} = between(0, 1000)",
-            f"or give them here: LEAST(GREATEST({column}, 0), 1000)",
-            f"do not read them off the data; db.bounds('{column}', epsilon=0.1), or `sfumato bounds`, "
-            "finds them privately",
-        )
+                f"or give them here: {clamp}",
+            ]
+        else:
+            privately = f"db.bounds('{column}', epsilon=0.1), or `sfumato bounds`, finds them privately"
+            hints = [
+                f"declare them: {column} = between(0, 1000)",
+                f"or give them here: {clamp}",
+                f"do not read them off the data; {privately}",
+            ]
+        self._refuse(f"{name} needs {needed}", *hints, at=at)
 
     def _public_scan(self, column: str) -> str | None:
         """Return the public table that a column is from, None if it is from another."""
@@ -396,5 +365,5 @@ class AskedAggregate:
                 return table.name
         return None
 
-    def _refuse(self, message: str, code: str, span: Span | None, *hints: str) -> NoReturn:
-        raise refusal(self.query.text, message, code, span, *hints)
+    def _refuse(self, message: str, *hints: str, at: Span | None = None, code: str = "SF405") -> NoReturn:
+        refuse(self.query.text, message, *hints, at=at or self.aggregate.span, code=code)

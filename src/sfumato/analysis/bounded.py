@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.measure_request import GridFactor
 from sfumato.catalog.kind import Value
-from sfumato.core.grid import Grid
 from sfumato.plan.tree import Expression, Relation, Span
 
 __all__ = ["BoundedQuery", "Bounding", "Factor", "Measure", "MeasureKind"]
@@ -30,15 +30,13 @@ class MeasureKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
+class Factor(GridFactor):
     """A row-wise value on its grid: NULL and NaN count as absent, others become whole steps.
 
     The value is (expression - centre), rounded and clamped as `Grid` says.
     """
 
     expression: Expression
-    centre: float
-    grid: Grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,21 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from sfumato.analysis.asked import AskedAggregate, refusal
+from sfumato.analysis.asked import AskedAggregate
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.domains import columns_of
 from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import Measures
 from sfumato.analysis.public_keys import PublicTables, listed_groups
+from sfumato.analysis.refusals import refuse
 from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
-from sfumato.analysis.shapes import (
-    Cap,
-    declared_cap,
-    may_copy_rows,
-    one_row_per_unit,
-    scans,
-)
+from sfumato.analysis.shapes import Cap, declared_cap, may_copy_rows, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
@@ -106,10 +101,9 @@ class _Bounder:
         if unit_joins(query.source) > MOST_UNIT_JOINS:
             self._refuse(
                 f"private tables are joined with each other at most {MOST_UNIT_JOINS} times in one question",
-                "SF404",
-                None,
                 "aggregate one side to one row per unit first: that join does not count",
                 "or ask several questions",
+                code="SF404",
             )
         if declared is None and 1 < (max_groups or 1) <= MOST_WEIGHTS and (options.min_units or 1) == 1:
             bounded = replace(bounded, members=units_measure(bounded) is None)
@@ -138,13 +132,12 @@ class _Bounder:
         tables = self._private_tables()
         names = {table.unit.name for table in tables if table.unit is not None}
         if not tables:
-            self._refuse("this question is about no private table", "SF407", None)
+            self._refuse("this question is about no private table", code="SF407")
         if len(names) > 1:
             self._refuse(
                 f"these tables protect different units: {', '.join(sorted(names))}",
-                "SF406",
-                None,
                 "ask about them one at a time",
+                code="SF406",
             )
         kinds = {
             table.name: field.kind
@@ -155,9 +148,8 @@ class _Bounder:
         if len(kinds) > 1 and (len(found) > 1 or found & _WRITTEN):
             self._refuse(
                 f"the tables {', '.join(sorted(kinds))} may each write names of units in a way of its own",
-                "SF406",
-                None,
                 "1, 1.0 and '1.00' would be three people: let all of them be whole numbers, or all texts",
+                code="SF406",
             )
         by_row = {table.unit is not None and table.unit.column is None for table in tables}
         if by_row == {False}:
@@ -166,9 +158,8 @@ class _Bounder:
         if len(by_row) > 1 or sum(read) > 1 or not read[0] or may_copy_rows(self.query.source):
             self._refuse(
                 f"a join or union may repeat rows of `{tables[0].name}`, whose rows are the units",
-                "SF406",
-                None,
                 f"name the column that says whom a row of `{tables[0].name}` is about as its unit",
+                code="SF406",
             )
         return True
 
@@ -197,9 +188,8 @@ class _Bounder:
         if self.options.others:
             self._refuse(
                 "max_rows_total cannot be kept beside everything else",
-                "SF404",
-                None,
                 "leave out others, or cap rows by max_groups and max_rows alone",
+                code="SF404",
             )
         return total
 
@@ -211,10 +201,9 @@ class _Bounder:
         what = "groups one unit may be in" if name == "max_groups" else "rows one unit may have in a group"
         self._refuse(
             f"it is not known how many {what}",
-            "SF405",
-            span,
             f"give {name} with the question, for example {name}=3; the rest of a unit is left out",
             f"or declare {name} for the table `{table}`; db.caps, or `sfumato caps`, finds one privately",
+            at=span,
         )
 
     # -- keys -------------------------------------------------------------------------------
@@ -225,14 +214,13 @@ class _Bounder:
         if query.keys and query.declared is not None and cells * len(query.declared) > _MOST_CELLS:
             self._refuse(
                 f"quantiles and histograms of {len(query.declared):,} declared groups are too many numbers",
-                "SF405",
-                query.keys[0][1].span,
                 "group by fewer keys, or ask for counts, sums and averages",
                 "or have groups selected privately: keys='selected'",
+                at=query.keys[0][1].span,
             )
 
-    def _refuse(self, message: str, code: str, span: Span | None, *hints: str) -> NoReturn:
-        raise refusal(self.query.text, message, code, span, *hints)
+    def _refuse(self, message: str, *hints: str, at: Span | None = None, code: str = "SF405") -> NoReturn:
+        refuse(self.query.text, message, *hints, at=at, code=code)
 
 
 _WRITTEN = {Kind.FLOAT, Kind.REAL, Kind.TIMESTAMP}  # types of these kinds write equal values differently

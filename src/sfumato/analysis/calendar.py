@@ -16,27 +16,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.plan.tree import Call, Cast, Expression, Literal
 
-__all__ = ["Counted", "Dates", "bounded", "counted", "everything", "extreme", "of_kind", "truncated"]
+__all__ = ["Dates", "bounded", "counted", "everything", "extreme", "of_kind", "truncated"]
 
 Dates = tuple[datetime.date, datetime.date]
 """The ends between which dates (or timestamps) lie, both included."""
 
 _DAY, _MICROSECOND = datetime.timedelta(days=1), datetime.timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """A date as a number between 0 and `high`; `epoch` is the date that is 0."""
-
-    expression: Expression
-    high: Fraction
-    epoch: datetime.date
 
 
 def everything(kind: Kind) -> Dates:
@@ -96,21 +86,16 @@ def truncated(part: str, end: datetime.date) -> datetime.date:
     return end
 
 
-def counted(expression: Expression, dates: Dates) -> Counted:
-    """Return a date or timestamp as a number that is 0 at its lower bound."""
+def counted(expression: Expression, dates: Dates) -> tuple[Expression, Fraction, datetime.date]:
+    """Return a date or timestamp as a number from 0 to a bound, the bound, and the date that is 0."""
     low, high = (of_kind(end, expression.kind or Kind.DATE) for end in dates)
-    unit = "microsecond" if expression.kind is Kind.TIMESTAMP else "day"
+    name, unit = ("microsecond", _MICROSECOND) if expression.kind is Kind.TIMESTAMP else ("day", _DAY)
     number: Expression = Call(
         function="date_diff",
-        arguments=(
-            Literal(value=unit, kind=Kind.TEXT),
-            Literal(value=low, kind=kind_of(low)),
-            expression,
-        ),
+        arguments=(Literal(value=name, kind=Kind.TEXT), Literal(value=low, kind=kind_of(low)), expression),
         kind=Kind.INTEGER,
         span=expression.span,
     )
     if expression.kind is Kind.TIMESTAMP:  # cells of any width, not of whole microseconds
         number = Cast(operand=number, kind=Kind.REAL, span=expression.span)
-    wide = (high - low) // (_MICROSECOND if expression.kind is Kind.TIMESTAMP else _DAY)
-    return Counted(expression=number, high=Fraction(wide), epoch=low)
+    return number, Fraction((high - low) // unit), low

@@ -27,7 +27,6 @@ are counted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
 
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import Bounding, MeasureKind
@@ -37,11 +36,11 @@ from sfumato.analysis.domains import columns_of
 from sfumato.analysis.limits import SEEN, Limits
 from sfumato.analysis.public_keys import PublicTables
 from sfumato.analysis.ranges import Known
+from sfumato.analysis.refusals import refuse
 from sfumato.analysis.shapes import one_row_per_unit
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.conditions import one_of
 from sfumato.plan.functions import call
@@ -62,7 +61,8 @@ _NOT_COVERED = (
 def losses_request(request: Request, catalog: Catalog, tables: PublicTables | None = None) -> Request:
     """Return the request that asks what a request loses; refuse where it loses nothing."""
     if len(request.queries) != 1:
-        _refuse(request.text, "this asks several private questions", "ask for the losses of each by itself")
+        hint = "ask for the losses of each by itself"
+        refuse(request.text, "this asks several private questions", hint, code="SF404")
     [named] = request.queries
     bounding = bound(named.query, catalog, request.options, tables)
     losses = _losses(named.query, catalog, bounding)
@@ -160,10 +160,11 @@ class _Losses:
             for expression, condition in biting(self.query, self.columns, self.undeclared, sums=True)
         ]
         if not found:
-            _refuse(
+            refuse(
                 self.query.text,
                 "each unit is one row, and no value is clamped: nothing is lost",
                 "what is left out is then what WHERE and declared groups leave out",
+                code="SF404",
             )
         return Query(
             source=self._kept(),
@@ -327,7 +328,3 @@ def _sum(name: str, most: int) -> Aggregate:
 
 def _said(value: Expression) -> str:
     return outline_expression(value, alias=False)
-
-
-def _refuse(text: str, message: str, *hints: str) -> NoReturn:
-    raise QueryRefused(message, code="SF404", text=text, hints=hints)

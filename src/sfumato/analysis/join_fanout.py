@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.refusals import refuse
 from sfumato.analysis.shapes import one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
-from sfumato.errors import QueryRefused, Unsupported
+from sfumato.errors import Unsupported
 from sfumato.plan import tree
 from sfumato.plan.columns import references
 from sfumato.plan.conditions import conjuncts
@@ -154,23 +155,19 @@ class _Growth:
         if not self._private(relation) or rows <= self.most:
             return rows
         if self.most == 1:
-            raise QueryRefused(
+            refuse(
+                self.text,
                 "this may make several rows of one, and each row is a unit by itself",
+                "join a public table by columns whose values are different in each of its rows",
+                "or name the column that says whom a row is about as the unit",
                 code="SF406",
-                text=self.text,
-                hints=(
-                    "join a public table by columns whose values are different in each of its rows",
-                    "or name the column that says whom a row is about as the unit",
-                ),
             )
-        raise QueryRefused(
+        refuse(
+            self.text,
             f"this may make more than {MOST_COPIES:,} rows of one person's row",
+            "join a public table by a column whose values are different in each of its rows",
+            "or join a smaller one",
             code="SF404",
-            text=self.text,
-            hints=(
-                "join a public table by a column whose values are different in each of its rows",
-                "or join a smaller one",
-            ),
         )
 
 

@@ -25,20 +25,19 @@ clamps after rounding, and truncation toward zero never makes a contribution lar
 
 from __future__ import annotations
 
-import datetime
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
+from sfumato.aggregates.measure_request import BoundedArgument
 from sfumato.analysis.bounded import Factor, Measure, MeasureKind
-from sfumato.analysis.value_grids import (
-    PARTS,
-    Cells,
-    centred_grid,
-    ones,
-)
+from sfumato.analysis.value_grids import PARTS, Cells, centred_grid, ones
 from sfumato.catalog.kind import Kind
-from sfumato.plan.tree import Call, Expression, Literal, Span
+from sfumato.plan.conditions import conjunction
+from sfumato.plan.functions import call
+from sfumato.plan.tree import Expression, Literal, Span
 
 __all__ = ["Argument", "Measures", "with_values"]
 
@@ -46,28 +45,11 @@ _ONE = Literal(value=1, kind=Kind.INTEGER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """An argument of an aggregate, as a number between bounds."""
+class Argument(BoundedArgument):
+    """An argument of an aggregate, and the expression that gives it."""
 
     expression: Expression
-    low: Fraction
-    high: Fraction
     multiplied: bool = False  # some aggregate of the query needs its square
-    kind: Kind | None = None  # of dates and timestamps, which `expression` counts
-    epoch: datetime.date | None = None  # from this one on
-
-    @property
-    def whole(self) -> bool:
-        """Whether it only takes whole numbers."""
-        return self.expression.kind is not None and self.expression.kind.whole
-
-    def or_zero(self) -> Argument:
-        """Return the argument with 0 in place of NULL: to a sum it is the same."""
-        zero = Literal(value=0, kind=Kind.INTEGER)
-        kind = self.expression.kind or Kind.INTEGER
-        return replace(
-            self, expression=Call(function="coalesce", arguments=(self.expression, zero), kind=kind)
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,8 +66,8 @@ class Measures:
     divided: bool = False  # a cap over all groups gives a row less than its whole weight
     found: dict[Measure, str] = field(default_factory=dict)
 
-    def _add(self, kind: MeasureKind, **fields: object) -> str:
-        measure = Measure(name="", kind=kind, **fields)  # type: ignore[arg-type]
+    def _add(self, kind: MeasureKind, sensitivity: int, **fields: Any) -> str:
+        measure = Measure(name="", kind=kind, sensitivity=sensitivity, **fields)
         return self.found.setdefault(measure, f"m{len(self.found)}")
 
     def all(self) -> tuple[Measure, ...]:
@@ -96,41 +78,28 @@ class Measures:
 
     def moment(self, factors: tuple[Factor, ...], where: Expression | None, span: Span | None) -> str:
         """Return the sum of a product of factors."""
-        sensitivity = self.rows(span)
-        for factor in factors:
-            sensitivity *= factor.grid.sensitivity
-        return self._add(
-            MeasureKind.MOMENT, factors=factors, condition=where, sensitivity=max(1, sensitivity)
-        )
+        sensitivity = self.rows(span) * math.prod(factor.grid.sensitivity for factor in factors)
+        return self._add(MeasureKind.MOMENT, max(1, sensitivity), factors=factors, condition=where)
 
     def clamped(self, factors: tuple[Factor, ...], where: Expression | None, clamp: tuple[int, int]) -> str:
         """Return a sum in which one unit's part of a group is clamped."""
         sensitivity = max(1, abs(clamp[0]), abs(clamp[1]))
-        return self._add(
-            MeasureKind.MOMENT, factors=factors, condition=where, clamp=clamp, sensitivity=sensitivity
-        )
+        return self._add(MeasureKind.MOMENT, sensitivity, factors=factors, condition=where, clamp=clamp)
 
     def units(self, where: Expression | None) -> str:
         """Return the number of units."""
-        if self.one_row:
-            return self._add(MeasureKind.MOMENT, condition=where, sensitivity=1)
-        return self._add(MeasureKind.UNITS, condition=where, sensitivity=1)
+        return self._add(MeasureKind.MOMENT if self.one_row else MeasureKind.UNITS, 1, condition=where)
 
     def distinct(self, value: Expression, where: Expression | None, most: int) -> str:
         """Return the number of distinct values."""
-        return self._add(MeasureKind.DISTINCT, value=value, condition=where, sensitivity=most)
+        return self._add(MeasureKind.DISTINCT, most, value=value, condition=where)
 
     def cells(self, argument: Expression, cells: Cells, where: Expression | None, span: Span | None) -> str:
         """Return a histogram."""
-        factor = Factor(expression=argument, centre=cells.centre, grid=cells.grid)
-        return self._add(
-            MeasureKind.CELLS,
-            factors=(factor,),
-            condition=where,
-            edges=cells.edges,
-            weight=self.parts,
-            sensitivity=self.rows(span) * self.parts,
-        )
+        factors = (Factor(expression=argument, centre=cells.centre, grid=cells.grid),)
+        weight, sensitivity = self.parts, self.rows(span) * self.parts
+        fields = {"factors": factors, "edges": cells.edges, "weight": weight, "condition": where}
+        return self._add(MeasureKind.CELLS, sensitivity, **fields)
 
     @property
     def parts(self) -> int:
@@ -147,16 +116,14 @@ class Measures:
                 factors.append(Factor(expression=expression, centre=0.0, grid=ones()))
             else:
                 condition = with_values(condition, (expression,))
-        if condition is None and not factors and not self.divided:
-            name = self.units(None) if self.units_are_rows() else self.moment((), None, span)
-            return name, Fraction(1)
-        if self.one_row:
+        plain = condition is None and not factors and not self.divided
+        if plain and self.units_are_rows():
+            return self.units(None), Fraction(1)
+        if plain or self.one_row:
             return self.moment(tuple(factors), condition, span), Fraction(1)
-        if factors:
-            factors[0] = replace(factors[0], grid=ones(PARTS))
-        else:
-            factors = [Factor(expression=_ONE, centre=0.0, grid=ones(PARTS))]
-        return self.moment(tuple(factors), condition, span), Fraction(1, PARTS)
+        first, *others = factors or [Factor(expression=_ONE, centre=0.0, grid=ones())]
+        parts = (replace(first, grid=ones(PARTS)), *others)
+        return self.moment(parts, condition, span), Fraction(1, PARTS)
 
     def factor(self, argument: Argument, *, centred: bool) -> Factor:
         """Return an argument on its grid."""
@@ -173,9 +140,5 @@ class Measures:
 
 def with_values(condition: Expression | None, present: Iterable[Expression]) -> Expression | None:
     """Return the condition that holds, and that some expressions have a value."""
-    for expression in present:
-        missing = Call(function="is_null", arguments=(expression,), kind=Kind.BOOLEAN)
-        known = Call(function="not", arguments=(missing,), kind=Kind.BOOLEAN)
-        both = () if condition is None else (condition,)
-        condition = Call(function="and", arguments=(*both, known), kind=Kind.BOOLEAN) if both else known
-    return condition
+    known = [call("not", (call("is_null", (expression,)),)) for expression in present]
+    return conjunction([*known] if condition is None else [condition, *known])

@@ -34,6 +34,7 @@ from sfumato.aggregates.answer import AddedNoise
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
+from sfumato.analysis.refusals import refuse
 from sfumato.analysis.selection import DELTAS, Round, Selection, grid_of, round_shares, units_measure
 from sfumato.analysis.single_quantile import (
     QuantileSearch,
@@ -47,7 +48,7 @@ from sfumato.core.arguments import Number, budget_quantity, delta_quantity, posi
 from sfumato.core.events import Composed, Event
 from sfumato.core.noise_law import NoiseLaw, noise_laws
 from sfumato.core.rules import PureRule
-from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
+from sfumato.errors import InvalidArgument, Unsupported
 
 __all__ = ["Cost", "Noise", "price"]
 
@@ -360,17 +361,12 @@ def _keys_share(
     if not bounding.select_keys:
         return Fraction(0)
     if budget.keys_delta == 0:
-        span = bounding.keys_span
-        raise QueryRefused(
+        refuse(
+            bounding.text,
             "the groups of this question are not known in public, and the budget has no delta to select them",
-            code="SF405",
-            text=bounding.text,
-            start=None if span is None else span.start,
-            end=None if span is None else span.end,
-            hints=(
-                "declare the values of the key: one_of('north', 'south', ..)",
-                "or use a budget with a keys_delta, for example a tenth of its delta",
-            ),
+            "declare the values of the key: one_of('north', 'south', ..)",
+            "or use a budget with a keys_delta, for example a tenth of its delta",
+            at=bounding.keys_span,
         )
     if given is not None:
         share = delta_quantity(given, name="keys_delta")

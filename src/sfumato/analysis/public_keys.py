@@ -28,14 +28,13 @@ from sfumato.analysis.domains import columns_of
 from sfumato.analysis.join_fanout import public_row_count
 from sfumato.analysis.public_rows import components, public_rows
 from sfumato.analysis.ranges import Known, known_of
+from sfumato.analysis.refusals import refuse
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Value
-from sfumato.errors import QueryRefused
 from sfumato.plan.columns import outputs, references, substituted
 from sfumato.plan.conditions import one_of
-from sfumato.plan.hints import hints_for
 from sfumato.plan.request import Options
-from sfumato.plan.tree import ColumnRef, Expression, Listed, Query, Relation, Span
+from sfumato.plan.tree import ColumnRef, Expression, Listed, Query, Relation
 
 __all__ = ["MOST_GROUPS", "PublicTables", "listed_groups"]
 
@@ -92,11 +91,8 @@ class _Lister:
             known = known_of(key, columns)
             if not known.values or not _without_null(known):
                 if self.options.keys == "declared":
-                    self._refuse(
-                        "the values of this key are not declared",
-                        key.span,
-                        "declare them in the catalog: one_of('north', 'south', ..)",
-                    )
+                    hint = "declare them in the catalog: one_of('north', 'south', ..)"
+                    refuse(self.query.text, "the values of this key are not declared", hint, at=key.span)
                 return None
             parts.append(((place,), tuple((value,) for value in known.values)))
         if math.prod(len(values) for _, values in parts) > MOST_GROUPS:
@@ -106,10 +102,11 @@ class _Lister:
         rows = (tuple(itertools.chain(*row)) for row in itertools.product(*(values for _, values in parts)))
         listed = tuple(tuple(row[at] for at in where) for row in rows)
         if not listed:
-            self._refuse(
+            refuse(
+                self.query.text,
                 "no group is left: public tables and the question's own conditions say that all are empty",
-                keys[0].span,
                 "look at the public tables, and at conditions that exclude each other",
+                at=keys[0].span,
             )
         return listed
 
@@ -141,32 +138,24 @@ class _Lister:
         if isinstance(relation, Listed) and keys == list(relation.columns):
             return relation.rows
         if public_row_count(relation, self.catalog, tables.public_copies) > _MOST_ROWS:
-            self._refuse(
+            refuse(
+                self.query.text,
                 f"public tables of this question meet in more than {_MOST_ROWS:,} rows",
-                keys[0].span,
                 "join them by columns whose values are different in each of their rows",
                 _SELECTED,
+                at=keys[0].span,
             )
         values = tables.public_keys(relation, keys, MOST_GROUPS)
         return values if values is not None else self._refuse_many()
 
     def _refuse_many(self) -> NoReturn:
-        self._refuse(
+        refuse(
+            self.query.text,
             f"the keys of this question make more than {MOST_GROUPS:,} groups",
-            self.query.keys[0][1].span,
             "group by fewer of them, or narrow them in WHERE: key IN (..)",
             "or list the combinations there are: keys={('region', 'kind'): [('north', 'a'), ..]}",
             _SELECTED,
-        )
-
-    def _refuse(self, message: str, span: Span | None, *hints: str) -> NoReturn:
-        raise QueryRefused(
-            message,
-            code="SF405",
-            text=self.query.text,
-            start=None if span is None else span.start,
-            end=None if span is None else span.end,
-            hints=hints_for("SF405", hints),
+            at=self.query.keys[0][1].span,
         )
 
 

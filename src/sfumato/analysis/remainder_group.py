@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
+from sfumato.analysis.refusals import refuse
 from sfumato.catalog.kind import Kind, Value
-from sfumato.errors import QueryRefused
 from sfumato.plan.conditions import one_of
 from sfumato.plan.tree import Case, Literal
 
@@ -34,22 +34,22 @@ LABEL = "everything else"
 
 def check_others(query: BoundedQuery, text: str) -> None:
     """Refuse what the row cannot be shown for."""
-    hint = "leave `others` out"
+    reason, hint = None, "leave `others` out"
     if not query.keys:
-        _refuse("`others` needs groups: there is no GROUP BY", text, hint)
-    if query.grouping_sets != (tuple(range(len(query.keys))),):
-        _refuse("`others` goes with a plain GROUP BY", text, "ask for each grouping set by itself")
-    if query.declared is not None:
+        reason = "`others` needs groups: there is no GROUP BY"
+    elif query.grouping_sets != (tuple(range(len(query.keys))),):
+        reason, hint = "`others` goes with a plain GROUP BY", "ask for each grouping set by itself"
+    elif query.declared is not None:
         if any(key.kind is not Kind.TEXT for _, key in query.keys):
-            _refuse("`others` of declared keys needs keys of text", text, hint)
-        if any(LABEL in key for key in query.declared):
-            _refuse(f"a declared key is called {LABEL!r} already", text, hint)
-        return
-    for measure in query.measures:
-        if measure.kind is MeasureKind.DISTINCT:
-            _refuse("values that differ between groups cannot be added up to `others`", text, hint)
-        if measure.kind is MeasureKind.UNITS and measure.condition is not None:
-            _refuse("units that differ between groups cannot be added up to `others`", text, hint)
+            reason = "`others` of declared keys needs keys of text"
+        elif any(LABEL in key for key in query.declared):
+            reason = f"a declared key is called {LABEL!r} already"
+    elif any(one.kind is MeasureKind.DISTINCT for one in query.measures):
+        reason = "values that differ between groups cannot be added up to `others`"
+    elif any(one.kind is MeasureKind.UNITS and one.condition is not None for one in query.measures):
+        reason = "units that differ between groups cannot be added up to `others`"
+    if reason is not None:
+        refuse(text, reason, hint, code="SF404")
 
 
 def declared_others(query: BoundedQuery) -> BoundedQuery:
@@ -62,7 +62,3 @@ def declared_others(query: BoundedQuery) -> BoundedQuery:
     )
     last: tuple[Value, ...] = (LABEL,) * len(keys)
     return replace(query, keys=keys, declared=(*declared, last))
-
-
-def _refuse(message: str, text: str, hint: str) -> None:
-    raise QueryRefused(message, code="SF404", text=text, hints=(hint,))

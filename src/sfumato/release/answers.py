@@ -96,13 +96,15 @@ class NoisyTable:
             names = list(dict.fromkeys([*upper, *lower]))
             one, far = np.ones(len(groups.keys)), np.full(len(groups.keys), np.inf)
             sums = {name: np.asarray(groups.measures[name], dtype=np.float64) for name in names}
-            top = sum((weight * sums[name] for name, weight in upper.items()), 0 * one)
-            bottom = sum((weight * sums[name] for name, weight in lower.items()), 0 * one)
+            top = sum((float(weight) * sums[name] for name, weight in upper.items()), 0 * one)
+            bottom = sum((float(weight) * sums[name] for name, weight in lower.items()), 0 * one)
             low, high = fieller(
                 top,
                 bottom,
                 laws=[self.noise(name, place).law for name in names],
-                weights=[(upper.get(name, 0.0) * one, -lower.get(name, 0.0) * one) for name in names],
+                weights=[
+                    (float(upper.get(name, 0)) * one, -float(lower.get(name, 0)) * one) for name in names
+                ],
                 low=-far,
                 high=far,
                 chance=miss(level),

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.aggregates.answer import AddedNoise, Answer, NoisyColumn
-from sfumato.aggregates.dates import dates
+from sfumato.aggregates.columns import dates
 from sfumato.release.answers import NoisyTable
 
 __all__ = ["helpful_factor", "informative", "rows_flagged", "says_nothing"]

@@ -279,6 +279,7 @@ def _words(table: NoisyTable, answer: Answer, place: int) -> str:
     kinds = " and ".join(sorted({each.law.name.title() for each in noises}))
     if number > 1:
         return f"discrete {kinds} on {number} sums"
-    unit = answer.function.record.unit(answer)
+    worth = answer.function.record.linear(answer) or {}
+    unit = worth.get(noise.measure, answer.weight)
     words = f"discrete {kinds}, deviation {noise.law.deviation * float(unit):.4g}"
     return words if noise.levels == 1 else f"{words}, on {noise.levels} layers of {noise.branching}"
