@@ -22,7 +22,7 @@ from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.loss_measurement import QuestionLoss, losses_of, main_part, priced_losses
 from sfumato.analysis.partition_filter import parts_of
 from sfumato.backends import Backend
-from sfumato.catalog import Catalog, Policy, Unit
+from sfumato.catalog import Catalog, Policy
 from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
@@ -33,9 +33,8 @@ from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.unit_safety import check_units
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
-from sfumato.release.loss_notes import loss_note
-from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import expected_table, sample_table
+from sfumato.release.publication import loss_note
 from sfumato.release.sandbox import PlainTable, check
 
 __all__ = ["Look", "Looks", "Priced", "admit", "answer", "parts_charged", "plan", "several_looks"]
@@ -74,8 +73,7 @@ class Priced:
     @property
     def epsilon(self) -> Fraction:
         """What the whole request gives away by itself: several questions in one share one epsilon."""
-        record = cost_record(*self.all_costs)
-        return Fraction(record["epsilon"])
+        return Fraction(cost_record(*self.all_costs)["epsilon"])
 
     def fingerprint(self) -> str:
         """Return a hash of what is asked and of what it costs. The rest follows from catalog and data."""
@@ -103,8 +101,17 @@ def plan(
     request = with_join_conditions(request)
     options, queries = request.options, [named.query for named in request.queries]
     asked = options.epsilon if epsilon is None else epsilon
-    _check_epsilon(asked)
-    unit = _one_unit([check_units(query, catalog) for query in queries], request)
+    if asked is not None and asked > _MOST_EPSILON:
+        hint = "a usual choice is below 10"
+        raise InvalidArgument("so large an epsilon protects no one", place="epsilon", hints=(hint,))
+    units = {check_units(query, catalog).name for query in queries}
+    if len(units) != 1:
+        raise QueryRefused(
+            "one request is about one unit of protection",
+            code="SF406",
+            text=request.text,
+            hints=("ask about different units in requests of their own",),
+        )
     refuse_copies(queries, catalog, backend.public_copies)
     boundings = tuple(bound(query, catalog, options, backend) for query in queries)
     losses = losses_of(request, boundings, catalog)
@@ -126,7 +133,7 @@ def plan(
         )
     priced = Priced(
         request=with_thresholds(request, boundings, costs),
-        unit=unit,
+        unit=units.pop(),
         boundings=boundings,
         costs=costs,
         parts=_parts(request, catalog),
@@ -159,10 +166,7 @@ def answer(
     idempotency_key: str | None = None,
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
-    admit(priced, catalog.policy)
-    _refuse_replacement(priced.unit, ledger)
-    backend.data_version()  # refuses an engine that has stopped
-    public = _public_tables(priced.request, backend)
+    public = _before_charge(priced, catalog, ledger, backend)
     with (
         backend.admitted(),
         ledger.reserve(
@@ -221,18 +225,13 @@ class Looks:
                 hints=("what is reserved at the beginning has to cover every step exactly",),
             )
         backend = self.backend
-        admit(priced, self.catalog.policy)
-        _refuse_replacement(priced.unit, self.ledger)
-        backend.data_version()  # refuses an engine that has stopped
-        public = _public_tables(priced.request, backend)
-
-        def compute() -> bytes:
-            return _look(priced, backend, public, self.reservation, step).to_json().encode()
-
+        public = _before_charge(priced, self.catalog, self.ledger, backend)
         with backend.admitted():
-            version = backend.data_version()
             stored = self.reservation.step(
-                step, compute, request_hash=priced.fingerprint(), data_version=version
+                step,
+                lambda: _look(priced, backend, public, self.reservation, step).to_json().encode(),
+                request_hash=priced.fingerprint(),
+                data_version=backend.data_version(),
             )
         return Release.from_json(stored.decode())
 
@@ -295,11 +294,18 @@ def _look(
     step: int | None = None,
 ) -> Release:
     """Look at the data, which is paid for: exact integers, noise, the answer and its receipt."""
-    noisy = [
-        add_noise(backend.run(bounding.query), bounding, cost)
-        for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
-    ]
-    answered = _published(priced, noisy, _measured(priced, backend), public)
+    request, tables = priced.request, []
+    for named, bounding, cost in zip(request.queries, priced.boundings, priced.costs, strict=True):
+        noisy = add_noise(backend.run(bounding.query), bounding, cost)
+        tables.append(tabulate(named.name, noisy, bounding, cost, non_negative=request.options.non_negative))
+    answered = publish(
+        tuple(tables),
+        request.postprocessing,
+        public=public,
+        cost=cost_record(*priced.all_costs),
+        notes=(*dict.fromkeys(_measured(priced, backend)), *request.notes),
+        labels={named.name: labels(named.query) for named in request.queries},
+    )
     digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
     return replace(answered, receipt=reservation.receipt(digest, step=step))
 
@@ -308,16 +314,19 @@ def _public_tables(request: Request, backend: Backend) -> dict[str, Any]:
     return {name: backend.public_table(name) for name in request.public}
 
 
-def _refuse_replacement(unit: str, ledger: Ledger) -> None:
-    """Refuse a budget that protects against another change of the data than questions are priced for."""
-    if ledger.replace_one(unit):
+def _before_charge(priced: Priced, catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
+    """Refuse what cannot be answered while it is still free; return the public tables."""
+    admit(priced, catalog.policy)
+    if ledger.replace_one(priced.unit):
         raise LedgerError(
-            f"the budget of unit `{unit}` protects against a unit that is replaced, and questions are "
+            f"the budget of unit `{priced.unit}` protects against a unit that is replaced, and questions are "
             "priced for one that is added or removed",
             code="SF605",
             place="unit",
             hints=("keep a budget for questions in a ledger of its own, registered without replace_one",),
         )
+    backend.data_version()  # refuses an engine that has stopped
+    return _public_tables(priced.request, backend)
 
 
 def _measured(priced: Priced, backend: Backend) -> tuple[str, ...]:
@@ -330,30 +339,6 @@ def _measured(priced: Priced, backend: Backend) -> tuple[str, ...]:
     )
 
 
-def _published(
-    priced: Priced,
-    noisy: Sequence[tuple[NoisyGroups, ...]],
-    lost: tuple[str, ...],
-    public: Mapping[str, Any],
-) -> Release:
-    """Return the answer: noisy sums as averages and quantiles with intervals, and then post-processing."""
-    request = priced.request
-    tables = tuple(
-        tabulate(named.name, groups, bounding, cost, non_negative=request.options.non_negative)
-        for named, groups, bounding, cost in zip(
-            request.queries, noisy, priced.boundings, priced.costs, strict=True
-        )
-    )
-    return publish(
-        tables,
-        request.postprocessing,
-        public=public,
-        cost=cost_record(*priced.all_costs),
-        notes=(*dict.fromkeys(lost), *request.notes),
-        labels={named.name: labels(named.query) for named in request.queries},
-    )
-
-
 def parts_charged(priced: Priced, *, catalog: Catalog, ledger: Ledger) -> frozenset[str] | None:
     """Return the parts that bear the cost; None: all, also where ledger and engine divide differently."""
     same = ledger.partition(priced.unit) == _partition(priced.unit, catalog)
@@ -362,40 +347,18 @@ def parts_charged(priced: Priced, *, catalog: Catalog, ledger: Ledger) -> frozen
 
 def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
     """Refuse post-processing that cannot run, before anything is charged."""
-    if priced.request.postprocessing is not None:
-        named = zip(priced.request.queries, priced.boundings, strict=True)
-        boundings = {query.name: bounding for query, bounding in named}
-        tables_by_name = {name: expected_table(bounding) for name, bounding in boundings.items()}
+    request = priced.request
+    if request.postprocessing is None:
+        return
+    boundings = {named.name: one for named, one in zip(request.queries, priced.boundings, strict=True)}
 
-        def samples() -> list[dict[str, PlainTable]]:
-            made = [
-                {name: sample_table(bounding, times) for name, bounding in boundings.items()}
-                for times in (1, 1_000_000)
-            ]
-            known = [{name: one for name, one in each.items() if one is not None} for each in made]
-            return [each for each in known if len(each) == len(tables_by_name)]
+    def samples() -> list[dict[str, PlainTable]]:
+        if any(bounding.query.declared is None for bounding in boundings.values()):
+            return []
+        return [{name: sample_table(one, times) for name, one in boundings.items()} for times in (1, 10**6)]
 
-        check(tables_by_name, priced.request.postprocessing, public=public, samples=samples)
-
-
-def _check_epsilon(epsilon: Fraction | None) -> None:
-    if epsilon is not None and epsilon > _MOST_EPSILON:
-        raise InvalidArgument(
-            "so large an epsilon protects no one", place="epsilon", hints=("a usual choice is below 10",)
-        )
-
-
-def _one_unit(units: Sequence[Unit], request: Request) -> str:
-    """Return whose budget pays: the one unit that all questions of the request are about."""
-    names = {unit.name for unit in units}
-    if len(names) != 1:
-        raise QueryRefused(
-            "one request is about one unit of protection",
-            code="SF406",
-            text=request.text,
-            hints=("ask about different units in requests of their own",),
-        )
-    return names.pop()
+    empty = {name: expected_table(bounding) for name, bounding in boundings.items()}
+    check(empty, request.postprocessing, public=public, samples=samples)
 
 
 def _parts(request: Request, catalog: Catalog) -> frozenset[str] | None:

@@ -18,7 +18,7 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
 from sfumato.release import Release
-from sfumato.release.remainder_group import rest_of
+from sfumato.release.noise import rest_of
 from tests.engine.doors import open_door
 from tests.engine.replay import BUDGET, record
 from tests.engine.worlds import CATALOG, NEIGHBOURS, crowd, newcomer

@@ -14,7 +14,7 @@ from sfumato.ledger.canonical import canonical
 from sfumato.ledger.charges import Charge, Reserved, Totals
 from sfumato.ledger.terms import Granted, Owner, Registered, Renewal
 
-__all__ = ["Account", "Balance", "GrantBalance", "check_text", "checked_analyst"]
+__all__ = ["Account", "Balance", "GrantBalance", "check_budget", "check_text", "checked_analyst"]
 
 _LONGEST = 1024
 
@@ -258,6 +258,13 @@ class Account:
         for part in parts:
             check_text(part, "parts")
         return tuple(sorted(set(parts)))
+
+
+def check_budget(budget: object) -> None:
+    """Refuse what is no budget."""
+    if not isinstance(budget, PrivacyBudget):
+        hint = "sf.Budget(epsilon=3, delta=1e-7)"
+        raise InvalidArgument("a budget is a PrivacyBudget", place="budget", hints=(hint,))
 
 
 def check_text(text: object, name: str) -> None:

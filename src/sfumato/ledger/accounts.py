@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError
-from sfumato.ledger.account import Account, GrantBalance, check_text
+from sfumato.ledger.account import Account, GrantBalance, check_budget, check_text
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.receipts import Key
 from sfumato.ledger.records import Record
@@ -29,13 +29,13 @@ class Accounts:
     def known(self, unit: str) -> Account:
         """Return the account of a unit, on record or proposed; refuse one that has none."""
         check_text(unit, "unit")
-        account = self._account(unit)
-        if account is None:
-            proposed = (made for one, made in self._proposed.items() if one.unit == unit and made)
-            account = next(proposed, None)
+        account = self._account(unit) or next((made for _, made in self._proposed_terms(unit)), None)
         if account is None:
             raise _unknown(unit)
         return account
+
+    def _proposed_terms(self, unit: str) -> Iterator[tuple[Proposal, Account]]:
+        return ((one, made) for one, made in self._proposed.items() if one.unit == unit and made is not None)
 
     def _account(self, unit: str) -> Account | None:
         if unit not in self._known:
@@ -54,9 +54,8 @@ class Accounts:
         draft = proposal.registered(self._journal.now())
         made = None if draft is None else Account.of(draft)
         if draft is not None:
-            for one, earlier in self._proposed.items():
-                if one.unit == proposal.unit and earlier is not None:
-                    earlier.check_same(draft)
+            for _, earlier in self._proposed_terms(proposal.unit):
+                earlier.check_same(draft)
         key = self._key_for(proposal)
         with self._journal.reading():
             list(self._additions(proposal, key))
@@ -111,13 +110,21 @@ class Accounts:
                 raise _unknown(unit)
             others = journal.units()
             if others and not proposal.distinct:
-                raise _second_unit(unit, others[0])
+                raise _conflict(
+                    f"this ledger keeps the budget of unit `{others[0]}`; `{unit}` would be a second one",
+                    "unit",
+                    f"the same people have one budget: use `{others[0]}`, whatever column or file it is",
+                    "if they are other people, or both may add up, say so on record: distinct=True",
+                )
         account = Account.of(known or draft)  # type: ignore[arg-type]
         if draft is not None:
             account.check_same(draft)
         if proposal.renewal is not None:
             account.check_rule(proposal.renewal.budget, "renewal")
-        _check_public(proposal)
+        private = {source for binding in proposal.private for source in binding.sources}
+        for binding in proposal.public:
+            if private & set(binding.sources):
+                raise _not_public(binding, unit)
         if known is None and draft is not None:
             yield draft
         if key is not None:
@@ -137,15 +144,30 @@ class Accounts:
             rows = binding.column is None
             by_row = rows if by_row is None else by_row
             if rows is not by_row:
-                raise _other_level(binding, unit, rows=by_row)
+                known_as = "every row is one" if by_row else "a column says whose a row is"
+                raise _conflict(
+                    f"unit `{unit}` is on record with data in which {known_as}; in table `{binding.table}` "
+                    "it is not so",
+                    binding.table,
+                    "what protects a row does not protect a person who has several",
+                )
             for source in _blinded(binding, key):
                 known = new.get(source) or self._journal.bound(source)
                 if known is None:
                     new[source] = Bound(at=at, unit=unit, source=source, column=binding.column)
                 elif known.unit != unit:
-                    raise _other_unit(binding, unit, known.unit)
+                    raise _conflict(
+                        f"table `{binding.table}` is on record as about unit `{known.unit}`, not `{unit}`",
+                        binding.table,
+                        f"use the unit `{known.unit}`: data is about the same people under every name",
+                    )
                 elif known.column != binding.column:
-                    raise _other_column(binding, known.column)
+                    before, now = _named(known.column), _named(binding.column)
+                    raise _conflict(
+                        f"in table `{binding.table}` the unit on record is {before}, not {now}",
+                        binding.table,
+                        f"use {before}: told apart in another way, the same people would be others",
+                    )
         for binding in proposal.public:
             for source in _blinded(binding, key):
                 known = self._journal.bound(source)
@@ -168,7 +190,7 @@ class Accounts:
         check_text(analyst, "analyst")
         grant = Granted.of(unit, analyst, self.known(unit).check_rule(budget, "budget"), self._journal.now())
         if self._account(unit) is None:  # proposed: the grant fixes the terms that it lies under
-            terms = next(one for one, made in self._proposed.items() if one.unit == unit and made)
+            terms, _ = next(self._proposed_terms(unit))
             self.fix(replace(terms, private=(), public=(), grants=()))
         with self._journal.writing():
             held = self._journal.granted(unit, analyst)
@@ -212,10 +234,8 @@ class Accounts:
 def _check(proposal: Proposal) -> None:
     """Refuse what is no proposal at all."""
     check_text(proposal.unit, "unit")
-    if proposal.budget is not None and not isinstance(proposal.budget, PrivacyBudget):
-        raise InvalidArgument(
-            "a budget is a PrivacyBudget", place="budget", hints=("sf.Budget(epsilon=3, delta=1e-7)",)
-        )
+    if proposal.budget is not None:
+        check_budget(proposal.budget)
     if proposal.partition is not None:
         check_text(proposal.partition, "partition")
     for name in ("replace_one", "distinct"):
@@ -223,14 +243,6 @@ def _check(proposal: Proposal) -> None:
             raise InvalidArgument(f"{name} must be True or False", place=name)
     for analyst, _ in proposal.grants:
         check_text(analyst, "analyst")
-
-
-def _check_public(proposal: Proposal) -> None:
-    """Refuse a table that is private and public in one opening."""
-    private = {source for binding in proposal.private for source in binding.sources}
-    for binding in proposal.public:
-        if private & set(binding.sources):
-            raise _not_public(binding, proposal.unit)
 
 
 def _blinded(binding: Binding, key: Key) -> list[str]:
@@ -246,52 +258,15 @@ def _unknown(unit: str) -> LedgerError:
     )
 
 
-def _second_unit(unit: str, first: str) -> LedgerError:
-    return LedgerError(
-        f"this ledger keeps the budget of unit `{first}`; `{unit}` would be a second one",
-        code="SF610",
-        place="unit",
-        hints=(
-            f"the same people have one budget: use the unit `{first}`, whatever the column or file is called",
-            "if they are other people, or both may add up, say so: distinct=True; it is put on record",
-        ),
-    )
-
-
-def _other_unit(binding: Binding, unit: str, owner: str) -> LedgerError:
-    return LedgerError(
-        f"table `{binding.table}` is on record as being about unit `{owner}`, not `{unit}`",
-        code="SF610",
-        place=binding.table,
-        hints=(f"use the unit `{owner}`: data is about the same people under every name",),
-    )
-
-
-def _other_column(binding: Binding, column: str | None) -> LedgerError:
-    return LedgerError(
-        f"in table `{binding.table}` the unit on record is {_named(column)}, not {_named(binding.column)}",
-        code="SF610",
-        place=binding.table,
-        hints=(f"use {_named(column)}: told apart in another way, the same people would be others",),
-    )
-
-
-def _other_level(binding: Binding, unit: str, *, rows: bool) -> LedgerError:
-    known = "every row is one" if rows else "a column says whose a row is"
-    return LedgerError(
-        f"unit `{unit}` is on record with data in which {known}; in table `{binding.table}` it is not so",
-        code="SF610",
-        place=binding.table,
-        hints=("what protects a row does not protect a person who has several",),
-    )
+def _conflict(message: str, place: str, *hints: str) -> LedgerError:
+    return LedgerError(message, code="SF610", place=place, hints=hints)
 
 
 def _not_public(binding: Binding, unit: str) -> LedgerError:
-    return LedgerError(
+    return _conflict(
         f"table `{binding.table}` is on record, or opened, as being about unit `{unit}`; it cannot be public",
-        code="SF610",
-        place="public",
-        hints=("publish what is no secret as a file of its own, without the people",),
+        "public",
+        "publish what is no secret as a file of its own, without the people",
     )
 
 

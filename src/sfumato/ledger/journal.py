@@ -47,9 +47,11 @@ FILED = ("unit", "analyst", "source", "key", "reservation", "step")
 _COLUMNS = ", ".join(Row._fields)
 _INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES ({', '.join('?' * len(Row._fields))})"
 
+_NEWEST = "ORDER BY sequence DESC LIMIT 1"
 _HOUR = 3_600_000  # in milliseconds
 
 _T = TypeVar("_T", bound=Record)
+_Found = TypeVar("_Found")
 
 
 class Journal(Store):
@@ -58,7 +60,7 @@ class Journal(Store):
     def __init__(
         self, path: Path | None, wait: float, *, create: bool, clock: Callable[[], int] | None = None
     ) -> None:
-        self._clock = clock or _milliseconds
+        self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._key: Key | None = None
         self._newest: Link | None = None
         self._charges: dict[str, Reserved] = {}
@@ -137,34 +139,28 @@ class Journal(Store):
     def last(self) -> Link:
         """Return the newest record."""
         if self._newest is None:
-            self._newest = self._one("ORDER BY sequence DESC LIMIT 1")
-            if self._newest is None:
-                raise LedgerError("the ledger has lost its first record", code="SF602")
+            self._newest = _present(self._one(_NEWEST))
         return self._newest
 
     def registered(self, unit: str) -> Registered | None:
         """Return the registration of a unit."""
-        link = self._one("WHERE kind = 'registered' AND unit = ?", unit)
-        return None if link is None else _expect(link, Registered)
+        return self._record(Registered, "WHERE kind = 'registered' AND unit = ?", unit)
 
     def last_charge(self, unit: str) -> Reserved | None:
         """Return the newest charge to a unit; it carries the totals."""
         if unit in self._charges:
             return self._charges[unit]
-        link = self._one("WHERE kind = 'reserved' AND unit = ? ORDER BY sequence DESC LIMIT 1", unit)
-        return None if link is None else _expect(link, Reserved)
+        return self._record(Reserved, f"WHERE kind = 'reserved' AND unit = ? {_NEWEST}", unit)
 
     def last_charge_of(self, unit: str, analyst: str) -> Reserved | None:
         """Return an analyst's newest charge to a unit; it carries that analyst's totals."""
-        newest = "ORDER BY sequence DESC LIMIT 1"
-        link = self._one(f"WHERE kind = 'reserved' AND unit = ? AND analyst = ? {newest}", unit, analyst)
-        return None if link is None else _expect(link, Reserved)
+        wanted = f"WHERE kind = 'reserved' AND unit = ? AND analyst = ? {_NEWEST}"
+        return self._record(Reserved, wanted, unit, analyst)
 
     def granted(self, unit: str, analyst: str) -> Granted | None:
         """Return the newest grant of an analyst."""
-        newest = "ORDER BY sequence DESC LIMIT 1"
-        link = self._one(f"WHERE kind = 'granted' AND unit = ? AND analyst = ? {newest}", unit, analyst)
-        return None if link is None else _expect(link, Granted)
+        wanted = f"WHERE kind = 'granted' AND unit = ? AND analyst = ? {_NEWEST}"
+        return self._record(Granted, wanted, unit, analyst)
 
     def analysts(self, unit: str) -> list[str]:
         """Return who was granted something, by name."""
@@ -181,15 +177,13 @@ class Journal(Store):
 
     def bound(self, source: str) -> Bound | None:
         """Return what is on record about a source."""
-        link = self._one("WHERE source = ?", source)
-        return None if link is None else _expect(link, Bound)
+        return self._record(Bound, "WHERE source = ?", source)
 
     def first_bound(self, unit: str | None = None) -> Bound | None:
         """Return the first source that was put on record, of a unit or of any."""
         tests, values = ("", ()) if unit is None else ("AND unit = ?", (unit,))
-        first = "ORDER BY sequence LIMIT 1"
-        link = self._one(f"INDEXED BY bindings WHERE kind = 'bound' {tests} {first}", *values)
-        return None if link is None else _expect(link, Bound)
+        wanted = f"INDEXED BY bindings WHERE kind = 'bound' {tests} ORDER BY sequence LIMIT 1"
+        return self._record(Bound, wanted, *values)
 
     def signers(self) -> list[str]:
         """Return the public keys on record, oldest first."""
@@ -198,10 +192,7 @@ class Journal(Store):
 
     def name(self) -> str:
         """Return the random name that the ledger was given when it was begun."""
-        first = self._one("WHERE sequence = 1")
-        if first is None:
-            raise LedgerError("the ledger has lost its first record", code="SF602")
-        return _expect(first, Opened).ledger
+        return _present(self._record(Opened, "WHERE sequence = 1")).ledger
 
     def keyed(self, key: str, analyst: str | None) -> tuple[Link, Reserved] | None:
         """Return the reservation that an analyst (None: the owner) made under an idempotency key."""
@@ -278,14 +269,20 @@ class Journal(Store):
         found = str(self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
         return None if found == "ok" else found
 
+    def _record(self, kind: type[_T], condition: str, *values: str | int) -> _T | None:
+        link = self._one(condition, *values)
+        return None if link is None else _expect(link, kind)
+
     def _one(self, condition: str, *values: str | int) -> Link | None:
         query = f"SELECT sequence, previous, hash, body FROM records {condition}"
         row = self._connection.execute(query, values).fetchone()
         return None if row is None else _checked(*row)
 
 
-def _milliseconds() -> int:
-    return time.time_ns() // 1_000_000
+def _present(found: _Found | None) -> _Found:
+    if found is None:
+        raise LedgerError("the ledger has lost its first record", code="SF602")
+    return found
 
 
 def _checked(sequence: int, previous: str, digest: str, body: str) -> Link:

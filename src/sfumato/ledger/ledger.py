@@ -17,7 +17,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.core.events.base import Event
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
-from sfumato.ledger.account import Balance, GrantBalance, check_text, checked_analyst
+from sfumato.ledger.account import Balance, GrantBalance, check_budget, check_text, checked_analyst
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Entry, Reserved
 from sfumato.ledger.journal import Journal
@@ -104,10 +104,7 @@ class Ledger:
         a second unit: it would be a fresh budget for the same people under another name. `distinct`
         is the owner's word, put on record, that it is not, or that the two budgets may add up.
         """
-        if not isinstance(budget, PrivacyBudget):
-            raise InvalidArgument(
-                "a budget is a PrivacyBudget", place="budget", hints=("sf.Budget(epsilon=3, delta=1e-7)",)
-            )
+        check_budget(budget)
         self._accounts.fix(
             Proposal(
                 unit=unit,
@@ -229,9 +226,9 @@ class Ledger:
         until it is committed: see `Reservation.step`. Where data comes in between, `data_version=None` says
         that each step names its own.
         """
-        texts = {"request_hash": request_hash, "policy_hash": policy_hash}
         who = checked_analyst(analyst)
-        for name, text in {"unit": unit, **texts}.items():
+        texts = {"unit": unit, "request_hash": request_hash, "policy_hash": policy_hash}
+        for name, text in texts.items():
             check_text(text, name)
         for name, optional in {"idempotency_key": idempotency_key, "data_version": data_version}.items():
             if optional is not None:
@@ -284,8 +281,7 @@ class Ledger:
         """
         with self._journal.reading():
             most = -1 if limit is None else min(limit, _MOST)
-            found = self._journal.charges(unit, analyst, after=min(after, _MOST), limit=most)
-            return tuple(found)
+            return tuple(self._journal.charges(unit, analyst, after=min(after, _MOST), limit=most))
 
     def newest(self, limit: int, unit: str | None = None, *, analyst: str | None = None) -> tuple[Entry, ...]:
         """Return the newest charges, oldest first; they are looked up, however long the ledger is."""
@@ -326,7 +322,13 @@ class Ledger:
     def export(self, file: str | os.PathLike[str] | TextIO, *, releases: bool = True) -> int:
         """Write all records as JSON Lines; return how many. Without `releases`, their hashes only."""
         if isinstance(file, (str, os.PathLike)):
-            self._check_apart(file)
+            own = () if self.path is None else files_of(self.path)
+            if os.path.realpath(file) in map(str, own):
+                raise InvalidArgument(
+                    "an export is not written over the ledger or its key",
+                    place=str(file),
+                    hints=("name another file",),
+                )
             opened = open(file, "w", encoding="ascii", newline="\n")  # noqa: SIM115
         else:
             opened = nullcontext(file)  # type: ignore[assignment]
@@ -336,16 +338,6 @@ class Ledger:
                 out.write(line)
                 count += 1
         return count
-
-    def _check_apart(self, file: str | os.PathLike[str]) -> None:
-        """Refuse to write over the ledger or what belongs to it."""
-        own = () if self.path is None else files_of(self.path)
-        if os.path.realpath(file) in map(str, own):
-            raise InvalidArgument(
-                "an export is not written over the ledger or its key",
-                place=str(file),
-                hints=("name another file",),
-            )
 
     def verify(self, anchor: Head | str | None = None) -> Head:
         """Walk the chain; refuse if any record was edited, deleted, reordered or added out of turn.

@@ -153,35 +153,19 @@ class Reservation:
             reservation.commit(b"")
     """
 
-    __slots__ = ("_head", "_journal", "_ledger", "_open", "_record", "_replayed")
+    __slots__ = ("_journal", "_open", "head", "record", "replayed")
 
     def __init__(self, journal: Journal, record: Reserved, head: Head, replayed: bytes | None) -> None:
         self._journal = journal
-        self._record = record
-        self._head = head
-        self._ledger: str | None = None
-        self._replayed = replayed
         self._open = replayed is None
+        self.record = record  # what was charged, to whom, for what
+        self.head = head  # its place in the chain; a receipt that carries it is an anchor
+        self.replayed = replayed  # the stored release, if the key was answered before: nothing is charged now
 
     @property
     def sequence(self) -> int:
         """The number of the reservation in the ledger."""
-        return self._head.sequence
-
-    @property
-    def head(self) -> Head:
-        """The reservation's place in the chain; a receipt that carries it is an anchor."""
-        return self._head
-
-    @property
-    def record(self) -> Reserved:
-        """What was charged, to whom, for what."""
-        return self._record
-
-    @property
-    def replayed(self) -> bytes | None:
-        """The stored release, where the idempotency key was answered before; nothing was charged now."""
-        return self._replayed
+        return self.head.sequence
 
     @property
     def taken(self) -> int:
@@ -192,11 +176,9 @@ class Reservation:
     def receipt(self, answer: str, *, step: int | None = None) -> dict[str, str]:
         """Return the signed receipt of this charge, or of a step; `answer` is a hash of what it paid for."""
         journal = self._journal
-        if self._ledger is None:
-            with journal.reading():
-                self._ledger = journal.name()
-        key = journal.key()
-        return signed(self._record, self._head, ledger=self._ledger, answer=answer, key=key, step=step)
+        with journal.reading():
+            ledger = journal.name()
+        return signed(self.record, self.head, ledger=ledger, answer=answer, key=journal.key(), step=step)
 
     def step(
         self, number: int, compute: Callable[[], bytes], *, request_hash: str, data_version: str
@@ -209,7 +191,7 @@ class Reservation:
         """
         check_text(request_hash, "request_hash")
         check_text(data_version, "data_version")
-        steps = self._record.steps
+        steps = self.record.steps
         if steps is None:
             raise self._over("it pays for one look, which its commit ends")
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= steps:
@@ -282,7 +264,7 @@ class Reservation:
             raise self._over("no further step is taken")
         if number != self._journal.steps_taken(self.sequence) + 1:
             raise self._over("steps are taken in order, each once")
-        if self._record.data_version not in (None, version):
+        if self.record.data_version not in (None, version):
             raise LedgerError(
                 "the reservation is for another version of the data",
                 code="SF606",
@@ -307,8 +289,8 @@ class Reservation:
         if not isinstance(release, bytes):
             raise InvalidArgument(f"a release is bytes, got {type(release).__name__}", place="release")
         if not self._open:
-            raise self._over("it was answered before" if self._replayed is not None else "it is over")
-        at = self._record.at if self._record.steps is None else self._journal.now()
+            raise self._over("it was answered before" if self.replayed is not None else "it is over")
+        at = self.record.at if self.record.steps is None else self._journal.now()
         record = Committed.of(self.sequence, release, at)  # hashed before others wait
         try:
             link = self._journal.write(lambda: self._journal.append(record, release))
@@ -321,7 +303,7 @@ class Reservation:
 
     def _end(self) -> None:
         self._open = False
-        if self._record.key is not None and self._replayed is None:
+        if self.record.key is not None and self.replayed is None:
             self._journal.open_reservations.drop(self.sequence)
 
     def __enter__(self) -> Reservation:
@@ -332,8 +314,8 @@ class Reservation:
             self._end()
 
     def __repr__(self) -> str:
-        state = "replayed" if self._replayed is not None else "open" if self._open else "over"
-        return f"<reservation {self.sequence} of {self._record.unit!r}: {state}>"
+        state = "replayed" if self.replayed is not None else "open" if self._open else "over"
+        return f"<reservation {self.sequence} of {self.record.unit!r}: {state}>"
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a reservation cannot be copied or pickled: it would be answered twice")

@@ -9,8 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from sfumato.release.answers import rows_flagged
 from sfumato.release.display import NO_INFORMATION
-from sfumato.release.information import rows_flagged
 from sfumato.release.release import Release
 
 __all__ = ["rendered"]

@@ -25,18 +25,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.bounded import Bounding, MeasureKind
+from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
-from sfumato.backends.exact import Exact, ExactGroups
+from sfumato.backends.exact import Exact, ExactGroups, Members
+from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.catalog.kind import Value
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
-from sfumato.release.remainder_group import rest_of
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import found_in_rounds
 
-__all__ = ["NoisyGroups", "add_noise", "key_order"]
+__all__ = ["NoisyGroups", "add_noise", "key_order", "rest_of"]
 
 _Integers = npt.NDArray[Any]
 
@@ -97,6 +97,34 @@ def _everything_else(
             if cells[name]
         },
     )
+
+
+def rest_of(groups: ExactGroups, shown: _Integers, query: BoundedQuery) -> dict[str, _Integers]:
+    """Return the exact sum of each measure over the groups that are not shown; of units, how many are there.
+
+    Proof of what this costs: `analysis.remainder_group`.
+    """
+    rest = np.ones(len(groups.keys), dtype=np.bool_)
+    rest[shown] = False
+    found: dict[str, _Integers] = {}
+    for measure in query.measures:
+        values = groups.measures[measure.name]
+        if measure.kind is MeasureKind.UNITS and query.max_groups is not None:
+            if groups.members is None:
+                raise Unsupported("units of everything else, and the engine did not say who is where")
+            found[measure.name] = np.array([_units_in(groups.members, rest)], dtype=np.int64)
+        elif isinstance(values, SparseCells):
+            found[measure.name] = values.total(rest)
+        else:  # Python's integers: no sum wraps around
+            found[measure.name] = values[rest].astype(object).sum(axis=0, keepdims=True)
+    return found
+
+
+def _units_in(members: Members, rest: npt.NDArray[np.bool_]) -> int:
+    if not len(members.sizes):
+        return 0
+    starts = np.concatenate(([0], np.cumsum(members.sizes[:-1], dtype=np.int64)))
+    return int(np.count_nonzero(np.add.reduceat(rest[members.groups], starts, dtype=np.int64)))
 
 
 def key_order(keys: tuple[Value, ...]) -> tuple[tuple[int, Any], ...]:

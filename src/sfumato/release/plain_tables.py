@@ -47,17 +47,17 @@ def expected_table(bounding: Bounding) -> PlainTable:
     )
 
 
-def sample_table(bounding: Bounding, times: int) -> PlainTable | None:
-    """Return all rows that an answer will have, with numbers that are none of its own; None: not known yet.
+def sample_table(bounding: Bounding, times: int) -> PlainTable:
+    """Return all rows that an answer over declared keys will have, with numbers that are none of its own.
 
     Aggregates are 1, 2, 3, .. in the order of the rows, `times` over.
     """
     query, empty = bounding.query, expected_table(bounding)
-    if query.declared is None:
-        return None
     rows: list[list[Any]] = []
     for place, chosen in enumerate(query.grouping_sets):
-        keys = dict.fromkeys(tuple(key[at] for at in chosen) for key in query.declared[:_MOST_SAMPLED])
+        keys = dict.fromkeys(
+            tuple(key[at] for at in chosen) for key in (query.declared or ())[:_MOST_SAMPLED]
+        )
         for key in keys:
             known = dict(zip(chosen, key, strict=True))
             number = times * (len(rows) + 1)

@@ -12,8 +12,14 @@ from sfumato.aggregates.answer import Answer
 from sfumato.catalog.domain import Between
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
-from sfumato.release.answers import NoisyTable, Origin
-from sfumato.release.information import helpful_factor, informative, rows_flagged, says_nothing
+from sfumato.release.answers import (
+    NoisyTable,
+    Origin,
+    helpful_factor,
+    informative,
+    rows_flagged,
+    says_nothing,
+)
 from sfumato.release.plain_tables import widened
 from sfumato.release.sandbox import PlainTable, query
 from sfumato.release.storage import decode, dump, encode, load
