@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -114,20 +116,12 @@ def _budgets() -> Iterator[Verdict]:
     for rule, delta, event, table in cases:
         budget = PrivacyBudget(epsilon=4, delta=delta, rule=rule)
         allowance, times = PrivacyFilter(budget), 0
-        try:
+        with suppress(BudgetExceeded):
             while True:
                 allowance.spend(event)
                 times += 1
-        except BudgetExceeded:
-            pass
         verdict = _verdict(f"a budget of 4 under the {rule.name} rule", 4.0, delta, table(times))
-        yield Verdict(
-            name=verdict.name,
-            claim=verdict.claim,
-            exact=verdict.exact,
-            about=verdict.about,
-            notes=(f"it admitted {times} releases",),
-        )
+        yield replace(verdict, notes=(f"it admitted {times} releases",))
 
 
 def _verdict(name: str, price: float, delta: Fraction, table: _Table) -> Verdict:

@@ -65,7 +65,7 @@ PUBLIC = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AuditQuestion:
     """A question, what it is an example of, and the options it comes with."""
 
@@ -81,100 +81,81 @@ _PER_PERSON = (
 )
 
 QUESTIONS: tuple[AuditQuestion, ...] = (
-    AuditQuestion(kind="a count", text="SELECT COUNT(*) FROM visits"),
-    AuditQuestion(kind="a count, pure epsilon", text="SELECT COUNT(*) FROM visits", budget=PURE),
-    AuditQuestion(kind="people", text="SELECT region, COUNT(DISTINCT person) FROM visits GROUP BY region"),
+    AuditQuestion("a count", "SELECT COUNT(*) FROM visits"),
+    AuditQuestion("a count, pure epsilon", "SELECT COUNT(*) FROM visits", budget=PURE),
+    AuditQuestion("people", "SELECT region, COUNT(DISTINCT person) FROM visits GROUP BY region"),
     AuditQuestion(
-        kind="counts and sums by group",
-        text="SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region",
+        "counts and sums by group", "SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region"
     ),
     AuditQuestion(
-        kind="sums by group, pure epsilon",
-        text="SELECT region, SUM(amount) FROM visits GROUP BY region",
+        "sums by group, pure epsilon", "SELECT region, SUM(amount) FROM visits GROUP BY region", budget=PURE
+    ),
+    AuditQuestion(
+        "a sum clamped per person", "SELECT SUM(amount, contribution_bounds_per_group => (0, 15)) FROM visits"
+    ),
+    AuditQuestion("an average", "SELECT region, AVG(amount) FROM visits GROUP BY region"),
+    AuditQuestion("variance and correlation", "SELECT VAR_SAMP(amount), CORR(amount, age) FROM visits"),
+    AuditQuestion("an expression", "SELECT SUM(CASE WHEN member THEN 3 * amount ELSE -age END) FROM visits"),
+    AuditQuestion(
+        "a filter", "SELECT COUNT(*) FILTER (WHERE age > 50), SUM(age) FROM visits WHERE amount > 2"
+    ),
+    AuditQuestion("a median", "SELECT region, MEDIAN(age) FROM visits GROUP BY region"),
+    AuditQuestion("quantiles", "SELECT QUANTILE(amount, [0.1, 0.5, 0.9]) FROM visits", budget=PURE),
+    AuditQuestion("a histogram", "SELECT HISTOGRAM(member), HISTOGRAM(age) FROM visits"),
+    AuditQuestion("dates", "SELECT MEDIAN(day), QUANTILE(day, [0.2, 0.8]) FROM visits"),
+    AuditQuestion("distinct values", "SELECT COUNT(DISTINCT word) FROM visits", options={"max_distinct": 2}),
+    AuditQuestion("keys that nobody declared", "SELECT word, COUNT(*) FROM visits GROUP BY word"),
+    AuditQuestion(
+        "keys that nobody declared, pure epsilon",
+        "SELECT word, SUM(amount) FROM visits GROUP BY word",
         budget=PURE,
     ),
     AuditQuestion(
-        kind="a sum clamped per person",
-        text="SELECT SUM(amount, contribution_bounds_per_group => (0, 15)) FROM visits",
-    ),
-    AuditQuestion(kind="an average", text="SELECT region, AVG(amount) FROM visits GROUP BY region"),
-    AuditQuestion(
-        kind="variance and correlation", text="SELECT VAR_SAMP(amount), CORR(amount, age) FROM visits"
-    ),
-    AuditQuestion(
-        kind="an expression", text="SELECT SUM(CASE WHEN member THEN 3 * amount ELSE -age END) FROM visits"
-    ),
-    AuditQuestion(
-        kind="a filter", text="SELECT COUNT(*) FILTER (WHERE age > 50), SUM(age) FROM visits WHERE amount > 2"
-    ),
-    AuditQuestion(kind="a median", text="SELECT region, MEDIAN(age) FROM visits GROUP BY region"),
-    AuditQuestion(kind="quantiles", text="SELECT QUANTILE(amount, [0.1, 0.5, 0.9]) FROM visits", budget=PURE),
-    AuditQuestion(kind="a histogram", text="SELECT HISTOGRAM(member), HISTOGRAM(age) FROM visits"),
-    AuditQuestion(kind="dates", text="SELECT MEDIAN(day), QUANTILE(day, [0.2, 0.8]) FROM visits"),
-    AuditQuestion(
-        kind="distinct values", text="SELECT COUNT(DISTINCT word) FROM visits", options={"max_distinct": 2}
-    ),
-    AuditQuestion(kind="keys that nobody declared", text="SELECT word, COUNT(*) FROM visits GROUP BY word"),
-    AuditQuestion(
-        kind="keys that nobody declared, pure epsilon",
-        text="SELECT word, SUM(amount) FROM visits GROUP BY word",
-        budget=PURE,
-    ),
-    AuditQuestion(
-        kind="keys by numbers of people",
-        text="SELECT word, COUNT(DISTINCT person) FROM visits GROUP BY word",
+        "keys by numbers of people",
+        "SELECT word, COUNT(DISTINCT person) FROM visits GROUP BY word",
         options={"max_groups": 1},
     ),
     AuditQuestion(
-        kind="everything else",
-        text="SELECT word, COUNT(*) FROM visits GROUP BY word",
-        options={"others": True},
+        "everything else", "SELECT word, COUNT(*) FROM visits GROUP BY word", options={"others": True}
     ),
     AuditQuestion(
-        kind="a least number of people",
-        text="SELECT region, COUNT(*) FROM visits GROUP BY region",
+        "a least number of people",
+        "SELECT region, COUNT(*) FROM visits GROUP BY region",
         options={"min_units": 3},
     ),
+    AuditQuestion("subtotals", "SELECT region, member, COUNT(*) FROM visits GROUP BY ROLLUP(region, member)"),
     AuditQuestion(
-        kind="subtotals", text="SELECT region, member, COUNT(*) FROM visits GROUP BY ROLLUP(region, member)"
+        "a join with a public table",
+        "SELECT zone, COUNT(*), SUM(amount) FROM visits JOIN places ON region = place GROUP BY zone",
     ),
     AuditQuestion(
-        kind="a join with a public table",
-        text="SELECT zone, COUNT(*), SUM(amount) FROM visits JOIN places ON region = place GROUP BY zone",
+        "a join of one person's tables",
+        "SELECT COUNT(*), SUM(minutes) FROM visits JOIN calls ON person = caller",
     ),
     AuditQuestion(
-        kind="a join of one person's tables",
-        text="SELECT COUNT(*), SUM(minutes) FROM visits JOIN calls ON person = caller",
-    ),
-    AuditQuestion(
-        kind="people without something",
-        text="SELECT COUNT(*) FROM visits WHERE NOT EXISTS"
+        "people without something",
+        "SELECT COUNT(*) FROM visits WHERE NOT EXISTS"
         " (SELECT 1 FROM calls WHERE caller = person AND minutes > 59)",
     ),
     AuditQuestion(
-        kind="a union",
-        text="SELECT SUM(x) FROM (SELECT person AS who, amount AS x FROM visits"
+        "a union",
+        "SELECT SUM(x) FROM (SELECT person AS who, amount AS x FROM visits"
         " UNION ALL SELECT caller, minutes / 6 FROM calls)",
     ),
-    AuditQuestion(kind="one row per person", text=_PER_PERSON),
+    AuditQuestion("one row per person", _PER_PERSON),
+    AuditQuestion("rows that are units", "SELECT shop, COUNT(*), AVG(price) FROM sales GROUP BY shop"),
     AuditQuestion(
-        kind="rows that are units",
-        text="SELECT shop, COUNT(*), AVG(price) FROM sales GROUP BY shop",
-    ),
-    AuditQuestion(
-        kind="two questions in one",
-        text="SELECT (SELECT COUNT(*) FROM visits) AS a, (SELECT SUM(minutes) FROM calls) AS b",
+        "two questions in one",
+        "SELECT (SELECT COUNT(*) FROM visits) AS a, (SELECT SUM(minutes) FROM calls) AS b",
         options={"max_rows": 2},
     ),
     AuditQuestion(
-        kind="a cap over all groups",
-        text="SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region",
+        "a cap over all groups",
+        "SELECT region, COUNT(*), SUM(amount) FROM visits GROUP BY region",
         options={"max_groups": 2, "max_rows": 3, "max_rows_total": 4},
     ),
     AuditQuestion(
-        kind="what caps take",
-        text="SELECT region, SUM(amount) FROM visits GROUP BY region",
-        options={"losses": True},
+        "what caps take", "SELECT region, SUM(amount) FROM visits GROUP BY region", options={"losses": True}
     ),
 )
 
@@ -202,11 +183,7 @@ def examine_questions(
 
 
 WHOLE: tuple[tuple[str, str, str], ...] = (
-    (
-        "counts",
-        "SELECT region, COUNT(*) AS n FROM visits GROUP BY region",
-        "a crowd and somebody: upper",
-    ),
+    ("counts", "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", "a crowd and somebody: upper"),
     (
         "keys that nobody declared",
         "SELECT word, COUNT(*) AS n FROM visits GROUP BY word",

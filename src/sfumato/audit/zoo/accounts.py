@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,52 +87,27 @@ def _forked(data: Any, trials: int, *, buffered: bool) -> Any:
 
 _FEW = numbers(0, 1)[:1]  # each takes a new process
 
+
+def _subject(name: str, run: Any, neighbours: tuple[Pair, ...], epsilon: float = 1) -> Subject:
+    return Subject(name=name, claim=Claim(epsilon=epsilon), run=run, neighbours=neighbours)
+
+
 ANIMALS = (
     Animal(
-        subject=Subject(
-            name="many responses at the price of one",
-            claim=Claim(epsilon=math.log(3)),
-            run=_reports,
-            neighbours=_BIT,
-        ),
-        twin=Subject(
-            name="many responses at the price of all",
-            claim=Claim(epsilon=_REPORTS * math.log(3)),
-            run=_reports,
-            neighbours=_BIT,
-        ),
+        subject=_subject("many responses at the price of one", _reports, _BIT, _COIN.epsilon),
+        twin=_subject("many responses at the price of all", _reports, _BIT, _REPORTS * _COIN.epsilon),
         mistake="twenty randomized responses of one person are priced as one: a count that is ignored",
         source="a peer's accountant, whose chain of type checks forgot the count of one event",
     ),
     Animal(
-        subject=Subject(
-            name="a choice without its half",
-            claim=Claim(epsilon=1),
-            run=lambda utilities, trials: _chosen(utilities, trials, monotone=True),
-            neighbours=answers(8),
-        ),
-        twin=Subject(
-            name="a choice with its half",
-            claim=Claim(epsilon=1),
-            run=lambda utilities, trials: _chosen(utilities, trials, monotone=False),
-            neighbours=answers(8),
-        ),
+        subject=_subject("a choice without its half", partial(_chosen, monotone=True), answers(8)),
+        twin=_subject("a choice with its half", partial(_chosen, monotone=False), answers(8)),
         mistake="the exponential mechanism takes epsilon, not epsilon / 2, though utilities go up and down",
         source="McSherry and Talwar 2007 state the factor of two; it may be left out for counts alone",
     ),
     Animal(
-        subject=Subject(
-            name="noise repeated after a fork",
-            claim=Claim(epsilon=1),
-            run=lambda data, trials: _forked(data, trials, buffered=True),
-            neighbours=_FEW,
-        ),
-        twin=Subject(
-            name="noise drawn after a fork",
-            claim=Claim(epsilon=1),
-            run=lambda data, trials: _forked(data, trials, buffered=False),
-            neighbours=_FEW,
-        ),
+        subject=_subject("noise repeated after a fork", partial(_forked, buffered=True), _FEW),
+        twin=_subject("noise drawn after a fork", partial(_forked, buffered=False), _FEW),
         mistake="workers inherit one buffer of noise: the difference of their answers has none",
         source="forked servers whose generators go on from one state; a peer's workers repeated noise",
     ),

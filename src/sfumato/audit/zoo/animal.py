@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sfumato.audit.subject import Subject
+from sfumato.audit.subject import Claim, Subject
 
-__all__ = ["Animal"]
+__all__ = ["Animal", "ONE"]
+
+ONE = Claim(epsilon=1)
+"""What nearly every animal claims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.audit.neighbours import numbers
-from sfumato.audit.subject import Claim, Subject
-from sfumato.audit.zoo.animal import Animal
+from sfumato.audit.subject import Subject
+from sfumato.audit.zoo.animal import ONE, Animal
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.uniform import uniform_below
 
 __all__ = ["ANIMALS"]
 
-_ONE = Claim(epsilon=1)
 _COUNTED = numbers(0, 1)
 
 
-def _count(data: Any, trials: int) -> Any:
-    return len(data) + discrete_laplace(1, size=trials)
-
-
-def _half_noise(data: Any, trials: int) -> Any:
-    return len(data) + discrete_laplace(0.5, size=trials)
+def _count(data: Any, trials: int, *, scale: float = 1) -> Any:
+    return len(data) + discrete_laplace(scale, size=trials)
 
 
 def _float_noise(data: Any, trials: int) -> Any:
@@ -62,47 +58,40 @@ def _suppressed_after(data: Any, trials: int) -> Any:
     return np.where(noisy < 10, np.nan, noisy.astype(np.float64))
 
 
-_TWIN = Subject(name="a count with discrete Laplace noise", claim=_ONE, run=_count, neighbours=_COUNTED)
+def _subject(name: str, run: Any, trials: int = 40_000) -> Subject:
+    return Subject(name=name, claim=ONE, run=run, neighbours=_COUNTED, trials=trials)
+
+
+_TWIN = _subject("a count with discrete Laplace noise", _count)
 
 ANIMALS = (
     Animal(
-        subject=Subject(name="half the noise", claim=_ONE, run=_half_noise, neighbours=_COUNTED),
+        subject=_subject("half the noise", partial(_count, scale=0.5)),
         twin=_TWIN,
         mistake="a count gets noise of scale 1 / (2 epsilon)",
         source="a factor of two lost between sensitivity and scale; the commonest mistake of all",
     ),
     Animal(
-        subject=Subject(name="float noise", claim=_ONE, run=_float_noise, neighbours=_COUNTED),
+        subject=_subject("float noise", _float_noise),
         twin=_TWIN,
         mistake="Laplace noise is computed in doubles, whose low bits tell what it was added to",
         source="Mironov 2012, On significance of the least significant bits for differential privacy",
     ),
     Animal(
-        subject=Subject(
-            name="truncated noise", claim=_ONE, run=_truncated, neighbours=_COUNTED, trials=100_000
-        ),
+        subject=_subject("truncated noise", _truncated, 100_000),
         twin=_TWIN,
         mistake="noise beyond four scales is drawn again, so some answers rule a neighbour out",
         source="outliers cut for the look of it; such noise has a delta, here 0.8%, which nobody states",
     ),
     Animal(
-        subject=Subject(
-            name="never below zero", claim=_ONE, run=_non_negative, neighbours=_COUNTED, trials=200_000
-        ),
-        twin=Subject(
-            name="zero for negative counts, afterwards",
-            claim=_ONE,
-            run=_non_negative_after,
-            neighbours=_COUNTED,
-        ),
+        subject=_subject("never below zero", _non_negative, 200_000),
+        twin=_subject("zero for negative counts, afterwards", _non_negative_after),
         mistake="noise is drawn again until the count is not negative: the law's total depends on the data",
         source="rejection in place of post-processing; the true epsilon is 1.21",
     ),
     Animal(
-        subject=Subject(name="small cells suppressed", claim=_ONE, run=_suppressed, neighbours=_COUNTED),
-        twin=Subject(
-            name="small noisy cells suppressed", claim=_ONE, run=_suppressed_after, neighbours=_COUNTED
-        ),
+        subject=_subject("small cells suppressed", _suppressed),
+        twin=_subject("small noisy cells suppressed", _suppressed_after),
         mistake="a count below ten is withheld: whether it is shows the exact count",
         source="disclosure control by cell suppression, with noise added to what is left",
     ),

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,13 @@ from sfumato.analysis.keys import threshold
 from sfumato.audit.output_table import OutputColumns
 from sfumato.audit.subject import Claim, Subject
 from sfumato.audit.worlds import Rows, tables
-from sfumato.audit.zoo.animal import Animal
+from sfumato.audit.zoo.animal import ONE, Animal
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise import discrete_laplace
 
 __all__ = ["ANIMALS", "CATALOG"]
 
-_ONE = Claim(epsilon=1)
 _DELTA = 0.01
 _GROUPS = 4
 _REGIONS = ("north", "south", "east", "west")
@@ -59,27 +59,18 @@ def _people_by_word(data: Rows) -> Counter[str]:
     return Counter(word for words in chosen.values() for word in sorted(words)[:_GROUPS])
 
 
-def _shown(counts: Counter[str], trials: int, *, least: float) -> OutputColumns:
+def _shown(data: Rows, trials: int, *, least: float) -> OutputColumns:
     """Return noisy counts of those words that reach a threshold, and which do."""
     columns = {}
-    for word, people in counts.items():
+    for word, people in _people_by_word(data).items():
         noisy = people + discrete_laplace(_GROUPS, size=trials)
         columns[f"count of {word!r}"] = np.where(noisy >= least, noisy, np.nan)
     return OutputColumns(trials, columns)
 
 
-def _every_key(data: Rows, trials: int) -> OutputColumns:
-    return _shown(_people_by_word(data), trials, least=-math.inf)
-
-
-def _low_threshold(data: Rows, trials: int) -> OutputColumns:
-    least = threshold(LaplaceNoise(Fraction(_GROUPS)), 1, Fraction(_DELTA), gathered=False)
-    return _shown(_people_by_word(data), trials, least=least)
-
-
-def _right_threshold(data: Rows, trials: int) -> OutputColumns:
-    least = threshold(LaplaceNoise(Fraction(_GROUPS)), _GROUPS, Fraction(_DELTA), gathered=False)
-    return _shown(_people_by_word(data), trials, least=least)
+def _threshold(keys: int) -> int:
+    """Return a threshold that holds delta for a person of this many keys."""
+    return threshold(LaplaceNoise(Fraction(_GROUPS)), keys, Fraction(_DELTA), gathered=False)
 
 
 # -- joins and limits -------------------------------------------------------------------------
@@ -113,37 +104,30 @@ def _join_then_cap(data: Rows, trials: int) -> Any:
     return len(rows) + discrete_laplace(2, size=trials)
 
 
-def _by_region(rows: list[dict[str, Any]], trials: int) -> OutputColumns:
-    counts = Counter(row["region"] for row in rows)
+def _by_region(data: Rows, trials: int, *, first: int | None = None) -> OutputColumns:
+    """Keep two rows of each person, and of all these the first few."""
+    counts = Counter(row["region"] for row in _capped(data["visits"], "person", 2)[:first])
     return OutputColumns(
         trials, {region: counts[region] + discrete_laplace(2, size=trials) for region in _REGIONS}
     )
 
 
-def _first_rows(data: Rows, trials: int) -> OutputColumns:
-    """Keep two rows of each person, and of all these the first twenty-two."""
-    return _by_region(_capped(data["visits"], "person", 2)[:22], trials)
-
-
-def _all_rows(data: Rows, trials: int) -> OutputColumns:
-    return _by_region(_capped(data["visits"], "person", 2), trials)
-
-
-def _subject(name: str, run: Any, claim: Claim = _ONE, trials: int = 30_000) -> Subject:
+def _subject(name: str, run: Any, claim: Claim = ONE, trials: int = 30_000) -> Subject:
     return Subject(name=name, claim=claim, run=run, neighbours=_WORLDS, trials=trials)
 
 
-_SELECTED = _subject("keys above a threshold", _right_threshold, Claim(epsilon=1, delta=_DELTA))
+_AT_DELTA = Claim(epsilon=1, delta=_DELTA)
+_SELECTED = _subject("keys above a threshold", partial(_shown, least=_threshold(_GROUPS)), _AT_DELTA)
 
 ANIMALS = (
     Animal(
-        subject=_subject("every key there is", _every_key),
+        subject=_subject("every key there is", partial(_shown, least=-math.inf)),
         twin=_SELECTED,
         mistake="groups that exist are shown, with noise on their counts: a rare key names its only owner",
         source="GROUP BY over an open domain; Korolova, Kenthapadi, Mishra and Ntoulas 2009 on search logs",
     ),
     Animal(
-        subject=_subject("a threshold for one key", _low_threshold, Claim(epsilon=1, delta=_DELTA), 80_000),
+        subject=_subject("a threshold for one key", partial(_shown, least=_threshold(1)), _AT_DELTA, 80_000),
         twin=_SELECTED,
         mistake="the threshold holds delta for one key of a person, who has four",
         source="a peer claimed a delta of 0.0049 where 0.0127 was measured",
@@ -155,8 +139,8 @@ ANIMALS = (
         source="truncation that is not the last step; stability through joins has to be charged or bounded",
     ),
     Animal(
-        subject=_subject("a limit for all", _first_rows),
-        twin=_subject("a limit for each", _all_rows),
+        subject=_subject("a limit for all", partial(_by_region, first=22)),
+        twin=_subject("a limit for each", _by_region),
         mistake="the first rows of the table are kept: one person more pushes somebody else out",
         source="LIMIT, SAMPLE and row numbers over several people, taken for row-wise steps",
     ),

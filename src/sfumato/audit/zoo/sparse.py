@@ -6,6 +6,7 @@ the variant of `sfumato.core`, which has all that each of these leaves out.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -14,14 +15,12 @@ import numpy.typing as npt
 
 from sfumato.audit.neighbours import answers
 from sfumato.audit.output_table import OutputColumns
-from sfumato.audit.subject import Claim, Subject
-from sfumato.audit.zoo.animal import Animal
+from sfumato.audit.subject import Subject
+from sfumato.audit.zoo.animal import ONE, Animal
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.sparse import SparseVector
 
 __all__ = ["ANIMALS", "sparse_subject"]
-
-_ONE = Claim(epsilon=1)
 
 
 def _run(
@@ -30,7 +29,7 @@ def _run(
     *,
     threshold_scale: float,
     query_scale: float | None,
-    crossings: int | None,
+    crossings: int | None = None,
     values: bool = False,
 ) -> OutputColumns:
     """Answer all queries in each trial: 1 above, 0 below, NaN after the last crossing."""
@@ -49,22 +48,6 @@ def _run(
             columns[f"value {place}"] = np.where(above, noisy, np.nan)
         left = left - above
     return OutputColumns(trials, columns)
-
-
-def _roth(queries: Any, trials: int) -> OutputColumns:
-    return _run(queries, trials, threshold_scale=2, query_scale=2, crossings=1, values=True)
-
-
-def _lee_clifton(queries: Any, trials: int) -> OutputColumns:
-    return _run(queries, trials, threshold_scale=4, query_scale=4 / 3, crossings=5)
-
-
-def _stoddard(queries: Any, trials: int) -> OutputColumns:
-    return _run(queries, trials, threshold_scale=1, query_scale=None, crossings=None)
-
-
-def _chen(queries: Any, trials: int) -> OutputColumns:
-    return _run(queries, trials, threshold_scale=2, query_scale=2, crossings=None)
 
 
 def sparse_subject(size: int, crossings: int, trials: int = 4_000) -> Subject:
@@ -93,7 +76,7 @@ def sparse_subject(size: int, crossings: int, trials: int = 4_000) -> Subject:
 
     return Subject(
         name=f"sparse vector, {crossings} crossing" + "s" * (crossings > 1),
-        claim=_ONE,
+        claim=ONE,
         run=run,
         neighbours=answers(size),
         trials=trials,
@@ -104,41 +87,38 @@ def sparse_subject(size: int, crossings: int, trials: int = 4_000) -> Subject:
 _TWIN = sparse_subject(4, 2, 1_000)
 
 
-def _animal(name: str, run: Any, size: int, mistake: str, source: str, trials: int = 40_000) -> Animal:
-    subject = Subject(name=name, claim=_ONE, run=run, neighbours=answers(size), trials=trials)
-    return Animal(subject=subject, twin=_TWIN, mistake=mistake, source=source)
+def _subject(name: str, size: int, trials: int, **variant: Any) -> Subject:
+    run = partial(_run, **variant)
+    return Subject(name=f"sparse vector {name}", claim=ONE, run=run, neighbours=answers(size), trials=trials)
 
 
 ANIMALS = (
-    _animal(
-        "sparse vector that shows values",
-        _roth,
-        5,
-        "a query above the threshold is published with the noise that decided",
-        "Roth 2011 (lecture notes); Algorithm 3 of Lyu, Su and Li 2017",
-        300_000,
+    Animal(
+        subject=_subject(
+            "that shows values", 5, 300_000, threshold_scale=2, query_scale=2, crossings=1, values=True
+        ),
+        twin=_TWIN,
+        mistake="a query above the threshold is published with the noise that decided",
+        source="Roth 2011 (lecture notes); Algorithm 3 of Lyu, Su and Li 2017",
     ),
-    _animal(
-        "sparse vector without a factor for crossings",
-        _lee_clifton,
-        10,
-        "noise on queries does not grow with the number of crossings",
-        "Lee and Clifton 2014; Algorithm 4 of Lyu, Su and Li 2017",
-        100_000,
+    Animal(
+        subject=_subject(
+            "without a factor for crossings", 10, 100_000, threshold_scale=4, query_scale=4 / 3, crossings=5
+        ),
+        twin=_TWIN,
+        mistake="noise on queries does not grow with the number of crossings",
+        source="Lee and Clifton 2014; Algorithm 4 of Lyu, Su and Li 2017",
     ),
-    _animal(
-        "sparse vector without noise on queries",
-        _stoddard,
-        8,
-        "only the threshold gets noise",
-        "Stoddard, Chen and Machanavajjhala 2014; Algorithm 5 of Lyu, Su and Li 2017",
+    Animal(
+        subject=_subject("without noise on queries", 8, 40_000, threshold_scale=1, query_scale=None),
+        twin=_TWIN,
+        mistake="only the threshold gets noise",
+        source="Stoddard, Chen and Machanavajjhala 2014; Algorithm 5 of Lyu, Su and Li 2017",
     ),
-    _animal(
-        "sparse vector without an end",
-        _chen,
-        16,
-        "noise as for one crossing, and no limit to how many there are",
-        "Chen, Xiao, Zhang and Xu 2015; Algorithm 6 of Lyu, Su and Li 2017",
-        100_000,
+    Animal(
+        subject=_subject("without an end", 16, 100_000, threshold_scale=2, query_scale=2),
+        twin=_TWIN,
+        mistake="noise as for one crossing, and no limit to how many there are",
+        source="Chen, Xiao, Zhang and Xu 2015; Algorithm 6 of Lyu, Su and Li 2017",
     ),
 )

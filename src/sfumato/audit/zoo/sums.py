@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sfumato.audit.neighbours import numbers
-from sfumato.audit.subject import Claim, Subject
-from sfumato.audit.zoo.animal import Animal
+from sfumato.audit.subject import Subject
+from sfumato.audit.zoo.animal import ONE, Animal
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_laplace
 
 __all__ = ["ANIMALS"]
 
-_ONE = Claim(epsilon=1)
 _STEPS = 64  # of the noise's grid, per unit
 
 
@@ -28,12 +28,6 @@ def _clamped(data: Any, upper: float) -> Any:
 def _noisy(total: float, sensitivity: float, trials: int) -> Any:
     scale = max(1, math.ceil(_STEPS * sensitivity))
     return round(_STEPS * total) + discrete_laplace(scale, size=trials)
-
-
-def _exact_sum(data: Any, trials: int, *, upper: float) -> Any:
-    grid = Grid(step=1, lower=0, upper=round(upper * _STEPS))
-    steps = int(grid.to_integers(np.asarray(data, dtype=np.float64) * _STEPS).sum())
-    return steps + discrete_laplace(grid.sensitivity, size=trials)
 
 
 def _float_sum(data: Any, trials: int) -> Any:
@@ -65,14 +59,8 @@ def _raising(data: Any, trials: int) -> Any:
 
 def _average(data: Any, trials: int, *, scale: int) -> Any:
     """Return a noisy sum and a noisy count, from which everyone computes the average."""
-    total = round(_STEPS * float(_clamped(data, 10.0).sum()))
-    return np.stack(
-        [
-            total + discrete_laplace(scale * 10 * _STEPS, size=trials),
-            len(data) + discrete_laplace(scale, size=trials),
-        ],
-        axis=1,
-    )
+    total = _noisy(float(_clamped(data, 10.0).sum()), scale * 10.0, trials)
+    return np.stack([total, len(data) + discrete_laplace(scale, size=trials)], axis=1)
 
 
 def _median(data: Any, trials: int) -> Any:
@@ -91,17 +79,21 @@ def _median_fixed(data: Any, trials: int) -> Any:
     return _noisy(middle, 100.0, trials)
 
 
-def _sum_twin(upper: float) -> Subject:
-    return Subject(
-        name=f"a sum on a grid up to {upper:g}",
-        claim=_ONE,
-        run=lambda data, trials: _exact_sum(data, trials, upper=upper),
-        neighbours=numbers(0, upper),
-    )
+def _subject(name: str, run: Any, upper: float, trials: int = 20_000) -> Subject:
+    return Subject(name=name, claim=ONE, run=run, neighbours=numbers(0, upper), trials=trials)
 
 
-def _subject(name: str, run: Any, upper: float) -> Subject:
-    return Subject(name=name, claim=_ONE, run=run, neighbours=numbers(0, upper), trials=20_000)
+def _sum_twin(upper: int) -> Subject:
+    grid = Grid(step=1, lower=0, upper=upper * _STEPS)
+
+    def run(data: Any, trials: int) -> Any:
+        steps = int(grid.to_integers(np.asarray(data, dtype=np.float64) * _STEPS).sum())
+        return steps + discrete_laplace(grid.sensitivity, size=trials)
+
+    return _subject(f"a sum on a grid up to {upper}", run, upper, 40_000)
+
+
+_TO_TEN = _sum_twin(10)
 
 
 ANIMALS = (
@@ -119,35 +111,25 @@ ANIMALS = (
     ),
     Animal(
         subject=_subject("bounds from the data", _range_of_data, 10),
-        twin=_sum_twin(10),
+        twin=_TO_TEN,
         mistake="without declared bounds, the range of the data stands in for the sensitivity",
         source="libraries that read missing bounds off the data, with or without a warning",
     ),
     Animal(
         subject=_subject("an unclamped expression", _unclamped_expression, 10),
-        twin=_sum_twin(10),
+        twin=_TO_TEN,
         mistake="the column is clamped, and what is computed from it is not: SUM(1000 * x)",
         source="a peer's SQL engine clamped columns and not CASE WHEN name = 'bob' THEN 1e9 * x END",
     ),
     Animal(
         subject=_subject("an error for one person", _raising, 10),
-        twin=_sum_twin(10),
+        twin=_TO_TEN,
         mistake="a value outside its bounds raises: the error tells that such a person is there",
         source="casts, divisions and checks that fail only if a certain row exists",
     ),
     Animal(
-        subject=Subject(
-            name="an average charged half",
-            claim=_ONE,
-            run=lambda data, trials: _average(data, trials, scale=1),
-            neighbours=numbers(0, 10),
-        ),
-        twin=Subject(
-            name="an average charged whole",
-            claim=_ONE,
-            run=lambda data, trials: _average(data, trials, scale=2),
-            neighbours=numbers(0, 10),
-        ),
+        subject=_subject("an average charged half", partial(_average, scale=1), 10, 40_000),
+        twin=_subject("an average charged whole", partial(_average, scale=2), 10, 40_000),
         mistake="AVG is a sum and a count with epsilon each, and is charged epsilon",
         source="a peer charged AVG half of what its two parts cost",
     ),
