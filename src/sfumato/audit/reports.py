@@ -10,19 +10,23 @@ does not mean.
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import os
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 from sfumato.audit.subject import Verdict
 from sfumato.audit.suites import Report
+from sfumato.audit.zoo import Animal
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.plots import Axis, Line, Picture, Points, svg
+from sfumato.pages import figure, page, paragraph, table
+from sfumato.plots import Axis, Line, Picture, Points
 
 __all__ = ["LIMITS", "pictures", "to_html", "to_markdown", "write_report"]
+
+_TITLE = "Privacy audit of sfumato"
 
 LIMITS = (
     "A lower bound can prove a claim false; it cannot prove one true.",
@@ -55,6 +59,20 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> None:
 
 
 # -- words ------------------------------------------------------------------------------------
+
+
+def _sections(report: Report) -> Iterator[tuple[str, str, list[tuple[str, ...]]]]:
+    """Yield headings, a sentence about each, and tables whose first row is their head."""
+    head = ("", "what", "claimed", "sampled: at least", "computed", "neighbours", "claim")
+    number = 1
+    for part in report.parts:
+        rows = [_row(at, verdict) for at, verdict in enumerate(part.verdicts, number)]
+        number += len(rows)
+        yield part.name, f"{part.about[:1].upper()}{part.about[1:]}.", [head, *rows]
+    head = ("", "broken mechanism", "the mistake", "claimed", "at least", "seen by", "recognised")
+    rows = [_zoo_row(at, animal, verdict) for at, (animal, verdict) in enumerate(report.zoo, 1)]
+    about = "Mistakes made in earnest, rebuilt. Had one gone unnoticed, the rest would mean less."
+    yield "The zoo: what this auditor recognises", about, [head, *rows]
 
 
 def _result(report: Report) -> str:
@@ -92,45 +110,39 @@ def _method(report: Report) -> tuple[str, ...]:
 
 def _row(number: int, verdict: Verdict) -> tuple[str, ...]:
     exact = verdict.exact
-    computed = "" if exact is None else _epsilon(exact.high)
-    where = exact.pair if exact is not None else verdict.evidence.pair if verdict.evidence else ""
-    if exact is not None and exact.wrongs:
-        where = "; ".join(exact.wrongs)
+    where = verdict.evidence.pair if verdict.evidence else ""
+    if exact is not None:
+        where = "; ".join(exact.wrongs) or exact.pair
     return (
         str(number),
         verdict.name,
         str(verdict.claim),
         "" if verdict.evidence is None else _epsilon(verdict.evidence.epsilon),
-        computed,
+        "" if exact is None else _epsilon(exact.high),
         where,
         "FALSE" if verdict.caught else "stands",
     )
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+def _zoo_row(number: int, animal: Animal, verdict: Verdict) -> tuple[str, ...]:
+    assert verdict.evidence is not None
+    return (
+        str(number),
+        animal.name,
+        f"{animal.mistake} ({animal.source})",
+        str(verdict.claim),
+        _epsilon(verdict.evidence.epsilon),
+        f"{verdict.evidence.pair}: {verdict.evidence.event}",
+        "yes" if verdict.caught else "NO",
+    )
 
 
 def _epsilon(value: float) -> str:
     return "unbounded" if math.isinf(value) else f"{value:.3f}"
 
 
-_HEAD = ("", "what", "claimed", "sampled: at least", "computed", "neighbours", "claim")
-_ZOO_HEAD = ("", "broken mechanism", "the mistake", "claimed", "at least", "seen by", "recognised")
-
-
-def _zoo_rows(report: Report) -> Iterator[tuple[str, ...]]:
-    for number, (animal, verdict) in enumerate(report.zoo, 1):
-        assert verdict.evidence is not None
-        yield (
-            str(number),
-            animal.name,
-            f"{animal.mistake} ({animal.source})",
-            str(verdict.claim),
-            _epsilon(verdict.evidence.epsilon),
-            f"{verdict.evidence.pair}: {verdict.evidence.event}",
-            "yes" if verdict.caught else "NO",
-        )
+def _made(report: Report) -> str:
+    return f"{report.date}; {', '.join(f'{name} {version}' for name, version in report.versions)}"
 
 
 # -- pictures ---------------------------------------------------------------------------------
@@ -138,36 +150,32 @@ def _zoo_rows(report: Report) -> Iterator[tuple[str, ...]]:
 
 def pictures(report: Report) -> tuple[Picture, ...]:
     """Return what the tables show, as shares of what is claimed."""
-    shown = [verdict for part in report.parts for verdict in part.verdicts]
-    sampled = [(at, _share(one.evidence.epsilon, one)) for at, one in enumerate(shown, 1) if one.evidence]
-    computed = [(at, _share(one.exact.high, one)) for at, one in enumerate(shown, 1) if one.exact]
-    zoo = [
-        (at, min(100.0, _share(one.evidence.epsilon, one)))
-        for at, (_, one) in enumerate(report.zoo, 1)
-        if one.evidence
-    ]
+    system = [verdict for part in report.parts for verdict in part.verdicts]
+    zoo = [verdict for _, verdict in report.zoo]
+    shares = "Shares of what is claimed, by the numbers of the tables. Above the line is false."
+    multiples = "Multiples of what is claimed. What is below the line was not recognised."
     return (
-        Picture(
-            title="This system, claim by claim",
-            caption="Shares of what is claimed, by the numbers of the tables. Above the line is false.",
-            x=Axis(title="claims", low=0, high=len(shown) + 1),
-            y=Axis(title="epsilon / claimed epsilon", low=0, high=1.2),
-            marks=(
-                _points("sampled: at least", [(at, min(1.2, share)) for at, share in sampled]),
-                _points("computed", [(at, min(1.2, share)) for at, share in computed]),
-                Line(label="the claim", points=((0, 1), (len(shown) + 1, 1)), dashed=True),
-            ),
-        ),
-        Picture(
-            title="The zoo, animal by animal",
-            caption="Multiples of what is claimed. What is below the line was not recognised.",
-            x=Axis(title="broken mechanisms", low=0, high=len(zoo) + 1),
-            y=Axis(title="epsilon / claimed epsilon", low=0, high=8),
-            marks=(
-                _points("sampled: at least", zoo),
-                Line(label="the claim", points=((0, 1), (len(zoo) + 1, 1)), dashed=True),
-            ),
-        ),
+        _picture("This system, claim by claim", shares, "claims", system, 1.2),
+        _picture("The zoo, animal by animal", multiples, "broken mechanisms", zoo, 8.0),
+    )
+
+
+def _picture(title: str, caption: str, what: str, verdicts: list[Verdict], high: float) -> Picture:
+    sampled, computed = [], []
+    for at, one in enumerate(verdicts, 1):
+        if one.evidence is not None:
+            sampled.append((at, min(high, _share(one.evidence.epsilon, one))))
+        if one.exact is not None:
+            computed.append((at, min(high, _share(one.exact.high, one))))
+    end = len(verdicts) + 1
+    claim = Line(label="the claim", points=((0, 1), (end, 1)), dashed=True)
+    found = [("sampled: at least", sampled), ("computed", computed)]
+    return Picture(
+        title=title,
+        caption=caption,
+        x=Axis(title=what, low=0, high=end),
+        y=Axis(title="epsilon / claimed epsilon", low=0, high=high),
+        marks=(*(_points(label, points) for label, points in found if points), claim),
     )
 
 
@@ -183,82 +191,49 @@ def _points(label: str, points: list[tuple[int, float]]) -> Points:
 # -- pages ------------------------------------------------------------------------------------
 
 _STYLE = """
-body { font: 16px/1.5 Georgia, serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h1, h2 { font-weight: normal; } table { border-collapse: collapse; width: 100%; font-size: 0.8rem; }
-th, td { text-align: left; vertical-align: top; border-bottom: 1px solid #ddd; padding: 0.25rem 0.5rem; }
-.result { border-left: 4px solid #2e933c; padding: 0.5rem 1rem; background: #f4f8f4; }
-.failed { border-color: #d1495b; background: #fbf3f4; } .FALSE, .NO { color: #d1495b; font-weight: bold; }
-.sign td { height: 3rem; width: 33%; } @media print { body { margin: 0; } }
+body { max-width: 62rem } table { width: 100% } td, th { border-bottom: 1px solid #ddd }
+.result { border-left: 4px solid #2e933c; padding: 0.5rem 1rem; background: #f4f8f4 }
+.failed { border-color: #d1495b; background: #fbf3f4 } .bad { color: #d1495b; font-weight: bold }
+.sign td { height: 3rem; width: 33% } @media print { body { margin: 0 } }
 """
 
 
 def to_html(report: Report) -> str:
     """Return the report as one page."""
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions)
     mood = "result" if report.passed else "result failed"
-    lines = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>Privacy audit</title>',
-        f"<style>{_STYLE}</style></head><body>",
-        "<h1>Privacy audit of sfumato</h1>",
-        f"<p>{html.escape(report.date)} &middot; {html.escape(versions)}</p>",
-        f'<p class="{mood}">{html.escape(_result(report))}</p>',
+    parts = [
+        f"<style>{_STYLE}</style>",
+        paragraph(_made(report)),
+        f'<p class="{mood}">{escape(_result(report))}</p>',
         "<h2>What was done</h2>",
-        *(f"<p>{html.escape(text)}</p>" for text in _method(report)),
-        *_drawn(report),
+        *map(paragraph, _method(report)),
+        *_figures(report),
     ]
-    number = 1
-    for part in report.parts:
-        lines += [f"<h2>{html.escape(part.name)}</h2>", f"<p>{html.escape(_sentence(part.about))}</p>"]
-        rows = [_row(number + at, verdict) for at, verdict in enumerate(part.verdicts)]
-        number += len(rows)
-        lines.append(_table(_HEAD, rows))
-    lines += [
-        "<h2>The zoo: what this auditor recognises</h2>",
-        "<p>Mistakes made in earnest, rebuilt. Had one gone unnoticed, the rest would mean less.</p>",
-        _table(_ZOO_HEAD, list(_zoo_rows(report))),
-        "<h2>What this cannot show</h2>",
-        "<ul>",
-        *(f"<li>{html.escape(text)}</li>" for text in LIMITS),
-        "</ul>",
+    for title, about, (head, *rows) in _sections(report):
+        shown = table(rows, head)
+        for bad in ("FALSE", "NO"):
+            shown = shown.replace(f"<td>{bad}</td></tr>", f'<td class="bad">{bad}</td></tr>')
+        parts += [f"<h2>{escape(title)}</h2>", paragraph(about), shown]
+    limits = "".join(f"<li>{escape(text)}</li>" for text in LIMITS)
+    parts += [
+        f"<h2>What this cannot show</h2>\n<ul>{limits}</ul>",
         '<table class="sign"><tr><td>Examined by</td><td>On</td><td>Signature</td></tr></table>',
-        "</body></html>\n",
     ]
-    return "\n".join(lines)
+    return page(_TITLE, parts)
 
 
-def _drawn(report: Report) -> Iterator[str]:
+def _figures(report: Report) -> list[str]:
     try:
-        for picture in pictures(report):
-            yield f"<figure>{svg(picture)}<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
+        return [figure(picture) for picture in pictures(report)]
     except Unsupported:
-        yield "<p>(Pictures need the extra <code>sfumato[plots]</code>.)</p>"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = ["<table><tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"]
-    for row in rows:
-        cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in row[:-1])
-        lines.append(f'<tr>{cells}<td class="{html.escape(row[-1])}">{html.escape(row[-1])}</td></tr>')
-    return "\n".join([*lines, "</table>"])
+        return ["<p>(Pictures need the extra <code>sfumato[plots]</code>.)</p>"]
 
 
 def to_markdown(report: Report) -> str:
     """Return the report as text."""
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions)
-    lines = ["# Privacy audit of sfumato", "", f"{report.date}; {versions}", "", f"**{_result(report)}**", ""]
-    lines += [line for text in _method(report) for line in (text, "")]
-    number = 1
-    for part in report.parts:
-        lines += [f"## {part.name}", "", _sentence(part.about), ""]
-        rows = [_row(number + at, verdict) for at, verdict in enumerate(part.verdicts)]
-        number += len(rows)
-        lines += [*_lines(_HEAD, rows), ""]
-    lines += ["## The zoo: what this auditor recognises", "", *_lines(_ZOO_HEAD, list(_zoo_rows(report))), ""]
-    lines += ["## What this cannot show", "", *(f"- {text}" for text in LIMITS), ""]
-    return "\n".join(lines)
-
-
-def _lines(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
-    for row in (head, ("---",) * len(head), *rows):
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    lines = [f"# {_TITLE}", _made(report), f"**{_result(report)}**", *_method(report)]
+    for title, about, (head, *rows) in _sections(report):
+        cells = ([cell.replace("|", "\\|") for cell in row] for row in (head, ["---"] * len(head), *rows))
+        lines += [f"## {title}", about, "\n".join(f"| {' | '.join(row)} |" for row in cells)]
+    lines += ["## What this cannot show", "\n".join(f"- {text}" for text in LIMITS)]
+    return "\n\n".join(lines) + "\n"
