@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sfumato.audit import answers, numbers, tables
-from sfumato.audit.questions import CATALOG, PUBLIC
-from sfumato.audit.worlds import NEWCOMERS, arrow_tables
+from sfumato.audit.questions import PUBLIC
+from sfumato.audit.worlds import CATALOG, NEWCOMERS, arrow_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.errors import InvalidArgument
 

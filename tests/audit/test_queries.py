@@ -16,7 +16,8 @@ from sfumato.analysis.bounded import Factor, Measure
 from sfumato.audit import Pair, Verdict, examine_query
 from sfumato.audit.laboratory import Laboratory
 from sfumato.audit.queries import BUDGET, PURE
-from sfumato.audit.questions import CATALOG, PUBLIC, QUESTIONS, WHOLE, AuditQuestion, released
+from sfumato.audit.questions import PUBLIC, QUESTIONS, WHOLE, AuditQuestion, released
+from sfumato.audit.worlds import CATALOG
 from sfumato.backends.duckdb import by_unit, relations
 from sfumato.backends.exact import ExactGroups
 from sfumato.core import Grid

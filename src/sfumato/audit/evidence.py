@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -74,16 +74,7 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, JSON-ready."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "miss": self.miss,
-            "pair": self.pair,
-            "event": self.event,
-            "likely": {"hits": self.likely.hits, "trials": self.likely.trials},
-            "unlikely": {"hits": self.unlikely.hits, "trials": self.unlikely.trials},
-            "samples": self.samples,
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         if not self.epsilon:

@@ -1,4 +1,4 @@
-"""Features: what can be read off an output; each is a number per output, from columns of a outputs.
+"""Features: what can be read off an output; each is a number per output, from columns of outputs.
 
 Plain features are fixed beforehand. Learned ones are fitted to a first part of the samples that are
 there for choosing, and judged by the rest of them; what is tested is tested on other samples again.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -36,38 +37,29 @@ class Feature:
 
 
 def plain(outputs: OutputTable) -> Iterator[Feature]:
-    """Yield the features of a outputs: values, low bits, remainders, sums, differences, extremes."""
-    numeric = list(outputs.columns)
-    for name in numeric:
-        yield Feature(name, lambda s, name=name: s.column(name).numbers)  # type: ignore[misc]
-        if outputs.columns[name].real and _fractions(outputs.columns[name]):
-            yield Feature(
-                f"log2 of the lowest bit of {name}",
-                lambda s, name=name: lowest_bits(s.column(name).numbers),  # type: ignore[misc]
-            )
-        elif _whole(outputs.columns[name]):
+    """Yield the features of outputs: values, low bits, remainders, sums, differences, extremes."""
+    for name, column in outputs.columns.items():
+        yield _feature(name, lambda values: values, name)
+        if column.real and _fractions(column):
+            yield _feature(f"log2 of the lowest bit of {name}", lowest_bits, name)
+        elif _whole(column):
             for modulus in _REMAINDERS:
-                yield Feature(
-                    f"{name} mod {modulus}",
-                    lambda s, name=name, m=modulus: _remainders(s.column(name).numbers, m),  # type: ignore[misc]
-                )
-    whole = [name for name in numeric if not name.startswith("length")]
+                yield _feature(f"{name} mod {modulus}", partial(_remainders, modulus=modulus), name)
+    whole = [name for name in outputs.columns if not name.startswith("length")]
     if len(whole) < 2:
         return
-    pairs = combinations(whole, 2) if len(whole) <= _PAIRED else pairwise(whole)
-    for one, other in pairs:
-        yield Feature(
-            f"{one} - {other}",
-            lambda s, a=one, b=other: s.column(a).numbers - s.column(b).numbers,  # type: ignore[misc]
-        )
-        yield Feature(
-            f"{one} + {other}",
-            lambda s, a=one, b=other: s.column(a).numbers + s.column(b).numbers,  # type: ignore[misc]
-        )
+    for one, other in combinations(whole, 2) if len(whole) <= _PAIRED else pairwise(whole):
+        yield _feature(f"{one} - {other}", np.subtract, one, other)
+        yield _feature(f"{one} + {other}", np.add, one, other)
     yield Feature("the sum of all numbers", lambda s: _table(s, whole).sum(axis=1))
     yield Feature("the largest number", lambda s: _table(s, whole).max(axis=1))
     yield Feature("the smallest number", lambda s: _table(s, whole).min(axis=1))
     yield Feature("the place of the largest", lambda s: _table(s, whole).argmax(axis=1).astype(np.float64))
+
+
+def _feature(words: str, function: Callable[..., _FloatArray], *names: str) -> Feature:
+    """Return a function of the numbers of some columns."""
+    return Feature(words, lambda outputs: function(*(outputs.column(name).numbers for name in names)))
 
 
 def _remainders(values: _FloatArray, modulus: int) -> _FloatArray:
@@ -189,4 +181,4 @@ def _whole(column: OutputColumn) -> bool:
 
 def _table(outputs: OutputTable, names: list[str]) -> _FloatArray:
     table = np.stack([outputs.column(name).numbers for name in names], axis=1)
-    return np.where(np.isnan(table), -np.inf if len(names) > 1 else table, table)
+    return np.where(np.isnan(table), -np.inf, table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +21,7 @@ from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportN
 
 __all__ = ["mechanisms"]
 
-_ONE = Claim(epsilon=1)
+_ONE, _AT_DELTA = Claim(epsilon=1), Claim(epsilon=1, delta=0.02)
 _UTILITIES = answers(5)
 _FAR = 60  # outputs of integer noise that a table holds, to each side; ratios beyond are the same, or rarer
 _Mechanism = ExponentialMechanism | PermuteAndFlip | ReportNoisyMax
@@ -32,24 +31,13 @@ def mechanisms() -> tuple[Subject, ...]:
     """Return every mechanism of the core, under the claim of its own event."""
     three = Sensitivity(each=Fraction(1), coordinates=3)
     return (
-        _additive(
-            "Laplace noise on a count",
-            LaplaceMechanism(1, sensitivity=Sensitivity(each=Fraction(1))),
-        ),
-        _additive(
-            "Gaussian noise on a count",
-            GaussianMechanism.from_budget(1, 0.02, sensitivity=Sensitivity(each=Fraction(1))),
-            Claim(epsilon=1, delta=0.02),
-        ),
-        _vector(
-            "Laplace noise on three counts",
-            LaplaceMechanism.from_epsilon(1, sensitivity=three),
-            _ONE,
-        ),
+        _additive("Laplace noise on a count", LaplaceMechanism(1), _ONE),
+        _additive("Gaussian noise on a count", GaussianMechanism.from_budget(1, 0.02), _AT_DELTA),
+        _vector("Laplace noise on three counts", LaplaceMechanism.from_epsilon(1, sensitivity=three), _ONE),
         _vector(
             "Gaussian noise on three counts",
             GaussianMechanism.from_budget(1, 0.02, sensitivity=three),
-            Claim(epsilon=1, delta=0.02),
+            _AT_DELTA,
         ),
         _sum_on_a_grid(),
         _response("randomized response of two", RandomizedResponseMechanism.coin_toss()),
@@ -63,7 +51,7 @@ def mechanisms() -> tuple[Subject, ...]:
     )
 
 
-def _additive(name: str, mechanism: LaplaceMechanism | GaussianMechanism, claim: Claim = _ONE) -> Subject:
+def _additive(name: str, mechanism: LaplaceMechanism | GaussianMechanism, claim: Claim) -> Subject:
     def law(data: Any) -> dict[int, float]:
         return {output: mechanism.pmf(output, len(data)) for output in range(-_FAR, _FAR + 1)}
 
@@ -132,24 +120,16 @@ def _finite() -> Subject:
 
 
 def _choice(name: str, mechanism: _Mechanism) -> Subject:
-    run: Callable[[Any, int], Any]
-    if isinstance(mechanism, ExponentialMechanism):
-        whole, trials = mechanism, 40_000
-
-        def run(utilities: Any, number: int) -> Any:
-            return whole.release_each(np.tile(np.array(utilities, dtype=np.int64), (number, 1)))
-
-    else:
-        trials = 8_000
-
-        def run(utilities: Any, number: int) -> Any:
-            return np.array([mechanism.release(utilities) for _ in range(number)])
+    def run(utilities: Any, number: int) -> Any:
+        if isinstance(mechanism, ExponentialMechanism):
+            return mechanism.release_each(np.tile(np.array(utilities, dtype=np.int64), (number, 1)))
+        return np.array([mechanism.release(utilities) for _ in range(number)])
 
     return Subject(
         name=name,
         claim=_ONE,
         run=run,
         neighbours=_UTILITIES,
-        trials=trials,
+        trials=40_000 if isinstance(mechanism, ExponentialMechanism) else 8_000,
         law=lambda utilities: {output: mechanism.pmf(output, utilities) for output in range(len(utilities))},
     )

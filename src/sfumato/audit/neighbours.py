@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 
 from sfumato.audit.black_box import Pair
 from sfumato.core.arguments import Number, count, exact, positive
@@ -52,12 +53,12 @@ def _numbers(low: float, high: float) -> Iterator[Pair]:
             yield Pair(name=f"{name} and {what}", left=list(base), right=[*base, value])
     for what, value in (("NaN", math.nan), ("infinity", math.inf), ("minus infinity", -math.inf)):
         yield Pair(name=f"a crowd and one person with {what}", left=crowd, right=[*crowd, value])
-    ties = [low] * 4 + [middle] * 4 + [high] * 4
-    yield Pair(name="ties at the median, and one person more", left=ties, right=[*ties, high])
-    halves = [low] * 5 + [high] * 5
-    yield Pair(name="two halves, and one person between them", left=halves, right=[*halves, high])
-    uneven = [low] * 6 + [high] * 4
-    yield Pair(name="the edge of a tie, and one person more", left=uneven, right=[*uneven, high])
+    for name, base in (
+        ("ties at the median, and one person more", [low] * 4 + [middle] * 4 + [high] * 4),
+        ("two halves, and one person between them", [low] * 5 + [high] * 5),
+        ("the edge of a tie, and one person more", [low] * 6 + [high] * 4),
+    ):
+        yield Pair(name=name, left=base, right=[*base, high])
     yield from _rounding(low, high)
     yield from _running_over(high)
 
@@ -118,25 +119,15 @@ def answers(size: int, *, step: Number = 1, level: Number = 0) -> tuple[Pair, ..
         "one answer up, all others down": [1] + [-1] * (many - 1),
         "one answer down, all others up": [-1] + [1] * (many - 1),
     }
+    same, up, down = (_plain(base + move * sign) for sign in (0, 1, -1))
+    to = {0: same, 1: up, -1: down}
     pairs = [
-        Pair(
-            name=name,
-            left=[_plain(base)] * many,
-            right=[_plain(base + move * sign) for sign in signs],
-        )
+        Pair(name=name, left=[same] * many, right=[to[sign] for sign in signs])
         for name, signs in patterns.items()
     ]
-    first, last = base + move, base
-    pairs.append(
-        Pair(
-            name="all but the last up, the last down",
-            left=[_plain(last)] * (many - 1) + [_plain(first)],
-            right=[_plain(first)] * (many - 1) + [_plain(last)],
-        )
-    )
-    return tuple(pairs)
+    left, right = [same] * (many - 1) + [up], [up] * (many - 1) + [same]
+    return (*pairs, Pair(name="all but the last up, the last down", left=left, right=right))
 
 
-def _plain(value: Number) -> int | float:
-    number = exact(value, "level")
+def _plain(number: Fraction) -> int | float:
     return int(number) if number.denominator == 1 else float(number)

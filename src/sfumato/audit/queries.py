@@ -27,7 +27,6 @@ from sfumato.core.composition import Composition
 from sfumato.core.events import Event
 from sfumato.errors import InvalidArgument
 from sfumato.pipeline import Priced, plan
-from sfumato.plan.request import Options, Request
 from sfumato.plan.sql import parse
 from sfumato.session import Database
 
@@ -70,19 +69,13 @@ def examine_query(
     if not lab.pairs:
         raise InvalidArgument("an audit needs a pair of neighbours", place="neighbours")
     limit = budget or (BUDGET if database is None else database.terms)
-    request = _with_options(parse(text, catalog), options)
+    request = parse(text, catalog)
+    request = replace(request, options=replace(request.options, **options))
     asked = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
     reader = lab.source(lab.pairs[0].left).backend(catalog)
-    priced = plan(
-        request,
-        catalog=catalog,
-        budget=limit,
-        epsilon=asked or limit.epsilon,
-        backend=reader,
-    )
-    claim = Claim(
-        epsilon=upper_float(asked or limit.epsilon), delta=upper_float(limit.delta_loss + priced.keys_delta)
-    )
+    price = asked or limit.epsilon
+    priced = plan(request, catalog=catalog, budget=limit, epsilon=price, backend=reader)
+    claim = Claim(epsilon=upper_float(price), delta=upper_float(limit.delta_loss + priced.keys_delta))
     ran: dict[int, list[Ran]] = {}
     for rows in (rows for pair in lab.pairs for rows in (pair.left, pair.right)):
         if id(rows) not in ran:
@@ -94,7 +87,7 @@ def examine_query(
     sampled = dict.fromkeys([*order[:_SAMPLED], max(runs, key=lambda pair: _unshared(runs[pair]))])
     worst = max(highs, key=lambda pair: highs[pair])
     exact = ExactEpsilon(
-        low=_epsilon_below(found[worst], claim.delta),
+        low=_epsilon(found[worst], claim.delta, below=True),
         high=highs[worst],
         pair=order[0],
         wrongs=tuple(dict.fromkeys(found[order[0]].wrongs)),
@@ -119,24 +112,20 @@ def _moved(priced: Priced, before: list[Ran], after: list[Ran]) -> Moved:
     return total
 
 
-def _epsilon(total: Moved, delta: float) -> float:
+def _epsilon(total: Moved, delta: float, *, below: bool = False) -> float:
     """Return what the moved integers cost at a delta; keys that appear use their part of it.
 
     Theorem: but for the chance that a key appears which one neighbour does not have, the release is one
     that never shows such keys; that one is (epsilon, delta - chance)-private between these neighbours.
+    From `below` it is what no rounding explains, if it is above a claim.
     """
     left = delta - upper_float(total.appears)
     if left < 0:
         return math.inf
-    return _above(Composition(total.events).parts, left) if total.events else 0.0
-
-
-def _epsilon_below(total: Moved, delta: float) -> float:
-    """Return from below what the same is priced at: if that is above a claim, no rounding explains it."""
-    left = delta - upper_float(total.appears)
-    if left < 0:
-        return math.inf
-    return Composition(total.events).epsilon_bounds(left)[0] if total.events else 0.0
+    if not total.events:
+        return 0.0
+    batch = Composition(total.events)
+    return batch.epsilon_bounds(left)[0] if below else _above(batch.parts, left)
 
 
 def _unshared(sides: tuple[list[Ran], list[Ran]]) -> int:
@@ -168,18 +157,10 @@ def _sampled(
     for name, (old, new) in runs.items():
         if any(isinstance(one, str) for one in (*old, *new)):
             continue
-        places = [
-            places_of(
-                tuple(
-                    table
-                    for side in (before, after)
-                    for table in [next(iter(released(bounding, cost, side, _GLIMPSE)))[1]]  # type: ignore[arg-type]
-                )
-            )
-            for bounding, cost, before, after in zip(
-                priced.all_boundings, priced.all_costs, old, new, strict=True
-            )
-        ]
+        places = []
+        for bounding, cost, *sides in zip(priced.all_boundings, priced.all_costs, old, new, strict=True):
+            glimpses = (next(released(bounding, cost, side, _GLIMPSE)) for side in sides)  # type: ignore[arg-type]
+            places.append(places_of(tuple(tables for _, tables in glimpses)))
         pairs.append(Pair(name=name, left=(old, places), right=(new, places)))
     if not pairs:
         return None
@@ -197,13 +178,6 @@ def _sampled(
     largest = max(size_of(one) for pair in pairs for side in (pair.left, pair.right) for one in side[0])
     trials = min(trials, max(_FEWEST, _INTEGERS // largest))
     return best_bound(run, pairs, delta=claim.delta, trials=trials, miss=miss)
-
-
-def _with_options(request: Request, options: dict[str, Any]) -> Request:
-    if not options:
-        return request
-    given = {name: getattr(request.options, name) for name in Options.__slots__}
-    return replace(request, options=Options(**{**given, **options}))
 
 
 def _public(database: Database | None) -> dict[str, list[dict[str, Any]]] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,50 +9,11 @@ from typing import Any
 from sfumato.audit.laboratory import Laboratory
 from sfumato.audit.queries import BUDGET, PURE, examine_query
 from sfumato.audit.subject import Claim, Subject, Verdict, examine
-from sfumato.audit.worlds import Rows, arrow_tables, tables
-from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
+from sfumato.audit.worlds import CATALOG, Rows, arrow_tables, tables
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.session import Database, connect
 
-__all__ = ["AuditQuestion", "CATALOG", "PUBLIC", "QUESTIONS", "WHOLE", "examine_questions", "released"]
-
-_PERSON = Unit(name="person", column="person")
-
-CATALOG = Catalog(
-    (
-        Table(
-            name="visits",
-            fields=(
-                Field("person", Kind.INTEGER),
-                Field("region", Kind.TEXT, one_of("north", "south", "east")),
-                Field("word", Kind.TEXT),
-                Field("amount", Kind.REAL, between(0, 10)),
-                Field("age", Kind.INTEGER, between(0, 110)),
-                Field("member", Kind.BOOLEAN, one_of(False, True)),
-                Field("day", Kind.DATE, between(datetime.date(2024, 1, 1), datetime.date(2024, 3, 31))),
-            ),
-            unit=_PERSON,
-            max_groups=2,
-            max_rows=2,
-        ),
-        Table(
-            name="calls",
-            fields=(Field("caller", Kind.INTEGER), Field("minutes", Kind.INTEGER, between(0, 60))),
-            unit=Unit(name="person", column="caller"),
-        ),
-        Table(
-            name="sales",
-            fields=(Field("shop", Kind.TEXT, one_of("a", "b")), Field("price", Kind.REAL, between(0, 100))),
-            unit=Unit(name="sale", column=None),
-        ),
-        Table(
-            name="places",
-            fields=(Field("place", Kind.TEXT), Field("zone", Kind.TEXT, one_of("inner", "outer"))),
-            unit=None,
-        ),
-    )
-)
-"""Visits and calls of people, sales that are units by themselves, and a public list of places."""
+__all__ = ["AuditQuestion", "PUBLIC", "QUESTIONS", "WHOLE", "examine_questions", "released"]
 
 PUBLIC = {
     "places": [

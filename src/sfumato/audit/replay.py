@@ -30,6 +30,7 @@ from sfumato.release.weighted_selection import weights_of
 
 __all__ = ["Moved", "moved"]
 
+_Rows = dict[tuple[Any, ...], npt.NDArray[Any]]
 _FEW = 24  # shifts of one measure that are priced one by one
 _SUBSETS = 6  # up to this many groups, every subset is tried as the groups shown
 
@@ -65,6 +66,13 @@ def _same(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(f"float {part!r}" if isinstance(part, float) else part for part in key)
 
 
+def _rows(groups: ExactGroups, values: Any) -> _Rows:
+    """Return the numbers of each group, by its key."""
+    return {
+        _same(key): np.atleast_1d(np.asarray(values[at], dtype=object)) for at, key in enumerate(groups.keys)
+    }
+
+
 @dataclass(slots=True)
 class _Comparison:
     bounding: Bounding
@@ -75,7 +83,7 @@ class _Comparison:
     found: Moved
     keys: list[tuple[Any, ...]] = field(default_factory=list)
     novel: set[tuple[Any, ...]] = field(default_factory=set)
-    moves: dict[str, dict[tuple[Any, ...], npt.NDArray[Any]]] = field(default_factory=dict)
+    moves: dict[str, _Rows] = field(default_factory=dict)
 
     def all(self) -> None:
         """Look at keys, at the box, and at what everything costs."""
@@ -89,31 +97,17 @@ class _Comparison:
         if [key for key in sides[0] if key in kept] != [key for key in sides[1] if key in kept]:
             self.found.wrongs.append("groups come in another order")
         for name in self.old.measures:
-            self.moves[name] = self._moves(self._rows(self.old, name), self._rows(self.new, name))
+            self.moves[name] = self._moves(self.old.measures[name], self.new.measures[name])
         if self.old.units is not None and self.new.units is not None:
-            self.moves["units"] = self._moves(self._counts(self.old), self._counts(self.new))
+            self.moves["units"] = self._moves(self.old.units, self.new.units)
         self._box()
         self._noises()
         self._selection()
 
     # -- what moved -----------------------------------------------------------------------
 
-    def _rows(self, groups: ExactGroups, name: str) -> dict[tuple[Any, ...], npt.NDArray[Any]]:
-        values = groups.measures[name]
-        return {
-            _same(key): np.atleast_1d(np.asarray(values[at], dtype=object))
-            for at, key in enumerate(groups.keys)
-        }
-
-    def _counts(self, groups: ExactGroups) -> dict[tuple[Any, ...], npt.NDArray[Any]]:
-        assert groups.units is not None
-        return {
-            _same(key): np.array([int(groups.units[at])], dtype=object) for at, key in enumerate(groups.keys)
-        }
-
-    def _moves(
-        self, old: dict[tuple[Any, ...], npt.NDArray[Any]], new: dict[tuple[Any, ...], npt.NDArray[Any]]
-    ) -> dict[tuple[Any, ...], npt.NDArray[Any]]:
+    def _moves(self, before: Any, after: Any) -> _Rows:
+        old, new = _rows(self.old, before), _rows(self.new, after)
         found = {}
         for key in self.keys:
             one, other = old.get(key), new.get(key)
@@ -200,7 +194,7 @@ class _Comparison:
         """Price a quantile that is found and then measured: at the place where that costs most."""
         finding = noise.finding
         assert finding is not None
-        tables = [self._rows(groups, noise.measure) for groups in (self.old, self.new)]
+        tables = [_rows(groups, groups.measures[noise.measure]) for groups in (self.old, self.new)]
         for key in self.moves[noise.measure]:
             if key in self.novel:
                 continue
@@ -266,9 +260,7 @@ class _Comparison:
                     )
                 moves = {key: abs(sides[1].get(key, 0) - sides[0].get(key, 0)) for key in self.keys}
                 old = [move for key, move in moves.items() if move and key not in self.novel]
-                events: list[Event] = []
-                if old:
-                    events = [_joint(one.law, old)]
+                events: list[Event] = [_joint(one.law, old)] if old else []
                 alone = [moves[key] for key in self.novel if key not in flags]
                 appears = _any_reaches(one.law, one.threshold, alone)
                 weight = (_weight(events), appears)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sfumato.audit.black_box import Pair, Run, best_bound
@@ -78,7 +78,7 @@ class Verdict:
     evidence: Evidence | None = None
     exact: ExactEpsilon | None = None
     about: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def caught(self) -> bool:
@@ -95,21 +95,16 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, JSON-ready."""
-        exact = self.exact
+        exact = None if self.exact is None else asdict(self.exact)
+        if exact is not None:
+            exact |= {end: "unbounded" for end in ("low", "high") if math.isinf(exact[end])}
         return {
             "name": self.name,
             "about": self.about,
-            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
+            "claim": asdict(self.claim),
             "caught": self.caught,
             "sampled": None if self.evidence is None else self.evidence.to_dict(),
-            "exact": None
-            if exact is None
-            else {
-                "low": "unbounded" if math.isinf(exact.low) else exact.low,
-                "high": "unbounded" if math.isinf(exact.high) else exact.high,
-                "pair": exact.pair,
-                "wrongs": list(exact.wrongs),
-            },
+            "exact": exact,
             "notes": list(self.notes),
         }
 

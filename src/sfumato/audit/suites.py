@@ -26,7 +26,7 @@ _PACKAGES = ("sfumato", "duckdb", "numpy", "scipy", "pyarrow", "sqlglot")
 _ZOO_MISS = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """Verdicts on one part of the system."""
 
@@ -96,9 +96,9 @@ def suite(
     wrong = read_miss(miss)
     share = 4 if quick else 1
     core = mechanisms()
-    twins = _twins()
-    sampled = len(core) + len(QUESTIONS) + len(WHOLE) + len(twins)
-    each = wrong / sampled
+    known = {subject.name for subject in core}
+    twins = tuple({each.twin.name: each.twin for each in ANIMALS if each.twin.name not in known}.values())
+    each = wrong / (len(core) + len(QUESTIONS) + len(WHOLE) + len(twins))  # what each sampling may err by
 
     def subjects(listed: tuple[Subject, ...]) -> Iterator[Verdict]:
         for subject in listed:
@@ -125,30 +125,30 @@ def suite(
     prices = accounts()
     parts = (
         Part(
-            name="Mechanisms",
-            about="noise, choices and answers by themselves: sampled, and computed where the law is a table",
-            verdicts=tuple(subjects(core)),
+            "Mechanisms",
+            "noise, choices and answers by themselves: sampled, and computed where the law is a table",
+            tuple(subjects(core)),
         ),
         Part(
-            name="Questions",
-            about="SQL of every kind, run by the engine on invented neighbours with one salt; what one person"
+            "Questions",
+            "SQL of every kind, run by the engine on invented neighbours with one salt; what one person"
             " moved is priced with the noise that is added, and that noise is sampled",
-            verdicts=tuple(questions()),
+            tuple(questions()),
         ),
         Part(
-            name="Whole releases",
-            about="questions as users ask them, through ledger and engine; few, so only gross faults show",
-            verdicts=tuple(whole()),
+            "Whole releases",
+            "questions as users ask them, through ledger and engine; few, so only gross faults show",
+            tuple(whole()),
         ),
         Part(
-            name="Prices",
-            about="what batches cost and what budgets admit, beside the enumeration of all outcomes",
-            verdicts=prices,
+            "Prices",
+            "what batches cost and what budgets admit, beside the enumeration of all outcomes",
+            prices,
         ),
         Part(
-            name="Sound twins",
-            about="the same tasks as in the zoo, done right: the auditor must not cry wolf",
-            verdicts=tuple(subjects(twins)),
+            "Sound twins",
+            "the same tasks as in the zoo, done right: the auditor must not cry wolf",
+            tuple(subjects(twins)),
         ),
     )
     return Report(
@@ -159,13 +159,6 @@ def suite(
         parts=parts,
         zoo=tuple(zoo),
     )
-
-
-def _twins() -> tuple[Subject, ...]:
-    """Return the twins of the zoo that are not mechanisms of the core already."""
-    known = {subject.name for subject in mechanisms()}
-    twins = {animal.twin.name: animal.twin for animal in ANIMALS if animal.twin.name not in known}
-    return tuple(twins.values())
 
 
 def _versions() -> tuple[tuple[str, str], ...]:

@@ -10,19 +10,54 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from sfumato.audit.black_box import Pair
 from sfumato.backends.arrays import arrow_array
-from sfumato.catalog import Catalog, Field, Kind, OneOf, Table
+from sfumato.catalog import Catalog, Field, Kind, OneOf, Table, Unit, between, one_of
 from sfumato.catalog.domain import Between
 
-__all__ = ["NEWCOMERS", "Rows", "arrow_tables", "tables"]
+__all__ = ["CATALOG", "NEWCOMERS", "Rows", "arrow_tables", "tables"]
 
 Rows = dict[str, list[dict[str, Any]]]
 """The rows of each table, by its name."""
+
+CATALOG = Catalog(
+    (
+        Table(
+            name="visits",
+            fields=(
+                Field("person", Kind.INTEGER),
+                Field("region", Kind.TEXT, one_of("north", "south", "east")),
+                Field("word", Kind.TEXT),
+                Field("amount", Kind.REAL, between(0, 10)),
+                Field("age", Kind.INTEGER, between(0, 110)),
+                Field("member", Kind.BOOLEAN, one_of(False, True)),
+                Field("day", Kind.DATE, between(datetime.date(2024, 1, 1), datetime.date(2024, 3, 31))),
+            ),
+            unit=Unit(name="person", column="person"),
+            max_groups=2,
+            max_rows=2,
+        ),
+        Table(
+            name="calls",
+            fields=(Field("caller", Kind.INTEGER), Field("minutes", Kind.INTEGER, between(0, 60))),
+            unit=Unit(name="person", column="caller"),
+        ),
+        Table(
+            name="sales",
+            fields=(Field("shop", Kind.TEXT, one_of("a", "b")), Field("price", Kind.REAL, between(0, 100))),
+            unit=Unit(name="sale", column=None),
+        ),
+        Table(
+            name="places",
+            fields=(Field("place", Kind.TEXT), Field("zone", Kind.TEXT, one_of("inner", "outer"))),
+            unit=None,
+        ),
+    )
+)
+"""Visits and calls of people, sales that are units by themselves, and a public list of places."""
 
 NEWCOMERS = ("one row", "many rows", "rare keys", "upper", "lower", "beyond", "below", "absent", "ties")
 """Who comes."""
@@ -76,14 +111,13 @@ def _newcomer(table: Table, kind: str) -> Iterator[dict[str, Any]]:
 
 
 def _changed(field: Field, usual: Any, kind: str, place: int) -> Any:
-    bounds = _bounds(field)
     match kind:
         case "rare keys" if field.kind is Kind.TEXT and not isinstance(field.domain, OneOf):
             return f"rare {place}"
         case "rare keys" if field.kind.whole and field.domain is None:
             return 10**9 + place
-        case "upper" | "lower" if bounds is not None:
-            return bounds.of(kind == "upper")
+        case "upper" | "lower" if isinstance(field.domain, Between):
+            return _between(field, Fraction(kind == "upper"))
         case "lower" if isinstance(field.domain, OneOf):
             return field.domain.values[0]  # all in one group; at the upper bound, in as many as there are
         case "beyond" | "below" if not isinstance(field.domain, OneOf):
@@ -112,9 +146,8 @@ def _row_value(field: Field, place: int) -> Any:
     """Return an ordinary value, the same for every run, different from row to row."""
     if isinstance(field.domain, OneOf):
         return field.domain.values[(place * 5 + place // 3) % len(field.domain.values)]
-    bounds = _bounds(field)
-    if bounds is not None:
-        return bounds.inside(((7 * place + 3) % 9 + 1) / 10)  # never at a bound: who comes is
+    if isinstance(field.domain, Between):
+        return _between(field, Fraction((7 * place + 3) % 9 + 1, 10))  # never at a bound: who comes is
     match field.kind:
         case Kind.REAL | Kind.FLOAT:
             return place % 4 + 0.25
@@ -149,38 +182,21 @@ def _beyond(kind: Kind, above: bool, usual: Any) -> Any:
             return usual
 
 
-def _bounds(field: Field) -> _Ends | None:
-    if not isinstance(field.domain, Between):
-        return None
-    return _Ends(field.domain.lower, field.domain.upper, field.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """Declared bounds, as values of a column."""
-
-    low: Any
-    high: Any
-    kind: Kind
-
-    def of(self, upper: bool) -> Any:
-        return self._value(self.high if upper else self.low)
-
-    def inside(self, share: float) -> Any:
-        if isinstance(self.low, Fraction):
-            return self._value(self.low + (self.high - self.low) * Fraction(round(share * 10), 10))
-        return self._value(self.low + (self.high - self.low) * share)
-
-    def _value(self, value: Any) -> Any:
-        match self.kind:
-            case _ if self.kind.exact:
-                return math.floor(value)
-            case Kind.REAL | Kind.FLOAT:
-                return float(value)
-            case Kind.TIMESTAMP if not isinstance(value, datetime.datetime):
-                return datetime.datetime(value.year, value.month, value.day)
-            case _:
-                return value
+def _between(field: Field, share: Fraction) -> Any:
+    """Return the value that lies at a share of the way between declared bounds."""
+    assert isinstance(field.domain, Between)
+    low: Any = field.domain.lower
+    high: Any = field.domain.upper
+    value = low + (high - low) * (share if isinstance(low, Fraction) else float(share))
+    match field.kind:
+        case kind if kind.exact:
+            return math.floor(value)
+        case Kind.REAL | Kind.FLOAT:
+            return float(value)
+        case Kind.TIMESTAMP if not isinstance(value, datetime.datetime):
+            return datetime.datetime(value.year, value.month, value.day)
+        case _:
+            return value
 
 
 # -- in the engine's form ---------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from sfumato.cli.options import Plain, PlainOption, command, group_of, names_of
 from sfumato.errors import InvalidArgument
@@ -25,19 +25,15 @@ class Method(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
     recoding = "recoding"
 
 
-_File = Annotated[str, typer.Argument(help="The table: Parquet, CSV or a DuckDB file.")]
+_File = Annotated[str, Argument(help="The table: Parquet, CSV or a DuckDB file.")]
 _Quasi = Annotated[
-    str, typer.Option("--quasi", "-q", help="What others may know of a person: columns, divided by commas.")
+    str, Option("--quasi", "-q", help="What others may know of a person: columns, divided by commas.")
 ]
 _Sensitive = Annotated[
-    str, typer.Option("--sensitive", "-s", help="What nobody should learn: columns, divided by commas.")
+    str, Option("--sensitive", "-s", help="What nobody should learn: columns, divided by commas.")
 ]
-_Risk = Annotated[
-    float, typer.Option("--risk", help="The chance to be found above which a row counts as at risk.")
-]
-_Html = Annotated[
-    str | None, typer.Option("--html", help="A page with the report and its pictures, in one file.")
-]
+_Risk = Annotated[float, Option("--risk", help="The chance to be found above which a row counts as at risk.")]
+_Html = Annotated[str | None, Option("--html", help="A page with the report and its pictures, in one file.")]
 
 
 @command(anonymity_app, "measure")
@@ -65,28 +61,25 @@ def _measure(
 def _reach(
     file: _File,
     quasi: _Quasi,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="The generalised table: a .parquet or .csv file.")
-    ],
-    k: Annotated[int, typer.Option("--k", help="Rows that every class must have.")] = 5,
-    l: Annotated[int | None, typer.Option("--l", help="Distinct sensitive values in every class.")] = None,  # noqa: E741
+    output: Annotated[str, Option("--output", "-o", help="The generalised table: a .parquet or .csv file.")],
+    k: Annotated[int, Option("--k", help="Rows that every class must have.")] = 5,
+    l: Annotated[int | None, Option("--l", help="Distinct sensitive values in every class.")] = None,  # noqa: E741
     entropy_l: Annotated[
-        float | None, typer.Option("--entropy-l", help="Entropy of sensitive values in every class, as an l.")
+        float | None, Option("--entropy-l", help="Entropy of sensitive values in every class, as an l.")
     ] = None,
     t: Annotated[
-        float | None,
-        typer.Option("--t", help="How far the values of a class may lie from the table's."),
+        float | None, Option("--t", help="How far the values of a class may lie from the table's.")
     ] = None,
     sensitive: _Sensitive = "",
     keep: Annotated[
-        str, typer.Option("--keep", help="Further columns to keep as they are; all others are left out.")
+        str, Option("--keep", help="Further columns to keep as they are; all others are left out.")
     ] = "",
-    method: Annotated[Method, typer.Option("--method", "-m", help="How it is reached.")] = Method.mondrian,
+    method: Annotated[Method, Option("--method", "-m", help="How it is reached.")] = Method.mondrian,
     hierarchies: Annotated[
-        str | None, typer.Option("--hierarchies", help="A TOML file that says how values are generalised.")
+        str | None, Option("--hierarchies", help="A TOML file that says how values are generalised.")
     ] = None,
     suppress: Annotated[
-        float, typer.Option("--suppress", help="The share of rows that recoding may leave out.")
+        float, Option("--suppress", help="The share of rows that recoding may leave out.")
     ] = 0.0,
     risk: _Risk = 0.2,
     html: _Html = None,

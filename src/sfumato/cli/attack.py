@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from sfumato.cli.options import Plain, PlainOption, command, group_of, names_of
 
@@ -18,13 +19,11 @@ attack_app = group_of("Attack what people publish, and what this system publishe
 
 _Data = Annotated[
     str | None,
-    typer.Option("--data", help="Your own table: Parquet, CSV or DuckDB. What is found is for its owner."),
+    Option("--data", help="Your own table: Parquet, CSV or DuckDB. What is found is for its owner."),
 ]
-_Trait = Annotated[
-    str | None, typer.Option("--trait", help="Its column of true and false that is the secret.")
-]
-_Secret = Annotated[str, typer.Option("--secret", help="The column that the attacker wants to read.")]
-_Quasi = Annotated[str, typer.Option("--on", help="What the attacker knows: columns, divided by commas.")]
+_Trait = Annotated[str | None, Option("--trait", help="Its column of true and false that is the secret.")]
+_Secret = Annotated[str, Option("--secret", help="The column that the attacker wants to read.")]
+_Quasi = Annotated[str, Option("--on", help="What the attacker knows: columns, divided by commas.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +31,10 @@ class _Options:
     """What every attack is released with, and how its result is shown."""
 
     epsilon: Annotated[
-        list[float] | None,
-        typer.Option("--epsilon", "-e", help="An epsilon to release with; may be repeated."),
+        list[float] | None, Option("--epsilon", "-e", help="An epsilon to release with; may be repeated.")
     ] = None
     html: Annotated[
-        str | None,
-        typer.Option("--html", help="Write a page with pictures, in one file that needs no other."),
+        str | None, Option("--html", help="Write a page with pictures, in one file that needs no other.")
     ] = None
     style: PlainOption = Plain.table
 
@@ -65,9 +62,9 @@ def _reconstruction(
     *,
     data: _Data = None,
     trait: _Trait = None,
-    people: Annotated[int, typer.Option("--people", help="How many people to invent.")] = 1000,
+    people: Annotated[int, Option("--people", help="How many people to invent.")] = 1000,
     method: Annotated[
-        str, typer.Option("--method", help="'least squares' or 'linear programming'.")
+        str, Option("--method", help="'least squares' or 'linear programming'.")
     ] = "least squares",
     options: _Options,
 ) -> None:
@@ -86,12 +83,12 @@ def _linkage(
     *,
     data: _Data = None,
     roll: Annotated[
-        str | None, typer.Option("--roll", help="A list with names that shares columns with the table.")
+        str | None, Option("--roll", help="A list with names that shares columns with the table.")
     ] = None,
     on: _Quasi = "zip,birth_date,sex",
     secret: _Secret = "diagnosis",
     identity: Annotated[
-        str | None, typer.Option("--identity", help="A column of both that says who is who, to check claims.")
+        str | None, Option("--identity", help="A column of both that says who is who, to check claims.")
     ] = None,
     options: _Options,
 ) -> None:
@@ -110,8 +107,7 @@ def _membership(
     *,
     data: _Data = None,
     attributes: Annotated[
-        str | None,
-        typer.Option("--attributes", help="Columns of true and false that are published as means."),
+        str | None, Option("--attributes", help="Columns of true and false that are published as means.")
     ] = None,
     options: _Options,
 ) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sfumato.backends.files import Files
@@ -32,6 +32,16 @@ class _Findings:
     ledger: str = ""
     grants: list[str] = field(default_factory=list)  # where the ledger says something else than the file
 
+    def lines(self) -> Iterator[str]:
+        """Yield what was found, as text."""
+        for each in self.tables:
+            whose = f"private, unit `{each['unit']}`" if each["unit"] else "public"
+            yield f"{each['name']}: {whose}, {each['columns']} columns, {each['declared']} declared"
+        yield f"ledger: {self.ledger}"
+        yield from (f"grant: {line}" for line in self.grants)
+        yield from (f"missing: {line}" for line in self.missing)
+        yield from (f"left out {line}" for line in self.left_out)
+
 
 def run(file: str, *, as_json: bool) -> None:
     """Check a project; the first thing that is wrong is refused with its line."""
@@ -40,28 +50,8 @@ def run(file: str, *, as_json: bool) -> None:
     with working("reading the schemas"):
         schemas = {table.name: _table(project, table, found) for table in project.tables}
     _ledger(project, schemas, found)
-    if as_json:
-        record = {
-            "tables": found.tables,
-            "missing": found.missing,
-            "left_out": found.left_out,
-            "ledger": found.ledger,
-            "grants": found.grants,
-        }
-        screen().print(json.dumps(record))
-        return
-    out = screen()
-    for each in found.tables:
-        whose = f"private, unit `{each['unit']}`" if each["unit"] else "public"
-        out.print(f"{each['name']}: {whose}, {each['columns']} columns, {each['declared']} declared")
-    out.print(f"ledger: {found.ledger}")
-    for line in found.grants:
-        out.print(f"grant: {line}")
-    for line in found.missing:
-        out.print(f"missing: {line}")
-    for line in found.left_out:
-        out.print(f"left out {line}")
-    out.print(f"{file} fits its tables")
+    text = "\n".join([*found.lines(), f"{file} fits its tables"])
+    screen().print(json.dumps(asdict(found)) if as_json else text)
 
 
 def _table(project: Project, table: ProjectTable, found: _Findings) -> Schema:
@@ -120,14 +110,13 @@ def _missing(table: ProjectTable, made: Table) -> list[str]:
     for each in made.fields:
         if each.domain is not None or (made.unit and each.name == made.unit.column):
             continue
+        column = f"of `{table.name}.{each.name}`"
         if each.kind.numeric:
-            lines.append(f"bounds of `{table.name}.{each.name}`: SUM, AVG and quantiles of it are refused")
+            lines.append(f"bounds {column}: SUM, AVG and quantiles of it are refused")
         elif each.kind in (Kind.TEXT, Kind.BOOLEAN):
-            lines.append(
-                f"values of `{table.name}.{each.name}`: groups by it are found privately, small ones not"
-            )
+            lines.append(f"values {column}: groups by it are found privately, small ones not")
         else:
-            lines.append(f"bounds of `{table.name}.{each.name}`: quantiles of it are refused")
+            lines.append(f"bounds {column}: quantiles of it are refused")
     return lines
 
 
@@ -141,12 +130,9 @@ def _ledger(project: Project, schemas: Mapping[str, Schema], findings: _Findings
         found[unit is not None].append(Binding(table=table.name, sources=sources, column=column))
     with book_of(project) as ledger:
         propose(project, ledger, private=tuple(found[True]), public=tuple(found[False]))
-        begun = project.unit in ledger.units()
-        findings.ledger = (
-            str(ledger.balance(project.unit))
-            if begun
-            else "begun; the first question that is charged fixes the budget"
-        )
+        findings.ledger = "begun; the first question that is charged fixes the budget"
+        if project.unit in ledger.units():
+            findings.ledger = str(ledger.balance(project.unit))
         findings.grants = _grants(project, ledger)
 
 

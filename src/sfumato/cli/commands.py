@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from sfumato import __version__
 from sfumato.cli.anonymity import anonymity_app
@@ -54,8 +55,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -64,11 +64,11 @@ def _root(
 @app.command("demo")
 def _demo(
     folder: Annotated[
-        str | None, typer.Argument(help="Where to keep the hospital's files; else they are removed.")
+        str | None, Argument(help="Where to keep the hospital's files; else they are removed.")
     ] = None,
-    people: Annotated[int, typer.Option("--people", help="How many people to invent.")] = 100_000,
+    people: Annotated[int, Option("--people", help="How many people to invent.")] = 100_000,
     basics: Annotated[
-        bool, typer.Option("--basics", help="Instead: noise, a survey and composition by themselves.")
+        bool, Option("--basics", help="Instead: noise, a survey and composition by themselves.")
     ] = False,
 ) -> None:
     """Show it all: an invented hospital, eight questions, a budget that burns down, a ledger."""
@@ -87,8 +87,8 @@ def _init(
     *,
     wishes: Wishes,
     project: ProjectOption = "sfumato.toml",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the options say.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a project file.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Ask nothing; take what the options say.")] = False,
+    force: Annotated[bool, Option("--force", help="Write over a project file.")] = False,
 ) -> None:
     """Write a project file and begin its ledger; reads the schema of files, never their values."""
     from sfumato.cli.init import run
@@ -131,9 +131,9 @@ def _budget(style: PlainOption = Plain.table, project: ProjectOption = "sfumato.
 @command(app, "bounds")
 def _bounds(
     *,
-    column: Annotated[str, typer.Argument(help="The column whose bounds are not known beforehand.")],
-    table: Annotated[str | None, typer.Option("--table", help="Its table, if several have it.")] = None,
-    share: Annotated[float, typer.Option("--share", help="The share of values that may lie outside.")] = 0.0,
+    column: Annotated[str, Argument(help="The column whose bounds are not known beforehand.")],
+    table: Annotated[str | None, Option("--table", help="Its table, if several have it.")] = None,
+    share: Annotated[float, Option("--share", help="The share of values that may lie outside.")] = 0.0,
     options: EstimateOptions,
 ) -> None:
     """Estimate the bounds of a column privately, and show the line for the project file. Spends."""
@@ -153,12 +153,12 @@ def _losses(asking: Asking, options: AnswerOptions) -> None:
 @command(app, "caps")
 def _caps(
     *,
-    table: Annotated[str | None, typer.Argument(help="The private table, if there are several.")] = None,
+    table: Annotated[str | None, Argument(help="The private table, if there are several.")] = None,
     by: Annotated[
-        list[str] | None, typer.Option("--by", help="A column that questions group by; may be repeated.")
+        list[str] | None, Option("--by", help="A column that questions group by; may be repeated.")
     ] = None,
-    share: Annotated[float, typer.Option("--share", help="The share of units to keep whole.")] = 0.95,
-    limit: Annotated[int, typer.Option("--limit", help="No cap above this is told.")] = 100,
+    share: Annotated[float, Option("--share", help="The share of units to keep whole.")] = 0.95,
+    limit: Annotated[int, Option("--limit", help="No cap above this is told.")] = 100,
     options: EstimateOptions,
 ) -> None:
     """Estimate privately the caps that leave most units whole, and show the lines for the project. Spends."""
@@ -171,7 +171,7 @@ def _caps(
 def _shell(
     epsilon: EpsilonOption = None,
     analyst: AnalystOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Release without asking first.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Release without asking first.")] = False,
     project: ProjectOption = "sfumato.toml",
 ) -> None:
     """Ask one question after another: history, completion, and the price of the line as you type."""
@@ -183,12 +183,11 @@ def _shell(
 @command(app, "audit")
 def _audit(
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="A file for the report: .html, .md or .json.")
+        str | None, Option("--output", "-o", help="A file for the report: .html, .md or .json.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Draw a quarter of the samples.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Draw a quarter of the samples.")] = False,
     question: Annotated[
-        str | None,
-        typer.Option("--question", help="Instead: one question of a project; SQL, a file or -."),
+        str | None, Option("--question", help="Instead: one question of a project; SQL, a file or -.")
     ] = None,
     epsilon: EpsilonOption = None,
     project: ProjectOption = "sfumato.toml",

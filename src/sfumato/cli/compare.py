@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from sfumato.cli.options import Plain, PlainOption, names_of
 
@@ -13,24 +14,22 @@ __all__ = ["compare"]
 
 def compare(
     file: Annotated[
-        str | None,
-        typer.Argument(help="Your own table: Parquet, CSV or DuckDB. Without it, people are invented."),
+        str | None, Argument(help="Your own table: Parquet, CSV or DuckDB. Without it, people are invented.")
     ] = None,
-    column: Annotated[str | None, typer.Option("--column", help="The column that is asked about.")] = None,
-    low: Annotated[float | None, typer.Option("--low", help="The least that its number can be.")] = None,
-    high: Annotated[float | None, typer.Option("--high", help="The most that its number can be.")] = None,
+    column: Annotated[str | None, Option("--column", help="The column that is asked about.")] = None,
+    low: Annotated[float | None, Option("--low", help="The least that its number can be.")] = None,
+    high: Annotated[float | None, Option("--high", help="The most that its number can be.")] = None,
     answers: Annotated[
-        str | None, typer.Option("--answers", help="Instead of bounds: its answers, divided by commas.")
+        str | None, Option("--answers", help="Instead of bounds: its answers, divided by commas.")
     ] = None,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What is promised to each person.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="What the shuffled model needs beside it.")] = 1e-6,
+    epsilon: Annotated[float, Option("--epsilon", "-e", help="What is promised to each person.")] = 1.0,
+    delta: Annotated[float, Option("--delta", help="What the shuffled model needs beside it.")] = 1e-6,
     people: Annotated[
-        int | None, typer.Option("--people", help="How many to take at random, or to invent.")
+        int | None, Option("--people", help="How many to take at random, or to invent.")
     ] = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", help="How often each answer is given.")] = 100,
+    repetitions: Annotated[int, Option("--repetitions", help="How often each answer is given.")] = 100,
     html: Annotated[
-        str | None,
-        typer.Option("--html", help="Write a page with pictures, in one file that needs no other."),
+        str | None, Option("--html", help="Write a page with pictures, in one file that needs no other.")
     ] = None,
     style: PlainOption = Plain.table,
 ) -> None:

@@ -13,17 +13,16 @@ from rich.console import Console
 
 from sfumato.catalog import read_project
 from sfumato.cli.budget import record_of
-from sfumato.cli.hospital import Hospital, found_hospital
+from sfumato.cli.hospital import found_hospital
 from sfumato.cli.screen import bar, screen, working
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.ledger import Ledger
-from sfumato.release import Release
 from sfumato.session import Database, open_project
 
 __all__ = ["QUESTIONS", "run"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Ask:
     """A question of the story: an epsilon, or the error that is good enough."""
 
@@ -35,48 +34,47 @@ class _Ask:
 
 QUESTIONS = (
     _Ask(
-        why="How many patients are there in each district? The districts are declared, so all are shown.",
-        sql="SELECT district, COUNT(*) AS patients FROM patients GROUP BY district ORDER BY district",
+        "How many patients are there in each district? The districts are declared, so all are shown.",
+        "SELECT district, COUNT(*) AS patients FROM patients GROUP BY district ORDER BY district",
         epsilon=0.2,
     ),
     _Ask(
-        why="How old are they?",
-        sql="SELECT COUNT(*) AS patients, AVG(age) AS age, MEDIAN(age) AS median FROM patients",
+        "How old are they?",
+        "SELECT COUNT(*) AS patients, AVG(age) AS age, MEDIAN(age) AS median FROM patients",
         epsilon=0.3,
     ),
     _Ask(
-        why="Where is the smoking? A ratio of two noisy counts has an error of its own.",
-        sql="SELECT district, COUNT(*) FILTER (WHERE smoker) / COUNT(*) AS smokers "
+        "Where is the smoking? A ratio of two noisy counts has an error of its own.",
+        "SELECT district, COUNT(*) FILTER (WHERE smoker) / COUNT(*) AS smokers "
         "FROM patients GROUP BY district ORDER BY smokers DESC",
         epsilon=0.3,
     ),
     _Ask(
-        why="What do departments cost? One patient may have many visits; all of them are protected.",
-        sql="SELECT department, COUNT(*) AS visits, AVG(cost) AS cost FROM visits "
+        "What do departments cost? One patient may have many visits; all of them are protected.",
+        "SELECT department, COUNT(*) AS visits, AVG(cost) AS cost FROM visits "
         "GROUP BY department ORDER BY cost DESC",
         epsilon=0.5,
     ),
     _Ask(
-        why="Which wing is busiest? Joined with a table that is no secret.",
-        sql="SELECT wing, COUNT(*) AS visits FROM visits JOIN departments ON department = name "
+        "Which wing is busiest? Joined with a table that is no secret.",
+        "SELECT wing, COUNT(*) AS visits FROM visits JOIN departments ON department = name "
         "GROUP BY wing ORDER BY visits DESC",
         epsilon=0.4,
     ),
     _Ask(
-        why="Which illnesses? Nobody declared them: groups are shown only if enough people are in them.",
-        sql="SELECT diagnosis, COUNT(*) AS visits FROM visits "
-        "GROUP BY diagnosis ORDER BY visits DESC LIMIT 5",
+        "Which illnesses? Nobody declared them: groups are shown only if enough people are in them.",
+        "SELECT diagnosis, COUNT(*) AS visits FROM visits GROUP BY diagnosis ORDER BY visits DESC LIMIT 5",
         epsilon=0.4,
     ),
     _Ask(
-        why="Do older patients cost more? Two private tables, joined on whose they are.",
-        sql="SELECT age >= 65 AS older, AVG(cost) AS cost FROM patients JOIN visits USING (patient_id) "
+        "Do older patients cost more? Two private tables, joined on whose they are.",
+        "SELECT age >= 65 AS older, AVG(cost) AS cost FROM patients JOIN visits USING (patient_id) "
         "GROUP BY older ORDER BY older",
         epsilon=0.5,
     ),
     _Ask(
-        why="How many people came at all? Off by at most 300 is good enough: the cheapest epsilon is found.",
-        sql="SELECT COUNT(DISTINCT patient_id) AS people FROM visits",
+        "How many people came at all? Off by at most 300 is good enough: the cheapest epsilon is found.",
+        "SELECT COUNT(DISTINCT patient_id) AS people FROM visits",
         error=300,
     ),
 )
@@ -99,31 +97,28 @@ def run(*, folder: str | None = None, people: int = 100_000, console: Console | 
                 "there is a hospital in this folder already", place=folder, hints=("name an empty folder",)
             )
         with working("inventing people"):
-            hospital = found_hospital(home, people)
-        _tell(out, hospital)
+            project = found_hospital(home, people)
+        _tell(out, project, people)
     if folder is not None:
-        out.print(f"\nAsk on: sfumato shell --project {hospital.project}", style="bold")
+        out.print(f"\nAsk on: sfumato shell --project {project}", style="bold")
     out.print(
         f"\n{time.monotonic() - began:.0f} seconds. Every run draws new noise: there is no seed.", style="dim"
     )
 
 
-def _tell(out: Console, hospital: Hospital) -> None:
-    out.print(
-        f"A hospital with {hospital.people:,} patients and {3 * hospital.people:,} visits. None exists."
-    )
+def _tell(out: Console, file: Path, people: int) -> None:
+    out.print(f"A hospital with {people:,} patients and {3 * people:,} visits. None exists.")
     out.print("What its owner declared, in sfumato.toml:\n")
-    budget = hospital.project.read_text().partition("[budget]")
+    budget = file.read_text().partition("[budget]")
     out.print(_indented(budget[1] + budget[2]), style="dim")
-    project = read_project(hospital.project)
+    project = read_project(file)
     with Ledger.open(project.ledger) as ledger:
         anchor = ledger.head()
         database = open_project(project, ledger=ledger)
         for number, ask in enumerate(QUESTIONS, 1):
             _title(out, f"{number}. {ask.why}")
             out.print(_indented(ask.sql), style="green")
-            _show(out, _asked(database, ask))
-            _burn(out, database)
+            _ask(out, database, ask)
         _title(out, "A question that is refused, before any data is read, and free")
         out.print(_indented(_REFUSED), style="green")
         before = database.balance.spent
@@ -131,8 +126,7 @@ def _tell(out: Console, hospital: Hospital) -> None:
             database.sql(_REFUSED, epsilon=0.1).release()
         except QueryRefused as refusal:
             out.print(_indented(str(refusal)), style="red")
-        unmoved = database.balance.spent == before
-        out.print(f"  the budget has not moved: {unmoved}")
+        out.print(f"  the budget has not moved: {database.balance.spent == before}")
         _attack(out)
         _title(out, "The ledger: every charge, written before the data was read")
         head = ledger.verify(anchor=anchor)
@@ -160,20 +154,14 @@ def _attack(out: Console) -> None:
     )
 
 
-def _asked(database: Database, ask: _Ask) -> Release:
-    question = database.sql(ask.sql, epsilon=ask.epsilon)
-    return question.release(error=ask.error)
-
-
-def _show(out: Console, release: Release) -> None:
+def _ask(out: Console, database: Database, ask: _Ask) -> None:
+    """Ask, show the answer, and what is left of the budget."""
+    release = database.sql(ask.sql, epsilon=ask.epsilon).release(error=ask.error)
     lines = [line for line in repr(release).splitlines() if not line.startswith("-- ")]
     out.print(_indented("\n".join(lines)))
-
-
-def _burn(out: Console, database: Database) -> None:
     balance = database.balance
-    spent = balance.spent / (balance.spent + balance.remaining)
-    out.print(f"  budget {bar(float(spent))} {float(spent):.1%} spent", style="yellow")
+    spent = float(balance.spent / (balance.spent + balance.remaining))
+    out.print(f"  budget {bar(spent)} {spent:.1%} spent", style="yellow")
 
 
 def _title(out: Console, text: str) -> None:

@@ -5,7 +5,6 @@ Nobody in it exists. It is drawn from the same exact samplers as the noise, so t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 
 from sfumato.core import bernoulli, uniform_below
 
-__all__ = ["DISTRICTS", "Hospital", "found_hospital"]
+__all__ = ["DISTRICTS", "found_hospital"]
 
 DISTRICTS = ("harbour", "hills", "market", "old town", "university")
 _DEPARTMENTS = ("cardiology", "emergency", "oncology", "orthopaedics", "paediatrics")
@@ -58,21 +57,8 @@ ceiling = 0.5
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hospital:
-    """Where the files are, and how many people they are about."""
-
-    folder: Path
-    people: int
-
-    @property
-    def project(self) -> Path:
-        """The project file."""
-        return self.folder / "sfumato.toml"
-
-
-def found_hospital(folder: Path, people: int) -> Hospital:
-    """Invent a hospital in a folder."""
+def found_hospital(folder: Path, people: int) -> Path:
+    """Invent a hospital in a folder; return its project file."""
     age = np.minimum(uniform_below(75, size=people) + uniform_below(36, size=people), 110)
     district = uniform_below(len(DISTRICTS), size=people)
     patients = {
@@ -102,9 +88,9 @@ def found_hospital(folder: Path, people: int) -> Hospital:
     wings = "".join(f"{name},{wing}\n" for name, wing in zip(_DEPARTMENTS, _WINGS, strict=True))
     (folder / "departments.csv").write_text(f"name,wing\n{wings}")
     text = _PROJECT.replace("DISTRICTS", _listed(DISTRICTS)).replace("DEPARTMENTS", _listed(_DEPARTMENTS))
-    hospital = Hospital(folder=folder, people=people)
-    hospital.project.write_text(text)
-    return hospital
+    project = folder / "sfumato.toml"
+    project.write_text(text)
+    return project
 
 
 def _named(names: tuple[str, ...], codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:

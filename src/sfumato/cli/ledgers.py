@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from sfumato.cli.options import (
     Format,
@@ -33,7 +33,7 @@ def _create(options: LedgerOptions) -> None:
 
 @command(ledger_app, "grant")
 def _grant(
-    analyst: Annotated[str, typer.Argument(help="The name of an analyst in the project file.")],
+    analyst: Annotated[str, Argument(help="The name of an analyst in the project file.")],
     project: ProjectOption = "sfumato.toml",
 ) -> None:
     """Put the grant that the project file states on record; it replaces an earlier one."""
@@ -46,8 +46,7 @@ def _grant(
 def _verify(
     *,
     anchor: Annotated[
-        str | None,
-        typer.Option("--anchor", help="A head noted before, to find what was cut off or rewritten."),
+        str | None, Option("--anchor", help="A head noted before, to find what was cut off or rewritten.")
     ] = None,
     options: LedgerOptions,
     style: PlainOption = Plain.table,
@@ -69,7 +68,7 @@ def _anchor(options: LedgerOptions) -> None:
 @command(ledger_app, "history")
 def _history(
     *,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many to show; 0 for all.")] = 20,
+    limit: Annotated[int, Option("--limit", "-n", help="How many to show; 0 for all.")] = 20,
     options: LedgerOptions,
     style: PlainOption = Plain.table,
 ) -> None:
@@ -82,10 +81,8 @@ def _history(
 @command(ledger_app, "show")
 def _show(
     *,
-    number: Annotated[int, typer.Argument(help="The number of the charge that paid for it.")],
-    step: Annotated[
-        int | None, typer.Option("--step", help="Of a charge for several looks: which one.")
-    ] = None,
+    number: Annotated[int, Argument(help="The number of the charge that paid for it.")],
+    step: Annotated[int | None, Option("--step", help="Of a charge for several looks: which one.")] = None,
     style: FormatOption = Format.table,
     output: OutputOption = None,
     options: LedgerOptions,
@@ -98,9 +95,7 @@ def _show(
 
 @command(ledger_app, "receipt")
 def _receipt(
-    receipt: Annotated[
-        str, typer.Argument(help="The number of a charge; or a receipt, a file or -, to check.")
-    ],
+    receipt: Annotated[str, Argument(help="The number of a charge; or a receipt, a file or -, to check.")],
     options: LedgerOptions,
 ) -> None:
     """Print the receipt of an answer, or check one that somebody holds against the ledger."""
@@ -112,8 +107,8 @@ def _receipt(
 @command(ledger_app, "export")
 def _export(
     *,
-    output: Annotated[str, typer.Argument(help="The file to write, or - for standard output.")] = "-",
-    releases: Annotated[bool, typer.Option(help="With the answers that were given.")] = True,
+    output: Annotated[str, Argument(help="The file to write, or - for standard output.")] = "-",
+    releases: Annotated[bool, Option(help="With the answers that were given.")] = True,
     options: LedgerOptions,
 ) -> None:
     """Write every record as JSON Lines that an outsider can check without this program."""

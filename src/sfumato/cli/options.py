@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer import Argument, Option
 
 __all__ = [
     "AnalystOption",
@@ -48,35 +49,26 @@ class Plain(str, Enum):  # noqa: UP042
     json = "json"
 
 
-ProjectOption = Annotated[
-    str, typer.Option("--project", "-p", envvar="SFUMATO_PROJECT", help="The project file.")
-]
+ProjectOption = Annotated[str, Option("--project", "-p", envvar="SFUMATO_PROJECT", help="The project file.")]
 EpsilonOption = Annotated[
-    float | None, typer.Option("--epsilon", "-e", help="What this question may give away by itself.")
+    float | None, Option("--epsilon", "-e", help="What this question may give away by itself.")
 ]
-_Key = Annotated[
-    str | None, typer.Option("--key", "-k", help="Ask again under this key: the same answer, free.")
-]
+_Key = Annotated[str | None, Option("--key", "-k", help="Ask again under this key: the same answer, free.")]
 AnalystOption = Annotated[
     str | None,
-    typer.Option(
-        "--analyst", "-a", envvar="SFUMATO_ANALYST", help="Who asks, where the project says who may."
-    ),
+    Option("--analyst", "-a", envvar="SFUMATO_ANALYST", help="Who asks, where the project says who may."),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")]
-PlainOption = Annotated[Plain, typer.Option("--format", "-f", help="How the report is written.")]
+FormatOption = Annotated[Format, Option("--format", "-f", help="How the answer is written.")]
+PlainOption = Annotated[Plain, Option("--format", "-f", help="How the report is written.")]
 OutputOption = Annotated[
-    str | None, typer.Option("--output", "-o", help="A file for the answer, instead of standard output.")
+    str | None, Option("--output", "-o", help="A file for the answer, instead of standard output.")
 ]
-LevelOption = Annotated[float, typer.Option("--level", help="The level of intervals.")]
-_Groups = Annotated[int | None, typer.Option("--max-groups", help="How many groups one unit may count in.")]
-_Rows = Annotated[
-    int | None, typer.Option("--max-rows", help="With the weight of how many rows in each of them.")
-]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the price, and spend nothing.")]
+LevelOption = Annotated[float, Option("--level", help="The level of intervals.")]
+_Groups = Annotated[int | None, Option("--max-groups", help="How many groups one unit may count in.")]
+_Rows = Annotated[int | None, Option("--max-rows", help="With the weight of how many rows in each of them.")]
+_DryRun = Annotated[bool, Option("--dry-run", help="Show the price, and spend nothing.")]
 _JsonErrors = Annotated[
-    bool,
-    typer.Option("--json-errors", help="Errors as JSON on standard error; so they are with --format json."),
+    bool, Option("--json-errors", help="Errors as JSON on standard error; so they are with --format json.")
 ]
 
 
@@ -84,28 +76,23 @@ _JsonErrors = Annotated[
 class Asking:
     """A question as it was typed, with the options that came with it."""
 
-    question: Annotated[
-        str, typer.Argument(help="SQL, the path of a file with SQL, or - for standard input.")
-    ]
+    question: Annotated[str, Argument(help="SQL, the path of a file with SQL, or - for standard input.")]
     epsilon: EpsilonOption = None
     error: Annotated[
-        float | None, typer.Option("--error", help="Instead of epsilon: the 95% error you can live with.")
+        float | None, Option("--error", help="Instead of epsilon: the 95% error you can live with.")
     ] = None
     size: Annotated[
-        float | None, typer.Option("--size", help="Rows to expect in a group, for the error of averages.")
+        float | None, Option("--size", help="Rows to expect in a group, for the error of averages.")
     ] = None
     analyst: AnalystOption = None
     max_groups: _Groups = None
     max_rows: _Rows = None
     losses: Annotated[
-        bool,
-        typer.Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost."),
+        bool, Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost.")
     ] = False
     selected: Annotated[
         bool,
-        typer.Option(
-            "--selected", help="Select groups privately, known in public or not: small ones are missing."
-        ),
+        Option("--selected", help="Select groups privately, known in public or not: small ones are missing."),
     ] = False
     project: ProjectOption = "sfumato.toml"
 
@@ -138,7 +125,7 @@ class LedgerOptions:
     """Which ledger: a file by its own path, or the one that a project names."""
 
     ledger: Annotated[
-        str | None, typer.Option("--ledger", help="The ledger's file; else the one that the project names.")
+        str | None, Option("--ledger", help="The ledger's file; else the one that the project names.")
     ] = None
     project: ProjectOption = "sfumato.toml"
 
@@ -147,26 +134,24 @@ class LedgerOptions:
 class Wishes:
     """What the options of `sfumato init` said; None and nothing where they did not."""
 
-    files: Annotated[list[str], typer.Argument(help="The private tables: Parquet, CSV or DuckDB files.")]
-    unit: Annotated[str | None, typer.Option("--unit", help="The column that says whose each row is.")] = None
-    each_row: Annotated[bool, typer.Option("--each-row", help="Every row is a unit by itself.")] = False
+    files: Annotated[list[str], Argument(help="The private tables: Parquet, CSV or DuckDB files.")]
+    unit: Annotated[str | None, Option("--unit", help="The column that says whose each row is.")] = None
+    each_row: Annotated[bool, Option("--each-row", help="Every row is a unit by itself.")] = False
     public: Annotated[
-        list[str] | None, typer.Option("--public", help="A file that is no secret; may be repeated.")
+        list[str] | None, Option("--public", help="A file that is no secret; may be repeated.")
     ] = None
-    between: Annotated[
-        list[str] | None, typer.Option("--between", help="Bounds: age=0,110; may be repeated.")
-    ] = None
+    between: Annotated[list[str] | None, Option("--between", help="Bounds: age=0,110; may be repeated.")] = (
+        None
+    )
     one_of: Annotated[
-        list[str] | None, typer.Option("--one-of", help="Values: region=north,south; may be repeated.")
+        list[str] | None, Option("--one-of", help="Values: region=north,south; may be repeated.")
     ] = None
     max_groups: _Groups = None
     max_rows: _Rows = None
-    epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="The budget, for ever.")] = None
-    delta: Annotated[float | None, typer.Option("--delta", help="Its delta.")] = None
-    ceiling: Annotated[float | None, typer.Option("--ceiling", help="The most one question may cost.")] = None
-    ledger: Annotated[
-        str | None, typer.Option("--ledger", help="The file that remembers what was spent.")
-    ] = None
+    epsilon: Annotated[float | None, Option("--epsilon", "-e", help="The budget, for ever.")] = None
+    delta: Annotated[float | None, Option("--delta", help="Its delta.")] = None
+    ceiling: Annotated[float | None, Option("--ceiling", help="The most one question may cost.")] = None
+    ledger: Annotated[str | None, Option("--ledger", help="The file that remembers what was spent.")] = None
 
 
 def names_of(text: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import csv
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from sfumato.cli.options import LevelOption, OutputOption, Plain, PlainOption, command, group_of
 from sfumato.errors import InvalidArgument
@@ -19,49 +19,40 @@ __all__ = ["survey_app"]
 
 survey_app = group_of("Ask people who randomise their own answers: no collector is trusted with the truth.")
 
-_Survey = Annotated[str, typer.Argument(help="The published survey file.")]
+_Survey = Annotated[str, Argument(help="The published survey file.")]
 _Delta = Annotated[
-    float, typer.Option("--delta", help="For shuffled reports: the chance that their epsilon is exceeded.")
+    float, Option("--delta", help="For shuffled reports: the chance that their epsilon is exceeded.")
 ]
 
 
 @command(survey_app, "plan")
 def _plan(
-    words: Annotated[str, typer.Argument(help="The question, as respondents read it.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What one report may give away.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="The survey file to write.")] = "survey.toml",
-    name: Annotated[str, typer.Option("--name", help="A short name of the survey.")] = "survey",
-    version: Annotated[int, typer.Option("--version", help="Its version, counted from 1.")] = 1,
+    words: Annotated[str, Argument(help="The question, as respondents read it.")],
+    epsilon: Annotated[float, Option("--epsilon", "-e", help="What one report may give away.")],
+    output: Annotated[str, Option("--output", "-o", help="The survey file to write.")] = "survey.toml",
+    name: Annotated[str, Option("--name", help="A short name of the survey.")] = "survey",
+    version: Annotated[int, Option("--version", help="Its version, counted from 1.")] = 1,
     answers: Annotated[
-        str,
-        typer.Option("--answers", help="The answers, divided by commas; quoted if they hold one."),
+        str, Option("--answers", help="The answers, divided by commas; quoted if they hold one.")
     ] = "",
-    size: Annotated[int, typer.Option("--size", help="Instead: how many numbered answers there are.")] = 0,
-    most: Annotated[int, typer.Option("--most", help="How many answers a person may give at once.")] = 1,
-    low: Annotated[str, typer.Option("--low", help="The answer is a number: the least, as 0 or 1/3.")] = "",
-    high: Annotated[str, typer.Option("--high", help="And the largest.")] = "",
-    text: Annotated[
-        int, typer.Option("--text", help="The answer is a text: how many bytes of it count.")
-    ] = 0,
-    people: Annotated[int, typer.Option("--people", help="How many are expected to answer.")] = 10_000,
+    size: Annotated[int, Option("--size", help="Instead: how many numbered answers there are.")] = 0,
+    most: Annotated[int, Option("--most", help="How many answers a person may give at once.")] = 1,
+    low: Annotated[str, Option("--low", help="The answer is a number: the least, as 0 or 1/3.")] = "",
+    high: Annotated[str, Option("--high", help="And the largest.")] = "",
+    text: Annotated[int, Option("--text", help="The answer is a text: how many bytes of it count.")] = 0,
+    people: Annotated[int, Option("--people", help="How many are expected to answer.")] = 10_000,
     honest: Annotated[
-        int | None,
-        typer.Option("--honest", help="How many are sure to answer by the rules, for shuffled reports."),
+        int | None, Option("--honest", help="How many are sure to answer by the rules, for shuffled reports.")
     ] = None,
     cap: Annotated[
-        int | None,
-        typer.Option("--cap", help="Asked again and again: how many fresh reports a person ever makes."),
+        int | None, Option("--cap", help="Asked again and again: how many fresh reports a person ever makes.")
     ] = None,
     every: Annotated[
-        int | None, typer.Option("--every", help="With a cap: draw a fresh report every this many days.")
+        int | None, Option("--every", help="With a cap: draw a fresh report every this many days.")
     ] = None,
-    message_bits: Annotated[int, typer.Option("--message-bits", help="How long a report may be.")] = 65_536,
-    seconds: Annotated[
-        float, typer.Option("--seconds", help="How long counting all reports may take.")
-    ] = 60.0,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a survey file that is there already.")
-    ] = False,
+    message_bits: Annotated[int, Option("--message-bits", help="How long a report may be.")] = 65_536,
+    seconds: Annotated[float, Option("--seconds", help="How long counting all reports may take.")] = 60.0,
+    force: Annotated[bool, Option("--force", help="Replace a survey file that is there already.")] = False,
     style: PlainOption = Plain.table,
 ) -> None:
     """Choose the protocol with the least error for a question, and write the file that binds both sides."""
@@ -148,15 +139,11 @@ def _show(
 @command(survey_app, "answer", context_settings={"ignore_unknown_options": True})
 def _answer(
     file: _Survey,
-    answers: Annotated[
-        list[str],
-        typer.Argument(help="The true answer, or - to read it from standard input."),
-    ],
+    answers: Annotated[list[str], Argument(help="The true answer, or - to read it from standard input.")],
     memory: Annotated[
-        str | None,
-        typer.Option("--memory", help="Of a repeated survey: where earlier reports of yours are kept."),
+        str | None, Option("--memory", help="Of a repeated survey: where earlier reports of yours are kept.")
     ] = None,
-    day: Annotated[int, typer.Option("--day", help="Of a repeated survey: the day's number.")] = 0,
+    day: Annotated[int, Option("--day", help="Of a repeated survey: the day's number.")] = 0,
 ) -> None:
     """Randomise one answer, and print the report as a line of JSON: what a phone does."""
     import sys
@@ -186,15 +173,13 @@ def _answer(
 def _collect(
     file: _Survey,
     reports: Annotated[
-        list[str], typer.Argument(help="Files or folders of reports: .jsonl, .parquet, .arrow; - for lines.")
+        list[str], Argument(help="Files or folders of reports: .jsonl, .parquet, .arrow; - for lines.")
     ],
     level: LevelOption = 0.95,
     simplex: Annotated[
-        bool, typer.Option("--simplex", help="Move shares to where none is negative and all add up to one.")
+        bool, Option("--simplex", help="Move shares to where none is negative and all add up to one.")
     ] = False,
-    day: Annotated[
-        int | None, typer.Option("--day", help="Of a repeated survey: the day to collect.")
-    ] = None,
+    day: Annotated[int | None, Option("--day", help="Of a repeated survey: the day to collect.")] = None,
     output: OutputOption = None,
     style: PlainOption = Plain.table,
 ) -> None:
@@ -224,12 +209,10 @@ def _collect(
 @command(survey_app, "simulate")
 def _simulate(
     file: _Survey,
-    shares: Annotated[
-        list[str], typer.Argument(help="Who gives which answer: yes=0.2 no=0.8, or 34=0.5 40=0.5.")
-    ],
-    people: Annotated[int, typer.Option("--people", help="How many invented people answer.")] = 10_000,
+    shares: Annotated[list[str], Argument(help="Who gives which answer: yes=0.2 no=0.8, or 34=0.5 40=0.5.")],
+    people: Annotated[int, Option("--people", help="How many invented people answer.")] = 10_000,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Their reports, a .parquet or .jsonl file.")
+        str, Option("--output", "-o", help="Their reports, a .parquet or .jsonl file.")
     ] = "reports.parquet",
 ) -> None:
     """Invent respondents whose true answers are known, and write their reports: to try a survey out."""
@@ -250,8 +233,8 @@ def _simulate(
 @command(survey_app, "vectors")
 def _vectors(
     file: _Survey,
-    answers: Annotated[list[str], typer.Argument(help="The answers to make reports of.")],
-    times: Annotated[int, typer.Option("--times", help="How many reports of each.")] = 4,
+    answers: Annotated[list[str], Argument(help="The answers to make reports of.")],
+    times: Annotated[int, Option("--times", help="How many reports of each.")] = 4,
 ) -> None:
     """Write draws and the reports they make, a line of JSON each: what a port of the client must do."""
     import sys

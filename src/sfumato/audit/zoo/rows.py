@@ -14,39 +14,16 @@ import numpy as np
 from sfumato.analysis.keys import threshold
 from sfumato.audit.output_table import OutputColumns
 from sfumato.audit.subject import Claim, Subject
-from sfumato.audit.worlds import Rows, tables
+from sfumato.audit.worlds import CATALOG, Rows, tables
 from sfumato.audit.zoo.animal import ONE, Animal
-from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise import discrete_laplace
 
-__all__ = ["ANIMALS", "CATALOG"]
+__all__ = ["ANIMALS"]
 
 _DELTA = 0.01
 _GROUPS = 4
-_REGIONS = ("north", "south", "east", "west")
-
-CATALOG = Catalog(
-    (
-        Table(
-            name="visits",
-            fields=(
-                Field("person", Kind.INTEGER),
-                Field("region", Kind.TEXT, one_of(*_REGIONS)),
-                Field("word", Kind.TEXT),
-                Field("amount", Kind.REAL, between(0, 10)),
-            ),
-            unit=Unit(name="person", column="person"),
-        ),
-        Table(
-            name="calls",
-            fields=(Field("caller", Kind.INTEGER), Field("minutes", Kind.INTEGER, between(0, 60))),
-            unit=Unit(name="person", column="caller"),
-        ),
-    )
-)
-"""What people did: visits, with a region and a word of their own, and calls."""
-
+_REGIONS = ("north", "south", "east")
 _WORLDS = tables(CATALOG)
 
 
