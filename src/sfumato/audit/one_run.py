@@ -26,7 +26,12 @@ def one_run_miss(canaries: int, guesses: int, right: int, *, epsilon: float, del
     """
     from scipy.stats import binom
 
-    m, r, v = _counts(canaries, guesses, right)
+    m, r, v = count(canaries, "canaries"), count(guesses, "guesses"), count(right, "right", least=0)
+    if not v <= r <= m:
+        raise InvalidArgument(
+            "there are at most as many guesses as canaries, and as many right ones as guesses",
+            place="guesses",
+        )
     lost = read_delta(delta)
     law = binom(r, 1 / (1 + np.exp(-epsilon)))
     beta = float(law.sf(v - 1))
@@ -59,13 +64,3 @@ def one_run_epsilon(
         else:
             high = middle
     return low
-
-
-def _counts(canaries: int, guesses: int, right: int) -> tuple[int, int, int]:
-    m, r, v = count(canaries, "canaries"), count(guesses, "guesses"), count(right, "right", least=0)
-    if not v <= r <= m:
-        raise InvalidArgument(
-            "there are at most as many guesses as canaries, and as many right ones as guesses",
-            place="guesses",
-        )
-    return m, r, v

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -38,29 +39,16 @@ def best_distinguisher(left: OutputTable, right: OutputTable, *, delta: float, m
     Learned features are fitted to the first half and judged on the second, plain ones judged on all.
     """
     best = Distinguisher("anything", lambda outputs: np.ones(outputs.size, dtype=np.bool_), True, 0.0)
-    halves = [
-        (outputs.among(slice(0, half)), outputs.among(slice(half, None)))
-        for outputs in (left, right)
-        for half in (outputs.size // 2,)
-    ]
-    (first_left, rest_left), (first_right, rest_right) = halves
-    learned = list(fitted(first_left, first_right))
-    for features, one, other in (
-        (plain(_joined(left, right)), left, right),
-        (iter(learned), rest_left, rest_right),
-    ):
+    first = [outputs.among(slice(0, outputs.size // 2)) for outputs in (left, right)]
+    rest = [outputs.among(slice(outputs.size // 2, None)) for outputs in (left, right)]
+    both = OutputTable({**right.columns, **left.columns}, left.size, left.of_numbers)
+    found = [best]
+    for features, sides in ((plain(both), (left, right)), (fitted(*first), rest)):
         for feature in features:
-            values = feature.of(one), feature.of(other)
-            for found in _by_threshold(feature, *values, delta=delta, miss=miss):
-                best = max(best, found, key=lambda it: it.promise)
-    for found in _by_atom(left, right, delta=delta, miss=miss):
-        best = max(best, found, key=lambda it: it.promise)
-    return best
-
-
-def _joined(left: OutputTable, right: OutputTable) -> OutputTable:
-    """Return a table with the columns of both, to see which features make sense."""
-    return OutputTable({**right.columns, **left.columns}, left.size, left.of_numbers)
+            values = (feature.of(side) for side in sides)
+            found += _by_threshold(feature, *values, delta=delta, miss=miss)
+    found += _by_atom(left, right, delta=delta, miss=miss)
+    return max(found, key=lambda it: it.promise)
 
 
 # -- events -----------------------------------------------------------------------------------
@@ -100,30 +88,21 @@ def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float
     """Yield the best events that a place holds one value: a text, NaN, None, nothing at all."""
     for name in dict.fromkeys([*left.columns, *right.columns]):
         sides = [outputs.column(name) for outputs in (left, right)]
-        if all(side.atoms is None and not np.isnan(side.numbers).any() for side in sides):
-            continue  # numbers: thresholds have seen to them
-        if all(side.atoms is None for side in sides):
-            hits = np.array([[int(np.isnan(side.numbers).sum()) for side in sides]])
-            found = _finalists(hits[:, 0], hits[:, 1], (left.size, right.size), delta=delta, miss=miss)
-            for _, left_is_likely, promise in found:
-                yield Distinguisher(
-                    f"[{name} is not there]",
-                    lambda outputs, name=name: np.isnan(outputs.column(name).numbers),  # type: ignore[misc]
-                    left_is_likely,
-                    promise,
-                )
-            continue
-        counted: dict[str, list[int]] = {}
-        for place, side in enumerate(sides):
-            for text, number in zip(*np.unique(side.texts(), return_counts=True), strict=True):
-                counted.setdefault(str(text), [0, 0])[place] += int(number)
-        known = sorted(counted, key=lambda text: -abs(counted[text][0] - counted[text][1]))[:_ATOMS]
-        hits = np.array([counted[text] for text in known])
+        counted: dict[str | float, list[int]] = {}
+        if all(side.atoms is None for side in sides):  # numbers: thresholds have seen to them, not to NaN
+            counted[math.nan] = [int(np.isnan(side.numbers).sum()) for side in sides]
+        else:
+            for place, side in enumerate(sides):
+                for text, number in zip(*np.unique(side.texts(), return_counts=True), strict=True):
+                    counted.setdefault(str(text), [0, 0])[place] += int(number)
+        known = sorted(counted, key=lambda atom: -abs(counted[atom][0] - counted[atom][1]))[:_ATOMS]
+        hits = np.array([counted[atom] for atom in known])
         found = _finalists(hits[:, 0], hits[:, 1], (left.size, right.size), delta=delta, miss=miss)
         for at, left_is_likely, promise in found:
+            value = known[at]
             yield Distinguisher(
-                f"[{name} is {known[at]}]",
-                lambda outputs, name=name, text=known[at]: outputs.column(name).is_atom(text),  # type: ignore[misc]
+                f"[{name} is {value if isinstance(value, str) else 'not there'}]",
+                lambda outputs, name=name, value=value: outputs.column(name).is_atom(value),  # type: ignore[misc]
                 left_is_likely,
                 promise,
             )

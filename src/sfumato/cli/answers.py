@@ -15,6 +15,16 @@ from sfumato.errors import InvalidArgument
 __all__ = ["ask", "values_of"]
 
 _T = TypeVar("_T")
+_READERS: dict[Kind, Callable[[str], Value]] = {  # of all other kinds: Decimal
+    Kind.INTEGER: int,
+    Kind.HUGEINT: int,
+    Kind.REAL: float,
+    Kind.FLOAT: float,
+    Kind.DATE: datetime.date.fromisoformat,
+    Kind.TIMESTAMP: datetime.datetime.fromisoformat,
+    Kind.BOOLEAN: lambda text: {"true": True, "false": False}[text.lower()],
+    Kind.TEXT: str,
+}
 
 
 def ask(question: str, default: str, read: Callable[[str], _T]) -> _T:
@@ -55,23 +65,7 @@ def values_of(text: str, kind: Kind | None, *, bounds: bool) -> Domain:
 
 def _value(text: str, kind: Kind | None) -> Value:
     try:
-        match kind:
-            case Kind.INTEGER | Kind.HUGEINT:
-                return int(text)
-            case Kind.REAL | Kind.FLOAT:
-                return float(text)
-            case Kind.DATE:
-                return datetime.date.fromisoformat(text)
-            case Kind.TIMESTAMP:
-                return datetime.datetime.fromisoformat(text)
-            case Kind.BOOLEAN:
-                return {"true": True, "false": False}[text.lower()]
-            case Kind.TEXT:
-                return text
-            case None:
-                return _guess(text)
-            case _:
-                return Decimal(text)
+        return _guess(text) if kind is None else _READERS.get(kind, Decimal)(text)
     except (ArithmeticError, KeyError, ValueError):
         raise InvalidArgument(
             f"`{text}` is not of kind {kind.value if kind else 'text'}", place=text

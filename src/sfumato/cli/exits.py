@@ -47,7 +47,9 @@ NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 
 
 def exit_of(error: SfumatoError) -> int:
-    """Return the exit code of a refusal."""
+    """Return the exit code of a refusal; an error of no kind is a defect."""
+    if type(error) is SfumatoError:
+        return 1
     match error:
         case InvalidArgument() | ProjectRefused():
             return 2
@@ -81,7 +83,9 @@ def unwritten(error: OSError) -> InvalidArgument:
 def report(error: SfumatoError, *, as_json: bool) -> int:
     """Write a refusal to standard error; return its exit code."""
     code = exit_of(error)
-    _write(json.dumps({"error": {**error.to_dict(), "exit": code}}) if as_json else str(error))
+    text = json.dumps({"error": {**error.to_dict(), "exit": code}}) if as_json else str(error)
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
     return code
 
 
@@ -95,14 +99,8 @@ def report_unexpected(error: BaseException, *, as_json: bool) -> int:
     """Write that there is a defect, without what it says: that might quote the data."""
     if os.environ.get("SFUMATO_TRACEBACK"):
         raise error
-    told = SfumatoError(
+    defect = SfumatoError(
         f"something failed that should not have ({type(error).__name__})",
         hints=("its text is not shown, for it might quote the data; SFUMATO_TRACEBACK=1 shows it",),
     )
-    _write(json.dumps({"error": {**told.to_dict(), "exit": 1}}) if as_json else str(told))
-    return 1
-
-
-def _write(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    return report(defect, as_json=as_json)

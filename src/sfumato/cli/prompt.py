@@ -130,28 +130,20 @@ def _toolbar(shell: Shell, text: str) -> str:
     The ledger may have gone from under it: that is said here, and does not end the conversation.
     """
     try:
-        return _line(shell, text)
+        if not text.strip(" ;\n") or text.strip().startswith("."):
+            spent = shell.database.balance
+            share = 1 - spent.remaining / (spent.remaining + spent.spent)
+            return f" {float(share):.1%} of the budget spent | {shell.set_to}"
+        if shell.epsilon is None:
+            return f" {shell.set_to}"
+        return _priced(shell, text.strip().rstrip(";"), shell.epsilon, shell.database.balance.spent)
     except SfumatoError as error:
         return f" {error.code}: {error.message}"
-
-
-def _line(shell: Shell, text: str) -> str:
-    if not text.strip(" ;\n") or text.strip().startswith("."):
-        spent = shell.database.balance
-        share = 1 - spent.remaining / (spent.remaining + spent.spent)
-        set_to = f"epsilon {float(shell.epsilon):g}" if shell.epsilon else "no epsilon set: .epsilon 0.5"
-        return f" {float(share):.1%} of the budget spent | {set_to}"
-    if shell.epsilon is None:
-        return " no epsilon set: .epsilon 0.5"
-    return _priced(shell, text.strip().rstrip(";"), shell.epsilon, shell.database.balance.spent)
 
 
 @lru_cache(maxsize=64)
 def _priced(shell: Shell, text: str, epsilon: Any, spent: Any) -> str:
-    try:
-        price = shell.price(text)
-    except SfumatoError as error:
-        return f" {error.code}: {error.message}"
+    price = shell.price(text)
     errors = ", ".join(f"{name} {error}" for name, error in price.errors[:3])
     fit = f"{price.times:,} fit" if price.times else "does not fit"
     return f" {price.share:.2%} of the budget, {fit} | {errors}"

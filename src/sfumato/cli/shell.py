@@ -17,7 +17,7 @@ from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
 from sfumato.cli.statements import script
 from sfumato.core.arguments import budget_quantity
-from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.errors import InvalidArgument
 from sfumato.release.formats import rendered
 from sfumato.session import Database, Question
 from sfumato.session.pricing import Price, price_of
@@ -84,6 +84,11 @@ class Shell:
             )
         return question
 
+    @property
+    def set_to(self) -> str:
+        """The epsilon of each question, in words."""
+        return f"epsilon {float(self.epsilon):g}" if self.epsilon else "no epsilon set: .epsilon 0.5"
+
     def price(self, text: str) -> Price:
         """Return the price of a statement. Free."""
         held = self.last
@@ -138,14 +143,12 @@ class Shell:
     def _set_epsilon(self, text: str) -> None:
         if text:
             try:
-                self.epsilon = budget_quantity(float(text), "epsilon")
-            except ValueError as error:
-                if isinstance(error, SfumatoError):
-                    raise
-                raise InvalidArgument(
-                    "epsilon is a number", place=".epsilon", hints=(".epsilon 0.5",)
-                ) from None
-        self._say([f"epsilon {float(self.epsilon):g}" if self.epsilon else "no epsilon is set: .epsilon 0.5"])
+                value = float(text)
+            except ValueError:
+                hints = (".epsilon 0.5",)
+                raise InvalidArgument("epsilon is a number", place=".epsilon", hints=hints) from None
+            self.epsilon = budget_quantity(value, "epsilon")
+        self._say([self.set_to])
 
     def _tables(self) -> list[str]:
         lines = []
