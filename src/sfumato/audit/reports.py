@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.pages import figure, page, paragraph, table
 from sfumato.plots import Axis, Line, Picture, Points
 
-__all__ = ["LIMITS", "pictures", "to_html", "to_markdown", "write_report"]
+__all__ = ["LIMITS", "pictures", "renderer_of", "to_html", "to_markdown", "write_report"]
 
 _TITLE = "Privacy audit of sfumato"
 
@@ -43,19 +43,22 @@ LIMITS = (
 
 def write_report(report: Report, path: str | os.PathLike[str]) -> None:
     """Write a report; the ending of the name says how: .html, .md or .json."""
-    file = Path(path)
-    match file.suffix.lower():
-        case ".html":
-            text = to_html(report)
-        case ".md":
-            text = to_markdown(report)
-        case ".json":
-            text = json.dumps(report.to_dict(), indent=1, allow_nan=False) + "\n"
-        case _:
-            raise InvalidArgument(
-                "a report is written as .html, .md or .json", place="output", hints=("name it audit.html",)
-            )
-    file.write_text(text, encoding="utf-8")
+    Path(path).write_text(renderer_of(path)(report), encoding="utf-8")
+
+
+def renderer_of(path: str | os.PathLike[str]) -> Callable[[Report], str]:
+    """Return what makes the text of a report for a file of this name."""
+    known = {".html": to_html, ".md": to_markdown, ".json": _to_json}
+    found = known.get(Path(path).suffix.lower())
+    if found is None:
+        raise InvalidArgument(
+            "a report is written as .html, .md or .json", place="output", hints=("name it audit.html",)
+        )
+    return found
+
+
+def _to_json(report: Report) -> str:
+    return json.dumps(report.to_dict(), indent=1, allow_nan=False) + "\n"
 
 
 # -- words ------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The command line. Each command is in a file of its own, loaded when it runs: `--help` is quick.
 
-Reading order: `commands`, `ledgers` (what there is), `options`, `exits`, `screen` (what they share), then
-`project`, `asking`, `pricing`, `formats`, and a file for each command.
+Reading order: `commands`, `ledgers` (what there is), `options`, `exits`, `screen`, `project`, `outputs`
+(what they share), then a file for each command.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ def _measure(
 ) -> None:
     """Measure how well rows hide: k, uniqueness, risk, and with a sensitive column l and t."""
     from sfumato.anonymity import measure, risk_picture, size_picture
-    from sfumato.cli.screen import working
+    from sfumato.cli.screen import say, working
 
     _check_outputs(file, None, html)
     with working("measuring"):
         found = measure(file, names_of(quasi), sensitive=names_of(sensitive), risk=risk)
-    _shown(found, as_json=style is Plain.json)
+    say(found.to_dict(), str(found), as_json=style is Plain.json)
     if html is not None:
         _page("What the table gives away", str(found), (risk_picture(found), size_picture(found)), html)
 
@@ -89,7 +89,7 @@ def _reach(
     from sfumato.anonymity import Goal, reach
     from sfumato.anonymity.hierarchy_file import read_hierarchies
     from sfumato.cli.outputs import write
-    from sfumato.cli.screen import working
+    from sfumato.cli.screen import say, working
 
     goal = Goal(k=k, l=l, entropy_l=entropy_l, t=t)
     if not output.lower().endswith((".parquet", ".csv")):
@@ -110,17 +110,9 @@ def _reach(
             risk=risk,
         )
         write(_bytes(found.table, output), output, paid=False)
-    _shown(found, as_json=style is Plain.json)
+    say(found.to_dict(), str(found), as_json=style is Plain.json)
     if html is not None:
         _page("What generalising did", str(found), found.pictures(), html)
-
-
-def _shown(found: Any, *, as_json: bool) -> None:
-    import json
-
-    from sfumato.cli.screen import screen
-
-    screen().print(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
 
 
 def _page(title: str, report: str, pictures: tuple[Picture, ...], path: str) -> None:
@@ -142,17 +134,14 @@ def _check_outputs(file: str, output: str | None, html: str | None) -> None:
 
 def _bytes(table: Any, path: str) -> bytes:
     import pyarrow as pa
+    from pyarrow import csv, parquet
 
     sink = pa.BufferOutputStream()
     if path.lower().endswith(".csv"):
-        from pyarrow import csv
-
         csv.write_csv(_without_formulas(table), sink)
     else:
-        import pyarrow.parquet as pq
-
-        pq.write_table(table, sink)
-    return bytes(sink.getvalue().to_pybytes())
+        parquet.write_table(table, sink)
+    return bytes(sink.getvalue())
 
 
 def _without_formulas(table: Any) -> Any:

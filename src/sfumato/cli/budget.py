@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import json
 from fractions import Fraction
 from typing import Any
 
 from sfumato.catalog import Project, read_project
 from sfumato.cli.project import book_of
-from sfumato.cli.screen import bar, screen
+from sfumato.cli.screen import bar, say
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.rules import UNITS
 from sfumato.ledger import Balance, Entry, Ledger
@@ -25,8 +24,7 @@ def run(file: str, *, as_json: bool) -> None:
     project = read_project(file)
     with book_of(project) as ledger:
         record = record_of(project, ledger)
-    out = screen()
-    out.print(json.dumps(record) if as_json else "\n".join(lines_of(record)))
+    say(record, "\n".join(lines_of(record)), as_json=as_json)
 
 
 def record_of(project: Project, ledger: Ledger) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from sfumato.catalog import Kind, Project, ProjectTable, Table, read_project
 from sfumato.catalog.declaration import nearest
 from sfumato.cli.project import book_of
 from sfumato.cli.schema import Schema, schema_of
-from sfumato.cli.screen import screen, working
+from sfumato.cli.screen import say, working
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Binding, Ledger
@@ -51,7 +50,7 @@ def run(file: str, *, as_json: bool) -> None:
         schemas = {table.name: _table(project, table, found) for table in project.tables}
     _ledger(project, schemas, found)
     text = "\n".join([*found.lines(), f"{file} fits its tables"])
-    screen().print(json.dumps(asdict(found)) if as_json else text)
+    say(asdict(found), text, as_json=as_json)
 
 
 def _table(project: Project, table: ProjectTable, found: _Findings) -> Schema:

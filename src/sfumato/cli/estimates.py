@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from sfumato.cli.options import EstimateOptions, Plain
 from sfumato.cli.project import open_tables
-from sfumato.cli.screen import screen, working
+from sfumato.cli.screen import say, working
 from sfumato.errors import InvalidArgument
 from sfumato.release import Release
 from sfumato.session import Database, Question
@@ -39,7 +38,7 @@ def bounds(column: str, *, table: str | None, share: float, options: EstimateOpt
         found = release.between()
         between = [_number(found.lower), _number(found.upper)]
         line = f"{column} = {{ between = [{between[0]}, {between[1]}] }}"
-    _show({"column": column, "between": between}, [line], options)
+    say({"column": column, "between": between}, line, as_json=options.style is Plain.json)
 
 
 def caps(
@@ -61,8 +60,9 @@ def caps(
         if value is not None and (interval := intervals[name]) is not None:
             told = f"{name} = {value}  # 95% interval: {interval[0]} to {interval[1]}"
         lines.append(told)
-    lines += [f"# {note}" for note in notes]
-    _show({"caps": found, "intervals": intervals, "notes": notes}, lines, options)
+    text = "\n".join([*lines, *(f"# {note}" for note in notes)])
+    record = {"caps": found, "intervals": intervals, "notes": notes}
+    say(record, text, as_json=options.style is Plain.json)
 
 
 def _estimated(
@@ -82,14 +82,10 @@ def _estimated(
     question = ask(database)
     if options.dry_run:
         price = price_of(question)
-        _show({"price": price.record()}, price.lines(), options)
+        say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)
         return None
     with working("charging, computing, adding noise"):
         return question.release(key=options.key)
-
-
-def _show(record: dict[str, Any], lines: list[str], options: EstimateOptions) -> None:
-    screen().print(json.dumps(record) if options.style is Plain.json else "\n".join(lines))
 
 
 def _number(end: Any) -> Any:

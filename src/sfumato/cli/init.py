@@ -232,7 +232,7 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
     if wishes.epsilon is None:
         answered["epsilon"] = ask("The budget of these people, for ever: epsilon?", f"{_EPSILON:g}", _epsilon)
     if wishes.delta is None:
-        answered["delta"] = ask("And delta?", f"{_DELTA:g}", _delta)
+        answered["delta"] = ask("And delta?", f"{_DELTA:g}", lambda text: float(delta_quantity(float(text))))
     return replace(wishes, **answered)
 
 
@@ -251,13 +251,7 @@ def _column(text: str, known: list[str]) -> str:
 
 
 def _epsilon(text: str) -> float:
-    budget_quantity(float(text), "epsilon")
-    return float(text)
-
-
-def _delta(text: str) -> float:
-    delta_quantity(float(text))
-    return float(text)
+    return float(budget_quantity(float(text), "epsilon"))
 
 
 def _cap(text: str) -> int | None:

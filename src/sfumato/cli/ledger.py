@@ -14,7 +14,7 @@ from sfumato.catalog import Project, read_project
 from sfumato.cli.options import LedgerOptions
 from sfumato.cli.outputs import can_write, kept, write, writing
 from sfumato.cli.project import book_of, open_ledger
-from sfumato.cli.screen import screen, working
+from sfumato.cli.screen import say, screen, working
 from sfumato.core.rules import UNITS
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import Head, Ledger, verify_receipt
@@ -59,12 +59,9 @@ def verify(options: LedgerOptions, noted: str | None, *, as_json: bool) -> None:
     head = None if noted is None else _head(noted)
     with open_ledger(options) as ledger, working("walking the chain"):
         found = ledger.verify(anchor=head)
-    if as_json:
-        record = {"records": found.sequence, "anchor": str(found), "against": noted}
-        screen().print(json.dumps(record))
-        return
     held = "" if noted is None else "; the anchor is in it"
-    screen().print(f"{found.sequence:,} records, every one in its place{held}\nanchor: {found}")
+    text = f"{found.sequence:,} records, every one in its place{held}\nanchor: {found}"
+    say({"records": found.sequence, "anchor": str(found), "against": noted}, text, as_json=as_json)
 
 
 def anchor(options: LedgerOptions) -> None:
@@ -81,21 +78,19 @@ def history(options: LedgerOptions, limit: int, *, as_json: bool) -> None:
         entries = ledger.newest(limit) if limit else tuple(ledger.entries())
         wholes = {unit: ledger.balance(unit).limit for unit in {entry.unit for entry in entries}}
     records = [_entry(entry, wholes[entry.unit]) for entry in entries]
-    if as_json:
-        screen().print(json.dumps(records))
-        return
-    out = screen()
-    if not records:
-        out.print("nothing was charged yet")
-    for one in records:
-        state = "answered" if one["answered"] else "no answer stored"
-        if one["steps"] is not None:
-            state = f"{one['taken']} of {one['steps']} steps, {'ended' if one['answered'] else 'not ended'}"
-        more = "".join(f"  {name} {one[name]}" for name in ("analyst", "key") if one.get(name))
-        out.print(
-            f"{one['number']:>6}  {one['at']}  {one['unit']}  {one['share_of_budget']:>7.2%}  "
-            f"{one['request'][:12]}  {state}{more}"
-        )
+    text = "\n".join(map(_line, records)) or "nothing was charged yet"
+    say(records, text, as_json=as_json)
+
+
+def _line(one: dict[str, Any]) -> str:
+    state = "answered" if one["answered"] else "no answer stored"
+    if one["steps"] is not None:
+        state = f"{one['taken']} of {one['steps']} steps, {'ended' if one['answered'] else 'not ended'}"
+    more = "".join(f"  {name} {one[name]}" for name in ("analyst", "key") if one.get(name))
+    return (
+        f"{one['number']:>6}  {one['at']}  {one['unit']}  {one['share_of_budget']:>7.2%}  "
+        f"{one['request'][:12]}  {state}{more}"
+    )
 
 
 def _entry(entry: Any, limit: int) -> dict[str, Any]:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from typing import Any
 
 from sfumato.catalog import read_project
-from sfumato.cli.asking import asked
 from sfumato.cli.options import AnswerOptions, Asking
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
+from sfumato.cli.statements import blank, split
 from sfumato.core.mechanism import confidence
+from sfumato.errors import InvalidArgument
 from sfumato.release.formats import rendered
+from sfumato.session import Database, Question
 from sfumato.session.pricing import price_of
 
-__all__ = ["explain", "run"]
+__all__ = ["explain", "question_text", "run"]
+
+_LONGEST = 1_000_000  # letters of a question
 
 
 def run(asking: Asking, options: AnswerOptions, *, losses: bool = False) -> None:
@@ -23,7 +30,7 @@ def run(asking: Asking, options: AnswerOptions, *, losses: bool = False) -> None
     style, output = options.style.value, options.output
     can_write(output, kept(read_project(asking.project)), style=style)
     _, database = open_tables(asking.project, analyst=asking.analyst, free=options.dry_run)
-    question = asked(asking, database)
+    question = _asked(asking, database)
     if losses:
         question = question.losses(epsilon=question.epsilon)
     if options.dry_run:
@@ -43,10 +50,53 @@ def run(asking: Asking, options: AnswerOptions, *, losses: bool = False) -> None
 def explain(asking: Asking, *, as_json: bool) -> None:
     """Explain a question and its price. Free."""
     _, database = open_tables(asking.project, analyst=asking.analyst, free=True)
-    question = asked(asking, database)
+    question = _asked(asking, database)
     price = price_of(question, size=asking.size)
     text = question.explain(size=asking.size)
     if as_json:
         write(f"{json.dumps({'price': price.record(), 'explanation': text})}\n".encode(), None, paid=False)
         return
     write("\n".join([text, "", *price.lines(), ""]).encode(), None, paid=False)
+
+
+def _asked(asking: Asking, database: Database) -> Question:
+    """Return the question, at the epsilon that was given or follows from the error."""
+    if asking.epsilon is not None and asking.error is not None:
+        raise InvalidArgument("give epsilon or an error, not both", place="--error")
+    caps = {"max_groups": asking.max_groups, "max_rows": asking.max_rows}
+    options: dict[str, Any] = {name: value for name, value in caps.items() if value is not None}
+    if asking.losses:
+        options["losses"] = True
+    if asking.selected:
+        options["keys"] = "selected"
+    question = database.sql(question_text(asking.question), epsilon=asking.epsilon, **options)
+    if asking.error is not None:
+        return question.within(asking.error, size=asking.size)
+    if question.epsilon is None:
+        raise InvalidArgument(
+            "a question needs a price",
+            place="--epsilon",
+            hints=("--epsilon 0.5 says what it may give away, --error 40 how far off it may be",),
+        )
+    return question
+
+
+def question_text(given: str) -> str:
+    """Return SQL: what was given, the contents of the file it names, or of standard input for `-`."""
+    if given == "-":
+        text = sys.stdin.read(_LONGEST + 1)
+    elif os.path.isfile(given) or given.lower().endswith(".sql"):
+        try:
+            with open(given, encoding="utf-8") as file:
+                text = file.read(_LONGEST + 1)
+        except (OSError, UnicodeDecodeError):
+            raise InvalidArgument(
+                "the file with the question cannot be read", place=given, hints=("give SQL, a file or -",)
+            ) from None
+    else:
+        text = given
+    whole, rest = split(text)
+    text = whole[0] if len(whole) == 1 and blank(rest) else text.strip()  # several: the parser refuses them
+    if blank(text):
+        raise InvalidArgument("the question is empty", place="question", hints=("give SQL, a file or -",))
+    return text

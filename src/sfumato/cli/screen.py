@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["bar", "screen", "silence", "working"]
+__all__ = ["bar", "say", "screen", "silence", "working"]
 
 
 def screen(*, error: bool = False) -> Console:
@@ -24,6 +25,11 @@ def screen(*, error: bool = False) -> Console:
             raise BrokenPipeError
 
     return _Screen(stderr=error, highlight=False, soft_wrap=True, markup=False)
+
+
+def say(record: Any, text: str, *, as_json: bool) -> None:
+    """Print a report on standard output: as JSON, or as text."""
+    screen().print(json.dumps(record) if as_json else text)
 
 
 @contextmanager

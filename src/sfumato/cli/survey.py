@@ -59,6 +59,7 @@ def _plan(
     from pathlib import Path
 
     from sfumato.cli.outputs import write
+    from sfumato.cli.screen import say
     from sfumato.local.chooser import choose
     from sfumato.local.survey import Survey
 
@@ -83,10 +84,10 @@ def _plan(
         every=every,
     )
     write(survey.text.encode(), output, paid=False)
-    _say(
+    say(
         {"file": output, "protocol": survey.protocol.name, "fingerprint": survey.fingerprint},
         f"{choice.explain()}\n{_told(survey)}\n{output} was written; its fingerprint is {survey.fingerprint}",
-        style,
+        as_json=style is Plain.json,
     )
 
 
@@ -97,6 +98,7 @@ def _show(
     style: PlainOption = Plain.table,
 ) -> None:
     """Say what a survey asks, what it costs a respondent, and what they should be told."""
+    from sfumato.cli.screen import say
     from sfumato.local.results import printable
     from sfumato.local.shuffling import shown_above
 
@@ -133,7 +135,7 @@ def _show(
         shuffled = amplification(protocol, survey.honest, delta)
         known["shuffled_epsilon"] = shuffled.central
         lines.append(str(shuffled) if survey.cap is None else f"{shuffled} Of one day's batch.")
-    _say(known, "\n".join([*lines, known["told"]]), style)
+    say(known, "\n".join([*lines, known["told"]]), as_json=style is Plain.json)
 
 
 @command(survey_app, "answer", context_settings={"ignore_unknown_options": True})
@@ -325,9 +327,3 @@ def _shares(texts: list[str]) -> dict[str, float]:
         raise InvalidArgument(
             "an answer and its share are written as answer=share", place="shares", hints=("yes=0.2 no=0.8",)
         ) from None
-
-
-def _say(record: dict[str, Any], text: str, style: Plain) -> None:
-    from sfumato.cli.screen import screen
-
-    screen().print(json.dumps(record, ensure_ascii=False) if style is Plain.json else text)

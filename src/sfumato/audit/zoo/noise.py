@@ -29,28 +29,11 @@ def _float_noise(data: Any, trials: int) -> Any:
     return len(data) - np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
 
 
-def _truncated(data: Any, trials: int) -> Any:
-    return len(data) + _drawn_until(trials, lambda noise: np.abs(noise) <= 4)
-
-
-def _non_negative(data: Any, trials: int) -> Any:
-    people = len(data)
-    return people + _drawn_until(trials, lambda noise: people + noise >= 0)
-
-
-def _non_negative_after(data: Any, trials: int) -> Any:
-    return np.maximum(0, _count(data, trials))
-
-
 def _drawn_until(trials: int, fits: Any) -> npt.NDArray[np.int64]:
     noise = discrete_laplace(1, size=trials)
     while not (good := fits(noise)).all():
         noise[~good] = discrete_laplace(1, size=int((~good).sum()))
     return noise
-
-
-def _suppressed(data: Any, trials: int) -> Any:
-    return [None] * trials if len(data) < 10 else _count(data, trials)
 
 
 def _suppressed_after(data: Any, trials: int) -> Any:
@@ -78,19 +61,32 @@ ANIMALS = (
         source="Mironov 2012, On significance of the least significant bits for differential privacy",
     ),
     Animal(
-        subject=_subject("truncated noise", _truncated, 100_000),
+        subject=_subject(
+            "truncated noise",
+            lambda data, trials: len(data) + _drawn_until(trials, lambda noise: np.abs(noise) <= 4),
+            100_000,
+        ),
         twin=_TWIN,
         mistake="noise beyond four scales is drawn again, so some answers rule a neighbour out",
         source="outliers cut for the look of it; such noise has a delta, here 0.8%, which nobody states",
     ),
     Animal(
-        subject=_subject("never below zero", _non_negative, 200_000),
-        twin=_subject("zero for negative counts, afterwards", _non_negative_after),
+        subject=_subject(
+            "never below zero",
+            lambda data, trials: len(data) + _drawn_until(trials, lambda noise: len(data) + noise >= 0),
+            200_000,
+        ),
+        twin=_subject(
+            "zero for negative counts, afterwards", lambda data, trials: np.maximum(0, _count(data, trials))
+        ),
         mistake="noise is drawn again until the count is not negative: the law's total depends on the data",
         source="rejection in place of post-processing; the true epsilon is 1.21",
     ),
     Animal(
-        subject=_subject("small cells suppressed", _suppressed),
+        subject=_subject(
+            "small cells suppressed",
+            lambda data, trials: [None] * trials if len(data) < 10 else _count(data, trials),
+        ),
         twin=_subject("small noisy cells suppressed", _suppressed_after),
         mistake="a count below ten is withheld: whether it is shows the exact count",
         source="disclosure control by cell suppression, with noise added to what is left",

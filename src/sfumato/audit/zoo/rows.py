@@ -27,19 +27,18 @@ _REGIONS = ("north", "south", "east")
 _WORLDS = tables(CATALOG)
 
 
-def _people_by_word(data: Rows) -> Counter[str]:
-    """Count the people of each word; everybody in at most four, which ones depends on their own rows."""
+def _shown(data: Rows, trials: int, *, least: float) -> OutputColumns:
+    """Return noisy numbers of people by word, of words that reach a threshold.
+
+    Everybody counts in at most four words; which ones depends on their own rows.
+    """
     chosen: dict[Any, set[str]] = {}
     for row in data["visits"]:
         if row["word"] is not None:
             chosen.setdefault(row["person"], set()).add(row["word"])
-    return Counter(word for words in chosen.values() for word in sorted(words)[:_GROUPS])
-
-
-def _shown(data: Rows, trials: int, *, least: float) -> OutputColumns:
-    """Return noisy counts of those words that reach a threshold, and which do."""
+    counts = Counter(word for words in chosen.values() for word in sorted(words)[:_GROUPS])
     columns = {}
-    for word, people in _people_by_word(data).items():
+    for word, people in counts.items():
         noisy = people + discrete_laplace(_GROUPS, size=trials)
         columns[f"count of {word!r}"] = np.where(noisy >= least, noisy, np.nan)
     return OutputColumns(trials, columns)
@@ -71,13 +70,12 @@ def _joined(visits: Iterable[dict[str, Any]], calls: list[dict[str, Any]]) -> li
     return [{**visit, **call} for visit in visits for call in by_person.get(visit["person"], [])]
 
 
-def _cap_then_join(data: Rows, trials: int) -> Any:
-    rows = _joined(_capped(data["visits"], "person", 2), data["calls"])
-    return len(rows) + discrete_laplace(2, size=trials)
-
-
-def _join_then_cap(data: Rows, trials: int) -> Any:
-    rows = _capped(_joined(data["visits"], data["calls"]), "person", 2)
+def _pairs(data: Rows, trials: int, *, cap_first: bool) -> Any:
+    """Count pairs of a visit and a call of one person, of whom two rows are kept."""
+    if cap_first:
+        rows = _joined(_capped(data["visits"], "person", 2), data["calls"])
+    else:
+        rows = _capped(_joined(data["visits"], data["calls"]), "person", 2)
     return len(rows) + discrete_laplace(2, size=trials)
 
 
@@ -110,8 +108,8 @@ ANIMALS = (
         source="a peer claimed a delta of 0.0049 where 0.0127 was measured",
     ),
     Animal(
-        subject=_subject("caps before a join", _cap_then_join),
-        twin=_subject("caps after a join", _join_then_cap),
+        subject=_subject("caps before a join", partial(_pairs, cap_first=True)),
+        twin=_subject("caps after a join", partial(_pairs, cap_first=False)),
         mistake="rows are capped per person, and then multiplied by a join",
         source="truncation that is not the last step; stability through joins has to be charged or bounded",
     ),

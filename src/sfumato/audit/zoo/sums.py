@@ -47,10 +47,6 @@ def _range_of_data(data: Any, trials: int) -> Any:
     return _noisy(float(values.sum()), sensitivity, trials)
 
 
-def _unclamped_expression(data: Any, trials: int) -> Any:
-    return _noisy(float((1000 * _clamped(data, 10.0)).sum()), 10.0, trials)
-
-
 def _raising(data: Any, trials: int) -> Any:
     if any(not 0 <= value <= 10 for value in data):
         raise ValueError("a value lies outside the declared bounds")
@@ -116,7 +112,11 @@ ANIMALS = (
         source="libraries that read missing bounds off the data, with or without a warning",
     ),
     Animal(
-        subject=_subject("an unclamped expression", _unclamped_expression, 10),
+        subject=_subject(
+            "an unclamped expression",
+            lambda data, trials: _noisy(float((1000 * _clamped(data, 10.0)).sum()), 10.0, trials),
+            10,
+        ),
         twin=_TO_TEN,
         mistake="the column is clamped, and what is computed from it is not: SUM(1000 * x)",
         source="a peer's SQL engine clamped columns and not CASE WHEN name = 'bob' THEN 1e9 * x END",
