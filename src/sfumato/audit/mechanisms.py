@@ -11,10 +11,10 @@ from sfumato.audit.black_box import Pair
 from sfumato.audit.neighbours import answers, numbers
 from sfumato.audit.subject import Claim, Subject
 from sfumato.audit.zoo.sparse import sparse_subject
+from sfumato.audit.zoo.sums import sum_subject
 from sfumato.core.adjacency import Sensitivity
 from sfumato.core.finite import FiniteMechanism
 from sfumato.core.gaussian import GaussianMechanism
-from sfumato.core.grid import Grid
 from sfumato.core.laplace import LaplaceMechanism
 from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
@@ -39,7 +39,7 @@ def mechanisms() -> tuple[Subject, ...]:
             GaussianMechanism.from_budget(1, 0.02, sensitivity=three),
             _AT_DELTA,
         ),
-        _sum_on_a_grid(),
+        sum_subject(100),
         _response("randomized response of two", RandomizedResponseMechanism.coin_toss()),
         _response("randomized response of five", RandomizedResponseMechanism.from_epsilon(1, choices=5)),
         _finite(),
@@ -72,19 +72,6 @@ def _vector(name: str, mechanism: LaplaceMechanism | GaussianMechanism, claim: C
         run=lambda data, trials: mechanism.release(np.tile(np.array(data), (trials, 1))),
         neighbours=answers(3),
         trials=60_000,
-    )
-
-
-def _sum_on_a_grid() -> Subject:
-    grid = Grid(step=0.5, lower=0, upper=100)
-    noise = LaplaceMechanism.from_epsilon(1, sensitivity=Sensitivity(each=Fraction(grid.sensitivity)))
-
-    def run(data: Any, trials: int) -> Any:
-        total = int(grid.to_integers(np.array(data, dtype=np.float64)).sum())
-        return noise.release(np.full(trials, total))
-
-    return Subject(
-        name="a sum through a grid", claim=_ONE, run=run, neighbours=numbers(0, 100), trials=40_000
     )
 
 

@@ -1,9 +1,5 @@
 """Neighbours: pairs of inputs that differ by one unit, proposed because mechanisms have failed on their like.
 
-    numbers(lower, upper)   lists of numbers, one per person
-    answers(size, step)     lists of query answers; one person moves each by at most `step`
-    tables(catalog)         rows of tables about units, from what is declared of their columns
-
 Nothing here is random: the same schema has the same neighbours. No real data is read.
 """
 

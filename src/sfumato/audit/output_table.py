@@ -17,19 +17,10 @@ import numpy.typing as npt
 
 from sfumato.errors import InvalidArgument
 
-__all__ = ["ABSENT", "OutputColumn", "OutputColumns", "OutputTable", "atom", "output_table_of"]
+__all__ = ["OutputColumn", "OutputColumns", "OutputTable", "atom", "output_table_of"]
 
-_MOST_PLACES = 256
-"""Places of one output that are looked at; of a longer one, the first, and the length."""
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "absent"
-
-
-ABSENT = _Absent()
-"""What a place holds that an output does not have."""
+_MOST_PLACES = 256  # of one output that are looked at; of a longer one, the first, and the length
+_ABSENT = object()  # what a place holds that an output does not have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +94,7 @@ class OutputTable:
             return found
         if self.of_numbers:
             return OutputColumn(np.full(self.size, np.nan), None, "float")
-        atoms = np.full(self.size, atom(ABSENT), dtype=object)
+        atoms = np.full(self.size, atom(_ABSENT), dtype=object)
         return OutputColumn(np.full(self.size, np.nan), atoms, "mixed")
 
 
@@ -130,25 +121,22 @@ def output_table_of(outputs: Any) -> OutputTable:
             place="run",
             hints=("audit.repeated(f) makes a run of a function f(data) of one output",),
         )
-    found: dict[str, list[Any]] = {}
+    found: dict[str, dict[int, Any]] = {}
     for row, output in enumerate(outputs):
         for name, value in _places("out", output):
-            column = found.setdefault(name, [])
-            column.extend([ABSENT] * (row - len(column)))
-            if len(column) == row:
-                column.append(value)
+            found.setdefault(name, {}).setdefault(row, value)
     size = len(outputs)
-    columns = {}
-    for name, values in found.items():
-        values.extend([ABSENT] * (size - len(values)))
-        columns[name] = _column(_array(values))
+    columns = {
+        name: _column(_array([values.get(row, _ABSENT) for row in range(size)]))
+        for name, values in found.items()
+    }
     order = sorted(columns, key=lambda name: (name.startswith("length"), name.endswith("text")))
     return OutputTable({name: columns[name] for name in order}, size)
 
 
 def atom(value: Any) -> str:
     """Return a text that two values share only if nothing tells them apart: 1 is not 1.0, nor -0.0 0.0."""
-    return f"{type(value).__name__} {value!r}" if not isinstance(value, _Absent) else "absent"
+    return "absent" if value is _ABSENT else f"{type(value).__name__} {value!r}"
 
 
 def _places(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -199,12 +187,8 @@ def _other(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _array(values: list[Any]) -> npt.NDArray[Any]:
     """Return numbers as numbers, where all of one column are of one kind."""
     kinds = {type(value) for value in values}
-    if kinds == {float}:
-        return np.array(values, dtype=np.float64)
-    if kinds == {bool}:
-        return np.array(values, dtype=np.bool_)
-    if kinds == {int} and all(abs(value) < 2**53 for value in values):
-        return np.array(values, dtype=np.int64)
+    if kinds in ({float}, {bool}) or (kinds == {int} and all(abs(value) < 2**53 for value in values)):
+        return np.array(values)
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

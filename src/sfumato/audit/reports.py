@@ -1,12 +1,4 @@
-"""Reports: an audit as a page to file, as text, or as data.
-
-    report.html   one page that needs no other file; with pictures where `sfumato[plots]` is installed
-    report.md     the same as text
-    report.json   every number
-
-The page is for whoever answers for the data: what was examined, what was found, what that means, and what it
-does not mean.
-"""
+"""Reports: an audit as a page to file, as text, or as data, for whoever answers for the data."""
 
 from __future__ import annotations
 

@@ -47,9 +47,10 @@ def _measure(
 ) -> None:
     """Measure how well rows hide: k, uniqueness, risk, and with a sensitive column l and t."""
     from sfumato.anonymity import measure, risk_picture, size_picture
+    from sfumato.cli.outputs import can_write
     from sfumato.cli.screen import say, working
 
-    _check_outputs(file, None, html)
+    can_write(html, {file: "the table"}, place="--html")
     with working("measuring"):
         found = measure(file, names_of(quasi), sensitive=names_of(sensitive), risk=risk)
     say(found.to_dict(), str(found), as_json=style is Plain.json)
@@ -88,7 +89,7 @@ def _reach(
     """Generalise a table until every class of rows has k, and l and t; write it, and say what it cost."""
     from sfumato.anonymity import Goal, reach
     from sfumato.anonymity.hierarchy_file import read_hierarchies
-    from sfumato.cli.outputs import write
+    from sfumato.cli.outputs import can_write, write
     from sfumato.cli.screen import say, working
 
     goal = Goal(k=k, l=l, entropy_l=entropy_l, t=t)
@@ -96,7 +97,8 @@ def _reach(
         raise InvalidArgument(
             "the generalised table is a .parquet or .csv file", place="--output", hints=("-o table.parquet",)
         )
-    _check_outputs(file, output, html)
+    can_write(output, {file: "the table"})
+    can_write(html, {file: "the table"}, place="--html")
     with working("generalising"):
         found = reach(
             file,
@@ -121,15 +123,6 @@ def _page(title: str, report: str, pictures: tuple[Picture, ...], path: str) -> 
 
     whole = page(title, [preformatted(report), *(figure(picture) for picture in pictures)])
     write(whole.encode(), path, paid=False, place="--html")
-
-
-def _check_outputs(file: str, output: str | None, html: str | None) -> None:
-    """Refuse files that cannot be written, or are what is read, before the work is done."""
-    from sfumato.cli.outputs import can_write
-
-    keep = {file: "the table"}
-    can_write(output, keep)
-    can_write(html, keep, place="--html")
 
 
 def _bytes(table: Any, path: str) -> bytes:

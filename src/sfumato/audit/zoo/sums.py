@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,10 @@ from sfumato.audit.neighbours import numbers
 from sfumato.audit.subject import Subject
 from sfumato.audit.zoo.animal import ONE, Animal
 from sfumato.core.grid import Grid
+from sfumato.core.laplace import LaplaceMechanism
 from sfumato.core.noise import discrete_laplace
 
-__all__ = ["ANIMALS"]
+__all__ = ["ANIMALS", "sum_subject"]
 
 _STEPS = 64  # of the noise's grid, per unit
 
@@ -79,29 +81,31 @@ def _subject(name: str, run: Any, upper: float, trials: int = 20_000) -> Subject
     return Subject(name=name, claim=ONE, run=run, neighbours=numbers(0, upper), trials=trials)
 
 
-def _sum_twin(upper: int) -> Subject:
-    grid = Grid(step=1, lower=0, upper=upper * _STEPS)
+def sum_subject(upper: int) -> Subject:
+    """Return a sum of the core as a subject: clamped and rounded to a grid, value by value."""
+    grid = Grid(step=Fraction(1, _STEPS), lower=0, upper=upper)
+    noise = LaplaceMechanism.from_epsilon(1, sensitivity=grid.sensitivity)
 
     def run(data: Any, trials: int) -> Any:
-        steps = int(grid.to_integers(np.asarray(data, dtype=np.float64) * _STEPS).sum())
-        return steps + discrete_laplace(grid.sensitivity, size=trials)
+        total = int(grid.to_integers(np.array(data, dtype=np.float64)).sum())
+        return noise.release(np.full(trials, total))
 
     return _subject(f"a sum on a grid up to {upper}", run, upper, 40_000)
 
 
-_TO_TEN = _sum_twin(10)
+_TO_TEN = sum_subject(10)
 
 
 ANIMALS = (
     Animal(
         subject=_subject("float sums", _float_sum, 1),
-        twin=_sum_twin(1),
+        twin=sum_subject(1),
         mistake="a running sum in floats rounds the other way after one person, again and again",
         source="Casacuberta, Shoemate, Vadhan and Wagaman 2022, Widespread underestimation of sensitivity",
     ),
     Animal(
         subject=_subject("integers that run over", _overflowing, 100),
-        twin=_sum_twin(100),
+        twin=sum_subject(100),
         mistake="a sum of clamped integers wraps around: one person moves it by 65,536",
         source="Casacuberta, Shoemate, Vadhan and Wagaman 2022, on modular sums",
     ),
