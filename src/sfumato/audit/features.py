@@ -40,9 +40,10 @@ def plain(outputs: OutputTable) -> Iterator[Feature]:
     """Yield the features of outputs: values, low bits, remainders, sums, differences, extremes."""
     for name, column in outputs.columns.items():
         yield _feature(name, lambda values: values, name)
-        if column.real and _fractions(column):
+        finite = column.numbers[np.isfinite(column.numbers)]
+        if (finite != np.rint(finite)).any():
             yield _feature(f"log2 of the lowest bit of {name}", lowest_bits, name)
-        elif _whole(column):
+        elif (np.abs(finite) > 1).any():  # whole numbers, and not just answers of yes and no
             for modulus in _REMAINDERS:
                 yield _feature(f"{name} mod {modulus}", partial(_remainders, modulus=modulus), name)
     whole = [name for name in outputs.columns if not name.startswith("length")]
@@ -166,17 +167,6 @@ def _log_ratio(left: _FloatArray, right: _FloatArray, lefts: int, rights: int) -
     """Return smoothed log-ratios; where nothing was seen, zero."""
     ratios: _FloatArray = np.log((left + 0.5) / (right + 0.5)) + math.log((rights + 1) / (lefts + 1))
     return np.where(left + right == 0, 0.0, ratios)
-
-
-def _fractions(column: OutputColumn) -> bool:
-    finite = column.numbers[np.isfinite(column.numbers)]
-    return bool((finite != np.rint(finite)).any())
-
-
-def _whole(column: OutputColumn) -> bool:
-    """Tell whether numbers are whole, and not just answers of yes and no."""
-    finite = column.numbers[np.isfinite(column.numbers)]
-    return bool(len(finite)) and not _fractions(column) and bool((np.abs(finite) > 1).any())
 
 
 def _table(outputs: OutputTable, names: list[str]) -> _FloatArray:

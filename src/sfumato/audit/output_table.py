@@ -49,21 +49,9 @@ class OutputColumn:
     atoms: npt.NDArray[Any] | None
     kind: str
 
-    @property
-    def real(self) -> bool:
-        """Whether it holds floats, whose low bits may tell."""
-        return self.kind != "int" and self.kind != "bool"
-
     def among(self, rows: slice) -> OutputColumn:
         """Return some of the outputs."""
         return OutputColumn(self.numbers[rows], None if self.atoms is None else self.atoms[rows], self.kind)
-
-    def is_atom(self, value: str | float) -> npt.NDArray[np.bool_]:
-        """Tell where the column holds an atom: a number of a column of numbers, or a text of `atom`."""
-        if isinstance(value, str):
-            found: npt.NDArray[np.bool_] = self.texts() == value
-            return found
-        return np.isnan(self.numbers) if math.isnan(value) else self.numbers == value
 
     def texts(self) -> npt.NDArray[Any]:
         """Return every atom as a text."""

@@ -114,6 +114,9 @@ def size_of(groups: tuple[ExactGroups, ...]) -> int:
 
 
 def _tiled(groups: ExactGroups, copies: int) -> ExactGroups:
+    def tiled(values: Any) -> npt.NDArray[Any]:
+        return np.tile(np.asarray(values), (copies,) + (1,) * (np.ndim(values) - 1))
+
     keys = list(groups.keys)
     members = groups.members
     if members is not None:
@@ -125,12 +128,7 @@ def _tiled(groups: ExactGroups, copies: int) -> ExactGroups:
     return ExactGroups(
         grouping_set=groups.grouping_set,
         keys=[(copy, *key) for copy in range(copies) for key in keys],
-        measures={name: _repeated(values, copies) for name, values in groups.measures.items()},
-        units=None if groups.units is None else np.tile(groups.units, copies),
+        measures={name: tiled(values) for name, values in groups.measures.items()},
+        units=None if groups.units is None else tiled(groups.units),
         members=members,
     )
-
-
-def _repeated(values: Any, copies: int) -> npt.NDArray[Any]:
-    array = np.asarray(values)
-    return np.tile(array, (copies,) + (1,) * (array.ndim - 1))

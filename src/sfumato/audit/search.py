@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from sfumato.audit.evidence import epsilon_of_counts
 from sfumato.audit.features import Feature, fitted, plain
-from sfumato.audit.output_table import OutputTable
+from sfumato.audit.output_table import OutputColumn, OutputTable
 
 __all__ = ["Distinguisher", "best_distinguisher"]
 
@@ -88,9 +87,9 @@ def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float
     """Yield the best events that a place holds one value: a text, NaN, None, nothing at all."""
     for name in dict.fromkeys([*left.columns, *right.columns]):
         sides = [outputs.column(name) for outputs in (left, right)]
-        counted: dict[str | float, list[int]] = {}
+        counted: dict[str | None, list[int]] = {}
         if all(side.atoms is None for side in sides):  # numbers: thresholds have seen to them, not to NaN
-            counted[math.nan] = [int(np.isnan(side.numbers).sum()) for side in sides]
+            counted[None] = [int(np.isnan(side.numbers).sum()) for side in sides]
         else:
             for place, side in enumerate(sides):
                 for text, number in zip(*np.unique(side.texts(), return_counts=True), strict=True):
@@ -101,11 +100,17 @@ def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float
         for at, left_is_likely, promise in found:
             value = known[at]
             yield Distinguisher(
-                f"[{name} is {value if isinstance(value, str) else 'not there'}]",
-                lambda outputs, name=name, value=value: outputs.column(name).is_atom(value),  # type: ignore[misc]
+                f"[{name} is {value or 'not there'}]",
+                lambda outputs, name=name, value=value: _holds(outputs.column(name), value),  # type: ignore[misc]
                 left_is_likely,
                 promise,
             )
+
+
+def _holds(column: OutputColumn, value: str | None) -> npt.NDArray[np.bool_]:
+    """Return where a column holds an atom, which is a text; None where it holds no number."""
+    found: npt.NDArray[np.bool_] = np.isnan(column.numbers) if value is None else column.texts() == value
+    return found
 
 
 def _finalists(
