@@ -108,16 +108,8 @@ class _Comparison:
 
     def _moves(self, before: Any, after: Any) -> _Rows:
         old, new = _rows(self.old, before), _rows(self.new, after)
-        found = {}
-        for key in self.keys:
-            one, other = old.get(key), new.get(key)
-            like = one if one is not None else other
-            assert like is not None
-            nothing = np.zeros(len(like), dtype=object)
-            change = (nothing if other is None else other) - (nothing if one is None else one)
-            if change.any():
-                found[key] = change
-        return found
+        changes: dict[tuple[Any, ...], Any] = {key: new.get(key, 0) - old.get(key, 0) for key in self.keys}
+        return {key: change for key, change in changes.items() if change.any()}
 
     def _box(self) -> None:
         """Compare what moved with the plan: at most `max_groups` groups, each measure by its sensitivity."""
@@ -231,11 +223,8 @@ class _Comparison:
         else:
             named = "units" if selection.measure is None else selection.measure
             if selection.measure is None:
-                shifts = [
-                    abs(int(change[0]))
-                    for key, change in self.moves["units"].items()
-                    if key not in self.novel
-                ]
+                units = self.moves["units"].items()
+                shifts = [abs(int(change[0])) for key, change in units if key not in self.novel]
                 self.found.events += _events(selection.law, shifts)
             weights = [abs(int(self.moves[named][key][0])) for key in self.novel if key in self.moves[named]]
             self.found.appears += _any_reaches(selection.law, selection.threshold, weights)
