@@ -7,7 +7,7 @@ import random
 import pytest
 
 from sfumato.catalog import Kind
-from sfumato.plan.buckets import Buckets, told
+from sfumato.plan.buckets import Buckets, SoughtBounds
 from sfumato.release.sandbox import PlainTable, query
 
 KINDS = [Kind.INTEGER, Kind.REAL]
@@ -57,6 +57,11 @@ def by_hand(
     return (low, 0) if 0 > high >= low / 16 else (low, high)
 
 
+def _sought(buckets: Buckets, share: float) -> str:
+    sought = SoughtBounds(buckets=buckets, column="x", share=share, false_alarm=0.05)
+    return sought.postprocessing(released="r", cells="a", apart=50, beside=20)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.0, 0.1])
@@ -69,7 +74,7 @@ def test_bounds_are_read_off_by_the_rule(kind: Kind, share: float) -> None:
         start = source.choice([0, 1, len(cells) // 2 - 4, len(cells) // 2, len(cells) - 12])
         for place in range(start, start + source.choice([0, 1, 3, 8, 12]) if turn % 4 else start):
             cells[min(place, len(cells) - 1)] += source.choice([20, 60, 300])
-        sql = told(buckets, released="r", cells="a", apart=50, beside=20, share=share)
+        sql = _sought(buckets, share)
         answer = query({"r": PlainTable(columns=("a",), types=("BIGINT[]",), values=([cells],))}, sql)
         assert answer.columns == ("low", "high")
         assert answer.types == (("BIGINT",) * 2 if kind is Kind.INTEGER else ("DOUBLE",) * 2)
@@ -84,6 +89,6 @@ def test_numbers_below_zero_end_at_zero() -> None:
     cells = [0] * len(buckets)
     zero = buckets.lows.index(0)
     cells[zero - 12 : zero - 2] = [100] * 10
-    sql = told(buckets, released="r", cells="a", apart=50, beside=20, share=0.0)
+    sql = _sought(buckets, 0.0)
     answer = query({"r": PlainTable(columns=("a",), types=("BIGINT[]",), values=([cells],))}, sql)
     assert answer.values == ([-4095], [0])

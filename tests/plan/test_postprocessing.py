@@ -7,7 +7,6 @@ import pytest
 
 from sfumato.catalog import Kind
 from sfumato.errors import QueryRefused
-from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.request import Request
 from sfumato.plan.sql import parse
 from sfumato.plan.tree import GROUPING_SET
@@ -30,7 +29,7 @@ def sandbox(request: Request) -> duckdb.DuckDBPyConnection:
     engine.execute("SET enable_external_access = false")
     for named in request.queries:
         columns = [f"{name} {TYPES[key.kind]}" for name, key in named.query.keys]
-        columns += [f"{name} {TYPES[aggregate_kind(one)]}" for name, one in named.query.aggregates]
+        columns += [f"{name} {TYPES[one.kind]}" for name, one in named.query.aggregates]
         columns += [f"{GROUPING_SET} BIGINT"] if len(named.query.grouping_sets) > 1 else []
         engine.execute(f'CREATE TABLE "{named.name}" ({", ".join(columns)})')
     for name in request.public:

@@ -41,7 +41,6 @@ from sfumato.analysis.shapes import one_row_per_unit
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.conditions import one_of
 from sfumato.plan.functions import call
 from sfumato.plan.outline import outline_expression
@@ -204,7 +203,7 @@ class _Losses:
                 weighed = call("/", (call("*", (_column(f"unit.o{place}"), seen)), _column("unit.rows")))
                 asked.append((self._name(f"outside_{_said(expression)}"), _between(weighed, limit)))
         for place, (label, aggregate, (low, high)) in enumerate(() if brief else clamped_sums(self.query)):
-            kind = aggregate_kind(aggregate)
+            kind = aggregate.kind
             inner.append((f"group.s{place}", aggregate))
             sums = ColumnRef(name=f"group.s{place}", kind=kind or Kind.REAL)
             clamped = replace(_ROWS, where=beyond(sums, low, high))

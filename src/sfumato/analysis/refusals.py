@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from sfumato.errors import QueryRefused
-from sfumato.plan.hints import hints_for
+from sfumato.plan.hints import refusal
 from sfumato.plan.tree import Span
 
 __all__ = ["refuse"]
@@ -13,5 +12,4 @@ __all__ = ["refuse"]
 
 def refuse(text: str, message: str, *hints: str, at: Span | None = None, code: str = "SF405") -> NoReturn:
     """Raise the refusal of a question, with a caret under `at`."""
-    start, end = (None, None) if at is None else (at.start, at.end)
-    raise QueryRefused(message, code=code, text=text, start=start, end=end, hints=hints_for(code, hints))
+    raise refusal(text, message, code, at, *hints)

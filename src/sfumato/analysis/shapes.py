@@ -25,22 +25,7 @@ Cap = Literal["max_groups", "max_rows", "max_rows_total"]
 
 def scans(relation: tree.Relation) -> Iterator[tree.Scan]:
     """Yield every scan below a relation, also those that only decide which rows stay."""
-    match relation:
-        case tree.Scan():
-            yield relation
-        case tree.Filter(source=source) | tree.Projection(source=source) | tree.PerUnit(source=source):
-            yield from scans(source)
-        case tree.PublicChoice(source=source):
-            yield from scans(source)
-        case tree.SemiJoin(source=source, other=other):
-            yield from scans(source)
-            yield from scans(other)
-        case tree.Join(left=left, right=right):
-            yield from scans(left)
-            yield from scans(right)
-        case tree.Union(sources=sources):
-            for source in sources:
-                yield from scans(source)
+    return (one for one in tree.relations(relation) if isinstance(one, tree.Scan))
 
 
 def one_row_per_unit(relation: tree.Relation) -> bool:

@@ -19,7 +19,7 @@ from sfumato.plan.question import Statement
 from sfumato.plan.syntax import AGGREGATES, IGNORED
 from sfumato.plan.tree import Aggregate, Expression, Span
 
-__all__ = ["Aggregates", "aggregate_kind"]
+__all__ = ["Aggregates"]
 
 _MOST_PARTS = 1000
 _KNOWN = (
@@ -220,9 +220,3 @@ class Aggregates:
             hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), or QUANTILE(x, 0.5)"
         hints = (hint,) if hint else did_you_mean(name, _KNOWN)
         self.question.refuse(f"the aggregate `{name}` has no private form here", "SF403", call, *hints)
-
-
-def aggregate_kind(aggregate: Aggregate) -> Kind | None:
-    """Return the kind of an aggregate's value, None for a list."""
-    first = aggregate.arguments[0].kind if aggregate.arguments else None
-    return None if aggregate.several else aggregate.function.record.kind(first)

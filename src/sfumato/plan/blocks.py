@@ -24,6 +24,10 @@ from sfumato.plan.tree import GROUPING_SET, Aggregate, Query
 
 __all__ = ["private_block"]
 
+_NO_KEYS = (
+    exp.Alias, exp.Array, exp.DataType, exp.Distinct, exp.Identifier, exp.Tuple, exp.WindowSpec,
+)  # fmt: skip
+
 
 def private_block(
     select: exp.Select, rows: ScopedRows, scope: Scope, groups: Grouping, context: Context
@@ -99,7 +103,10 @@ class _Block:
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if is_aggregate(node) and not isinstance(node.parent, exp.Window):
-            return self._aggregate(node)
+            aggregate = claimed(self.collect(node), node, self.question)
+            if aggregate not in self.aggregates:
+                self.aggregates.append(aggregate)
+            return self._noisy(f"a{self.aggregates.index(aggregate)}")
         if isinstance(node, exp.Window):
             return self._window(node, aliases)
         if not has_aggregate(node) and not any(
@@ -126,20 +133,10 @@ class _Block:
             if isinstance(node, exp.Column) and not self._is_alias(node):
                 self.expressions(node)  # refuses the unknown name
             return None
-        if isinstance(node, (exp.Identifier, exp.DataType)):
+        if isinstance(node, _NO_KEYS):
             return None
-        position = self.groups.position(self.expressions(node)) if self._readable(node) else None
+        position = self.groups.position(self.expressions(node))
         return None if position is None else self._noisy(f"k{position}")
-
-    def _readable(self, node: exp.Expr) -> bool:
-        """Whether a node is a whole expression, which a key could be."""
-        return not isinstance(node, (exp.Tuple, exp.Array, exp.Distinct, exp.WindowSpec, exp.Alias))
-
-    def _aggregate(self, node: exp.Expr) -> exp.Expr:
-        aggregate = claimed(self.collect(node), node, self.question)
-        if aggregate not in self.aggregates:
-            self.aggregates.append(aggregate)
-        return self._noisy(f"a{self.aggregates.index(aggregate)}")
 
     def _grouping(self, node: exp.Expr) -> exp.Expr:
         """Return GROUPING(a, b, ..): a bit for each, the last the lowest, set where it is summed over.

@@ -20,7 +20,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.plan import functions
 from sfumato.plan.tree import ColumnRef, Expression, Literal
 
-__all__ = ["Buckets", "SoughtBounds", "told"]
+__all__ = ["Buckets", "SoughtBounds"]
 
 _SMALLEST, _LARGEST = -30, 100  # of real numbers: powers of two
 _BITS = 63
@@ -99,10 +99,56 @@ class SoughtBounds:
         return self.false_alarm / 10 / len(self.buckets), self.false_alarm * 9 / 20
 
     def postprocessing(self, *, released: str, cells: str, apart: int, beside: int) -> str:
-        """Return the SQL that reads bounds off the noisy buckets, in the column `cells` of a table."""
-        return told(
-            self.buckets, released=released, cells=cells, apart=apart, beside=beside, share=self.share
-        )
+        """Return the SQL that reads bounds off the noisy buckets, in the column `cells` of a table.
+
+        A bucket that holds `apart` or more is surely one that has people. From the outermost such buckets
+        it goes on outward as long as the next one holds `beside` or more. Then, of what was found,
+        half of `share` is cut off at either end. No bucket of `apart`: both bounds are NULL. A lower
+        bound above zero that is at most a sixteenth of the upper one becomes zero, and likewise for negative
+        numbers: buckets near zero are narrow and hold few, and this widens the bounds by a fifteenth at most.
+
+        Theorem: let noise alone reach `apart` in an empty bucket with a chance of at most p/10 divided by
+        the number of buckets, and `beside` with at most 9p/20. Then a bound other than zero lies beyond all
+        buckets that hold anybody with a chance of at most p: either some empty bucket reached `apart`,
+        which has a chance of at most p/10; or one of the two empty buckets next to those with people
+        reached `beside`, 9p/20 each, since without that the walk ends there at the latest. (A bound that is
+        far out makes bounds useless, one next to the values twice as wide: hence the unequal parts.)
+        """
+        numbers = "BIGINT" if self.buckets.kind is Kind.INTEGER else "DOUBLE"
+        # one text each, which is read faster than hundreds of numbers
+        lows, highs = (" ".join(map(repr, ends)) for ends in (self.buckets.lows, self.buckets.highs))
+        size, cut = len(self.buckets), repr(self.share / 2)
+        return f"""
+            WITH cells AS (
+                SELECT unnest(range(1, {size + 1})) AS place, unnest({identifier(cells)}) AS n
+                FROM {identifier(released)}
+            ),
+            sure AS (SELECT min(place) AS low, max(place) AS high FROM cells WHERE n >= {apart}),
+            walked AS (
+                SELECT coalesce(max(place) FILTER (WHERE place < low AND n < {beside}) + 1, 1) AS first,
+                       coalesce(min(place) FILTER (WHERE place > high AND n < {beside}) - 1, {size}) AS last
+                FROM cells, sure GROUP BY low, high HAVING low IS NOT NULL
+            ),
+            kept AS (
+                SELECT place, sum(greatest(n, 0)) OVER (ORDER BY place) AS upto,
+                       sum(greatest(n, 0)) OVER (ORDER BY place DESC) AS onward,
+                       sum(greatest(n, 0)) OVER () AS everyone
+                FROM cells, walked WHERE place BETWEEN first AND last
+            ),
+            ends AS (
+                SELECT min(place) FILTER (WHERE upto > everyone * {cut}) AS first,
+                       max(place) FILTER (WHERE onward > everyone * {cut}) AS last
+                FROM kept
+            ),
+            bounds AS (
+                SELECT CAST(string_split('{lows}', ' ')[first] AS {numbers}) AS low,
+                       CAST(string_split('{highs}', ' ')[last] AS {numbers}) AS high
+                FROM ends
+            )
+            SELECT CASE WHEN low > 0 AND low <= high / {_NEAR} THEN 0 ELSE low END AS low,
+                   CASE WHEN high < 0 AND high >= low / {_NEAR} THEN 0 ELSE high END AS high
+            FROM bounds
+        """
 
     def notes(self, *, apart: int, beside: int) -> tuple[str, ...]:
         """Return what the bounds mean."""
@@ -122,56 +168,3 @@ class SoughtBounds:
             f"{wide} zero: an end much nearer to zero than the other is put there",
             "both are NULL where nothing can be told from noise",
         )
-
-
-def told(buckets: Buckets, *, released: str, cells: str, apart: int, beside: int, share: float) -> str:
-    """Return the post-processing that reads bounds off noisy buckets, as SQL over the released table.
-
-    A bucket that holds `apart` or more is surely one that has people. From the outermost such buckets
-    it goes on outward as long as the next one holds `beside` or more. Then, of what was found,
-    half of `share` is cut off at either end. No bucket of `apart`: both bounds are NULL. A lower
-    bound above zero that is at most a sixteenth of the upper one becomes zero, and likewise for negative
-    numbers: buckets near zero are narrow and hold few, and this widens the bounds by a fifteenth at most.
-
-    Theorem: let noise alone reach `apart` in an empty bucket with a chance of at most p/10 divided by
-    the number of buckets, and `beside` with at most 9p/20. Then a bound other than zero lies beyond all
-    buckets that hold anybody with a chance of at most p: either some empty bucket reached `apart`,
-    which has a chance of at most p/10; or one of the two empty buckets next to those with people
-    reached `beside`, 9p/20 each, since without that the walk ends there at the latest. (A bound that is
-    far out makes bounds useless, one next to the values twice as wide: hence the unequal parts.)
-    """
-    numbers = "BIGINT" if buckets.kind is Kind.INTEGER else "DOUBLE"
-    # one text each, which is read faster than hundreds of numbers
-    lows, highs = (" ".join(map(repr, ends)) for ends in (buckets.lows, buckets.highs))
-    size, cut = len(buckets), repr(share / 2)
-    return f"""
-        WITH cells AS (
-            SELECT unnest(range(1, {size + 1})) AS place, unnest({identifier(cells)}) AS n
-            FROM {identifier(released)}
-        ),
-        sure AS (SELECT min(place) AS low, max(place) AS high FROM cells WHERE n >= {apart}),
-        walked AS (
-            SELECT coalesce(max(place) FILTER (WHERE place < low AND n < {beside}) + 1, 1) AS first,
-                   coalesce(min(place) FILTER (WHERE place > high AND n < {beside}) - 1, {size}) AS last
-            FROM cells, sure GROUP BY low, high HAVING low IS NOT NULL
-        ),
-        kept AS (
-            SELECT place, sum(greatest(n, 0)) OVER (ORDER BY place) AS upto,
-                   sum(greatest(n, 0)) OVER (ORDER BY place DESC) AS onward,
-                   sum(greatest(n, 0)) OVER () AS everyone
-            FROM cells, walked WHERE place BETWEEN first AND last
-        ),
-        ends AS (
-            SELECT min(place) FILTER (WHERE upto > everyone * {cut}) AS first,
-                   max(place) FILTER (WHERE onward > everyone * {cut}) AS last
-            FROM kept
-        ),
-        bounds AS (
-            SELECT CAST(string_split('{lows}', ' ')[first] AS {numbers}) AS low,
-                   CAST(string_split('{highs}', ' ')[last] AS {numbers}) AS high
-            FROM ends
-        )
-        SELECT CASE WHEN low > 0 AND low <= high / {_NEAR} THEN 0 ELSE low END AS low,
-               CASE WHEN high < 0 AND high >= low / {_NEAR} THEN 0 ELSE high END AS high
-        FROM bounds
-    """

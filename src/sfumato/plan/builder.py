@@ -13,26 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from sfumato.aggregates.registry import Function
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.errors import InvalidArgument, QueryRefused
+from sfumato.errors import InvalidArgument
 from sfumato.plan import functions, tree
-from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.conditions import kept
-from sfumato.plan.hints import did_you_mean, hints_for
+from sfumato.plan.groups import cubed, rolled_up
+from sfumato.plan.hints import did_you_mean, refusal
 from sfumato.plan.limits import MOST_GROUPING_SETS
+from sfumato.plan.projections import united
 from sfumato.plan.question import Statement
-from sfumato.plan.relations import table_rows
+from sfumato.plan.relations import join_rows, table_rows
 from sfumato.plan.request import Options, Request
-from sfumato.plan.scope import Output, Scope, ScopedRows, ScopedSource
+from sfumato.plan.scope import Columns, Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.summaries import Summary
-from sfumato.plan.unions import united
-from sfumato.plan.unit_safety import unit_of
 from sfumato.plan.values import Val, col, val
 
 __all__ = ["Frame", "Grouped", "table"]
@@ -82,30 +80,21 @@ class Frame(Generic[_T]):
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             known = question.alias(alias)
             rows, scope = self._built(question)
-            projected, outputs = [], [output for output in rows.outputs if output.column is None]
+            selected = Columns(known, _units(rows))
             for name, value in {**{_last(name): col(name) for name in names}, **columns}.items():
                 expression = _read(value, scope)
-                column = tree.ColumnRef(name=f"{known}.{name}", kind=_kind(expression, name))
-                projected.append((column.name, expression))
-                outputs.append(Output(name=name, column=column))
-            relation = tree.Projection(source=rows.relation, columns=tuple(projected))
-            return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
+                selected.add(name, expression, _kind(expression, name))
+            return _named(selected.over(rows.relation, rows.unit), alias)
 
         return replace(self, build=build, conditions=())
 
     def join(
-        self,
-        other: Frame[_T],
-        on: Val | None = None,
-        *,
-        unit: bool = False,
-        how: str = "inner",
+        self, other: Frame[_T], on: Val | None = None, *, unit: bool = False, how: str = "inner"
     ) -> Frame[_T]:
         """Return rows beside matching rows: of a public frame, or of the same unit with `unit=True`."""
         if how not in _JOINS:
-            raise InvalidArgument(
-                "how is not a kind of join", place="how", hints=("how='inner' or how='left'",)
-            )
+            hint = "how='inner' or how='left'"
+            raise InvalidArgument("how is not a kind of join", place="how", hints=(hint,))
         outer, keeps_right = _JOINS[how]
         _check_frames(other)
 
@@ -117,19 +106,15 @@ class Frame(Generic[_T]):
             if len({source.alias.lower() for source in both.sources}) < len(both.sources):
                 _refuse("two tables of a join have one alias", "SF402", "table(name, catalog, alias=..)")
             condition = None if on is None else _condition(on, both)
-            private_first = how == "inner" and left.unit is None and right.unit is not None
-            first, second = (right, left) if private_first else (left, right)
             relation = tree.Join(
-                left=first.relation,
-                right=second.relation,
+                left=left.relation,
+                right=right.relation,
                 condition=condition,
                 on_unit=unit,
                 outer=outer,
                 keeps_right=keeps_right,
             )
-            outputs = (*left.outputs, *right.outputs)
-            whose = unit_of(relation, self.catalog, "")
-            return ScopedRows(relation=relation, outputs=outputs, unit=whose), both
+            return join_rows(relation, left, right, question), both
 
         return replace(self, build=build, conditions=())
 
@@ -149,11 +134,7 @@ class Frame(Generic[_T]):
             both = Scope(sources=[*scope.sources, *inside.sources])
             condition = None if on is None else _condition(on, both)
             relation = tree.SemiJoin(
-                source=rows.relation,
-                other=inner.relation,
-                condition=condition,
-                on_unit=unit,
-                negated=negated,
+                source=rows.relation, other=inner.relation, condition=condition, on_unit=unit, negated=negated
             )
             return replace(rows, relation=relation), scope
 
@@ -166,7 +147,7 @@ class Frame(Generic[_T]):
         def build(question: Statement) -> tuple[ScopedRows, Scope]:
             known = question.alias(alias)
             branches = [frame._built(question)[0] for frame in (self, *others)]
-            return _named(united(branches, known, _refuse_branch), alias)
+            return _named(united(branches, known, question, [None] * len(branches)), alias)
 
         return replace(self, build=build, conditions=())
 
@@ -179,27 +160,21 @@ class Frame(Generic[_T]):
             under = question.alias(f"{known}_units")
             inner: list[tuple[str, tree.Expression]] = []
             found: list[tuple[str, tree.Aggregate]] = []
-            columns: list[tuple[str, tree.Expression]] = []
-            outputs = [output for output in rows.outputs if output.column is None]
+            columns = Columns(known, _units(rows))
             for position, key in enumerate(keys):
                 expression = _read(col(key), scope)
                 kind = _kind(expression, key)
                 inner.append((f"{under}.k{position}", expression))
-                columns.append(
-                    (f"{known}.{_last(key)}", tree.ColumnRef(name=f"{under}.k{position}", kind=kind))
-                )
-                outputs.append(Output(name=_last(key), column=tree.ColumnRef(name=columns[-1][0], kind=kind)))
+                columns.add(_last(key), tree.ColumnRef(name=inner[-1][0], kind=kind), kind)
             for position, (name, summary) in enumerate(aggregates.items()):
                 aggregate = _aggregate(summary, scope, inner=True)
-                kind = _aggregate_kind(aggregate)
+                if aggregate.kind is None:
+                    _refuse("a list cannot be a column of an inner frame", "SF404")
                 found.append((f"{under}.a{position}", aggregate))
-                columns.append((f"{known}.{name}", tree.ColumnRef(name=f"{under}.a{position}", kind=kind)))
-                outputs.append(Output(name=name, column=tree.ColumnRef(name=columns[-1][0], kind=kind)))
-            relation = tree.Projection(
-                source=tree.PerUnit(source=rows.relation, keys=tuple(inner), aggregates=tuple(found)),
-                columns=tuple(columns),
-            )
-            return _named(ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit), alias)
+                column = tree.ColumnRef(name=found[-1][0], kind=aggregate.kind)
+                columns.add(name, column, aggregate.kind)
+            units = tree.PerUnit(source=rows.relation, keys=tuple(inner), aggregates=tuple(found))
+            return _named(columns.over(units, rows.unit), alias)
 
         return replace(self, build=build, conditions=())
 
@@ -207,15 +182,20 @@ class Frame(Generic[_T]):
 
     def group_by(self, *keys: str | Val, **named: Val) -> Grouped[_T]:
         """Return groups by columns, and by expressions under names."""
-        return Grouped(frame=self, keys=_key_names(keys, named), shape="plain")
+        pairs = _key_names(keys, named)
+        return Grouped(frame=self, keys=pairs, sets=(tuple(range(len(pairs))),))
 
     def rollup(self, *keys: str | Val, **named: Val) -> Grouped[_T]:
         """Return groups by all keys, by all but the last, and so on, and by none."""
-        return Grouped(frame=self, keys=_key_names(keys, named), shape="rollup")
+        pairs = _key_names(keys, named)
+        _check_sets(len(pairs) + 1)
+        return Grouped(frame=self, keys=pairs, sets=rolled_up(_places(pairs)))
 
     def cube(self, *keys: str | Val, **named: Val) -> Grouped[_T]:
         """Return groups by every choice of keys."""
-        return Grouped(frame=self, keys=_key_names(keys, named), shape="cube")
+        pairs = _key_names(keys, named)
+        _check_sets(2 ** len(pairs))
+        return Grouped(frame=self, keys=pairs, sets=cubed(_places(pairs)))
 
     def grouping_sets(self, *sets: Sequence[str], **named: Val) -> Grouped[_T]:
         """Return groups by each of several lists of keys: `grouping_sets(["region", "sex"], [])`."""
@@ -225,11 +205,11 @@ class Frame(Generic[_T]):
         if len(set(places)) != len(places) or not places:
             hint = "grouping_sets(['region'], [])"
             _refuse("grouping sets differ, and there is one at least", "SF404", hint)
-        return Grouped(frame=self, keys=keys, shape="sets", sets=places)
+        return Grouped(frame=self, keys=keys, sets=places)
 
     def agg(self, **aggregates: Summary) -> _T:
         """Return the question for aggregates of all rows, under names: `agg(n=sf.count())`."""
-        return Grouped(frame=self, keys=(), shape="plain").agg(**aggregates)
+        return self.group_by().agg(**aggregates)
 
     def _built(self, question: Statement) -> tuple[ScopedRows, Scope]:
         rows, scope = self.build(question)
@@ -243,8 +223,7 @@ class Grouped(Generic[_T]):
 
     frame: Frame[_T]
     keys: tuple[tuple[str, Val], ...]
-    shape: Literal["plain", "rollup", "cube", "sets"]
-    sets: tuple[tuple[int, ...], ...] = ()  # positions of keys
+    sets: tuple[tuple[int, ...], ...]  # positions of keys
 
     def agg(self, **aggregates: Summary) -> _T:
         """Return the question for aggregates of each group, under names: `agg(n=sf.count())`."""
@@ -256,7 +235,6 @@ class Grouped(Generic[_T]):
     def _request(self, aggregates: dict[str, Summary]) -> Request:
         question = Statement("", self.frame.catalog)
         name = question.free_table()
-        sets = self.sets or _sets(len(self.keys), self.shape)
         rows, scope = self.frame._built(question)
         keys = [(label, _read(value, scope)) for label, value in self.keys]
         found: list[tree.Aggregate] = []
@@ -271,7 +249,7 @@ class Grouped(Generic[_T]):
         query = tree.Query(
             source=rows.relation,
             keys=tuple((f"k{position}", key) for position, (_, key) in enumerate(keys)),
-            grouping_sets=sets,
+            grouping_sets=self.sets,
             aggregates=tuple((f"a{position}", one) for position, one in enumerate(found)),
             text="",
         )
@@ -291,11 +269,7 @@ class Grouped(Generic[_T]):
 
 
 def _refuse(message: str, code: str, *hints: str) -> NoReturn:
-    raise QueryRefused(message, code=code, text="", hints=hints_for(code, hints))
-
-
-def _refuse_branch(place: int, message: str, code: str, hint: str) -> NoReturn:
-    _refuse(message, code, hint)
+    raise refusal("", message, code, None, *hints)
 
 
 def _check_frames(*others: object) -> None:
@@ -305,11 +279,8 @@ def _check_frames(*others: object) -> None:
 
 def _lists(sets: tuple[Sequence[str], ...]) -> tuple[Sequence[str], ...]:
     if any(isinstance(one, str) or not all(isinstance(key, str) for key in one) for one in sets):
-        raise InvalidArgument(
-            "a grouping set is a list of names",
-            place="grouping_sets",
-            hints=("grouping_sets(['region', 'decade'], [], decade=sf.col('age') // 10)",),
-        )
+        hint = "grouping_sets(['region', 'decade'], [], decade=sf.col('age') // 10)"
+        raise InvalidArgument("a grouping set is a list of names", place="grouping_sets", hints=(hint,))
     return sets
 
 
@@ -343,9 +314,7 @@ def _condition(value: Val, scope: Scope) -> tree.Expression:
 
 def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> tree.Aggregate:
     if not isinstance(summary, Summary):
-        raise InvalidArgument(
-            "agg takes aggregates", place="agg", hints=("count(), sum_('x'), avg('x'), ..",)
-        )
+        raise InvalidArgument("agg takes aggregates", place="agg", hints=("count(), sum_('x'), ..",))
     if inner and (summary.bounds_per_group is not None or summary.bounds_per_row is not None):
         _refuse("bounds belong to the outermost aggregate", "SF404")
     if inner and summary.function is Function.COUNT_UNITS:
@@ -369,39 +338,33 @@ def _key_names(keys: tuple[str | Val, ...], named: dict[str, Val]) -> tuple[tupl
     pairs: list[tuple[str, Val]] = []
     for key in keys:
         if not isinstance(key, str):
-            raise InvalidArgument(
-                "an expression needs a name", place="group_by", hints=("group_by(decade=..)",)
-            )
+            hint = "group_by(decade=..)"
+            raise InvalidArgument("an expression needs a name", place="group_by", hints=(hint,))
         pairs.append((_last(key), col(key)))
     return (*pairs, *((name, val(value)) for name, value in named.items()))
 
 
-def _sets(count: int, shape: str) -> tuple[tuple[int, ...], ...]:
-    if {"rollup": count + 1, "cube": 1 << min(count, 99)}.get(shape, 1) > MOST_GROUPING_SETS:
+def _places(keys: tuple[tuple[str, Val], ...]) -> list[tuple[int, ...]]:
+    return [(place,) for place in range(len(keys))]
+
+
+def _check_sets(count: int) -> None:
+    if count > MOST_GROUPING_SETS:
         _refuse(f"more than {MOST_GROUPING_SETS} grouping sets", "SF404", "grouping_sets([..], [..])")
-    everything = tuple(range(count))
-    if shape == "rollup":
-        return tuple(everything[:length] for length in range(count, -1, -1))
-    if shape == "cube":
-        return tuple(chosen for length in range(count, -1, -1) for chosen in combinations(everything, length))
-    return (everything,)
 
 
 def _named(rows: ScopedRows, alias: str) -> tuple[ScopedRows, Scope]:
     return rows, Scope(sources=[ScopedSource.of(alias, rows)])
 
 
+def _units(rows: ScopedRows) -> list[Output]:
+    return [output for output in rows.outputs if output.column is None]
+
+
 def _kind(expression: tree.Expression, name: str) -> Kind:
     if expression.kind is None:
         _refuse(f"`{name}` needs a kind", "SF404", "lit(None).cast('real')")
     return expression.kind
-
-
-def _aggregate_kind(aggregate: tree.Aggregate) -> Kind:
-    kind = aggregate_kind(aggregate)
-    if kind is None:
-        _refuse("a list cannot be a column of an inner frame", "SF404")
-    return kind
 
 
 def _last(name: str) -> str:

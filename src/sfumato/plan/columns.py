@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
-from sfumato.plan.aggregates import aggregate_kind
 
 __all__ = ["nodes", "outputs", "references", "substituted"]
 
@@ -28,8 +27,7 @@ def outputs(relation: tree.Relation) -> tuple[tree.ColumnRef, ...]:
         case tree.Union(sources=(first, *_)):
             return outputs(first)
         case tree.PerUnit(keys=keys, aggregates=aggregates):
-            kinds = [*((name, key.kind) for name, key in keys)]
-            kinds += [(name, aggregate_kind(one)) for name, one in aggregates]
+            kinds = [(name, one.kind) for name, one in (*keys, *aggregates)]
             return tuple(tree.ColumnRef(name=name, kind=kind) for name, kind in kinds if kind is not None)
     raise Unsupported(f"the columns of {type(relation).__name__}")
 
@@ -39,20 +37,11 @@ def references(expression: tree.Expression) -> Iterator[str]:
     return (node.name for node in nodes(expression) if isinstance(node, tree.ColumnRef))
 
 
-def nodes(expression: tree.Expression) -> Iterator[tree.Expression]:
-    """Yield an expression and all its parts; a part that stands in several places comes several times."""
-    yield expression
-    match expression:
-        case tree.Call(arguments=arguments):
-            for argument in arguments:
-                yield from nodes(argument)
-        case tree.Case(branches=branches, otherwise=otherwise):
-            for condition, value in branches:
-                yield from nodes(condition)
-                yield from nodes(value)
-            yield from nodes(otherwise)
-        case tree.Cast(operand=operand):
-            yield from nodes(operand)
+def nodes(node: tree.Node) -> Iterator[tree.Node]:
+    """Yield a node and all below it; a part that stands in several places comes several times."""
+    yield node
+    for part in tree.parts(node):
+        yield from nodes(part)
 
 
 def substituted(expression: tree.Expression, columns: Mapping[str, tree.Expression]) -> tree.Expression:

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from sfumato.plan.functions import FunctionError, call
 from sfumato.plan.question import Statement
-from sfumato.plan.scope import Scope, ScopedRows
 from sfumato.plan.tree import Call, Expression
 
 __all__ = ["Context", "Cte", "Released"]
@@ -57,17 +56,3 @@ class Context:
             if known is not None and known.private:
                 return True
         return False
-
-    def rows(self, query: exp.Expr, alias: str) -> ScopedRows:
-        """Return the rows of a subquery, its columns named under the alias."""
-        from sfumato.plan.selects import rows
-
-        return rows(query, self, alias)
-
-    def sources(
-        self, select: exp.Select, parent: Scope | None = None
-    ) -> tuple[ScopedRows, Scope, list[exp.Expr]]:
-        """Return the rows of a subquery's FROM, the scope of its expressions, what WHERE gave to joins."""
-        from sfumato.plan.selects import sources
-
-        return sources(select, self, parent)

@@ -14,10 +14,19 @@ from sqlglot import exp
 from sfumato.aggregates.registry import Function
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
-from sfumato.plan.aggregates import aggregate_kind
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Scope, ScopedRows
-from sfumato.plan.tree import Aggregate, ColumnRef, PerUnit, Query, Relation, Scan
+from sfumato.plan.tree import (
+    Aggregate,
+    ColumnRef,
+    Expression,
+    PerUnit,
+    Query,
+    Relation,
+    Scan,
+    SemiJoin,
+    parts,
+)
 
 __all__ = ["claimed", "with_clause"]
 
@@ -141,17 +150,15 @@ def _averages_of_averages(query: Query, question: Statement) -> Query:
                 "here AVG averages each unit's own average; ask for the other in its own question",
             )
         own = replace(aggregate, bounds_per_group=None, bounds_per_row=None)
-        kind = aggregate_kind(own)
-        assert kind is not None
         inner.append((f"{under}.{name}", own))
-        column = ColumnRef(name=f"{under}.{name}", kind=kind)
+        column = ColumnRef(name=f"{under}.{name}", kind=_kind(own))
         outer.append((name, _over_units(aggregate, column, query, question)))
     question.options = replace(question.options, max_rows=1)
     return replace(
         query,
         source=PerUnit(source=query.source, keys=keys, aggregates=tuple(inner)),
         keys=tuple(
-            (name, ColumnRef(name=f"{under}.{name}", kind=_kind(key.kind), span=key.span))
+            (name, ColumnRef(name=f"{under}.{name}", kind=_kind(key), span=key.span))
             for name, key in query.keys
         ),
         aggregates=tuple(outer),
@@ -162,9 +169,10 @@ def _over_units(aggregate: Aggregate, column: ColumnRef, query: Query, question:
     average = aggregate.function is Function.AVG
     bounds = aggregate.bounds_per_group
     if bounds is None and aggregate.function in (Function.COUNT, Function.COUNT_ROWS):
-        caps = [_max_rows(scan, question) for scan in _scans(query.source)]
-        caps = [cap for cap in caps if cap is not None]
-        if len(caps) != 1 or caps[0] is None:
+        tables = [question.catalog.table(scan.table) for scan in _scans(query.source)]
+        private = [table for table in tables if table is not None and table.private]
+        caps = [table.max_rows for table in private if table.max_rows is not None]
+        if len(caps) != 1:
             hint = "COUNT(*, contribution_bounds_per_group => (0, 10))"
             question.refuse("COUNT beside AVG needs bounds", "SF405", aggregate.span, hint)
         bounds = (0.0, float(caps[0]))
@@ -179,22 +187,14 @@ def _over_units(aggregate: Aggregate, column: ColumnRef, query: Query, question:
     )
 
 
-def _max_rows(scan: Scan, question: Statement) -> int | None:
-    table = question.catalog.table(scan.table)
-    return table.max_rows if table is not None and table.private else None
-
-
 def _scans(relation: Relation) -> list[Scan]:
-    if isinstance(relation, Scan):
-        return [relation]
-    found = []
-    for name in ("source", "left", "right", "sources"):
-        below = getattr(relation, name, ())
-        for one in below if isinstance(below, tuple) else (below,):
-            found.extend(_scans(one))
-    return found
+    """Return the scans whose rows a relation has, without those that only decide which rows stay."""
+    if isinstance(relation, SemiJoin):
+        return _scans(relation.source)
+    below = [_scans(part) for part in parts(relation) if isinstance(part, Relation)]
+    return [relation] if isinstance(relation, Scan) else [scan for scans in below for scan in scans]
 
 
-def _kind(kind: Kind | None) -> Kind:
-    assert kind is not None
-    return kind
+def _kind(value: Expression | Aggregate) -> Kind:
+    assert value.kind is not None
+    return value.kind

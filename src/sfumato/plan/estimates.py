@@ -17,13 +17,13 @@ from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field, Table, cap
 from sfumato.core.arguments import exact
-from sfumato.errors import InvalidArgument, QueryRefused
+from sfumato.errors import InvalidArgument
 from sfumato.plan.buckets import Buckets, SoughtBounds
-from sfumato.plan.builder import Frame
 from sfumato.plan.builder import table as rows_of
-from sfumato.plan.hints import did_you_mean, hints_for
+from sfumato.plan.hints import did_you_mean, refusal
 from sfumato.plan.request import Options, Request
 from sfumato.plan.summaries import count, histogram, max_, quantile
+from sfumato.plan.tree import Span
 from sfumato.plan.values import Val, col
 
 __all__ = ["bounds_request", "caps_request", "declared_table", "private_table"]
@@ -33,12 +33,7 @@ _ROWS = "rows of a group"
 
 
 def bounds_request(
-    catalog: Catalog,
-    column: str,
-    *,
-    table: str | None = None,
-    share: float = 0.0,
-    false_alarm: float = 0.05,
+    catalog: Catalog, column: str, *, table: str | None = None, share: float = 0.0, false_alarm: float = 0.05
 ) -> Request:
     """Ask how many units have values in each bucket of a column.
 
@@ -92,13 +87,8 @@ def caps_request(
     text = f"caps({table!r})" if table is not None else "caps()"
     found = private_table(catalog, table, text)
     if found.unit is None or found.unit.column is None:
-        _refuse(
-            f"each row of `{found.name}` is a unit by itself, so that no caps are needed",
-            "SF405",
-            text,
-            found.name,
-            "ask without max_rows and max_groups: it costs nothing",
-        )
+        message = f"each row of `{found.name}` is a unit by itself, so that no caps are needed"
+        _refuse(message, "SF405", text, found.name, "ask without max_rows and max_groups: it costs nothing")
     if not 0 < exact(share, "share") <= 1:
         raise InvalidArgument("the share of units to keep whole lies between 0 and 1", place="share")
     most = cap(limit, "limit")
@@ -112,29 +102,22 @@ def caps_request(
             frame = frame.where(col(field.name).is_in(*field.domain.values))
     listed = [len(field.domain.values) for field in fields if isinstance(field.domain, OneOf)]
     declared = math.prod(listed) if len(listed) == len(fields) else most
-    request = _per_unit(frame, tuple(field.name for field in fields), share, most, min(most, declared))
+    groups = frame.per_unit(*(field.name for field in fields), alias="groups", **{_ROWS: count()})
+    units = groups.per_unit(alias="units", groups=count(), rows=max_(_ROWS))
+    asked = {"max_rows": quantile("rows", share).clamp_rows(1, most)}
+    if fields:
+        asked["max_groups"] = quantile("groups", share).clamp_rows(1, min(most, declared))
     about = "groups by " + ", ".join(f"`{field.name}`" for field in fields) if fields else "the whole table"
     notes = (
         f"with these caps about {share:g} of the units lose nothing, in questions over {about}",
         "intervals cover the caps that do so exactly, not what the other units lose",
         f"no cap above {most:,} is told: that limit was chosen in public",
     )
-    return replace(request, notes=notes)
+    return replace(units.agg(**asked), notes=notes)
 
 
 def _as_it_is(request: Request) -> Request:
     return request
-
-
-def _per_unit(
-    frame: Frame[Request], keys: tuple[str, ...], share: float, most: int, groups_there: int
-) -> Request:
-    groups = frame.per_unit(*keys, alias="groups", **{_ROWS: count()})
-    units = groups.per_unit(alias="units", groups=count(), rows=max_(_ROWS))
-    asked = {"max_rows": quantile("rows", share).clamp_rows(1, most)}
-    if keys:
-        asked["max_groups"] = quantile("groups", share).clamp_rows(1, groups_there)
-    return units.agg(**asked)
 
 
 # -- names ----------------------------------------------------------------------------------
@@ -149,21 +132,11 @@ def private_table(catalog: Catalog, name: str | None, text: str, *, columns: Seq
         return fitting[0]
     known = ", ".join(f"`{table.name}`" for table in private)
     if name is None and not having:
-        _refuse(
-            f"no private table has {', '.join(f'`{one}`' for one in columns)}",
-            "SF402",
-            text,
-            columns[0],
-            f"private tables: {known}",
-        )
+        message = f"no private table has {', '.join(f'`{one}`' for one in columns)}"
+        _refuse(message, "SF402", text, columns[0], f"private tables: {known}")
     if name is None:
-        _refuse(
-            "it is not said which table this is about",
-            "SF402",
-            text,
-            "",
-            f"name one, table=.. or --table: {known}",
-        )
+        hint = f"name one, table=.. or --table: {known}"
+        _refuse("it is not said which table this is about", "SF402", text, "", hint)
     found = catalog.table(name)
     if found is None:
         _refuse(f"no table `{name}`", "SF402", text, name, f"known tables: {known}")
@@ -176,12 +149,9 @@ def private_table(catalog: Catalog, name: str | None, text: str, *, columns: Seq
 def declared_table(catalog: Catalog, name: str | None, text: str, *, columns: Sequence[str] = ()) -> Table:
     """Return the table that a declaration is about: a public one too, if named or alone with the columns."""
     found = None if name is None else catalog.table(name)
-    if name is None and not any(
-        all(table.field(column) for column in columns) for table in catalog.tables if table.private
-    ):
-        public = [table for table in catalog.tables if not table.private]
-        having = [table for table in public if columns and all(table.field(column) for column in columns)]
-        found = having[0] if len(having) == 1 else None
+    having = [table for table in catalog.tables if all(table.field(column) for column in columns)]
+    if name is None and columns and len(having) == 1:
+        found = having[0]
     if found is not None and not found.private:
         return found
     return private_table(catalog, name, text, columns=columns)
@@ -202,11 +172,4 @@ def _field(table: Table, name: str, text: str) -> Field:
 
 def _refuse(message: str, code: str, text: str, at: str, *hints: str) -> NoReturn:
     start = text.find(at) if at else -1
-    raise QueryRefused(
-        message,
-        code=code,
-        text=text,
-        start=start if start >= 0 else None,
-        end=start + len(at) if start >= 0 else None,
-        hints=hints_for(code, hints),
-    )
+    raise refusal(text, message, code, Span(start, start + len(at)) if start >= 0 else None, *hints)

@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NoReturn
 
 from sqlglot import exp
 
 from sfumato.catalog.kind import MOST_DIGITS, Kind, kind_of
-from sfumato.plan import functions
+from sfumato.plan import functions, syntax
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope
-from sfumato.plan.syntax import (
-    BINARY,
-    CALLS,
-    IGNORED,
-    INSTEAD,
-    KINDS,
-    LIMITS,
-    NAMED,
-    PARTS,
-    TRIMS,
-    is_aggregate,
-    is_query,
-    is_volatile,
-)
 from sfumato.plan.tree import ColumnRef, Expression, Literal, Span
 
 __all__ = ["Expressions"]
@@ -77,7 +64,6 @@ class Expressions:
         span = self.question.span(node)
         match node:
             case exp.Paren():
-                self.question.only(node, "this")
                 return self(node.this)
             case exp.Column():
                 return self._column(node)
@@ -86,7 +72,6 @@ class Expressions:
             case exp.Neg():
                 return self._negative(node, span)
             case exp.Not():
-                self.question.only(node, "this")
                 return functions.call("not", (self.condition(node.this),), span)
             case exp.Is():
                 return self._is(node, span)
@@ -115,22 +100,21 @@ class Expressions:
             case exp.Trim():
                 self.question.only(node, "this", "position")
                 side = str(node.args.get("position") or "").upper()
-                if side not in TRIMS:
-                    return self._refuse(node)
-                return functions.call(TRIMS[side], (self(node.this),), span)
+                if side not in syntax.TRIMS:
+                    self._refuse(node)
+                return functions.call(syntax.TRIMS[side], (self(node.this),), span)
             case exp.Anonymous():
                 return self._named(node, span)
-        if type(node) in BINARY:
-            self.question.only(node, "this", "expression", *IGNORED.get(type(node), ()))
-            return functions.call(BINARY[type(node)], (self(node.this), self(node.expression)), span)
-        if type(node) in CALLS:
-            name, arguments = CALLS[type(node)]
-            self.question.only(node, *arguments, *IGNORED.get(type(node), ()))
+        if type(node) in syntax.BINARY:
+            self.question.only(node, "this", "expression", *syntax.IGNORED.get(type(node), ()))
+            return functions.call(syntax.BINARY[type(node)], (self(node.this), self(node.expression)), span)
+        if type(node) in syntax.CALLS:
+            name, arguments = syntax.CALLS[type(node)]
+            self.question.only(node, *arguments, *syntax.IGNORED.get(type(node), ()))
             return functions.call(name, tuple(self(part) for part in _parts(node, arguments)), span)
-        return self._refuse(node)
+        self._refuse(node)
 
     def _column(self, node: exp.Column) -> Expression:
-        self.question.only(node, "this", "table")
         if not isinstance(node.this, exp.Identifier):
             self.question.refuse("`*` is not a value", "SF404", node)
         output = self.output(node)
@@ -162,8 +146,7 @@ class Expressions:
 
     def unit(self, node: exp.Expr) -> Output | None:
         """Return the unit if the node is its column, or None."""
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = node.unnest()
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
         output = self.output(node)
@@ -202,13 +185,8 @@ class Expressions:
         return Literal(value=value, kind=Kind.REAL, span=span)
 
     def _negative(self, node: exp.Neg, span: Span | None) -> Expression:
-        self.question.only(node, "this")
-        inner = node.this
-        while isinstance(inner, exp.Paren):
-            self.question.only(inner, "this")
-            inner = inner.this
+        inner = node.this.unnest()
         if isinstance(inner, exp.Literal) and not inner.is_string:
-            self.question.only(inner, "this", "is_string")
             return self._number(inner, str(inner.this), span, sign=-1)
         return functions.call("neg", (self(inner),), span)
 
@@ -275,7 +253,7 @@ class Expressions:
                 "BIGINT, HUGEINT, DECIMAL(18, 2), FLOAT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP can be"
             )
             self.question.refuse(f"cannot convert to {to.sql(dialect='duckdb')}", "SF403", node, hint)
-        return functions.cast(self(node.this), kind, span, LIMITS.get(to.this))
+        return functions.cast(self(node.this), kind, span, syntax.LIMITS.get(to.this))
 
     def _named(self, node: exp.Anonymous, span: Span | None) -> Expression:
         self.question.only(node, "this", "expressions")
@@ -283,9 +261,9 @@ class Expressions:
         if name in ("date_part", "datepart") and len(node.expressions) == 2:
             part, operand = node.expressions
             return functions.call(self._part(part, node), (self(operand),), span)
-        if name in NAMED:
-            return functions.call(NAMED[name], tuple(self(part) for part in node.expressions), span)
-        return self._refuse(node)
+        if name in syntax.NAMED:
+            return functions.call(syntax.NAMED[name], tuple(self(part) for part in node.expressions), span)
+        self._refuse(node)
 
     def _unit(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Var) or (isinstance(node, exp.Literal) and node.is_string):
@@ -293,15 +271,15 @@ class Expressions:
         self.question.refuse("the part of a date must be a constant", "SF403", node)
 
     def _part(self, node: exp.Expr, at: exp.Expr) -> str:
-        part = PARTS.get(self._unit(node))
+        part = syntax.PARTS.get(self._unit(node))
         if part is None:
             hint = f"known parts: {', '.join(functions.DATE_PARTS)}"
             self.question.refuse("this part of a date is not known", "SF403", at, hint)
         return part
 
-    def _refuse(self, node: exp.Expr) -> Expression:
+    def _refuse(self, node: exp.Expr) -> NoReturn:
         refuse = self.question.refuse
-        if is_query(node) or isinstance(node, (exp.In, exp.Exists, exp.All, exp.Any)):
+        if syntax.is_query(node) or isinstance(node, (exp.In, exp.Exists, exp.All, exp.Any)):
             refuse(
                 "a subquery can stand only in FROM, or as [NOT] EXISTS or IN among the conditions of WHERE",
                 "SF404",
@@ -312,21 +290,21 @@ class Expressions:
             hint = "aggregate first: a window over the noisy result is free"
             refuse("a window over private rows would mix people", "SF404", node, hint)
         name = self.question.name(node)
-        if is_aggregate(node):
+        if syntax.is_aggregate(node):
             refuse(f"the aggregate `{name}` cannot stand here", "SF404", node)
-        if is_volatile(node):
+        if syntax.is_volatile(node):
             hint = "write the value itself into the question"
             refuse(f"`{name}` changes from call to call", "SF403", node, hint)
         hints = did_you_mean(name, functions.NAMES) if isinstance(node, exp.Func) else ()
-        if type(node) in INSTEAD or name in INSTEAD:
-            hints = (INSTEAD.get(type(node)) or INSTEAD[name],)
+        if type(node) in syntax.INSTEAD or name in syntax.INSTEAD:
+            hints = (syntax.INSTEAD.get(type(node)) or syntax.INSTEAD[name],)
         refuse(f"`{name}` is not on the list of functions", "SF403", node, *hints)
 
 
 def _target(to: exp.DataType) -> Kind | None:
     """Return the kind that a type is read as, None if there is none."""
     if to.this is not exp.DType.DECIMAL:
-        return None if to.expressions else KINDS.get(to.this)
+        return None if to.expressions else syntax.KINDS.get(to.this)
     sizes = [str(size.this) for size in to.expressions]
     if len(sizes) > 2 or not all(size.isdecimal() and len(size) <= 2 for size in sizes):
         return None
@@ -335,11 +313,6 @@ def _target(to: exp.DataType) -> Kind | None:
 
 
 def _parts(node: exp.Expr, arguments: tuple[str, ...]) -> list[exp.Expr]:
-    parts: list[exp.Expr] = []
-    for argument in arguments:
-        value = node.args.get(argument)
-        if isinstance(value, list):
-            parts.extend(value)
-        elif value is not None:
-            parts.append(value)
-    return parts
+    values = [node.args.get(argument) for argument in arguments]
+    lists = [value if isinstance(value, list) else [value] for value in values if value is not None]
+    return [part for one in lists for part in one]

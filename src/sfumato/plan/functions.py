@@ -87,7 +87,7 @@ def common_kind(kinds: _Kinds) -> Kind | None:
         return present[0] if present else None
     if all(kind.numeric for kind in present):
         return _checked(common_number, present)
-    raise FunctionError(f"cannot mix {_listed(present)}")
+    raise FunctionError(f"cannot mix {' and '.join(sorted(kind.value for kind in present))}")
 
 
 def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None) -> Call:
@@ -218,10 +218,6 @@ def _check_truncation(arguments: tuple[Expression, ...]) -> None:
 
 
 # -- kinds ----------------------------------------------------------------------------------
-
-
-def _listed(kinds: list[Kind]) -> str:
-    return " and ".join(sorted(kind.value for kind in kinds))
 
 
 def _need(kinds: _Kinds, *allowed: Kind) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 from sqlglot import exp
 
@@ -15,7 +16,9 @@ from sfumato.plan.scope import Scope
 from sfumato.plan.syntax import has_aggregate, within
 from sfumato.plan.tree import Expression, Literal
 
-__all__ = ["Grouping", "grouping"]
+__all__ = ["Grouping", "cubed", "grouping", "rolled_up"]
+
+_Set = tuple[int, ...]  # positions of keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Grouping:
     """The keys, each once, and the sets of their positions. `unit`: the unit itself is a key."""
 
     keys: tuple[Expression, ...]
-    sets: tuple[tuple[int, ...], ...]
+    sets: tuple[_Set, ...]
     unit: bool
 
     def position(self, key: Expression) -> int | None:
@@ -50,7 +53,7 @@ class _Reader:
         if group is None:
             return Grouping(keys=(), sets=((),), unit=False)
         self.question.only(group, "expressions", "all")
-        elements: list[list[tuple[int, ...]]] = []
+        elements: list[Sequence[_Set]] = []
         if group.args.get("all"):
             if group.expressions:
                 self.question.refuse("GROUP BY ALL stands alone", "SF404", group)
@@ -64,7 +67,7 @@ class _Reader:
             elements.append(self._sets(element))
         return self._grouping(elements, group)
 
-    def _grouping(self, elements: list[list[tuple[int, ...]]], group: exp.Expr) -> Grouping:
+    def _grouping(self, elements: list[Sequence[_Set]], group: exp.Expr) -> Grouping:
         self._check_sets(math.prod(len(element) for element in elements), group)
         sets = [tuple(sorted(set().union(*map(set, chosen)))) for chosen in product(*elements)]
         if len(set(sets)) != len(sets):
@@ -73,20 +76,16 @@ class _Reader:
             self.question.refuse("the unit cannot be in grouping sets", "SF406", group)
         return Grouping(keys=tuple(self.keys), sets=tuple(sets), unit=self.unit)
 
-    def _sets(self, element: exp.Expr) -> list[tuple[int, ...]]:
+    def _sets(self, element: exp.Expr) -> Sequence[_Set]:
         match element:
             case exp.Rollup():
                 self._check_sets(len(element.expressions) + 1, element)
                 parts = [self._keys(_members(part)) for part in element.expressions]
-                return [_together(parts[:count]) for count in range(len(parts), -1, -1)]
+                return rolled_up(parts)
             case exp.Cube():
                 self._check_sets(2 ** len(element.expressions), element)
                 parts = [self._keys(_members(part)) for part in element.expressions]
-                return [
-                    _together(chosen)
-                    for count in range(len(parts), -1, -1)
-                    for chosen in combinations(parts, count)
-                ]
+                return cubed(parts)
             case exp.GroupingSets():
                 self._check_sets(len(element.expressions), element)
                 return [one for part in element.expressions for one in self._sets(part)]
@@ -99,7 +98,7 @@ class _Reader:
             hint = "list the ones you need: GROUPING SETS ((a, b), (a), ())"
             self.question.refuse(f"more than {MOST_GROUPING_SETS} grouping sets", "SF404", at, hint)
 
-    def _keys(self, nodes: list[exp.Expr]) -> tuple[int, ...]:
+    def _keys(self, nodes: list[exp.Expr]) -> _Set:
         positions = []
         for node in nodes:
             value = self._meant(node)
@@ -142,5 +141,12 @@ def _members(node: exp.Expr) -> list[exp.Expr]:
     return _members(node.this) if isinstance(node, exp.Paren) else [node]
 
 
-def _together(parts: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    return tuple(position for part in parts for position in part)
+def rolled_up(parts: list[_Set]) -> tuple[_Set, ...]:
+    """Return the sets of ROLLUP: all parts together, all but the last, and so on, and none."""
+    return tuple(tuple(chain(*parts[:count])) for count in range(len(parts), -1, -1))
+
+
+def cubed(parts: list[_Set]) -> tuple[_Set, ...]:
+    """Return the sets of CUBE: every choice of parts, the largest first."""
+    sizes = range(len(parts), -1, -1)
+    return tuple(tuple(chain(*chosen)) for size in sizes for chosen in combinations(parts, size))

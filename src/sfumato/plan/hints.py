@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["CLAUSES", "did_you_mean", "hints_for"]
+from sfumato.errors import QueryRefused
+from sfumato.plan.tree import Span
+
+__all__ = ["CLAUSES", "did_you_mean", "hints_for", "refusal"]
 
 _BY_CODE = {
     "SF401": "one question: SELECT .. FROM .. WHERE .. GROUP BY ..",
@@ -45,6 +48,12 @@ def hints_for(code: str, hints: tuple[str, ...]) -> tuple[str, ...]:
     ('one statement: SELECT .. or WITH .. SELECT ..',)
     """
     return hints or tuple(hint for known, hint in _BY_CODE.items() if known == code)
+
+
+def refusal(text: str, message: str, code: str, span: Span | None, *hints: str) -> QueryRefused:
+    """Return the error of a question that is refused, with its place in the text."""
+    start, end = (None, None) if span is None else (span.start, span.end)
+    return QueryRefused(message, code=code, text=text, start=start, end=end, hints=hints_for(code, hints))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ before it is parsed, a statement before it is read, and the tree before it is an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -40,41 +40,27 @@ __all__ = [
     "check_text",
     "check_tokens",
     "is_number",
-    "number_problem",
 ]
 
-MOST_CHARACTERS = 100_000
-"""Characters of a statement."""
-MOST_NESTING = 30
-"""Parentheses and CASEs within one another."""
+MOST_CHARACTERS = 100_000  # of a statement
+MOST_NESTING = 30  # parentheses and CASEs within one another
 MOST_DEPTH = 60
 """Operations upon operations, such as the sums in a + b + c + ..; AND and OR count once for any number.
 
 Readers and writers of a tree call themselves for each level, some more than once: this many fit into Python's
 stack, also where a program is deep in it already.
 """
-MOST_NODES = 40_000
-"""Columns, constants and operations of one private question, all together."""
-MOST_RELATIONS = 100
-"""Tables and subqueries of a statement, a query of WITH counted wherever it is used."""
-MOST_COLUMNS = 500
-"""Columns of a SELECT list."""
-MOST_AGGREGATES = 100
-"""Different aggregates of one private question."""
-MOST_KEYS = 100
-"""Keys of GROUP BY."""
-MOST_GROUPING_SETS = 64
-"""Grouping sets that ROLLUP, CUBE and GROUPING SETS stand for, multiplied where several are listed."""
-FURTHEST = 10**60
-"""The largest bound of what is added up, with either sign: squares of its noise are still numbers."""
-NEAREST = Fraction(1, 10**60)
-"""The smallest one, but for zero."""
-MOST_DIGITS = 400
-"""Letters of a number."""
-LARGEST = 2**127 - 1
-"""The largest whole number that post-processing computes with; 1e40 and its like are not whole but binary."""
-MOST_EXPONENT = 400
-"""The power of ten of a number such as 1e-9, with either sign."""
+MOST_NODES = 40_000  # columns, constants and operations of one private question, all together
+MOST_RELATIONS = 100  # tables and subqueries of a statement, a query of WITH counted wherever it is used
+MOST_COLUMNS = 500  # columns of a SELECT list
+MOST_AGGREGATES = 100  # different aggregates of one private question
+MOST_KEYS = 100  # keys of GROUP BY
+MOST_GROUPING_SETS = 64  # multiplied where several of ROLLUP, CUBE and GROUPING SETS are listed
+FURTHEST = 10**60  # the largest bound of what is added up: squares of its noise are still numbers
+NEAREST = Fraction(1, 10**60)  # the smallest bound, but for zero
+LARGEST = 2**127 - 1  # the largest whole number of post-processing; 1e40 and its like are binary
+MOST_DIGITS = 400  # letters of a number
+MOST_EXPONENT = 400  # the power of ten of a number such as 1e-9, with either sign
 
 _EXPONENT = re.compile(r"[eE]([+-]?\d*)")
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -99,7 +85,7 @@ def check_tokens(tokens: Sequence[Token], question: Statement) -> None:
     depth = 0
     for token in tokens:
         place = tree.Span(token.start, token.end + 1)
-        if token.token_type is TokenType.NUMBER and (problem := number_problem(token.text)):
+        if token.token_type is TokenType.NUMBER and (problem := _number_problem(token.text)):
             hint = f"a number has at most {MOST_DIGITS} digits, and powers of ten up to 1e{MOST_EXPONENT}"
             question.refuse(problem, "SF401", place, hint)
         depth += (token.token_type in _OPENS) - (token.token_type in _CLOSES)
@@ -108,10 +94,10 @@ def check_tokens(tokens: Sequence[Token], question: Statement) -> None:
             question.refuse("the question is nested too deeply", "SF401", place, hint)
 
 
-def number_problem(text: str) -> str:
+def _number_problem(text: str) -> str:
     """Return what keeps a number from being computed with: nothing, if all is well.
 
-    >>> number_problem("1e-9"), number_problem("1e-300000000"), number_problem("9" * 5000)
+    >>> _number_problem("1e-9"), _number_problem("1e-300000000"), _number_problem("9" * 5000)
     ('', 'this number is too small', 'this number is too long')
     """
     if len(text) > MOST_DIGITS:
@@ -201,7 +187,7 @@ def check_query(query: tree.Query, question: Statement) -> None:
         hint = "ask for some of them in another question"
         question.refuse(f"a question has at most {MOST_AGGREGATES} aggregates", "SF404", at, hint)
     count = 0
-    found: list[tuple[_Node, int]] = [(query.source, 1)]
+    found: list[tuple[tree.Node, int]] = [(query.source, 1)]
     found += [(part, 1) for _, part in (*query.keys, *query.aggregates)]
     while found:
         node, depth = found.pop()
@@ -212,43 +198,7 @@ def check_query(query: tree.Query, question: Statement) -> None:
             hint = "keep a long list of values in a public table, and join it"
             question.refuse("the question is too large", "SF401", None, hint)
         below = 0 if isinstance(node, _ROWS) else depth  # rows upon rows: MOST_RELATIONS limits them
-        found.extend((part, below + 1) for part in _parts(node))
+        found.extend((part, below + 1) for part in tree.parts(node))
 
 
-_Node = tree.Relation | tree.Expression | tree.Aggregate
 _ROWS = (tree.Filter, tree.Projection, tree.Join, tree.SemiJoin, tree.Union, tree.PerUnit, tree.PublicChoice)
-
-
-def _parts(node: _Node) -> Iterator[_Node]:
-    """Yield what lies directly below a node of the tree."""
-    match node:
-        case tree.Filter(source=source, condition=condition):
-            yield from (source, condition)
-        case tree.Projection(source=source, columns=columns):
-            yield source
-            yield from (value for _, value in columns)
-        case tree.Join(left=left, right=right, condition=on):
-            yield from (left, right)
-            yield from () if on is None else (on,)
-        case tree.SemiJoin(source=source, other=other, condition=on):
-            yield from (source, other)
-            yield from () if on is None else (on,)
-        case tree.Union(sources=sources):
-            yield from sources
-        case tree.PublicChoice(source=source, order=order):
-            yield source
-            yield from (column for column, _, _ in order)
-        case tree.PerUnit(source=source, keys=keys, aggregates=aggregates):
-            yield source
-            yield from (value for _, value in keys)
-            yield from (value for _, value in aggregates)
-        case tree.Aggregate(arguments=arguments, where=where):
-            yield from arguments
-            yield from () if where is None else (where,)
-        case tree.Call(arguments=arguments):
-            yield from arguments
-        case tree.Case(branches=branches, otherwise=otherwise):
-            yield from (part for branch in branches for part in branch)
-            yield otherwise
-        case tree.Cast(operand=operand):
-            yield operand

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from sqlglot import exp
 
 from sfumato.plan.context import Context, Released
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
+from sfumato.plan.question import Statement
 from sfumato.plan.scope import ScopedRows
 from sfumato.plan.syntax import has_aggregate, within
 
@@ -76,20 +79,17 @@ def post_processing_union(
     return Released(new, columns)
 
 
+@dataclass(frozen=True, slots=True)
 class _Post:
-    def __init__(
-        self,
-        select: exp.Select,
-        context: Context,
-        parents: tuple[_Names, ...],
-        found: list[tuple[str, ScopedRows] | Released | None] | None,
-    ) -> None:
-        self.found = found
-        self.select = select
-        self.context = context
-        self.question = context.question
-        self.parents = parents
-        self.names: _Names = {}
+    select: exp.Select
+    context: Context
+    parents: tuple[_Names, ...]
+    found: list[tuple[str, ScopedRows] | Released | None] | None
+    names: _Names = field(default_factory=dict)
+
+    @property
+    def question(self) -> Statement:
+        return self.context.question
 
     def read(self) -> Released:
         from sfumato.plan.selects import from_nodes, read_source
@@ -103,26 +103,15 @@ class _Post:
             new.set("from_", exp.From(this=tables[0]))
         scopes = (self.names, *self.parents)
         aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
-        joins = []
-        for join, table in zip(select.args.get("joins") or [], tables[1:], strict=True):
-            original = join.this
-            joins.append(
-                rebuilt(
-                    join,
-                    lambda child, original=original, table=table: (  # type: ignore[misc]
-                        table
-                        if child is original
-                        else self._using(child)
-                        if isinstance(child, exp.Identifier)
-                        else _changed(child, self.context, scopes, set())
-                    ),
-                )
-            )
-        if joins:
-            new.set("joins", joins)
+
+        def change(node: exp.Expr) -> exp.Expr:
+            return _changed(node, self.context, scopes, aliases)
+
+        if select.args.get("joins"):
+            pairs = zip(select.args["joins"], tables[1:], strict=True)
+            new.set("joins", [self._join(join, table) for join, table in pairs])
         columns = self._columns()
-        items = [_changed(item, self.context, scopes, aliases) for item in select.expressions]
-        new.set("expressions", self._named(items, columns))
+        new.set("expressions", self._named([change(item) for item in select.expressions], columns))
         for name in ("where", "group", "having", "qualify", "order", "limit", "offset", "distinct"):
             clause = select.args.get(name)
             if clause is None:
@@ -131,17 +120,22 @@ class _Post:
             if (name == "where" and (windows or has_aggregate(clause))) or (name == "having" and windows):
                 hint = "use HAVING for aggregates, QUALIFY for windows"
                 self.question.refuse("this comes later than its clause", "SF404", clause, hint)
-            new.set(name, _changed(clause, self.context, scopes, aliases))
+            new.set(name, change(clause))
         if select.args.get("windows"):
-            new.set(
-                "windows", [_changed(one, self.context, scopes, aliases) for one in select.args["windows"]]
-            )
+            new.set("windows", [change(one) for one in select.args["windows"]])
         return Released(new, columns)
 
-    def _using(self, name: exp.Identifier) -> exp.Identifier:
-        if sum(name.name.lower() in map(str.lower, columns) for columns in self.names.values()) < 2:
-            self.question.refuse(f"no column `{name.name}` on both sides", "SF402", name)
-        return name.copy()
+    def _join(self, join: exp.Join, table: exp.Expr) -> exp.Expr:
+        def change(child: exp.Expr) -> exp.Expr:
+            if child is join.this:
+                return table
+            if isinstance(child, exp.Identifier):  # of USING
+                if sum(child.name.lower() in map(str.lower, names) for names in self.names.values()) < 2:
+                    self.question.refuse(f"no column `{child.name}` on both sides", "SF402", child)
+                return child.copy()
+            return _changed(child, self.context, (self.names, *self.parents), set())
+
+        return rebuilt(join, change)
 
     def _named(self, items: list[exp.Expr], columns: tuple[str, ...]) -> list[exp.Expr]:
         """Return the SELECT list with every column under its own name, unless `*` stands in it."""

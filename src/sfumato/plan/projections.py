@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from sfumato.catalog.kind import Kind
-from sfumato.plan.aggregates import Aggregates, aggregate_kind
+from sfumato.plan.aggregates import Aggregates
 from sfumato.plan.conditions import kept
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
+from sfumato.plan.functions import FunctionError, cast, common_kind
 from sfumato.plan.groups import Grouping
 from sfumato.plan.postprocessing_rules import output_names
-from sfumato.plan.scope import Output, Scope, ScopedRows
+from sfumato.plan.question import Statement
+from sfumato.plan.scope import Columns, Output, Scope, ScopedRows
 from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query
-from sfumato.plan.tree import Aggregate, ColumnRef, Expression, PerUnit, Projection, Relation
-from sfumato.plan.unions import united
+from sfumato.plan.tree import Aggregate, ColumnRef, Expression, PerUnit, Projection, PublicChoice, Span, Union
 
-__all__ = ["distinct_rows", "per_unit_rows", "projected_rows", "union_rows"]
+__all__ = [
+    "CHOICES",
+    "chosen_rows",
+    "distinct_rows",
+    "per_unit_rows",
+    "projected_rows",
+    "union_rows",
+    "united",
+]
 
+CHOICES = ("distinct", "order", "limit", "offset")
+"""The clauses that choose among rows."""
+
+_MOST = 2**31  # rows of LIMIT and OFFSET
 _ROW_CLAUSES = ("expressions", "from_", "joins", "where", "with_")
 
 
@@ -29,8 +42,7 @@ def projected_rows(
     """Return the rows of a SELECT without aggregates."""
     _refuse_choices(select, context, *_ROW_CLAUSES)
     read = Expressions(context.question, scope)
-    columns: list[tuple[str, Expression]] = []
-    outputs: list[Output] = []
+    columns = Columns(alias)
     for name, value in _items(select, scope, context):
         expression: Expression | None
         if isinstance(value, Output):
@@ -40,16 +52,14 @@ def projected_rows(
             expression = None if unit is not None else read(value)
             whole = unit is None or unit.whole
         if expression is None:
-            outputs.append(Output(name=name, column=None, whole=whole))
+            columns.outputs.append(Output(name=name, column=None, whole=whole))
             continue
         if expression.kind is None:
             hint = "CAST(NULL AS ..) says of what kind"
             context.question.refuse("a column needs a kind", "SF404", select, hint)
-        column = ColumnRef(name=f"{alias}.{name}", kind=expression.kind)
-        columns.append((column.name, expression))
-        outputs.append(Output(name=name, column=column))
-    _distinct_names(select, [output.name for output in outputs], context)
-    return ScopedRows(relation=_project(rows.relation, columns), outputs=tuple(outputs), unit=rows.unit)
+        columns.add(name, expression, expression.kind)
+    _check_names(select, columns, context)
+    return columns.over(rows.relation, rows.unit)
 
 
 def distinct_rows(
@@ -58,22 +68,62 @@ def distinct_rows(
     """Return the distinct rows of each unit: DISTINCT over columns that include the unit."""
     question = context.question
     question.only(select.args["distinct"])
-    plain = projected_rows(_without_distinct(select), rows, scope, context, question.alias(alias))
+    every = select.copy()
+    every.set("distinct", None)
+    plain = projected_rows(every, rows, scope, context, question.alias(alias))
     if not any(output.column is None and output.whole for output in plain.outputs):
         hint = "list the unit too, or GROUP BY the columns to ask which values there are"
-        question.refuse(
-            "DISTINCT would merge the rows of several people", "SF404", select.expressions[0], hint
-        )
-    keys, outputs = [], []
+        at = select.expressions[0]
+        question.refuse("DISTINCT would merge the rows of several people", "SF404", at, hint)
+    columns = Columns(alias)
     for output in plain.outputs:
         if output.column is None:
-            outputs.append(output)
-            continue
-        name = f"{alias}.{output.name}"
-        keys.append((name, output.column))
-        outputs.append(Output(name=output.name, column=ColumnRef(name=name, kind=output.column.kind)))
-    relation = PerUnit(source=plain.relation, keys=tuple(keys), aggregates=())
-    return ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit)
+            columns.outputs.append(output)
+        else:
+            columns.add(output.name, output.column, output.column.kind)
+    relation = PerUnit(source=plain.relation, keys=tuple(columns.columns), aggregates=())
+    return ScopedRows(relation=relation, outputs=tuple(columns.outputs), unit=rows.unit)
+
+
+def chosen_rows(
+    select: exp.Select, rows: ScopedRows, scope: Scope, context: Context, alias: str
+) -> ScopedRows:
+    """Return the rows of a SELECT over public tables that picks some of them.
+
+    Public rows belong to nobody, so any of them may be picked. Which ones are is a function of the public
+    table alone: rows that ORDER BY leaves equal come in the order of all their columns.
+    """
+    question = context.question
+    distinct = select.args.get("distinct")
+    plain = select.copy()
+    for name in CHOICES:
+        plain.set(name, None)
+    found = projected_rows(plain, rows, scope, context, alias)
+    relation = found.relation
+    assert isinstance(relation, Projection)
+    order: list[tuple[ColumnRef, bool, bool]] = []
+    hidden: list[tuple[str, Expression]] = []
+    for ordered in select.args["order"].expressions if select.args.get("order") else []:
+        column = _listed(ordered.this, found, context)
+        if column is None:
+            if distinct is not None:
+                hint = "ORDER BY takes columns of the SELECT list here"
+                question.refuse("this is not a column of the different rows", "SF404", ordered, hint)
+            value = Expressions(question, scope)(ordered.this)
+            if value.kind is None:
+                question.refuse("a column needs a kind", "SF404", ordered)
+            column = ColumnRef(name=f"{alias}.__order{len(hidden)}", kind=value.kind)
+            hidden.append((column.name, value))
+        order.append((column, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))))
+    choice = PublicChoice(
+        source=replace(relation, columns=(*relation.columns, *hidden)),
+        distinct=distinct is not None,
+        order=tuple(order),
+        limit=_count(select.args.get("limit"), context),
+        offset=_count(select.args.get("offset"), context) or 0,
+        span=question.place(select.expressions[0]),
+    )
+    return replace(found, relation=choice)
 
 
 def per_unit_rows(
@@ -87,10 +137,10 @@ def per_unit_rows(
     collect = Aggregates(question, read, inner=True)
     under = question.alias(f"{alias}_units")
 
-    def replace(node: exp.Expr) -> Expression | None:
+    def noted(node: exp.Expr) -> Expression | None:
         if is_aggregate(node):
             aggregate = collect(node)
-            kind = aggregate_kind(aggregate)
+            kind = aggregate.kind
             if kind is None:
                 question.refuse("a list cannot be a column of an inner query", "SF404", node)
             if aggregate not in aggregates:
@@ -102,27 +152,26 @@ def per_unit_rows(
             return None
         position = groups.position(read(node))
         if position is not None:
-            return ColumnRef(name=f"{under}.k{position}", kind=_kind(groups.keys[position]))
+            kind = groups.keys[position].kind
+            assert kind is not None
+            return ColumnRef(name=f"{under}.k{position}", kind=kind)
         if isinstance(node, exp.Column):
-            _not_grouped(node, context)
+            question.refuse(f"`{node.name}` is neither grouped by nor aggregated", "SF404", node)
         return None
 
-    write = Expressions(question, scope, replace=replace)
-    columns: list[tuple[str, Expression]] = []
-    outputs: list[Output] = []
+    write = Expressions(question, scope, replace=noted)
+    columns = Columns(alias)
     for name, value in _items(select, scope, context):
         if isinstance(value, Output):
             question.refuse("`*` cannot be grouped", "SF404", select.expressions[0])
         if isinstance(value, exp.Column) and read.unit(value) is not None:
-            outputs.append(Output(name=name, column=None))
+            columns.outputs.append(Output(name=name, column=None))
             continue
         expression = write(value)
         if expression.kind is None:
             question.refuse("a column needs a kind", "SF404", value)
-        column = ColumnRef(name=f"{alias}.{name}", kind=expression.kind)
-        columns.append((column.name, expression))
-        outputs.append(Output(name=name, column=column))
-    _distinct_names(select, [output.name for output in outputs], context)
+        columns.add(name, expression, expression.kind)
+    _check_names(select, columns, context)
     having = select.args.get("having")
     conditions = []
     if having is not None:
@@ -132,8 +181,7 @@ def per_unit_rows(
         keys=tuple((f"{under}.k{position}", key) for position, key in enumerate(groups.keys)),
         aggregates=tuple((f"{under}.a{position}", one) for position, one in enumerate(aggregates)),
     )
-    relation = _project(kept(per_unit, conditions), columns)
-    return ScopedRows(relation=relation, outputs=tuple(outputs), unit=rows.unit)
+    return columns.over(kept(per_unit, conditions), rows.unit)
 
 
 def union_rows(
@@ -144,22 +192,50 @@ def union_rows(
     alias: str,
 ) -> ScopedRows:
     """Return UNION ALL of rows of the same people."""
+    from sfumato.plan import selects
+
     question = context.question
     _check_union(query, context)
-    branches = list(done)
-    for side in rest:
-        branches.append((side, context.rows(side, question.alias(alias))))
-
-    def refuse(place: int, message: str, code: str, hint: str) -> NoReturn:
-        question.refuse(message, code, branches[place][0], hint)
-
+    branches = [*done, *((side, selects.rows(side, context, question.alias(alias))) for side in rest)]
     spans = [question.place(side) for side, _ in branches]
-    return united([branch for _, branch in branches], alias, refuse, spans)
+    return united([branch for _, branch in branches], alias, question, spans)
 
 
-def _project(source: Relation, columns: list[tuple[str, Expression]]) -> Relation:
-    """Return the named columns of a relation; with none, its units alone count and it stays as it is."""
-    return Projection(source=source, columns=tuple(columns)) if columns else source
+def united(
+    branches: Sequence[ScopedRows], alias: str, question: Statement, spans: Sequence[Span | None]
+) -> ScopedRows:
+    """Return UNION ALL of rows of the same people; columns go by their places, and have the first's names."""
+    first = branches[0]
+    for branch, span in zip(branches, spans, strict=True):
+        shape = [output.column is None for output in branch.outputs]
+        if shape != [output.column is None for output in first.outputs]:
+            hint = "rows of one unit, with the same columns in the same order, the unit in the same place"
+            question.refuse("the sides of UNION ALL differ in their columns", "SF404", span, hint)
+    outputs: list[Output] = []
+    for position, output in enumerate(first.outputs):
+        if output.column is None:
+            whole = all(branch.outputs[position].whole for branch in branches)
+            outputs.append(replace(output, whole=whole))
+            continue
+        here = [branch.outputs[position].column for branch in branches]
+        try:
+            kind = common_kind(tuple(column.kind for column in here if column is not None))
+        except FunctionError:
+            kind = None
+        if kind is None:
+            hint = "convert it: CAST(.. AS VARCHAR), or .cast('text')"
+            question.refuse(f"`{output.name}` differs in kind", "SF404", spans[-1], hint)
+        outputs.append(Output(name=output.name, column=ColumnRef(name=f"{alias}.{output.name}", kind=kind)))
+    projects = []
+    for branch in branches:
+        columns = tuple(
+            (output.column.name, cast(own.column, output.column.kind))
+            for output, own in zip(outputs, branch.outputs, strict=True)
+            if output.column is not None and own.column is not None
+        )
+        projects.append(Projection(source=branch.relation, columns=columns))
+    union = Union(sources=tuple(projects), spans=tuple(spans))
+    return ScopedRows(relation=union, outputs=tuple(outputs), unit=first.unit)
 
 
 # -- parts ----------------------------------------------------------------------------------
@@ -227,33 +303,40 @@ def _refuse_choices(select: exp.Select, context: Context, *handled: str) -> None
     for name, reason in reasons.items():
         if select.args.get(name) and name not in handled:
             hint = "do it to the noisy result: aggregate first"
-            question.refuse(reason, "SF404", _first(select.args[name]), hint)
+            clause = select.args[name]
+            question.refuse(reason, "SF404", clause[0] if isinstance(clause, list) else clause, hint)
     question.only(select, *handled)
 
 
-def _first(value: exp.Expr | list[exp.Expr]) -> exp.Expr:
-    return value[0] if isinstance(value, list) else value
-
-
-def _without_distinct(select: exp.Select) -> exp.Select:
-    plain = select.copy()
-    plain.set("distinct", None)
-    return plain
-
-
-def _distinct_names(select: exp.Select, names: list[str], context: Context) -> None:
+def _check_names(select: exp.Select, columns: Columns, context: Context) -> None:
     seen: set[str] = set()
-    for name in names:
+    for name in (output.name for output in columns.outputs):
         if name.lower() in seen:
             hint = "give one of them another name with AS"
             context.question.refuse(f"two columns are named `{name}`", "SF404", select, hint)
         seen.add(name.lower())
 
 
-def _not_grouped(node: exp.Column, context: Context) -> None:
-    context.question.refuse(f"`{node.name}` is neither grouped by nor aggregated", "SF404", node)
+def _listed(node: exp.Expr, rows: ScopedRows, context: Context) -> ColumnRef | None:
+    """Return the column of the SELECT list that ORDER BY names or counts, None if it does neither."""
+    node = node.unnest()
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
+        position = int(node.this)
+        if not 1 <= position <= len(rows.outputs):
+            context.question.refuse(f"there is no column {position} in the SELECT list", "SF402", node)
+        return rows.outputs[position - 1].column
+    if isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier):
+        named = [output for output in rows.outputs if output.name.lower() == node.name.lower()]
+        return named[0].column if named else None
+    return None
 
 
-def _kind(expression: Expression) -> Kind:
-    assert expression.kind is not None
-    return expression.kind
+def _count(clause: exp.Expr | None, context: Context) -> int | None:
+    """Return the number of LIMIT or OFFSET."""
+    if clause is None:
+        return None
+    number = clause.args.get("expression")
+    text = str(number.this) if isinstance(number, exp.Literal) and not number.is_string else ""
+    if not text.isdecimal() or int(text) > _MOST:
+        context.question.refuse("LIMIT and OFFSET take a whole number", "SF404", clause)
+    return int(text)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from sqlglot import exp
 
 from sfumato.catalog.catalog import Catalog
-from sfumato.errors import QueryRefused
-from sfumato.plan.hints import CLAUSES, hints_for
+from sfumato.plan.hints import CLAUSES, refusal
 from sfumato.plan.limits import MOST_RELATIONS, check_query
 from sfumato.plan.request import NamedQuery, Options
 from sfumato.plan.syntax import function_name
@@ -61,11 +60,7 @@ class Statement:
 
     def refuse(self, message: str, code: str, at: exp.Expr | Span | None = None, *hints: str) -> NoReturn:
         """Raise the refusal of this question, with a caret under `at`."""
-        span = at if isinstance(at, Span) else self.place(at)
-        start, end = (span.start, span.end) if span is not None else (None, None)
-        raise QueryRefused(
-            message, code=code, text=self.text, start=start, end=end, hints=hints_for(code, hints)
-        )
+        raise refusal(self.text, message, code, at if isinstance(at, Span) else self.place(at), *hints)
 
     def only(self, node: exp.Expr, *handled: str) -> None:
         """Refuse a node that says anything beyond the arguments that are handled.
@@ -76,12 +71,15 @@ class Statement:
         for name, value in node.args.items():
             if name in handled or value is None or value is False or value == [] or value == "":
                 continue
-            at = next((part for part in _nodes(value) if self.span(part) is not None), node)
+            parts = value if isinstance(value, list) else [value]
+            placed = (part for part in parts if isinstance(part, exp.Expr) and self.span(part) is not None)
+            at = next(placed, node)
             clause = name.strip("_").replace("_", " ").upper()
             if isinstance(node, exp.AggFunc) and name in ("count", "expressions"):
                 self.refuse(f"{self.name(node).upper()} takes one argument", "SF403", at, CLAUSES["count"])
             hints = (CLAUSES[name],) if name in CLAUSES else ()
-            self.refuse(f"{clause} is not supported in {_title(node)}", "SF404", at, *hints)
+            title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+            self.refuse(f"{clause} is not supported in {title}", "SF404", at, *hints)
 
     def span(self, node: exp.Expr) -> Span | None:
         """Return where a node stands, read off the tokens it was made from."""
@@ -152,12 +150,3 @@ class Statement:
         """Note that post-processing reads a public table."""
         if name not in self.public:
             self.public.append(name)
-
-
-def _nodes(value: Any) -> list[exp.Expr]:
-    return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr)]
-
-
-def _title(node: exp.Expr) -> str:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)
-    return words.upper()

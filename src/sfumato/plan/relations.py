@@ -21,7 +21,7 @@ from sfumato.plan.syntax import conjuncts, has_aggregate
 from sfumato.plan.tree import ColumnRef, Expression, Join, Relation, Scan, SemiJoin
 from sfumato.plan.unit_safety import unit_of
 
-__all__ = ["filtered", "joined", "table_rows"]
+__all__ = ["filtered", "join_rows", "joined", "table_rows"]
 
 
 def table_rows(table: Table, alias: str, question: Statement) -> ScopedRows:
@@ -69,6 +69,14 @@ def joined(
     return rows, scope, taken
 
 
+def join_rows(join: Join, left: ScopedRows, right: ScopedRows, question: Statement) -> ScopedRows:
+    """Return the rows of a join; the private side of an inner one comes first in the tree."""
+    if not (join.outer or join.keeps_right) and left.unit is None and right.unit is not None:
+        join = replace(join, left=join.right, right=join.left)
+    unit = unit_of(join, question.catalog, question.text)
+    return ScopedRows(relation=join, outputs=(*left.outputs, *right.outputs), unit=unit)
+
+
 def _is_comma(join: exp.Join) -> bool:
     return not any(join.args.get(part) for part in ("on", "using", "side", "method"))
 
@@ -110,19 +118,16 @@ def _join(
     outer, keeps_right = side in ("LEFT", "FULL"), side in ("RIGHT", "FULL")
     on_unit, condition = _condition(source, join, scope, context)
     scope.sources.append(source.far() if outer else source)
-    private_first = not (outer or keeps_right) and left.unit is None and right.unit is not None
-    first, second = (right, left) if private_first else (left, right)
     relation = Join(
-        left=first.relation,
-        right=second.relation,
+        left=left.relation,
+        right=right.relation,
         condition=condition,
         on_unit=on_unit or (_is_comma(join) and bool(matching)),
         outer=outer,
         keeps_right=keeps_right,
         span=question.place(join.this),
     )
-    unit = unit_of(relation, question.catalog, question.text)
-    return ScopedRows(relation=relation, outputs=(*left.outputs, *right.outputs), unit=unit)
+    return join_rows(relation, left, right, question)
 
 
 def _condition(
@@ -134,7 +139,9 @@ def _condition(
     on_unit = False
     parts: list[Expression] = []
     for name in join.args.get("using") or []:
-        pair = [Expressions(question, side).output(_as_column(name)) for side in (scope, right)]
+        column = exp.Column(this=name.copy())
+        column.meta.update(name.meta)
+        pair = [Expressions(question, side).output(column) for side in (scope, right)]
         if pair[0].column is None and pair[1].column is None:
             on_unit = _whole(pair, name, context)
         elif pair[0].column is None or pair[1].column is None:
@@ -166,12 +173,6 @@ def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
         hint = "match the unit of the side that the outer join preserves"
         context.question.refuse("this unit is absent where the outer join found no match", "SF406", at, hint)
     return True
-
-
-def _as_column(identifier: exp.Expr) -> exp.Column:
-    column = exp.Column(this=identifier.copy())
-    column.meta.update(identifier.meta)
-    return column
 
 
 # -- WHERE ----------------------------------------------------------------------------------
@@ -211,12 +212,10 @@ def _negated(node: exp.Expr) -> exp.Exists | None:
 
 
 def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Context) -> Relation:
+    from sfumato.plan import selects
+
     exists = _negated(node)
-    if exists is not None:
-        context.question.only(node, "this")
-        found = _semi_join(relation, scope, exists, context)
-        assert isinstance(found, SemiJoin)
-        return replace(found, negated=True)
+    node = exists or node
     question = context.question
     question.only(node, "this", "query")
     operand = node.this if isinstance(node, exp.In) else None
@@ -231,7 +230,7 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
     if operand is not None and len(query.expressions) != 1:
         question.refuse("IN takes a query of one column", "SF404", query)
     question.only(query, "expressions", "from_", "joins", "where", "distinct")
-    inner, inside, done = context.sources(query, parent=scope)
+    inner, inside, done = selects.sources(query, context, scope)
     near = Expressions(question, inside)
     wide = Expressions(question, inside, outside=True)
     outside = Expressions(question, scope)
@@ -269,6 +268,7 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
         other=kept(inner.relation, local),
         condition=conjunction(conditions),
         on_unit=on_unit,
+        negated=exists is not None,
         span=question.place(node),
     )
 
@@ -276,8 +276,10 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
 def _semi_join_on_rows(
     relation: Relation, scope: Scope, operand: exp.Expr, query: exp.Expr, context: Context
 ) -> Relation:
+    from sfumato.plan import selects
+
     question = context.question
-    inner = context.rows(query, question.alias("chosen"))
+    inner = selects.rows(query, context, question.alias("chosen"))
     if len(inner.outputs) != 1:
         question.refuse("IN takes a query of one column", "SF404", query)
     output = inner.outputs[0]

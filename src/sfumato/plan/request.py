@@ -58,20 +58,16 @@ class Options:
                 object.__setattr__(self, name, cap(getattr(self, name), name))
         noise_laws(self.noise)  # refuses an unknown name
         if self.keys not in (None, "declared", "selected"):
+            hint = "leave it out: declared groups are shown, others are found privately"
             raise InvalidArgument(
-                f"keys must be declared or selected, got {self.keys!r}",
-                place="keys",
-                hints=("leave it out: declared groups are shown, others are found privately",),
+                f"keys must be declared or selected, got {self.keys!r}", place="keys", hints=(hint,)
             )
         for name in ("others", "non_negative", "intervals", "losses"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False", place=name, hints=(f"{name}=True",))
         if not isinstance(self.weights, Mapping) or not all(isinstance(name, str) for name in self.weights):
-            raise InvalidArgument(
-                "weights say of columns, by name, how much they matter",
-                place="weights",
-                hints=("weights={'n': 1, 'mean': 3}",),
-            )
+            message = "weights say of columns, by name, how much they matter"
+            raise InvalidArgument(message, place="weights", hints=("weights={'n': 1, 'mean': 3}",))
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
 
@@ -109,9 +105,6 @@ def with_options(request: Request, options: Mapping[str, Any]) -> Request:
     known = tuple(Options.__dataclass_fields__)
     if unknown := [name for name in options if name not in known]:
         near = difflib.get_close_matches(unknown[0], known, n=2, cutoff=0.5)
-        raise InvalidArgument(
-            f"a question has no option `{unknown[0]}`",
-            place=unknown[0],
-            hints=(f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}",),
-        )
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
+        raise InvalidArgument(f"a question has no option `{unknown[0]}`", place=unknown[0], hints=(hint,))
     return replace(request, options=replace(request.options, **options))

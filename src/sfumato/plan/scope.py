@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Unit, UnsupportedColumn
-from sfumato.plan.tree import ColumnRef, Relation
+from sfumato.plan.tree import ColumnRef, Expression, Projection, Relation
 
-__all__ = ["Output", "Scope", "ScopedRows", "ScopedSource"]
+__all__ = ["Columns", "Output", "Scope", "ScopedRows", "ScopedSource"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,26 @@ class ScopedRows:
     def by_row(self) -> bool:
         """Whether each row is a unit by itself."""
         return self.unit is not None and self.unit.column is None
+
+
+@dataclass(slots=True)
+class Columns:
+    """The columns of a SELECT list while they are read: each an expression, named under an alias."""
+
+    alias: str
+    outputs: list[Output] = field(default_factory=list)
+    columns: list[tuple[str, Expression]] = field(default_factory=list)
+
+    def add(self, name: str, expression: Expression, kind: Kind) -> None:
+        """Add a column."""
+        column = ColumnRef(name=f"{self.alias}.{name}", kind=kind)
+        self.columns.append((column.name, expression))
+        self.outputs.append(Output(name=name, column=column))
+
+    def over(self, source: Relation, unit: Unit | None) -> ScopedRows:
+        """Return the columns of a relation; with none, its units alone count and it stays as it is."""
+        relation = Projection(source=source, columns=tuple(self.columns)) if self.columns else source
+        return ScopedRows(relation=relation, outputs=tuple(self.outputs), unit=unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

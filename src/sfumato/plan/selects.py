@@ -12,12 +12,11 @@ from typing import NoReturn, cast
 
 from sqlglot import exp
 
+from sfumato.plan import projections
 from sfumato.plan.blocks import private_block
 from sfumato.plan.context import Context, Cte, Released
 from sfumato.plan.groups import grouping
 from sfumato.plan.postprocessing import post_processing, post_processing_union
-from sfumato.plan.projections import distinct_rows, per_unit_rows, projected_rows, union_rows
-from sfumato.plan.public_choices import CHOICES, chosen_rows
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import filtered, joined, table_rows
 from sfumato.plan.scope import Scope, ScopedRows
@@ -55,7 +54,7 @@ def plan(query: exp.Expr, context: Context, alias: str) -> ScopedRows | Released
 def rows(query: exp.Expr, context: Context, alias: str) -> ScopedRows:
     """Return a query that must be rows."""
     if isinstance(query, exp.SetOperation) and not context.private(query) and not query.args.get("with_"):
-        return union_rows(query, [], _sides(query), context, alias)
+        return projections.union_rows(query, [], _sides(query), context, alias)
     result = plan(query, context, alias)
     if isinstance(result, Released):
         hint = "aggregate the private rows first, and join the results"
@@ -83,17 +82,17 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
         if select.args.get(name) is not None:
             clauses.append(select.args[name])
     if select.args.get("group") is None and not any(has_aggregate(clause) for clause in clauses):
-        if kept.unit is None and any(select.args.get(name) for name in CHOICES):
-            return chosen_rows(select, kept, scope, context, alias)
+        if kept.unit is None and any(select.args.get(name) for name in projections.CHOICES):
+            return projections.chosen_rows(select, kept, scope, context, alias)
         if select.args.get("distinct") is not None:
-            return distinct_rows(select, kept, scope, context, alias)
-        return projected_rows(select, kept, scope, context, alias)
+            return projections.distinct_rows(select, kept, scope, context, alias)
+        return projections.projected_rows(select, kept, scope, context, alias)
     if kept.unit is None:
         message = "public rows cannot be aggregated inside a question about private ones"
         question.refuse(message, "SF404", select, "prepare the aggregated public table beforehand")
     groups = grouping(select, scope, context)
     if groups.unit:
-        return per_unit_rows(select, kept, scope, groups, context, alias)
+        return projections.per_unit_rows(select, kept, scope, groups, context, alias)
     return private_block(select, kept, scope, groups, context)
 
 
@@ -268,7 +267,7 @@ def _set_operation(query: exp.SetOperation, context: Context, alias: str) -> Sco
     first = plan(sides[0], context, context.question.alias(alias))
     if isinstance(first, Released):
         return post_processing_union(query, context, {id(sides[0]): first})
-    return union_rows(query, [(sides[0], first)], sides[1:], context, alias)
+    return projections.union_rows(query, [(sides[0], first)], sides[1:], context, alias)
 
 
 def _sides(query: exp.Expr) -> list[exp.Expr]:

@@ -124,7 +124,7 @@ def _statement(question: Statement) -> exp.Query:
     try:
         statements = parsed(text)
     except ParseError as error:
-        question.refuse(*_syntax(error), "SF401", _place(error, question.text))
+        question.refuse(_syntax(error), "SF401", _place(error, question.text))
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # the parser's own mistakes
         question.refuse("cannot read this", "SF401")
     found = [statement for statement in statements if statement is not None]
@@ -140,15 +140,15 @@ def _statement(question: Statement) -> exp.Query:
     return cast(exp.Query, statement)
 
 
-def _syntax(error: ParseError) -> tuple[str]:
+def _syntax(error: ParseError) -> str:
     detail = error.errors[0] if error.errors else {}
     description = str(detail.get("description") or "")
     if description.startswith("The number of provided arguments"):
-        return ("too many arguments",)
+        return "too many arguments"
     if description.startswith("Required keyword"):
-        return ("something is missing here",)
+        return "something is missing here"
     plain = description.partition(" but got <")[0].lower()
-    return (f"cannot read this: {plain}" if plain else "cannot read this",)
+    return f"cannot read this: {plain}" if plain else "cannot read this"
 
 
 def _place(error: ParseError, text: str) -> Span | None:

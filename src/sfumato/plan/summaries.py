@@ -55,21 +55,17 @@ class Summary:
     def clamp_rows(self, low: Any, high: Any) -> Summary:
         """Return the aggregate with each value clamped between two bounds."""
         if not self.function.record.clamps or len(self.arguments) != 1:
+            hint = "clamp_groups bounds how many rows of one unit count"
             raise InvalidArgument(
-                f"{self.function.label} has no values to clamp",
-                place="clamp_rows",
-                hints=("clamp_groups bounds how many rows of one unit count",),
+                f"{self.function.label} has no values to clamp", place="clamp_rows", hints=(hint,)
             )
         return replace(self, bounds_per_row=_bounds(low, high))
 
     def clamp_groups(self, low: Any, high: Any) -> Summary:
         """Return the aggregate with what one unit adds to a group clamped between two bounds."""
         if not self.function.record.adds_up:
-            raise InvalidArgument(
-                f"{self.function.label} does not add up",
-                place="clamp_groups",
-                hints=("clamp_rows bounds single values",),
-            )
+            message = f"{self.function.label} does not add up"
+            raise InvalidArgument(message, place="clamp_groups", hints=("clamp_rows bounds single values",))
         return replace(self, bounds_per_group=_bounds(low, high))
 
 
@@ -173,9 +169,8 @@ def quantile(value: Any, rank: float | Sequence[float]) -> Summary:
     several = isinstance(rank, Sequence)
     ranks = tuple(rank) if isinstance(rank, Sequence) else (rank,)
     if not ranks or any(not 0 <= exact(one, "rank") <= 1 for one in ranks):
-        raise InvalidArgument(
-            "a rank lies between 0 and 1", place="rank", hints=("quantile('x', 0.9), or a list of ranks",)
-        )
+        hint = "quantile('x', 0.9), or a list of ranks"
+        raise InvalidArgument("a rank lies between 0 and 1", place="rank", hints=(hint,))
     return Summary(
         function=Function.QUANTILE,
         arguments=(_column(value),),

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sfumato.aggregates.registry import function_called
 from sfumato.catalog.kind import Kind
+from sfumato.plan.functions import DATE_PARTS
 
 __all__ = [
     "AGGREGATES",
@@ -51,51 +52,38 @@ BINARY: dict[_Node, str] = {
 }
 """Operators with two sides."""
 
+_ONE_ARGUMENT = (
+    exp.Abs, exp.Ceil, exp.Day, exp.DayOfYear, exp.Exp, exp.Floor, exp.Hour, exp.Length, exp.Ln, exp.Lower,
+    exp.Minute, exp.Month, exp.Quarter, exp.Sqrt, exp.Upper, exp.Week, exp.Year,
+)  # fmt: skip
+_TWO_ARGUMENTS = {
+    exp.Contains: "contains",
+    exp.EndsWith: "ends_with",
+    exp.Left: "left",
+    exp.Nullif: "nullif",
+    exp.Pow: "power",
+    exp.Right: "right",
+    exp.StartsWith: "starts_with",
+}
+
 CALLS: dict[_Node, tuple[str, tuple[str, ...]]] = {
-    exp.Abs: ("abs", ("this",)),
-    exp.Round: ("round", ("this", "decimals")),
-    exp.Floor: ("floor", ("this",)),
-    exp.Ceil: ("ceil", ("this",)),
-    exp.Sqrt: ("sqrt", ("this",)),
-    exp.Ln: ("ln", ("this",)),
-    exp.Exp: ("exp", ("this",)),
-    exp.Pow: ("power", ("this", "expression")),
-    exp.Least: ("least", ("this", "expressions")),
-    exp.Greatest: ("greatest", ("this", "expressions")),
-    exp.Between: ("between", ("this", "low", "high")),
-    exp.Coalesce: ("coalesce", ("this", "expressions")),
-    exp.Nullif: ("nullif", ("this", "expression")),
-    exp.Lower: ("lower", ("this",)),
-    exp.Upper: ("upper", ("this",)),
-    exp.Length: ("length", ("this",)),
-    exp.Substring: ("substr", ("this", "start", "length")),
-    exp.Replace: ("replace", ("this", "expression", "replacement")),
-    exp.Concat: ("concat", ("expressions",)),
-    exp.Left: ("left", ("this", "expression")),
-    exp.Right: ("right", ("this", "expression")),
-    exp.Contains: ("contains", ("this", "expression")),
-    exp.StartsWith: ("starts_with", ("this", "expression")),
-    exp.EndsWith: ("ends_with", ("this", "expression")),
-    exp.Year: ("year", ("this",)),
-    exp.Quarter: ("quarter", ("this",)),
-    exp.Month: ("month", ("this",)),
-    exp.Week: ("week", ("this",)),
-    exp.Day: ("day", ("this",)),
+    **{node: (node.__name__.lower(), ("this",)) for node in _ONE_ARGUMENT},
     exp.DayOfMonth: ("day", ("this",)),
     exp.DayOfWeek: ("dow", ("this",)),
     exp.DayOfWeekIso: ("isodow", ("this",)),
-    exp.DayOfYear: ("dayofyear", ("this",)),
-    exp.Hour: ("hour", ("this",)),
-    exp.Minute: ("minute", ("this",)),
+    **{node: (name, ("this", "expression")) for node, name in _TWO_ARGUMENTS.items()},
+    exp.Between: ("between", ("this", "low", "high")),
+    exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Concat: ("concat", ("expressions",)),
+    exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.Least: ("least", ("this", "expressions")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.Round: ("round", ("this", "decimals")),
+    exp.Substring: ("substr", ("this", "start", "length")),
 }
 """Functions, with the parser's arguments in our order."""
 
-NAMED: dict[str, str] = {
-    "dow": "dow",
-    "prefix": "starts_with",
-    "suffix": "ends_with",
-    "weekday": "dow",
-}
+NAMED: dict[str, str] = {"dow": "dow", "prefix": "starts_with", "suffix": "ends_with", "weekday": "dow"}
 """Functions that the parser has no class for."""
 
 IGNORED: dict[_Node, tuple[str, ...]] = {
@@ -108,69 +96,38 @@ IGNORED: dict[_Node, tuple[str, ...]] = {
 }
 """Arguments by which the parser notes the dialect; they say nothing that was asked."""
 
+_ONE_CHILD = (exp.Boolean, exp.From, exp.Having, exp.Neg, exp.Not, exp.Paren, exp.Qualify, exp.Where)
+
 PLAIN: dict[_Node, tuple[str, ...]] = {
+    **dict.fromkeys(_ONE_CHILD, ("this",)),
+    **dict.fromkeys(
+        (exp.Array, exp.Cube, exp.Distinct, exp.GroupingSets, exp.Rollup, exp.Tuple), ("expressions",)
+    ),
+    **dict.fromkeys((exp.Limit, exp.Offset), ("expression",)),
+    **dict.fromkeys((exp.Filter, exp.WithinGroup), ("this", "expression")),
     exp.Alias: ("this", "alias"),
-    exp.Array: ("expressions",),
-    exp.Boolean: ("this",),
     exp.Column: ("this", "table"),
-    exp.Cube: ("expressions",),
     exp.DataType: ("this", "expressions", "nested"),
-    exp.Distinct: ("expressions",),
-    exp.Filter: ("this", "expression"),
-    exp.From: ("this",),
-    exp.GroupingSets: ("expressions",),
-    exp.Having: ("this",),
     exp.Identifier: ("this", "quoted"),
-    exp.Limit: ("expression",),
     exp.Literal: ("this", "is_string"),
     exp.Null: (),
-    exp.Offset: ("expression",),
     exp.Order: ("this", "expressions"),
     exp.Ordered: ("this", "desc", "nulls_first"),
-    exp.Paren: ("this",),
-    exp.Qualify: ("this",),
-    exp.Rollup: ("expressions",),
     exp.TableAlias: ("this", "columns"),
-    exp.Tuple: ("expressions",),
-    exp.Where: ("this",),
-    exp.WithinGroup: ("this", "expression"),
 }
-"""What small nodes may say, wherever they stand."""
+"""What small nodes may say, wherever they stand: `sql.request_of` refuses those that say more."""
 
 PARTS: dict[str, str] = {
-    **{part: part for part in ("year", "quarter", "month", "week", "day", "dow", "hour", "minute")},
+    **{part: part for part in DATE_PARTS},
     "dayofmonth": "day",
     "dayofweek": "dow",
-    "dayofyear": "dayofyear",
     "doy": "dayofyear",
-    "isodow": "isodow",
     "weekday": "dow",
 }
 """Parts of dates, by the names that EXTRACT and DATE_PART take."""
 
 TRIMS = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 """Which side TRIM works on."""
-
-KINDS: dict[exp.DType, Kind] = {
-    exp.DType.TINYINT: Kind.INTEGER,
-    exp.DType.SMALLINT: Kind.INTEGER,
-    exp.DType.INT: Kind.INTEGER,
-    exp.DType.BIGINT: Kind.INTEGER,
-    exp.DType.INT128: Kind.HUGEINT,
-    exp.DType.UTINYINT: Kind.INTEGER,
-    exp.DType.USMALLINT: Kind.INTEGER,
-    exp.DType.UINT: Kind.INTEGER,
-    exp.DType.UBIGINT: Kind.HUGEINT,
-    exp.DType.FLOAT: Kind.FLOAT,
-    exp.DType.DOUBLE: Kind.REAL,
-    exp.DType.TEXT: Kind.TEXT,
-    exp.DType.VARCHAR: Kind.TEXT,
-    exp.DType.BOOLEAN: Kind.BOOLEAN,
-    exp.DType.DATE: Kind.DATE,
-    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
-    exp.DType.TIMESTAMPNTZ: Kind.TIMESTAMP,
-}
-"""Types that values can be converted to, besides DECIMAL with its digits."""
 
 LIMITS: dict[exp.DType, tuple[int, int]] = {
     exp.DType.TINYINT: (-(2**7), 2**7 - 1),
@@ -182,6 +139,22 @@ LIMITS: dict[exp.DType, tuple[int, int]] = {
     exp.DType.UBIGINT: (0, 2**64 - 1),
 }
 """Types of whole numbers that hold fewer than their kind does."""
+
+KINDS: dict[exp.DType, Kind] = {
+    **dict.fromkeys(LIMITS, Kind.INTEGER),
+    exp.DType.BIGINT: Kind.INTEGER,
+    exp.DType.UBIGINT: Kind.HUGEINT,
+    exp.DType.INT128: Kind.HUGEINT,
+    exp.DType.FLOAT: Kind.FLOAT,
+    exp.DType.DOUBLE: Kind.REAL,
+    exp.DType.TEXT: Kind.TEXT,
+    exp.DType.VARCHAR: Kind.TEXT,
+    exp.DType.BOOLEAN: Kind.BOOLEAN,
+    exp.DType.DATE: Kind.DATE,
+    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: Kind.TIMESTAMP,
+}
+"""Types that values can be converted to, besides DECIMAL with its digits."""
 
 AGGREGATES: dict[str, str] = {
     "arbitrary": "no single person's value can be shown",

@@ -14,7 +14,9 @@ any engine; positions point into the text that was asked, for errors.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, get_args
 
 from sfumato.aggregates.registry import Function
 from sfumato.catalog.kind import Kind, Value
@@ -31,6 +33,7 @@ __all__ = [
     "Join",
     "Listed",
     "Literal",
+    "Node",
     "PerUnit",
     "Projection",
     "PublicChoice",
@@ -40,6 +43,8 @@ __all__ = [
     "SemiJoin",
     "Span",
     "Union",
+    "parts",
+    "relations",
 ]
 
 
@@ -234,6 +239,12 @@ class Aggregate:
     bounds_per_row: tuple[float, float] | None = None
     span: Span | None = field(default=None, compare=False)
 
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of the value, None for a list."""
+        first = self.arguments[0].kind if self.arguments else None
+        return None if self.several else self.function.record.kind(first)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
@@ -249,3 +260,31 @@ class Query:
     grouping_sets: tuple[tuple[int, ...], ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
     text: str
+
+
+Node = Relation | Expression | Aggregate
+_NODES = frozenset(get_args(Node))
+
+
+def parts(node: Node) -> list[Node]:
+    """Return what lies directly below a node; a table and listed rows have nothing below them."""
+    found: list[Node] = []
+    if not isinstance(node, (Scan, Listed)):
+        _collect([getattr(node, name) for name in node.__slots__], found)
+    return found
+
+
+def relations(relation: Relation) -> Iterator[Relation]:
+    """Yield a relation and all below it, also those that only decide which rows stay."""
+    yield relation
+    for part in parts(relation):
+        if isinstance(part, Relation):
+            yield from relations(part)
+
+
+def _collect(values: Iterable[Any], found: list[Node]) -> None:
+    for value in values:
+        if type(value) in _NODES:
+            found.append(value)
+        elif type(value) is tuple:
+            _collect(value, found)

@@ -30,9 +30,8 @@ from typing import NoReturn
 
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.table import Unit
-from sfumato.errors import QueryRefused
 from sfumato.plan import tree
-from sfumato.plan.hints import hints_for
+from sfumato.plan.hints import refusal
 
 __all__ = ["check_units", "unit_of"]
 
@@ -43,12 +42,8 @@ def check_units(query: tree.Query, catalog: Catalog) -> Unit:
     """Return the one unit that all private rows of a question belong to, or refuse the question."""
     unit = unit_of(query.source, catalog, query.text)
     if unit is None:
-        raise QueryRefused(
-            "this asks nothing of a private table",
-            code="SF404",
-            text=query.text,
-            hints=hints_for("SF404", ("public tables can be read directly in the database",)),
-        )
+        hint = "public tables can be read directly in the database"
+        raise refusal(query.text, "this asks nothing of a private table", "SF404", None, hint)
     return unit
 
 
@@ -76,7 +71,10 @@ class _Pass:
             case tree.Union(sources=sources):
                 return self._union(relation, [self.unit(source) for source in sources])
             case tree.PerUnit():
-                return self._per_unit(relation, self.unit(relation.source))
+                unit = self.unit(relation.source)
+                if unit is None or unit.column is None:
+                    self._refuse("these rows name no unit to group by", relation.span)
+                return unit
             case tree.PublicChoice(source=source):
                 if self.unit(source) is not None:
                     self._refuse("LIMIT and DISTINCT would pick some people's rows", relation.span)
@@ -95,19 +93,13 @@ class _Pass:
 
     def _join(self, join: tree.Join, left: Unit | None, right: Unit | None) -> Unit | None:
         if join.keeps_right:
-            self._refuse(
-                f"a {'FULL' if join.outer else 'RIGHT'} JOIN keeps rows that belong to no one",
-                join.span,
-                "put the private table first and use LEFT JOIN",
-            )
+            message = f"a {'FULL' if join.outer else 'RIGHT'} JOIN keeps rows that belong to no one"
+            self._refuse(message, join.span, "put the private table first and use LEFT JOIN")
         if left is None and right is not None:
             if not join.outer:
                 self._refuse("the private side of a join comes first", join.span)
-            self._refuse(
-                "a public table that keeps its rows tells who has no match",
-                join.span,
-                "put the private table first, or declare the groups: column = one_of(..)",
-            )
+            hint = "put the private table first, or declare the groups: column = one_of(..)"
+            self._refuse("a public table that keeps its rows tells who has no match", join.span, hint)
         if left is None or right is None:
             if join.on_unit:
                 self._refuse("a public table has no unit to match", join.span)
@@ -116,11 +108,8 @@ class _Pass:
             message = "a join of private tables would spread one unit over several rows"
             self._refuse(message, join.span, _ROW_UNIT)
         if left.name != right.name:
-            self._refuse(
-                f"units `{left.name}` and `{right.name}` are not the same people",
-                join.span,
-                "ask about each of them by itself, in requests of their own",
-            )
+            hint = "ask about each of them by itself, in requests of their own"
+            self._refuse(f"units `{left.name}` and `{right.name}` are not the same people", join.span, hint)
         if not join.on_unit:
             self._refuse(
                 "two private tables can be joined only on their unit",
@@ -164,17 +153,5 @@ class _Pass:
                 self._refuse("one row could come in twice", span, "name a column as the unit of these tables")
         return first
 
-    def _per_unit(self, rows: tree.PerUnit, unit: Unit | None) -> Unit:
-        if unit is None or unit.column is None:
-            self._refuse("these rows name no unit to group by", rows.span)
-        return unit
-
     def _refuse(self, message: str, span: tree.Span | None, *hints: str) -> NoReturn:
-        raise QueryRefused(
-            message,
-            code="SF406",
-            text=self.text,
-            start=None if span is None else span.start,
-            end=None if span is None else span.end,
-            hints=hints_for("SF406", hints),
-        )
+        raise refusal(self.text, message, "SF406", span, *hints)

@@ -27,6 +27,14 @@ __all__ = ["Val", "call", "col", "lit", "val", "when"]
 _Find = Callable[[str], ColumnRef]
 
 
+def _operator(name: str) -> Callable[[Val, Any], Val]:
+    return lambda self, other: call(name, self, other)
+
+
+def _reflected(name: str) -> Callable[[Val, Any], Val]:
+    return lambda self, other: call(name, other, self)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Val:
     """An expression that becomes one of the tree once it is known which columns there are."""
@@ -34,75 +42,31 @@ class Val:
     build: Callable[[_Find], Expression]
 
     def __bool__(self) -> bool:
-        raise InvalidArgument(
-            "a condition on columns is neither true nor false yet",
-            hints=("join conditions with & and |, not with ~",),
-        )
+        hint = "join conditions with & and |, not with ~"
+        raise InvalidArgument("a condition on columns is neither true nor false yet", hints=(hint,))
 
-    def __add__(self, other: Any) -> Val:
-        return call("+", self, other)
-
-    def __radd__(self, other: Any) -> Val:
-        return call("+", other, self)
-
-    def __sub__(self, other: Any) -> Val:
-        return call("-", self, other)
-
-    def __rsub__(self, other: Any) -> Val:
-        return call("-", other, self)
-
-    def __mul__(self, other: Any) -> Val:
-        return call("*", self, other)
-
-    def __rmul__(self, other: Any) -> Val:
-        return call("*", other, self)
-
-    def __truediv__(self, other: Any) -> Val:
-        return call("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Val:
-        return call("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Val:
-        return call("//", self, other)
-
-    def __mod__(self, other: Any) -> Val:
-        return call("%", self, other)
-
-    def __pow__(self, other: Any) -> Val:
-        return call("power", self, other)
+    __add__, __radd__ = _operator("+"), _reflected("+")
+    __sub__, __rsub__ = _operator("-"), _reflected("-")
+    __mul__, __rmul__ = _operator("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
+    __floordiv__ = _operator("//")
+    __mod__ = _operator("%")
+    __pow__ = _operator("power")
+    __eq__ = _operator("=")  # type: ignore[assignment]
+    __ne__ = _operator("<>")  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+    __lt__ = _operator("<")
+    __le__ = _operator("<=")
+    __gt__ = _operator(">")
+    __ge__ = _operator(">=")
+    __and__ = _operator("and")
+    __or__ = _operator("or")
 
     def __neg__(self) -> Val:
         return call("neg", self)
 
     def __abs__(self) -> Val:
         return call("abs", self)
-
-    def __eq__(self, other: object) -> Val:  # type: ignore[override]
-        return call("=", self, other)
-
-    def __ne__(self, other: object) -> Val:  # type: ignore[override]
-        return call("<>", self, other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __lt__(self, other: Any) -> Val:
-        return call("<", self, other)
-
-    def __le__(self, other: Any) -> Val:
-        return call("<=", self, other)
-
-    def __gt__(self, other: Any) -> Val:
-        return call(">", self, other)
-
-    def __ge__(self, other: Any) -> Val:
-        return call(">=", self, other)
-
-    def __and__(self, other: Any) -> Val:
-        return call("and", self, other)
-
-    def __or__(self, other: Any) -> Val:
-        return call("or", self, other)
 
     def __invert__(self) -> Val:
         return call("not", self)
@@ -156,30 +120,23 @@ def _constant(value: Any) -> Value:
         return bool(value)
     if isinstance(value, numbers.Integral):
         if kind_of(int(value)) is Kind.REAL:
-            raise InvalidArgument(
-                "a whole number has at most 128 bits", place="lit", hints=("give a float instead",)
-            )
+            hint = "give a float instead"
+            raise InvalidArgument("a whole number has at most 128 bits", place="lit", hints=(hint,))
         return int(value)
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise InvalidArgument("a decimal must be finite", place="lit", hints=("leave it out",))
         if kind_of(value) is Kind.REAL:
-            raise InvalidArgument(
-                "a decimal has at most 38 digits, and no exponent",
-                place="lit",
-                hints=("round it, or give a float",),
-            )
+            message = "a decimal has at most 38 digits, and no exponent"
+            raise InvalidArgument(message, place="lit", hints=("round it, or give a float",))
         return value
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
         binary = float(value)
         text = repr(binary)
         short = sum(letter.isdigit() for letter in text) <= _SAFE_DIGITS
         return Decimal(text) if math.isfinite(binary) and short and "e" not in text else binary
-    raise InvalidArgument(
-        f"{type(value).__name__} is not a kind of value",
-        place="lit",
-        hints=("numbers, texts, truths, dates and timestamps are",),
-    )
+    hint = "numbers, texts, truths, dates and timestamps are"
+    raise InvalidArgument(f"{type(value).__name__} is not a kind of value", place="lit", hints=(hint,))
 
 
 def _kind(kind: Kind | str) -> Kind:
@@ -189,11 +146,8 @@ def _kind(kind: Kind | str) -> Kind:
         return Kind(kind.replace(" ", "").lower())
     except (AttributeError, ValueError):
         pass
-    raise InvalidArgument(
-        "cast takes the name of a kind",
-        place="cast",
-        hints=("integer, hugeint, decimal(15,2), float, real, text, boolean, date or timestamp",),
-    )
+    hint = "integer, hugeint, decimal(15,2), float, real, text, boolean, date or timestamp"
+    raise InvalidArgument("cast takes the name of a kind", place="cast", hints=(hint,))
 
 
 def col(name: str) -> Val:
@@ -206,10 +160,9 @@ def col(name: str) -> Val:
 def call(function: str, *arguments: Any) -> Val:
     """Return a call of the allow-list by name: `call("lower", col("job"))`."""
     if function not in functions.FUNCTIONS:
+        message = f"`{function}` is not on the list of functions"
         raise InvalidArgument(
-            f"`{function}` is not on the list of functions",
-            place="call",
-            hints=hints_for("SF403", did_you_mean(function, functions.NAMES)),
+            message, place="call", hints=hints_for("SF403", did_you_mean(function, functions.NAMES))
         )
     values = tuple(val(argument) for argument in arguments)
     return Val(lambda find: functions.call(function, tuple(value.build(find) for value in values)))
