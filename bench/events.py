@@ -25,7 +25,7 @@ from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.backends import Source, open_tables
-from sfumato.backends.duckdb import DuckDBBackend
+from sfumato.backends.duckdb import Backend
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.plan.tree import ColumnRef, Scan
@@ -135,7 +135,7 @@ def race(path: Path, *, times: int = 5, only: Iterable[str] | None = None) -> di
     cursor = source.cursor()
     results = {}
     for name in only or QUERIES:
-        backend = DuckDBBackend(source, catalog_of(source, None if name.endswith("rows") else "user_id"))
+        backend = Backend(source, catalog_of(source, None if name.endswith("rows") else "user_id"))
         ours: list[float] = []
         floors: list[float] = []
         for _ in range(times):

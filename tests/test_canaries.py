@@ -367,7 +367,7 @@ def plant_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plant_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sfumato.backends.duckdb import DuckDBBackend
+    from sfumato.backends.duckdb import Backend
 
     def guarded(backend: Any, action: Any) -> Any:
         try:
@@ -375,7 +375,7 @@ def plant_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
         except Exception:
             raise EngineFailure from None
 
-    monkeypatch.setattr(DuckDBBackend, "_guarded", guarded)
+    monkeypatch.setattr(Backend, "_guarded", guarded)
 
 
 def plant_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def violations(text: str, path: str) -> list[str]:
             ):
                 found.append(f"{where} reads tables as they are: for the owner's tools, never for a release")
             elif name.startswith("sfumato.backends.duckdb") and home != "backends":
-                found.append(f"{where} is one engine: open data through sfumato.backends.registry")
+                found.append(f"{where} is one engine: open data through sfumato.backends")
         elif any(name == seeded or name.startswith(f"{seeded}.") for seeded in SEEDABLE):
             found.append(f"{where} is a seedable generator")
         elif name.split(".")[0] in PEERS:
@@ -223,7 +223,7 @@ def test_every_third_party_import_is_declared() -> None:
         ("sfumato/local/olh.py", "from sfumato.learn import train"),
         ("sfumato/session/database.py", "from sfumato.backends.owned import read_owned"),
         ("sfumato/local/collector.py", "from sfumato.backends.owned import read_owned"),
-        ("sfumato/session/opening.py", "from sfumato.backends.duckdb import DuckDBBackend"),
+        ("sfumato/session/opening.py", "from sfumato.backends.duckdb import Backend"),
         ("sfumato/audit/laboratory.py", "from sfumato.backends.duckdb.source import open_source"),
         ("sfumato/server/app.py", "import random"),
         ("sfumato/server/app.py", "from numpy import random"),

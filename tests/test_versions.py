@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.backends import open_tables
 from sfumato.backends.files import Files
-from sfumato.backends.registry import open_tables
 from sfumato.errors import BudgetExceeded, EngineFailure, InvalidArgument
 
 YEARS = (1980, 1981)

@@ -18,7 +18,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import sfumato as sf
-from sfumato.backends.registry import open_tables
+from sfumato.backends import open_tables
 from sfumato.errors import EngineStopped, InvalidArgument, SfumatoError
 from tests.processes import said
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato.aggregates.registry import Function
+from sfumato.backends import open_tables
 from sfumato.backends.duckdb.relations import Relations
-from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import call

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from sfumato.backends.registry import Source, open_tables
+from sfumato.backends import Source, open_tables
 from sfumato.catalog import Kind
 from sfumato.errors import InvalidArgument
 

@@ -18,9 +18,9 @@ import numpy as np
 from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.pricing import Noise
-from sfumato.backends.duckdb import DuckDBBackend
+from sfumato.backends import Source
+from sfumato.backends.duckdb import Backend
 from sfumato.backends.exact import ExactGroups
-from sfumato.backends.registry import Source
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace, Pure
 from sfumato.core.events.claims import BoundedRange
@@ -110,7 +110,7 @@ class _Logged:
 def record(query: BoundedQuery, source: Source, *, threads: int, salt: int = SALT) -> Recorded:
     """Run a bounded query with its salt frozen."""
     statements: list[str] = []
-    backend = DuckDBBackend(_Logged(source, statements), CATALOG, threads=threads)  # type: ignore[arg-type]
+    backend = Backend(_Logged(source, statements), CATALOG, threads=threads)  # type: ignore[arg-type]
     error, groups = None, ()
     try:
         groups = backend.run(query, _salt=salt).reveal()

@@ -17,9 +17,9 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.analysis import bound, price
-from sfumato.backends.duckdb import DuckDBBackend
+from sfumato.backends import open_tables
+from sfumato.backends.duckdb import Backend
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import QueryRefused
@@ -61,7 +61,7 @@ def exact(text: str, days: list[Any], moments: list[Any]) -> Any:
     )
     (named,) = parse(text, CATALOG).queries
     bounding = bound(named.query, CATALOG, Options())
-    (groups,) = DuckDBBackend(open_tables({"t": table}), CATALOG).run(bounding.query).reveal()
+    (groups,) = Backend(open_tables({"t": table}), CATALOG).run(bounding.query).reveal()
     return bounding, {name: values[0] for name, values in groups.measures.items()}
 
 

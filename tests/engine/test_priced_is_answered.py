@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.backends.registry import open_tables
+from sfumato.backends import open_tables
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.ledger import Ledger
 from sfumato.session import Database

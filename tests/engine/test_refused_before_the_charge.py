@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import sfumato as sf
-from sfumato.backends.registry import open_tables
+from sfumato.backends import open_tables
 from sfumato.errors import EngineFailure, InvalidArgument, SfumatoError
 
 BAD = pyarrow.Array.from_buffers(

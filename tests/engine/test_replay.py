@@ -21,10 +21,10 @@ import pytest
 
 from sfumato.analysis import price
 from sfumato.analysis.bounded import MeasureKind
+from sfumato.backends import Source
 from sfumato.backends.duckdb import backend, by_unit, relations
 from sfumato.backends.duckdb.compile import compile_query
 from sfumato.backends.duckdb.engine import Engine
-from sfumato.backends.registry import Source
 from sfumato.catalog import Kind
 from sfumato.core import Grid
 from sfumato.release import weighted_selection

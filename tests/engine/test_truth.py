@@ -24,9 +24,9 @@ from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.analysis.explain import explain
 from sfumato.analysis.forecast import forecasts
-from sfumato.backends.duckdb import DuckDBBackend
+from sfumato.backends import open_tables
+from sfumato.backends.duckdb import Backend
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.backends.registry import open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.plan.request import Options
@@ -73,8 +73,8 @@ def data() -> dict[str, npt.NDArray[Any]]:
 
 
 @cache
-def backend() -> DuckDBBackend:
-    return DuckDBBackend(open_tables({"people": pyarrow.table(data())}), CATALOG)
+def backend() -> Backend:
+    return Backend(open_tables({"people": pyarrow.table(data())}), CATALOG)
 
 
 @dataclass(frozen=True, slots=True)

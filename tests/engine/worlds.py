@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow
 
-from sfumato.backends.registry import Source, open_tables
+from sfumato.backends import Source, open_tables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 
 __all__ = ["CATALOG", "NEIGHBOURS", "World", "crowd", "newcomer"]

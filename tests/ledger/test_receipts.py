@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.backends.registry import open_tables
+from sfumato.backends import open_tables
 from sfumato.ledger.receipts import Key
 from sfumato.ledger.records import Link
 from sfumato.release import Release

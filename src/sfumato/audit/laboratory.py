@@ -12,8 +12,8 @@ from typing import Any
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.audit.black_box import Pair
 from sfumato.audit.worlds import Rows, arrow_tables, tables
+from sfumato.backends import Source, open_tables
 from sfumato.backends.exact import ExactGroups
-from sfumato.backends.registry import Source, open_tables
 from sfumato.catalog import Catalog
 from sfumato.errors import SfumatoError
 

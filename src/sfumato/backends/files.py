@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from gzip import GzipFile
 from pathlib import Path
 
+from sfumato.catalog.table import Field
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Files", "ending", "found_files", "headers_of"]
+__all__ = ["Files", "ending", "found_files", "headers_of", "path_identity"]
 
 _ENDS = 1 << 16
 _ENDINGS = {
@@ -61,6 +62,20 @@ class Files:
         """What tells these files from an earlier or later version of them."""
         return (self.paths, self.digests or (self.stamps, self.ends))
 
+    def identities(self, fields: tuple[Field, ...]) -> tuple[str, ...]:
+        """Return texts that identify files that hold a table of these columns, under whatever name.
+
+        Two facts of a file: its path, links followed, and a hash of its length, its beginning and its end; a
+        renamed or copied file has the second, a file with new rows the first. Tables of one DuckDB file are
+        told apart by their columns. The ledger keeps keyed hashes of these texts only.
+        """
+        pairs = zip(self.paths, self.ends, strict=True)
+        found = [text for path, ends in pairs for text in (path_identity(path), f"ends {ends}")]
+        if any(ending(path) == "duckdb" for path in self.paths):
+            columns = repr([(field.name, field.kind.value) for field in fields])
+            found = [f"{text} table {columns}" for text in found]
+        return tuple(found)
+
     def unchanged(self, *, loaded: bool = False) -> bool:
         """Return whether they are still those that were looked at; `loaded`: until they were read whole.
 
@@ -73,6 +88,11 @@ class Files:
             return same and self.ends == tuple(map(_ends, self.paths))
         except OSError:
             return False
+
+
+def path_identity(path: str) -> str:
+    """Return the text that identifies a file by where it lies."""
+    return f"path {os.path.realpath(path)}"
 
 
 def found_files(origin: str | Path | Sequence[str | Path], name: str) -> tuple[str, ...]:

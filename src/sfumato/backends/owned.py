@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.backends.registry import open_tables
+from sfumato.backends import open_tables
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import InvalidArgument
 

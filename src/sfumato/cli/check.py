@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sfumato.backends.files import Files
-from sfumato.backends.identity import identities_of_files
 from sfumato.catalog import Kind, Project, ProjectTable, Table, read_project
 from sfumato.catalog.declaration import nearest
 from sfumato.cli.project import book_of
@@ -124,7 +123,7 @@ def _ledger(project: Project, schemas: Mapping[str, Schema], findings: _Findings
     found: dict[bool, list[Binding]] = {True: [], False: []}
     for table in project.tables:
         schema, unit = schemas[table.name], table.declaration.unit
-        sources = identities_of_files(Files.at(schema.files, table.name, whole=False), schema.fields or ())
+        sources = Files.at(schema.files, table.name, whole=False).identities(schema.fields or ())
         column = None if unit is None else unit.column
         found[unit is not None].append(Binding(table=table.name, sources=sources, column=column))
     with book_of(project) as ledger:

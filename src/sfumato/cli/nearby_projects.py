@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from sfumato.backends.files import found_files
-from sfumato.backends.identity import path_identity
+from sfumato.backends.files import found_files, path_identity
 from sfumato.catalog import ProjectTable, read_project
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.ledger import Ledger

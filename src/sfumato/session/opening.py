@@ -247,8 +247,7 @@ def _opened(
     read: bool = True,
 ) -> _Opened:
     """Open sources, and make of each the table that it is declared to be."""
-    from sfumato.backends.identity import identities
-    from sfumato.backends.registry import open_tables
+    from sfumato.backends import open_tables
 
     declared = tuple(declarations)
     kinds = {each.name: _kinds(each) for each in declared if each.unit is not None}
@@ -265,7 +264,7 @@ def _opened(
     return _Opened(
         catalog=catalog,
         engine=opened.backend(catalog),
-        sources={each.name: identities(opened, each.name) for each in declared},
+        sources={each.name: opened.identities(each.name) for each in declared},
     )
 
 

@@ -1,6 +1,6 @@
 """The DuckDB engine: reads files and objects in place, and computes exact integers from them."""
 
-from sfumato.backends.duckdb.backend import DuckDBBackend
-from sfumato.backends.duckdb.source import DuckDBSource
+from sfumato.backends.duckdb.backend import Backend
+from sfumato.backends.duckdb.source import Source
 
-__all__ = ["DuckDBBackend", "DuckDBSource"]
+__all__ = ["Backend", "Source"]

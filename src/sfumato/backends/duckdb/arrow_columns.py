@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow
+from pyarrow import compute, types
+
 __all__ = ["readable"]
 
-_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6}  # in a second
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the first and the last second of the years 1 to 9999
 _DAY = 86_400_000  # milliseconds
 _WIDEST = 38  # digits of a decimal that the engine has
@@ -22,21 +25,17 @@ def readable(column: Any) -> Any | None:
 
     Raises pyarrow.ArrowInvalid if a value is none of its type, such as a text that is not UTF-8.
     """
-    import pyarrow
-    from pyarrow import compute, types
-
     of_type = column.type
     if types.is_run_end_encoded(of_type):
         return readable(pyarrow.chunked_array(map(compute.run_end_decode, column.chunks), of_type.value_type))
     if types.is_dictionary(of_type):
         column.validate(full=True)
-        if _is_text(of_type.value_type):
-            return column
-        return readable(column.cast(of_type.value_type))
+        return column if _is_text(of_type.value_type) else readable(column.cast(of_type.value_type))
     if types.is_timestamp(of_type):
         return _microseconds(column, of_type.unit)
     if types.is_date64(of_type):
-        return _days(column)
+        days = compute.floor(compute.divide(_near(column, 1000).cast(pyarrow.float64()), float(_DAY)))
+        return days.cast(pyarrow.int32()).cast(pyarrow.date32())  # below 2^53: exact
     if types.is_float16(of_type):
         return column.cast(pyarrow.float32())
     if types.is_integer(of_type) or types.is_floating(of_type) or types.is_boolean(of_type):
@@ -53,24 +52,15 @@ def readable(column: Any) -> Any | None:
 
 
 def _is_text(of_type: Any) -> bool:
-    from pyarrow import types
-
     return bool(types.is_string(of_type) or types.is_large_string(of_type) or types.is_string_view(of_type))
 
 
 def _microseconds(column: Any, unit: str) -> Any:
     """Return moments in microseconds of UTC, halves rounded away from zero, far ones NULL."""
-    import pyarrow
-    from pyarrow import compute
-
-    per_second = _UNITS[unit]
-    counted = _integers(column, pyarrow.int64())
-    if unit != "ns":  # of 64 bits of nanoseconds none is far
-        first, last = _FIRST * per_second, _LAST * per_second + per_second - 1
-        near = compute.and_(compute.greater_equal(counted, first), compute.less_equal(counted, last))
-        counted = compute.if_else(near, counted, pyarrow.scalar(None, pyarrow.int64()))
-        counted = compute.multiply(counted, 10**6 // per_second)
-    else:
+    if unit != "ns":
+        counted = compute.multiply(_near(column, _UNITS[unit]), 10**6 // _UNITS[unit])
+    else:  # of 64 bits of nanoseconds none is far
+        counted = _integers(column)
         whole = compute.divide(counted, 1000)
         rest = compute.subtract(counted, compute.multiply(whole, 1000))
         up = compute.greater_equal(rest, 500).cast(pyarrow.int64())
@@ -79,21 +69,13 @@ def _microseconds(column: Any, unit: str) -> Any:
     return counted.cast(pyarrow.timestamp("us"))
 
 
-def _days(column: Any) -> Any:
-    """Return dates of milliseconds as dates of days, far ones NULL."""
-    import pyarrow
-    from pyarrow import compute
-
-    counted = _integers(column, pyarrow.int64())
-    near = compute.and_(
-        compute.greater_equal(counted, _FIRST * 1000), compute.less_equal(counted, _LAST * 1000 + 999)
-    )
-    counted = compute.if_else(near, counted, pyarrow.scalar(None, pyarrow.int64()))
-    days = compute.floor(compute.divide(counted.cast(pyarrow.float64()), float(_DAY)))  # below 2^53: exact
-    return days.cast(pyarrow.int32()).cast(pyarrow.date32())
+def _near(column: Any, per_second: int) -> Any:
+    """Return the integers of moments, NULL where they are outside the years 1 to 9999."""
+    counted = _integers(column)
+    first, last = _FIRST * per_second, _LAST * per_second + per_second - 1
+    near = compute.and_(compute.greater_equal(counted, first), compute.less_equal(counted, last))
+    return compute.if_else(near, counted, pyarrow.scalar(None, pyarrow.int64()))
 
 
-def _integers(column: Any, of_type: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.chunked_array([chunk.view(of_type) for chunk in column.chunks], of_type)
+def _integers(column: Any) -> Any:
+    return pyarrow.chunked_array([chunk.view(pyarrow.int64()) for chunk in column.chunks], pyarrow.int64())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,26 +17,29 @@ from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import Program, compile_query, key_table
 from sfumato.backends.duckdb.engine import Engine
-from sfumato.backends.duckdb.relations import Relations
+from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.expressions import expression
 from sfumato.backends.keys import Keys, python_values
-from sfumato.backends.registry import Source
 from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.sql_values import canonical
 from sfumato.backends.totals import GroupingSet, GroupTotals
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value
+from sfumato.catalog.table import Field, Table
 from sfumato.errors import EngineFailure, Unsupported
 from sfumato.plan.tree import ColumnRef, Expression, Listed, Relation, Scan
 
-__all__ = ["DuckDBBackend"]
+if TYPE_CHECKING:
+    from sfumato.backends.duckdb.source import Source
+
+__all__ = ["Backend"]
 
 _T = TypeVar("_T")
 
 
-class DuckDBBackend:
+class Backend:
     """Computes bounded queries over open tables.
 
     Whatever goes wrong in the engine becomes `EngineFailure`, which always says the same.
@@ -64,18 +67,14 @@ class DuckDBBackend:
 
     def public_table(self, name: str) -> Any:
         """Return a public table in Arrow's form, for post-processing."""
-        table = self._catalog.table(name)
-        if table is None or table.private:
-            raise Unsupported("a table that is not public, outside the vault")
-        columns = tuple(ColumnRef(name=field.name, kind=field.kind) for field in table.fields)
-        scan = Scan(table=table.name, alias=table.name, columns=columns)
-        rendered = Relations(catalog=self._catalog).render(scan)
+        table = self._public(name)
+        rendered = self._rows(table, table.fields)
         listed = (f"{rendered.names[field.name]} AS {identifier(field.name)}" for field in table.fields)
         return self._before(lambda engine: engine.table(f"SELECT {', '.join(listed)} FROM ({rendered.sql})"))
 
-    def under(self, catalog: Catalog) -> DuckDBBackend:
+    def under(self, catalog: Catalog) -> Backend:
         """Return a backend over the same data under other declarations."""
-        return DuckDBBackend(self._source, catalog, threads=self._threads)
+        return Backend(self._source, catalog, threads=self._threads)
 
     def public_keys(
         self, relation: Relation, keys: Sequence[Expression], most: int
@@ -85,9 +84,7 @@ class DuckDBBackend:
         None: there are more than `most`.
         """
         for scan in scans(relation):
-            table = self._catalog.table(scan.table)
-            if table is None or table.private:
-                raise Unsupported("keys of a table that is not public")
+            self._public(scan.table)
 
         def read(engine: Engine) -> Any:
             with ExitStack() as stack:
@@ -111,17 +108,14 @@ class DuckDBBackend:
 
     def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
         """Return how many rows of a public table have the same values, at most; without columns, all."""
-        table = self._catalog.table(name)
-        fields = [] if table is None or table.private else [table.field(column) for column in columns]
-        if table is None or table.private or None in fields:
-            raise Unsupported("rows of a table that is not public")
-        listed = tuple(ColumnRef(name=field.name, kind=field.kind) for field in fields if field is not None)
-        rendered = Relations(catalog=self._catalog).render(
-            Scan(table=table.name, alias=table.name, columns=listed)
-        )
+        table = self._public(name)
+        fields = [field for field in map(table.field, columns) if field is not None]
+        if len(fields) < len(columns):
+            raise Unsupported("columns that are not in the catalog")
+        rendered = self._rows(table, fields)
         names = list(rendered.names.values())
         there = " AND ".join(f"{one} IS NOT NULL" for one in names)  # NULL equals nothing
-        grouped = f" WHERE {there} GROUP BY {', '.join(names)}" if listed else ""
+        grouped = f" WHERE {there} GROUP BY {', '.join(names)}" if names else ""
         text = f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({rendered.sql}){grouped})"
         return int(self._before(lambda engine: engine.one(text)))
 
@@ -136,6 +130,17 @@ class DuckDBBackend:
         """Refuse joins that would make several rows of one unit, each counted as a unit."""
         if query.row_unit:
             refuse_copies((query,), self._catalog, self.public_copies)
+
+    def _public(self, name: str) -> Table:
+        table = self._catalog.table(name)
+        if table is None or table.private:
+            raise Unsupported("rows of a table that is not public")
+        return table
+
+    def _rows(self, table: Table, fields: Sequence[Field]) -> Rendered:
+        columns = tuple(ColumnRef(name=field.name, kind=field.kind) for field in fields)
+        scan = Scan(table=table.name, alias=table.name, columns=columns)
+        return Relations(catalog=self._catalog).render(scan)
 
     def _before(self, action: Callable[[Engine], _T]) -> _T:
         """Read something public, before anything is charged: say so if the engine has stopped."""

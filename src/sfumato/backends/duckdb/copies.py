@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow
+from pyarrow import parquet
+
 from sfumato.backends.duckdb.arrow_columns import readable
 from sfumato.catalog.table import UnsupportedColumn
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Copied", "copied", "copied_arrow"]
+__all__ = ["Copied", "copied", "copied_files"]
 
 _ROWS = 122_880  # of a batch: what the engine gives to one thread
 
@@ -31,25 +34,31 @@ class Copied:
 
 def copied(origin: Any, name: str) -> Copied:
     """Return a copy of an object that holds a table, however it was cut into pieces."""
-    import pyarrow
-
     if isinstance(origin, pyarrow.RecordBatch):
         origin = pyarrow.Table.from_batches([origin])
     if isinstance(origin, pyarrow.Table):
-        return copied_arrow(origin, name)
+        return _copied(zip(origin.column_names, origin.columns, strict=True), name)
     pandas = type(origin).__module__.startswith("pandas")
     return _copied(_of_pandas(origin, name) if pandas else _of_polars(origin, name), name)
 
 
-def copied_arrow(table: Any, name: str) -> Copied:
-    """Return a copy of an Arrow table."""
-    return _copied(zip(table.column_names, table.columns, strict=True), name)
+def copied_files(name: str, paths: tuple[str, ...], columns: tuple[tuple[str, str], ...]) -> Copied:
+    """Return Parquet files that the engine cannot read safely, by way of Arrow."""
+    tables = []
+    try:
+        for path in paths:
+            with open(path, "rb") as file:
+                tables.append(parquet.ParquetFile(file).read().select([column for column, _ in columns]))
+        whole = pyarrow.concat_tables(tables)
+    except (pyarrow.ArrowException, OSError, KeyError):
+        whole = None
+    if whole is None:  # raised here: the text of the other error may quote the data
+        raise InvalidArgument(f"the file of table `{name}` cannot be read", place=name)
+    return copied(whole, name)
 
 
 def _copied(columns: Iterable[tuple[str, Any]], name: str) -> Copied:
     """Return a copy of named columns; of a column that Arrow has no type for, the type is given instead."""
-    import pyarrow
-
     kept: list[tuple[str, Any]] = []
     left_out: list[UnsupportedColumn] = []
     for column, values in columns:
@@ -81,8 +90,6 @@ def _copied(columns: Iterable[tuple[str, Any]], name: str) -> Copied:
 
 def _readable(values: Any, name: str, column: str) -> Any | None:
     """Return a column as the engine reads it; refuse values that are none of the column's type."""
-    import pyarrow
-
     try:
         return readable(values)
     except pyarrow.ArrowException:
@@ -100,8 +107,6 @@ def _of_pandas(frame: Any, name: str) -> Iterable[tuple[str, Any]]:
     A column of objects has no type: it gets one from its values, which must all be of one. Nothing but
     NULL is text. Decimals are refused, because their digits would decide what can be asked.
     """
-    import pyarrow
-
     if not hasattr(frame, "columns"):
         raise InvalidArgument(
             f"table `{name}` is a {type(frame).__name__}, not a data frame",
@@ -149,8 +154,6 @@ def _of_polars(frame: Any, name: str) -> Iterable[tuple[str, Any]]:
 
 def _converted(make: Callable[..., Any], *arguments: Any) -> Any | None:
     """Return an array in pieces; None if it cannot be made."""
-    import pyarrow
-
     made = _result(make, *arguments)
     return pyarrow.chunked_array([made]) if isinstance(made, pyarrow.Array) else made
 

@@ -29,12 +29,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.backends.duckdb.admission import Admission, memory_of
-from sfumato.backends.duckdb.backend import DuckDBBackend
+from sfumato.backends.duckdb.backend import Backend
 from sfumato.backends.duckdb.column_types import readable_columns
-from sfumato.backends.duckdb.copies import Copied, copied, copied_arrow
 from sfumato.backends.duckdb.engine_files import EngineTable, attached_table, csv_table, parquet_table
 from sfumato.backends.files import Files, ending, found_files
 from sfumato.backends.sql_values import constant
@@ -46,8 +45,12 @@ from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
 from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
 
-__all__ = ["DuckDBSource", "open_source", "reads"]
+if TYPE_CHECKING:
+    from sfumato.backends.duckdb.copies import Copied
 
+__all__ = ["Source", "open_tables"]
+
+_SECONDS = 3600  # how long one statement may take, unless said otherwise
 _CONFIGURATION = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -57,8 +60,8 @@ _CONFIGURATION = {
 }
 
 
-class DuckDBSource:
-    """Open tables. `fields` and `version` are facts about them; `cursor` is for the backend alone."""
+class Source:
+    """Open tables. All but `backend` and `cursor` are facts about them, and no values."""
 
     def __init__(
         self,
@@ -134,17 +137,22 @@ class DuckDBSource:
                 hints=("open it again there: the budget is the same, in the ledger's file",),
             )
 
-    def files(self, table: str) -> Files | None:
-        """Return the files of a table; None if it came as an object."""
-        return self._files.get(table)
+    def identities(self, table: str) -> tuple[str, ...]:
+        """Return texts that identify where a table comes from: its files, or the contents of an object.
+
+        An object is not recognised as the file that it was read from.
+        """
+        if table not in self._files:
+            return (f"contents {self.digest(table)}",)
+        return self._files[table].identities(self._fields[table])
 
     def digest(self, table: str) -> str:
         """Return a hash of the contents of a table that came as an object."""
         return self._objects[table].digest
 
-    def backend(self, catalog: Catalog, *, threads: int | None = None) -> DuckDBBackend:
+    def backend(self, catalog: Catalog, *, threads: int | None = None) -> Backend:
         """Return what computes bounded queries from these tables."""
-        return DuckDBBackend(self, catalog, threads=threads)
+        return Backend(self, catalog, threads=threads)
 
     def cursor(self) -> Any:
         """Return a connection of its own to the tables, for one question.
@@ -188,27 +196,40 @@ class DuckDBSource:
         self._fields[name], self._left_out[name] = tuple(fields), tuple(left_out)
 
 
-def reads(origin: Any) -> bool:
-    """Return whether this engine reads an origin: a path, a list of paths, or an object with a table."""
-    module, name = type(origin).__module__.split(".")[0], type(origin).__name__
-    arrow = module == "pyarrow" and name in ("Table", "RecordBatch")
-    return _is_path(origin) or module in ("pandas", "polars") or arrow
-
-
-def open_source(
+def open_tables(
     tables: Mapping[str, Any],
     *,
-    threads: int | None,
-    memory: str | None,
-    question_memory: str | None,
-    spill: str | Path | None,
-    seconds: float,
-    read: bool,
-    kinds: Mapping[str, Mapping[str, Kind]] | None,
-) -> DuckDBSource:
-    """Open tables; see `registry.open_tables`."""
+    threads: int | None = None,
+    memory: str | None = None,
+    question_memory: str | None = None,
+    spill: str | Path | None = None,
+    seconds: float = _SECONDS,
+    read: bool = True,
+    kinds: Mapping[str, Mapping[str, Kind]] | None = None,
+) -> Source:
+    """Open tables by name: paths or objects. `spill` names a directory for what exceeds the memory limit.
+
+    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (A CSV file
+    is read all the same.) `kinds` has, for each private table, the kinds of columns that are declared: in a
+    CSV file all others are text. Tables that are not in it are public.
+
+    Without `spill` nothing private is ever written to disk. No statement runs for more than `seconds`, or
+    takes more than `memory`, by default four fifths of what the machine has. A question declares
+    `question_memory` of it, by default all of it, and waits until that much is free.
+    """
     import duckdb
 
+    if not tables:
+        raise InvalidArgument("there are no tables to open", place="tables")
+    if len({name.lower() for name in tables}) != len(tables):
+        raise InvalidArgument("two tables have one name", place="tables")
+    for name, origin in tables.items():
+        if not _is_path(origin) and not _is_object(origin):
+            raise InvalidArgument(
+                f"table `{name}` is neither a path nor a table",
+                place=name,
+                hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
+            )
     configuration: dict[str, Any] = {**_CONFIGURATION, "temp_directory": "" if spill is None else str(spill)}
     configuration["max_execution_time"] = max(1, round(1000 * seconds))
     if threads is not None:
@@ -224,15 +245,19 @@ def open_source(
         for number, (name, origin) in enumerate(tables.items()):
             declared = (kinds or {}).get(name)
             if not _is_path(origin):
+                from sfumato.backends.duckdb.copies import copied
+
                 objects[name] = copied(origin, name)
                 continue
             files[name] = Files.at(found_files(origin, name), name)
             known[name] = _open_files(connection, name, files[name].paths, number, declared)
             if known[name].whole and (read or declared is None):
-                objects[name] = _read_whole(name, files[name].paths, known[name].columns)
+                from sfumato.backends.duckdb.copies import copied_files
+
+                objects[name] = copied_files(name, files[name].paths, known[name].columns)
         question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
         admission = Admission(memory_of(connection), question=question, wait=seconds)
-        source = DuckDBSource(connection, objects, files, admission, asked=read)
+        source = Source(connection, objects, files, admission, asked=read)
         for name in tables:
             if name in objects:
                 source._describe(name, objects[name].left_out)
@@ -259,12 +284,14 @@ def open_source(
 
 def _is_path(origin: Any) -> bool:
     """Return whether an origin is a path, or a list of paths."""
-    listed = [origin] if isinstance(origin, str | Path) else origin
-    return (
-        isinstance(listed, list | tuple)
-        and bool(listed)
-        and all(isinstance(one, str | Path) for one in listed)
-    )
+    listed = origin if isinstance(origin, list | tuple) else [origin]
+    return bool(listed) and all(isinstance(one, str | Path) for one in listed)
+
+
+def _is_object(origin: Any) -> bool:
+    """Return whether an origin is an object that holds a table; tells without importing its library."""
+    module, name = type(origin).__module__.split(".")[0], type(origin).__name__
+    return module in ("pandas", "polars") or (module == "pyarrow" and name in ("Table", "RecordBatch"))
 
 
 def _open_files(
@@ -295,24 +322,6 @@ def _open_files(
     )
 
 
-def _read_whole(name: str, paths: tuple[str, ...], columns: tuple[tuple[str, str], ...]) -> Copied:
-    """Return Parquet files that the engine cannot read safely, by way of Arrow."""
-    import pyarrow
-    from pyarrow import parquet
-
-    tables = []
-    try:
-        for path in paths:
-            with open(path, "rb") as file:
-                tables.append(parquet.ParquetFile(file).read().select([column for column, _ in columns]))
-        whole = pyarrow.concat_tables(tables)
-    except (pyarrow.ArrowException, OSError, KeyError):
-        whole = None
-    if whole is None:  # raised here, as above
-        raise InvalidArgument(f"the file of table `{name}` cannot be read", place=name)
-    return copied_arrow(whole, name)
-
-
 def _check_texts(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
     """Refuse a table whose texts are not all UTF-8, when it is opened and not when it is asked about."""
     import duckdb
@@ -337,7 +346,7 @@ def _check_texts(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
 class _Cursor:
     """A connection to the tables that will not be closed in peace if a file changed under it."""
 
-    def __init__(self, cursor: Any, source: DuckDBSource) -> None:
+    def __init__(self, cursor: Any, source: Source) -> None:
         self._cursor = cursor
         self._source = source
 
