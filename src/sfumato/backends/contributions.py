@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -53,26 +53,17 @@ def bound_contributions(
     on in blocks that fit into a processor's cache. `fingerprint_bits` shortens fingerprints: for
     tests, which want units to share them.
     """
-    if not len(rows.units):
-        return []
-    if (counted := count_one_group(rows, packing, choice)) is not None:
+    found = []
+    if len(rows.units) and (counted := count_one_group(rows, packing, choice)) is not None:
         kept, rows = counted
-        return [kept, *_sorted(rows, packing, choice, threads, fingerprint_bits)]
-    return _sorted(rows, packing, choice, threads, fingerprint_bits)
-
-
-def _sorted(
-    rows: PackedRows, packing: Packing, choice: PackedChoice, threads: int, fingerprint_bits: int
-) -> list[Kept]:
+        found.append(kept)
     if not len(rows.units):
-        return []
-    if 64 - packing.low_bits < _FINGERPRINT:
-        return [
-            kept
-            for some in _few_units(rows, 1 << min(64 - packing.low_bits, fingerprint_bits))
-            for kept in _bound(some, packing, choice, threads, 64)
-        ]
-    return _bound(rows, packing, choice, threads, fingerprint_bits)
+        return found
+    if 64 - packing.low_bits >= _FINGERPRINT:
+        return found + _bound(rows, packing, choice, threads, fingerprint_bits)
+    for some in _few_units(rows, 1 << min(64 - packing.low_bits, fingerprint_bits)):
+        found += _bound(some, packing, choice, threads, 64)
+    return found
 
 
 def _few_units(rows: PackedRows, most: int) -> Iterator[PackedRows]:
@@ -83,12 +74,8 @@ def _few_units(rows: PackedRows, most: int) -> Iterator[PackedRows]:
     firsts = np.arange(0, len(own), most)
     begins = np.searchsorted(numbers, firsts, sorter=order)
     for first, places in zip(firsts.tolist(), np.split(order, begins[1:]), strict=True):
-        yield PackedRows(
-            units=numbers[places] - first,
-            words=tuple(word[places] for word in rows.words),
-            values=tuple(column[places] for column in rows.values),
-            unit_hashes=hashes[first : first + most],
-        )
+        own_numbers, own_hashes = numbers[places] - first, hashes[first : first + most]
+        yield replace(rows.some(places), units=own_numbers, unit_hashes=own_hashes)
 
 
 def _bound(
@@ -279,20 +266,18 @@ class _Deal:
         groups = np.diff(unit_starts, append=len(entries))
         rows = np.diff(starts, append=len(pairs))
         priorities = np.zeros(0, dtype=np.uint64)
-        keep: _Flags | None = None
+        keep = np.ones(len(entries), dtype=np.bool_)
         limited = choice.max_groups is not None and int(groups.max()) > choice.max_groups
         if limited or values:
             priorities = mixed(np.repeat(hashes_of(names), groups) ^ choice.key_hashes[codes])
         if limited and choice.max_groups is not None:
             keep = most_per_owner(priorities, unit_starts, choice.max_groups)
         if without is not None and len(without) and _overlap(names, without):
-            elsewhere = np.repeat(np.isin(names, without), groups)
-            keep = ~elsewhere if keep is None else keep & ~elsewhere
-        kept = None if keep is None else np.flatnonzero(keep)
-        renumbered = np.cumsum(keep) - 1 if keep is not None and values else None
+            keep &= np.repeat(~np.isin(names, without), groups)
+        everything = bool(keep.all())
 
         def taken(column: _Integers) -> _Integers:
-            return column if kept is None else column[kept]
+            return column if everything else column[keep]
 
         sums = {}
         for slot in choice.sums:
@@ -311,63 +296,42 @@ class _Deal:
             owner = np.repeat(np.arange(len(entries)), rows)
             for column, most, hashes in zip(values, choice.distinct, choice.value_hashes, strict=True):
                 of, value = _distinct(owner, column, keep, priorities, hashes, most)
-                found.append((of if renumbered is None else renumbered[of], value))
+                found.append(((np.cumsum(keep) - 1)[of], value))
         return Kept(
             unit=taken(unit), code=taken(codes), rows=taken(rows), sums=sums, runs=runs, values=tuple(found)
         )
 
     def _run(
-        self,
-        run: Run,
-        word: _Words,
-        keep: _Flags | None,
-        codes: _Integers,
-        rows: _Integers,
-        weights: RowWeights,
+        self, run: Run, word: _Words, keep: _Flags, codes: _Integers, rows: _Integers, weights: RowWeights
     ) -> tuple[_Integers, _Integers]:
         """Return what a block adds to each cell of each group, as places and values."""
-        bits = self.packing.value_bits
-        if 1 << self.packing.low_bits > _TABLE:
-            return self._weighted_run(run, word, keep, codes, rows, weights)
-        # Units with no more rows than count are told apart by nothing: their rows are counted together.
-        heavy = ~weights.light
-        light = ~heavy if keep is None else ~heavy & keep
-        together = word if light.all() else word[np.repeat(light, rows)]
-        below = together & np.uint64((1 << self.packing.low_bits) - 1)
-        table = np.bincount(below.view(np.int64), minlength=1 << self.packing.low_bits)
-        table = table.reshape(-1, 1 << bits)[: len(self.choice.key_hashes), 1 : run.width + 1]
-        places = np.flatnonzero(table)
-        added = table.ravel()[places] * run.weight
-        alone = heavy if keep is None else heavy & keep
-        if alone.any():
-            more = self._weighted_run(run, word, alone, codes, rows, weights)
-            return np.concatenate((places, more[0])), np.concatenate((added, more[1]))
-        return places, added
-
-    def _weighted_run(
-        self,
-        run: Run,
-        word: _Words,
-        keep: _Flags | None,
-        codes: _Integers,
-        rows: _Integers,
-        weights: RowWeights,
-    ) -> tuple[_Integers, _Integers]:
-        """Count cells of each unit and group by itself, and give each its weight."""
-        bits = np.uint64(self.packing.value_bits)
-        if keep is not None:
-            word = word[np.repeat(keep, rows)]
-            codes, weights = codes[keep], weights.some(keep)
+        low, bits = self.packing.low_bits, self.packing.value_bits
+        places, added = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        if 1 << low <= _TABLE:
+            # Units with no more rows than count are told apart by nothing: their rows are counted together.
+            light = weights.light & keep
+            together = word if light.all() else word[np.repeat(light, rows)]
+            below = together & np.uint64((1 << low) - 1)
+            table = np.bincount(below.view(np.int64), minlength=1 << low)
+            table = table.reshape(-1, 1 << bits)[: len(self.choice.key_hashes), 1 : run.width + 1]
+            places = np.flatnonzero(table)
+            added = table.ravel()[places] * run.weight
+            keep = keep & ~light
+        if not keep.any():
+            return places, added
+        # The others one by one: cells of each unit and group are counted, and have its weight.
+        word = word[np.repeat(keep, rows)]
+        codes, weights = codes[keep], weights.some(keep)
         starts = starts_of(word)
         first = word[starts]
         many = np.diff(starts, append=len(word))
-        pairs = first >> bits
+        pairs = first >> np.uint64(bits)
         entry = np.cumsum(np.concatenate(([False], pairs[1:] != pairs[:-1])))
-        cells = (first - (pairs << bits)).view(np.int64) - 1
+        cells = (first - (pairs << np.uint64(bits))).view(np.int64) - 1
         wanted = np.flatnonzero(cells >= 0)
         cells, many, entry = cells[wanted], many[wanted], entry[wanted]
-        added = weights.some(entry).applied(many * run.weight)
-        return codes[entry] * run.width + cells, added
+        more = weights.some(entry).applied(many * run.weight)
+        return np.append(places, codes[entry] * run.width + cells), np.append(added, more)
 
 
 def _overlap(names: _Words, few: _Words) -> bool:
@@ -375,10 +339,10 @@ def _overlap(names: _Words, few: _Words) -> bool:
 
 
 def _distinct(
-    owner: _Integers, values: _Integers, keep: _Flags | None, priorities: _Words, hashes: _Words, most: int
+    owner: _Integers, values: _Integers, keep: _Flags, priorities: _Words, hashes: _Words, most: int
 ) -> tuple[_Integers, _Integers]:
     """Return at most `most` different values of each kept entry, by a hash of unit, key, value and salt."""
-    wanted = values >= 0 if keep is None else (values >= 0) & keep[owner]
+    wanted = (values >= 0) & keep[owner]
     owner, values = owner[wanted], values[wanted]
     if not len(values):
         return owner, values

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing
+from sfumato.backends.row_weights import RowWeights
 
 __all__ = ["count_one_group"]
 
@@ -38,8 +39,9 @@ def count_one_group(
         return None
     owners = rows.units if least == 0 else rows.units - least
     counts = np.bincount(owners)
-    heavy = np.zeros(len(counts), np.bool_) if choice.max_rows is None else counts > choice.max_rows
-    left = np.flatnonzero(heavy[owners]) if heavy.any() else np.zeros(0, dtype=np.int64)
+    everybody = np.arange(len(counts))
+    weights = RowWeights.of(everybody, counts, most=choice.max_rows, total=choice.max_total)
+    left = np.flatnonzero(~weights.light[owners])
     runs = {}
     for run in choice.runs:
         word = rows.words[run.slot.word]
@@ -47,7 +49,7 @@ def count_one_group(
         cells = table[1 : run.width + 1]
         places = np.flatnonzero(cells)
         runs[run.slot] = (places, cells[places] * run.weight)
-    light = np.flatnonzero((counts > 0) & ~heavy)
+    light = np.flatnonzero((counts > 0) & weights.light)
     kept = Kept(
         unit=np.arange(len(light)),
         code=np.zeros(len(light), dtype=np.int64),
@@ -56,12 +58,7 @@ def count_one_group(
         runs=runs,
         values=(),
     )
-    rest = PackedRows(
-        units=rows.units[left],
-        words=tuple(word[left] for word in rows.words),
-        unit_hashes=rows.unit_hashes,
-    )
-    return kept, rest
+    return kept, rows.some(left)
 
 
 def _cells(word: npt.NDArray[np.uint64], packing: Packing) -> _Integers:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +76,12 @@ class PackedRows:
     values: tuple[_Integers, ...] = ()
     unit_hashes: _Words | None = None
 
+    def some(self, places: _Integers) -> PackedRows:
+        """Return the rows at some places."""
+        words = tuple(word[places] for word in self.words)
+        values = tuple(column[places] for column in self.values)
+        return replace(self, units=self.units[places], words=words, values=values)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kept:
@@ -97,26 +102,17 @@ def joined(blocks: list[Kept], choice: PackedChoice) -> Kept:
     units = np.cumsum([0, *(int(block.unit[-1]) + 1 if len(block.unit) else 0 for block in blocks[:-1])])
     entries = np.cumsum([0, *(len(block.code) for block in blocks[:-1])])
 
-    def in_line(columns: Iterable[_Integers]) -> _Integers:
-        return np.concatenate(list(columns))
+    def pair(pairs: list[tuple[_Integers, _Integers]]) -> tuple[_Integers, _Integers]:
+        return np.concatenate([one for one, _ in pairs]), np.concatenate([other for _, other in pairs])
 
     return Kept(
-        unit=in_line(block.unit + first for block, first in zip(blocks, units, strict=True)),
-        code=in_line(block.code for block in blocks),
-        rows=in_line(block.rows for block in blocks),
-        sums={slot: in_line(block.sums[slot] for block in blocks) for slot in choice.sums},
-        runs={
-            run.slot: (
-                in_line(block.runs[run.slot][0] for block in blocks),
-                in_line(block.runs[run.slot][1] for block in blocks),
-            )
-            for run in choice.runs
-        },
+        unit=np.concatenate([block.unit + first for block, first in zip(blocks, units, strict=True)]),
+        code=np.concatenate([block.code for block in blocks]),
+        rows=np.concatenate([block.rows for block in blocks]),
+        sums={slot: np.concatenate([block.sums[slot] for block in blocks]) for slot in choice.sums},
+        runs={run.slot: pair([block.runs[run.slot] for block in blocks]) for run in choice.runs},
         values=tuple(
-            (
-                in_line(block.values[place][0] + first for block, first in zip(blocks, entries, strict=True)),
-                in_line(block.values[place][1] for block in blocks),
-            )
-            for place in range(len(choice.distinct))
+            pair([(entry + first, value) for first, (entry, value) in zip(entries, column, strict=True)])
+            for column in zip(*(block.values for block in blocks), strict=True)
         ),
     )

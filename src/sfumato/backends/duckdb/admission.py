@@ -29,6 +29,20 @@ class MemoryShares:
         self._capacity = self._free = capacity
         self._queue: deque[object] = deque()
         self._changed = threading.Condition()
+        self._holding = threading.local()
+
+    @contextmanager
+    def held(self, amount: int, deadline: float) -> Iterator[None]:
+        """Hold an amount as `taken` does; a thread that holds some already does not wait for itself."""
+        if getattr(self._holding, "now", False):
+            yield
+            return
+        with self.taken(amount, deadline):
+            self._holding.now = True
+            try:
+                yield
+            finally:
+                self._holding.now = False
 
     @contextmanager
     def taken(self, amount: int, deadline: float) -> Iterator[None]:
@@ -62,38 +76,15 @@ class Admission:
         self._shares = MemoryShares(memory)
         self._question = memory if question is None else min(question, memory)
         self._wait = wait
-        self._admitted = threading.local()
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Hold the memory of one question; a thread that holds it already has it."""
-        if getattr(self._admitted, "now", False):
-            yield
-            return
+        """Hold the memory of one question, of the engine's and of the process's."""
         deadline = time.monotonic() + self._wait
-        with self._shares.taken(self._question, deadline), _process_share(self._question, deadline):
-            self._admitted.now = True
-            try:
-                yield
-            finally:
-                self._admitted.now = False
-
-
-@contextmanager
-def _process_share(amount: int, deadline: float) -> Iterator[None]:
-    """Hold memory of this process; a thread that holds some, for other data, does not wait for itself."""
-    if getattr(_HOLDING, "now", False):
-        yield
-        return
-    with _process_shares().taken(amount, deadline):
-        _HOLDING.now = True
-        try:
+        with self._shares.held(self._question, deadline), _process_shares().held(self._question, deadline):
             yield
-        finally:
-            _HOLDING.now = False
 
 
-_HOLDING = threading.local()
 _PROCESS: MemoryShares | None = None
 _GUARD = threading.Lock()
 
@@ -118,8 +109,8 @@ def memory_of(connection: Any) -> int:
 
 def _begin_afresh() -> None:
     """Forget, as the child of a fork, what the threads of the parent hold."""
-    global _PROCESS, _GUARD, _HOLDING
-    _PROCESS, _GUARD, _HOLDING = None, threading.Lock(), threading.local()
+    global _PROCESS, _GUARD
+    _PROCESS, _GUARD = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
