@@ -46,38 +46,39 @@ class Checks:
     def __init__(self, written: Written) -> None:
         self.written = written
 
-    def known(self, table: Mapping[str, Any], at: Place, kind: str) -> None:
-        """Refuse a key that is not one of its table."""
+    def known(self, table: Any, at: Place, kind: str, hint: str) -> None:
+        """Refuse what is not a table of keys, and a key that is not one of its table."""
+        self.mapping(table, at, hint)
         for name in table:
             if name not in KEYS[kind]:
                 where = f"[{'.'.join(map(str, at))}]" if at else "the top of the file"
-                hint = nearest(name, KEYS[kind]) or f"known here: {', '.join(KEYS[kind])}"
-                self.refuse(f"`{name}` is not a key of {where}", (*at, name), "SF703", hint)
+                near = nearest(name, KEYS[kind]) or f"known here: {', '.join(KEYS[kind])}"
+                self.refuse(f"`{name}` is not a key of {where}", (*at, name), near, code="SF703")
 
     def need(self, table: Mapping[str, Any], at: Place, name: str, hint: str) -> Any:
         """Return the value of a key that must be there."""
         if name not in table:
             where = f"[{'.'.join(map(str, at))}]" if at else "the project file"
-            self.refuse(f"{where} lacks `{name}`", (*at, name), "SF704", hint)
+            self.refuse(f"{where} lacks `{name}`", (*at, name), hint, code="SF704")
         return table[name]
 
     def mapping(self, value: Any, at: Place, hint: str) -> None:
         """Refuse what is not a table of keys."""
         if not isinstance(value, dict):
-            self.refuse(f"`{at[-1]}` must be a table of keys", at, "SF705", hint)
+            self.refuse(f"`{at[-1]}` must be a table of keys", at, hint)
 
     def text(self, table: Mapping[str, Any], at: Place, name: str, needed: str | None) -> str | None:
         """Return a text, None where it may be missing and is."""
         value = table.get(name) if needed is None else self.need(table, at, name, needed)
         if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
-            self.refuse(f"`{name}` must be text", (*at, name), "SF705", "write it in quotes")
+            self.refuse(f"`{name}` must be text", (*at, name), "write it in quotes")
         return value
 
     def flag(self, table: Mapping[str, Any], at: Place, name: str, default: bool = False) -> bool:
         """Return true or false."""
         value = table.get(name, default)
         if not isinstance(value, bool):
-            self.refuse(f"`{name}` must be true or false", (*at, name), "SF705", "without quotes")
+            self.refuse(f"`{name}` must be true or false", (*at, name), "without quotes")
         return value
 
     def choice(self, value: Any, at: Place, known: tuple[str, ...]) -> str:
@@ -85,18 +86,16 @@ class Checks:
         if value not in known:
             hint = nearest(value, known) if isinstance(value, str) else None
             key = next(part for part in reversed(at) if isinstance(part, str))
-            self.refuse(
-                f"`{key}` is one of {', '.join(known)}", at, "SF705", hint or f"{known[0]}, for example"
-            )
+            self.refuse(f"`{key}` is one of {', '.join(known)}", at, hint or f"{known[0]}, for example")
         return str(value)
 
-    def attempt(self, at: Place, make: Callable[..., _T], *arguments: Any) -> _T:
+    def attempt(self, at: Place, make: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
         """Make a value; what it refuses is refused with its line."""
         try:
-            return make(*arguments)
+            return make(*arguments, **named)
         except SfumatoError as error:
-            self.refuse(error.message, at, "SF705", *error.hints)
+            self.refuse(error.message, at, *error.hints)
 
-    def refuse(self, message: str, at: Place, code: str, *hints: str) -> NoReturn:
-        """Refuse the file, at a key."""
+    def refuse(self, message: str, at: Place, *hints: str, code: str = "SF705") -> NoReturn:
+        """Refuse the file, at a key: by default, because of its value."""
         raise self.written.refusal(message, at, code=code, hints=tuple(hint for hint in hints if hint))

@@ -58,18 +58,7 @@ class Declaration:
         """Return the table; refuse a declaration that does not fit its columns. Reads no value."""
         known = {each.name: each for each in fields}
         columns = self.known()
-        for one in unsupported:
-            if one.name in columns:
-                raise InvalidArgument(one.refusal, place="columns", hints=one.hints)
-        for name, column in columns.items():
-            if name not in known:
-                raise InvalidArgument(
-                    f"table `{self.name}` has no column `{name}`",
-                    place="columns",
-                    hints=(nearest(name, known) or f"its columns are {', '.join(sorted(known))}",),
-                )
-            self._fits(known[name], column)
-        return Table(
+        table = Table(
             name=self.name,
             fields=tuple(self._field(each, columns.get(each.name, Column())) for each in fields),
             unit=self.unit,
@@ -80,6 +69,17 @@ class Declaration:
             unsupported=unsupported,
             keys=self.keys,
         )
+        for name, column in columns.items():
+            if name not in known and (one := table.unsupported_column(name)) is not None:
+                raise InvalidArgument(one.refusal, place=name, hints=one.hints)
+            if name not in known:
+                raise InvalidArgument(
+                    f"table `{self.name}` has no column `{name}`",
+                    place=name,
+                    hints=(nearest(name, known) or f"its columns are {', '.join(sorted(known))}",),
+                )
+            self._fits(known[name], column)
+        return table
 
     @staticmethod
     def _field(known: Field, declared: Column) -> Field:

@@ -5,6 +5,7 @@ The text must be one that `tomllib` accepts: this scan finds places, it does not
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 
@@ -13,7 +14,18 @@ from sfumato.errors import ProjectRefused
 __all__ = ["FilePosition", "Written", "positions"]
 
 _Path = tuple[str | int, ...]
-_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+_TOKEN = re.compile(
+    r"""
+    (?P<nothing> [ \t]+ | \#[^\n]* )
+    | "{3} (?: \\. | [^\\] )*? "{3,5}     # up to two quotes may stand before the closing ones
+    | '{3} .*? '{3,5}
+    | " (?: \\. | [^"\\] )* "
+    | ' [^']* '
+    | [^\s\[\]{},=."'\#]+
+    | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,53 +81,37 @@ def positions(text: str) -> dict[tuple[str | int, ...], FilePosition]:
 class _Scan:
     def __init__(self, text: str) -> None:
         self.text = text
+        self.tokens = [(one[0], one.start()) for one in _TOKEN.finditer(text) if not one["nothing"]]
         self.at = 0
         self.found: dict[_Path, FilePosition] = {}
         self.counts: dict[_Path, int] = {}  # elements so far of arrays of tables
 
     def run(self) -> dict[_Path, FilePosition]:
         table: _Path = ()
-        while self._skip(newlines=True):
-            if self._peek() == "[":
+        while letter := self._peek():
+            if letter == "\n":
+                self.at += 1
+            elif letter == "[":
                 table = self._header()
             else:
                 self._pair(table)
         return self.found
 
     def _peek(self) -> str:
-        return self.text[self.at : self.at + 1]
+        return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
 
     def _note(self, path: _Path, start: int) -> None:
         line = self.text.count("\n", 0, start)
         self.found.setdefault(path, FilePosition(line + 1, start - self.text.rfind("\n", 0, start)))
 
-    def _skip(self, *, newlines: bool) -> bool:
-        """Pass over white space and comments; return whether anything is left."""
-        while self.at < len(self.text):
-            letter = self._peek()
-            if letter == "#":
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
-            elif letter in " \t" or (newlines and letter == "\n"):
-                self.at += 1
-            else:
-                return True
-        return False
-
     def _key(self) -> list[tuple[str, int]]:
         """Read a dotted key: its parts and where each begins."""
         parts = []
         while True:
-            self._skip(newlines=False)
-            start = self.at
-            if self._peek() in "\"'":
-                self._string()
-                parts.append((str(tomllib.loads(f"x = {self.text[start : self.at]}")["x"]), start))
-            else:
-                while self._peek() in _BARE and self._peek():
-                    self.at += 1
-                parts.append((self.text[start : self.at], start))
-            self._skip(newlines=False)
+            name, start = self.tokens[self.at]
+            quoted = name[0] in "\"'"
+            parts.append((str(tomllib.loads(f"x = {name}")["x"]) if quoted else name, start))
+            self.at += 1
             if self._peek() != ".":
                 return parts
             self.at += 1
@@ -131,15 +127,14 @@ class _Scan:
         return path
 
     def _header(self) -> _Path:
-        many = self.text.startswith("[[", self.at)
-        start = self.at
+        start = self.tokens[self.at][1]
+        many = self.text.startswith("[[", start)
         self.at += 2 if many else 1
         parts = self._key()
         self.at += 2 if many else 1
         if not many:
             return self._within((), parts)
-        outer = self._within((), parts[:-1])
-        array = (*outer, parts[-1][0])
+        array = (*self._within((), parts[:-1]), parts[-1][0])
         self._note(array, parts[-1][1])
         number = self.counts.get(array, 0)
         self.counts[array] = number + 1
@@ -149,49 +144,22 @@ class _Scan:
     def _pair(self, base: _Path) -> None:
         path = self._within(base, self._key())
         self.at += 1  # the equals sign
-        self._skip(newlines=False)
         self._value(path)
 
     def _value(self, path: _Path) -> None:
-        letter = self._peek()
-        if letter in "\"'":
-            self._string()
-        elif letter == "[":
-            self._array(path)
-        elif letter == "{":
-            self._inline(path)
-        else:
-            while self._peek() and self._peek() not in ",]}\n#":
+        opening, number = self._peek(), 0
+        if opening not in ("[", "{"):
+            while self._peek() not in ("", ",", "]", "}", "\n"):
                 self.at += 1
-
-    def _array(self, path: _Path) -> None:
+            return
         self.at += 1
-        number = 0
-        while self._skip(newlines=True) and self._peek() != "]":
-            if self._peek() == ",":
+        while self._peek() not in ("", "]", "}"):
+            if self._peek() in (",", "\n"):
                 self.at += 1
-                continue
-            self._note((*path, number), self.at)
-            self._value((*path, number))
-            number += 1
+            elif opening == "{":
+                self._pair(path)
+            else:
+                self._note((*path, number), self.tokens[self.at][1])
+                self._value((*path, number))
+                number += 1
         self.at += 1
-
-    def _inline(self, path: _Path) -> None:
-        self.at += 1
-        while self._skip(newlines=True) and self._peek() != "}":
-            if self._peek() == ",":
-                self.at += 1
-                continue
-            self._pair(path)
-        self.at += 1
-
-    def _string(self) -> None:
-        quote = self._peek()
-        long = self.text.startswith(quote * 3, self.at)
-        fence = quote * 3 if long else quote
-        self.at += len(fence)
-        while not self.text.startswith(fence, self.at):
-            self.at += 2 if quote == '"' and self._peek() == "\\" else 1
-        self.at += len(fence)
-        while long and self._peek() == quote:  # up to two quotes may stand before the closing fence
-            self.at += 1

@@ -69,33 +69,13 @@ class Project:
         unsupported: tuple[UnsupportedColumn, ...] = (),
     ) -> Table:
         """Return a declared table with its real columns; refuse, with the line, what does not fit them."""
-        name, declaration = declared.name, declared.declaration
-        unit = declaration.unit
-        known = {each.name for each in fields}
-        for one in unsupported:
-            if unit is not None and unit.column == one.name:
-                raise self.written.refusal(
-                    one.refusal, ("tables", name, "unit"), code="SF706", hints=one.hints
-                )
-        if unit is not None and unit.column is not None and unit.column not in known:
-            raise self.written.refusal(
-                f"table `{name}` has no column `{unit.column}` to name its unit",
-                ("tables", name, "unit"),
-                code="SF706",
-                hints=(f"its columns are {', '.join(sorted(known))}",),
-            )
-        for column in declaration.columns:
-            try:
-                only = {column: declaration.columns[column]}
-                Declaration(name=name, unit=None, columns=only).table(fields, unsupported)
-            except InvalidArgument as error:
-                raise self.written.refusal(
-                    error.message, ("tables", name, "columns", column), code="SF706", hints=error.hints
-                ) from None
         try:
-            return declaration.table(fields, unsupported)
+            return declared.declaration.table(fields, unsupported)
         except InvalidArgument as error:
-            key = error.place if error.place in ("partition", "keys") else "path"
+            place = error.place or ""
+            at: tuple[str, ...] = (place,) if place in ("unit", "partition", "keys") else ("path",)
+            if place in declared.declaration.columns:
+                at = ("columns", place)
             raise self.written.refusal(
-                error.message, ("tables", name, key), code="SF706", hints=error.hints
+                error.message, ("tables", declared.name, *at), code="SF706", hints=error.hints
             ) from None

@@ -21,7 +21,7 @@ from sfumato.catalog.checks import Checks, Place
 from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, OneOf
 from sfumato.catalog.key_list import KeyList
-from sfumato.catalog.kind import Kind, Value, kind_of
+from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectTable
 from sfumato.catalog.resources import Resources
@@ -84,11 +84,11 @@ def _not_toml(error: tomllib.TOMLDecodeError, file: str, lines: list[str]) -> Pr
 
 class _Reader(Checks):
     def project(self, values: dict[str, Any], folder: Path) -> Project:
-        self.known(values, (), "")
+        self.known(values, (), "", "")
         tables = self.need(values, (), "tables", "[tables.people] with a path and a unit declares one")
         self.mapping(tables, ("tables",), "tables are [tables.<name>]")
         if not tables:
-            self.refuse("there are no tables", ("tables",), "SF704", "declare one: [tables.people]")
+            self.refuse("there are no tables", ("tables",), "declare one: [tables.people]", code="SF704")
         self._names(tables)
         protects = self.text(values, (), "protects", None)
         declared = [self._table(name, table, folder) for name, table in tables.items()]
@@ -113,10 +113,9 @@ class _Reader(Checks):
         )
 
     def _engine(self, engine: Any) -> Resources:
-        self.mapping(engine, ("engine",), 'the engine has keys of its own: memory = "8GB", ..')
-        self.known(engine, ("engine",), "engine")
+        self.known(engine, ("engine",), "engine", 'the engine has keys of its own: memory = "8GB", ..')
         for name, value in engine.items():
-            self.attempt(("engine", name), lambda given, name=name: Resources(**{name: given}), value)
+            self.attempt(("engine", name), Resources, **{name: value})
         return Resources(**engine)
 
     # -- tables -------------------------------------------------------------------------------
@@ -130,23 +129,20 @@ class _Reader(Checks):
                 self.refuse(
                     f"`{name}` and `{first}` are one name: questions do not tell capitals apart",
                     ("tables", name),
-                    "SF705",
                     "rename one of them",
                 )
 
     def _table(self, name: str, table: Any, folder: Path) -> ProjectTable:
         at = ("tables", name)
-        self.mapping(table, at, "a table has keys of its own: path, unit, ..")
+        self.known(table, at, "tables.<name>", "a table has keys of its own: path, unit, ..")
         if not _NAME.match(name):
-            self.refuse(f"`{name}` is not a name for a table", at, "SF705", "letters, digits and underscores")
-        self.known(table, at, "tables.<name>")
+            self.refuse(f"`{name}` is not a name for a table", at, "letters, digits and underscores")
         ways = [way for way in ("unit", "each_row", "public") if table.get(way) not in (None, False)]
         if len(ways) != 1:
             hint = 'private: unit = "person_id", or each_row = true; no secret at all: public = true'
             words = "says two things about whom it is about" if ways else "does not say whom it is about"
-            self.refuse(
-                f"table `{name}` {words}", (*at, ways[-1]) if ways else at, "SF705" if ways else "SF704", hint
-            )
+            code = "SF705" if ways else "SF704"
+            self.refuse(f"table `{name}` {words}", (*at, *ways[-1:]), hint, code=code)
         for flag in ("each_row", "public"):
             self.flag(table, at, flag)
         unit: Unit | None = None
@@ -158,10 +154,7 @@ class _Reader(Checks):
         partition = self.text(table, at, "partition", None)
         if unit is None and caps:
             self.refuse(
-                "caps are about people; a public table has none",
-                (*at, next(iter(caps))),
-                "SF705",
-                "leave it out",
+                "caps are about people; a public table has none", (*at, next(iter(caps))), "leave it out"
             )
         columns = table.get("columns", {})
         self.mapping(columns, (*at, "columns"), "columns are a table: age = { between = [0, 110] }")
@@ -181,56 +174,55 @@ class _Reader(Checks):
         given = self.need(table, at, "path", 'the file that holds it: path = "people.parquet"')
         several = given if isinstance(given, list) else [given]
         if not several or not all(isinstance(one, str) and one for one in several):
-            self.refuse("path must be text, or a list of texts", (*at, "path"), "SF705", "quote it")
+            self.refuse("path must be text, or a list of texts", (*at, "path"), "quote it")
         return tuple(str(folder / Path(one).expanduser()) for one in several)
 
     def _keys(self, lists: Any, at: Place) -> tuple[KeyList, ...]:
         if not isinstance(lists, list):
-            self.refuse("keys are lists of combinations", at, "SF705", "[[tables.<name>.keys]]")
+            self.refuse("keys are lists of combinations", at, "[[tables.<name>.keys]]")
         found = []
         for place, one in enumerate(lists):
             here = (*at, place)
-            self.mapping(one, here, 'a list of keys has columns = ["a", "b"] and values = [["x", 1], ..]')
-            self.known(one, here, "tables.<name>.keys")
+            hint = 'a list of keys has columns = ["a", "b"] and values = [["x", 1], ..]'
+            self.known(one, here, "tables.<name>.keys", hint)
             columns = self.need(one, here, "columns", 'columns = ["region", "kind"]')
             values = self.need(one, here, "values", 'values = [["north", "a"], ["south", "b"]]')
             if not isinstance(columns, list) or not all(isinstance(each, str) for each in columns):
-                self.refuse("columns are a list of names", (*here, "columns"), "SF705", "quote them")
+                self.refuse("columns are a list of names", (*here, "columns"), "quote them")
             if not isinstance(values, list) or not all(isinstance(each, list) for each in values):
-                self.refuse("values are a list of lists", (*here, "values"), "SF705", '[["north", "a"]]')
+                self.refuse("values are a list of lists", (*here, "values"), '[["north", "a"]]')
             rows = tuple(tuple(self._listed(value, (*here, "values")) for value in each) for each in values)
-            found.append(self.attempt(here, _key_list, tuple(columns), rows))
+            found.append(self.attempt(here, KeyList, columns=tuple(columns), rows=rows))
         return tuple(found)
 
     def _listed(self, value: Any, at: Place) -> Any:
         """Return a listed value as Python has it; a number with an exponent is a binary one, as in SQL."""
         if isinstance(value, list | dict | datetime.time):
-            self.refuse("a value is text, a number, a date, true or false", at, "SF705", "")
+            self.refuse("a value is text, a number, a date, true or false", at, "")
         return float(value) if isinstance(value, Decimal) and kind_of(value) is Kind.REAL else value
 
     def _column(self, column: Any, at: Place) -> Column:
-        self.mapping(column, at, "say { between = [0, 110] } or { one_of = ['north', 'south'] }")
-        self.known(column, at, "tables.<name>.columns.<column>")
+        hint = "say { between = [0, 110] } or { one_of = ['north', 'south'] }"
+        self.known(column, at, "tables.<name>.columns.<column>", hint)
         domain: Domain | None = None
         if "between" in column and "one_of" in column:
-            self.refuse("a column has bounds or values, not both", (*at, "one_of"), "SF705", "choose")
+            self.refuse("a column has bounds or values, not both", (*at, "one_of"), "choose")
         if "between" in column:
             ends = column["between"]
             if not isinstance(ends, list) or len(ends) != 2:
-                self.refuse("between needs two bounds", (*at, "between"), "SF705", "between = [0, 110]")
+                self.refuse("between needs two bounds", (*at, "between"), "between = [0, 110]")
             for place, end in enumerate(ends):
                 if isinstance(end, bool) or not isinstance(end, int | Decimal | datetime.date):
                     self.refuse(
                         "bounds are numbers, dates or timestamps",
                         (*at, "between", place),
-                        "SF705",
                         "dates are written without quotes: 1900-01-01",
                     )
             domain = self.attempt((*at, "between"), Between, *ends)
         elif "one_of" in column:
             values = column["one_of"]
             if not isinstance(values, list):
-                self.refuse("one_of needs a list of values", (*at, "one_of"), "SF705", 'one_of = ["a", "b"]')
+                self.refuse("one_of needs a list of values", (*at, "one_of"), 'one_of = ["a", "b"]')
             plain = tuple(self._listed(value, (*at, "one_of", place)) for place, value in enumerate(values))
             domain = self.attempt((*at, "one_of"), OneOf, plain)
         return Column(domain=domain, nullable=self.flag(column, at, "nullable", True))
@@ -242,8 +234,8 @@ class _Reader(Checks):
             self.refuse(
                 "no table is private, so there is nothing to protect",
                 ("tables",),
-                "SF704",
                 'name whose the rows are: unit = "person_id"',
+                code="SF704",
             )
         names = {table.declaration.unit.name for table in private if table.declaration.unit}
         rows = [t for t in private if t.declaration.unit and t.declaration.unit.column is None]
@@ -251,7 +243,6 @@ class _Reader(Checks):
             self.refuse(
                 f"`{rows[-1].name}` protects rows, and other tables protect somebody else",
                 ("tables", rows[-1].name, "each_row"),
-                "SF705",
                 "one project protects one kind of unit: give it a project file of its own",
             )
         if protects is not None:
@@ -261,7 +252,6 @@ class _Reader(Checks):
             self.refuse(
                 f"private tables name their units differently: {', '.join(sorted(names))}",
                 ("tables", last, "unit"),
-                "SF705",
                 'if they are the same people, say who, at the top: protects = "patient"',
                 "if not, give the others a project file of their own",
             )
@@ -274,7 +264,3 @@ class _Reader(Checks):
             return table
         whose = Unit(name=unit, column=declared.unit.column)
         return replace(table, declaration=replace(declared, unit=whose))
-
-
-def _key_list(columns: tuple[str, ...], rows: tuple[tuple[Value, ...], ...]) -> KeyList:
-    return KeyList(columns=columns, rows=rows)

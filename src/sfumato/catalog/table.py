@@ -155,7 +155,9 @@ class Table:
             if (unsupported := self.unsupported_column(self.unit.column)) is not None:
                 raise InvalidArgument(unsupported.refusal, place="unit", hints=unsupported.hints)
             raise InvalidArgument(
-                f"table `{self.name}` has no column `{self.unit.column}` to name its unit", place="unit"
+                f"table `{self.name}` has no column `{self.unit.column}` to name its unit",
+                place="unit",
+                hints=(f"its columns are {', '.join(sorted(names))}",),
             )
         for name in CAPS:
             if getattr(self, name) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from sfumato.catalog.checks import Checks, Place
@@ -26,8 +25,7 @@ class Terms(Checks):
     def budget(self, budget: Any) -> PrivacyBudget:
         """Read the budget of a lifetime."""
         at = ("budget",)
-        self.mapping(budget, at, "epsilon = 3 and delta = 1e-7, for example")
-        self.known(budget, at, "budget")
+        self.known(budget, at, "budget", "epsilon = 3 and delta = 1e-7, for example")
         rule: Rule | None = None
         if "rule" in budget:
             name = self.choice(budget["rule"], (*at, "rule"), _RULES)
@@ -37,7 +35,7 @@ class Terms(Checks):
                 record["order"] = float(order) if isinstance(order, int | Decimal) else order
             rule = self.attempt((*at, "order" if name == "renyi" else "rule"), Rule.from_dict, record)
         if "order" in budget and budget.get("rule") != "renyi":
-            self.refuse("only the rule `renyi` has an order", (*at, "order"), "SF705", 'rule = "renyi"')
+            self.refuse("only the rule `renyi` has an order", (*at, "order"), 'rule = "renyi"')
         return self._terms(budget, at, "usual values are 0.1 to 5", rule)
 
     def _terms(
@@ -57,26 +55,26 @@ class Terms(Checks):
         epsilon = self.attempt((*at, "epsilon"), budget_quantity, epsilon, "epsilon")
         delta = self.attempt((*at, "delta"), delta_quantity, given.get("delta", whole.delta if whole else 0))
         usual = min(whole.keys_delta, delta) if whole else delta / 10
-        keys = self.attempt((*at, "keys_delta"), _keys_delta, given.get("keys_delta", usual))
+        keys = self.attempt(
+            (*at, "keys_delta"), delta_quantity, given.get("keys_delta", usual), name="keys_delta"
+        )
         for name, value in {"epsilon": epsilon, "delta": delta, "keys_delta": keys}.items():
             if whole is not None and value > getattr(whole, name):
                 self.refuse(
                     f"`{name}` is above that of the whole budget, which it lies within",
                     (*at, name),
-                    "SF705",
                     f"at most {float(getattr(whole, name)):g}",
                 )
         try:
             return PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=keys, rule=rule)
         except SfumatoError as error:
             key = error.place if error.place in given else "rule" if "rule" in given else None
-            self.refuse(error.message, (*at, key) if key is not None else at, "SF705", *error.hints)
+            self.refuse(error.message, (*at, key) if key is not None else at, *error.hints)
 
     def period(self, renew: Any, whole: PrivacyBudget) -> Period:
         """Read what one period may use of it."""
         at = ("budget", "renew")
-        self.mapping(renew, at, 'renew = { every = "week", epsilon = 0.5 }')
-        self.known(renew, at, "budget.renew")
+        self.known(renew, at, "budget.renew", 'renew = { every = "week", epsilon = 0.5 }')
         every = self.choice(self.need(renew, at, "every", "day, week or year"), (*at, "every"), _PERIODS)
         part = self._terms(renew, at, "how much of the budget one period may use", whole.rule, whole)
         return Period(every=every, budget=part)  # type: ignore[arg-type]
@@ -84,15 +82,14 @@ class Terms(Checks):
     def policy(self, policy: Any, whole: PrivacyBudget) -> Policy:
         """Read the owner's policy."""
         at = ("policy",)
-        self.mapping(policy, at, "ceiling = 0.5, for example")
-        self.known(policy, at, "policy")
+        self.known(policy, at, "policy", "ceiling = 0.5, for example")
         ceiling = policy.get("ceiling")
         if ceiling is not None:
             ceiling = self.attempt((*at, "ceiling"), budget_quantity, ceiling, "ceiling")
         measures = policy.get("measures")
         if measures is not None:
             if not isinstance(measures, list) or not measures:
-                self.refuse("measures needs a list", (*at, "measures"), "SF705", 'measures = ["gaussian"]')
+                self.refuse("measures needs a list", (*at, "measures"), 'measures = ["gaussian"]')
             measures = tuple(
                 self.choice(one, (*at, "measures", place), _RULES) for place, one in enumerate(measures)
             )
@@ -100,7 +97,6 @@ class Terms(Checks):
                 self.refuse(
                     f"the budget adds up by the rule `{whole.rule.name}`, which is not among them",
                     (*at, "measures"),
-                    "SF705",
                     f"set rule in [budget]: {', '.join(measures)}",
                 )
         analysts = policy.get("analysts", {})
@@ -110,11 +106,6 @@ class Terms(Checks):
 
     def _analyst(self, name: str, grant: Any, whole: PrivacyBudget) -> Analyst:
         at = ("policy", "analysts", name)
-        self.mapping(grant, at, "epsilon = 1, for example")
-        self.known(grant, at, "policy.analysts.<name>")
+        self.known(grant, at, "policy.analysts.<name>", "epsilon = 1, for example")
         part = self._terms(grant, at, "how much of the budget they may use", whole.rule, whole)
-        return self.attempt(at, lambda: Analyst(name=name, budget=part))
-
-
-def _keys_delta(value: Any) -> Fraction:
-    return delta_quantity(value, name="keys_delta")
+        return self.attempt(at, Analyst, name=name, budget=part)
