@@ -1,17 +1,20 @@
-"""Arrow columns as arrays, without pandas: `to_numpy` of an Arrow column imports it, where it is there."""
+"""Arrow columns as arrays, as Python's values, and as the keys of groups.
+
+None of it needs pandas: `to_numpy` of an Arrow column imports it, where it is there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.catalog.kind import MOST_DIGITS, Kind, Value
 
-__all__ = ["array_of", "arrow_array"]
+__all__ = ["Keys", "array_of", "arrow_array", "python_values"]
 
 
 def arrow_array(values: Sequence[Value], kind: Kind) -> Any:
@@ -40,3 +43,51 @@ def array_of(column: Any) -> npt.NDArray[Any]:
     if len(chunks) == 1:
         return chunks[0]
     return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
+
+
+def python_values(column: Any, kind: Kind | None = None) -> list[Value]:
+    """Return an Arrow column as Python has its values; Arrow has decimals for whole numbers of 128 bits."""
+    values = column.to_pylist()
+    if kind is not Kind.HUGEINT:
+        return values  # type: ignore[no-any-return]
+    return [None if value is None else int(value) for value in values]
+
+
+class Keys(Sequence[tuple[Value, ...]]):
+    """A sequence of keys, each a tuple with one value per key column; private like its columns.
+
+    Of a million keys only those that are used become Python values.
+    """
+
+    __slots__ = ("_columns", "_kinds", "_places")
+
+    def __init__(
+        self, columns: tuple[Any, ...], places: npt.NDArray[np.int64], kinds: tuple[Kind | None, ...] = ()
+    ) -> None:
+        self._columns = columns  # Arrow arrays
+        self._places = places
+        self._kinds = kinds or (None,) * len(columns)
+
+    def __repr__(self) -> str:
+        return "<keys: hidden>"
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Value, ...]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Keys: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[Value, ...] | Keys:
+        if isinstance(index, slice):
+            return Keys(self._columns, self._places[index], self._kinds)
+        place = int(self._places[index])
+        return next(iter(Keys(self._columns, np.array([place]), self._kinds)))
+
+    def __iter__(self) -> Iterator[tuple[Value, ...]]:
+        if not self._columns:
+            return iter([()] * len(self))
+        taken = (column.take(self._places) for column in self._columns)
+        return zip(*map(python_values, taken, self._kinds), strict=True)

@@ -40,8 +40,8 @@ def count_one_group(
     owners = rows.units if least == 0 else rows.units - least
     counts = np.bincount(owners)
     everybody = np.arange(len(counts))
-    weights = RowWeights.of(everybody, counts, most=choice.max_rows, total=choice.max_total)
-    left = np.flatnonzero(~weights.light[owners])
+    light = RowWeights.of(everybody, counts, most=choice.max_rows, total=choice.max_total).light
+    left = np.flatnonzero((~light)[owners])
     runs = {}
     for run in choice.runs:
         word = rows.words[run.slot.word]
@@ -49,11 +49,11 @@ def count_one_group(
         cells = table[1 : run.width + 1]
         places = np.flatnonzero(cells)
         runs[run.slot] = (places, cells[places] * run.weight)
-    light = np.flatnonzero((counts > 0) & weights.light)
+    there = np.flatnonzero((counts > 0) & light)
     kept = Kept(
-        unit=np.arange(len(light)),
-        code=np.zeros(len(light), dtype=np.int64),
-        rows=counts[light],
+        unit=np.arange(len(there)),
+        code=np.zeros(len(there), dtype=np.int64),
+        rows=counts[there],
         sums={},
         runs=runs,
         values=(),

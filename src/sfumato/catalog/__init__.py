@@ -1,15 +1,13 @@
 """What is protected: units, tables, columns with their domains; policies, and the project file.
 
-Reading order: `kind`, `domain`, `key_list`, `table`, `policy`, `catalog` (what is protected),
+Reading order: `kind`, `domain`, `table`, `catalog` (what is protected),
 `declaration` (as it is declared), `positions`, `resources`, `project`, `reading`, `writing` (sfumato.toml).
 """
 
-from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.catalog import Analyst, Catalog, Policy
 from sfumato.catalog.declaration import Column, Declaration
-from sfumato.catalog.domain import Between, Domain, OneOf, between, one_of
-from sfumato.catalog.key_list import KeyList
+from sfumato.catalog.domain import Between, Domain, KeyList, OneOf, between, one_of
 from sfumato.catalog.kind import Kind, Value, kind_of
-from sfumato.catalog.policy import Analyst, Policy
 from sfumato.catalog.project import Period, Project, ProjectTable
 from sfumato.catalog.reading import read_project
 from sfumato.catalog.resources import Resources

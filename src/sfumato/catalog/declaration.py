@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from sfumato.catalog.domain import Between, Domain
-from sfumato.catalog.key_list import KeyList
+from sfumato.catalog.domain import Between, Domain, KeyList
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field, Table, Unit, UnsupportedColumn
 from sfumato.errors import InvalidArgument

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from sfumato.catalog.catalog import Policy
 from sfumato.catalog.declaration import Declaration
-from sfumato.catalog.policy import Policy
 from sfumato.catalog.positions import Written
 from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import Field, Table, UnsupportedColumn

@@ -19,8 +19,7 @@ from typing import Any
 
 from sfumato.catalog.checks import Checks, Place
 from sfumato.catalog.declaration import Column, Declaration
-from sfumato.catalog.domain import Between, Domain, OneOf
-from sfumato.catalog.key_list import KeyList
+from sfumato.catalog.domain import Between, Domain, KeyList, OneOf
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectTable

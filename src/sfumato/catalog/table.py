@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from sfumato.catalog.domain import Domain, OneOf
-from sfumato.catalog.key_list import KeyList
+from sfumato.catalog.domain import Domain, KeyList, OneOf
 from sfumato.catalog.kind import MOST_DIGITS, Kind, Value, kind_of
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument

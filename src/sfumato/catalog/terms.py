@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from sfumato.catalog.catalog import Analyst, Policy
 from sfumato.catalog.checks import Checks, Place
-from sfumato.catalog.policy import Analyst, Policy
 from sfumato.catalog.project import Period
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import budget_quantity, delta_quantity

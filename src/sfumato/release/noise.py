@@ -29,7 +29,7 @@ from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups, Members
-from sfumato.backends.sparse_histogram import SparseCells
+from sfumato.backends.totals import SparseCells
 from sfumato.catalog.kind import Value
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported

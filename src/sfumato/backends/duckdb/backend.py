@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.shapes import scans
-from sfumato.backends.arrays import array_of
+from sfumato.backends.arrays import Keys, array_of, python_values
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import Program, compile_query, key_table
@@ -20,10 +20,8 @@ from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.expressions import expression
-from sfumato.backends.keys import Keys, python_values
-from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.sql_values import canonical
-from sfumato.backends.totals import GroupingSet, GroupTotals
+from sfumato.backends.totals import GroupingSet, GroupTotals, SparseCells
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value

@@ -11,10 +11,10 @@ from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
 from sfumato.backends.duckdb.compile import Program
 from sfumato.backends.duckdb.engine import Engine
-from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import (
     GroupingSet,
     GroupTotals,
+    SparseCells,
     distinct_by_group,
     empty,
     histogram,

@@ -24,10 +24,10 @@ from sfumato.backends.exact import Members
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.row_weights import RowWeights
-from sfumato.backends.sparse_histogram import SparseCells
 from sfumato.backends.totals import (
     GroupingSet,
     GroupTotals,
+    SparseCells,
     contribution,
     distinct_by_group,
     empty,
