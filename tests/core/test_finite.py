@@ -16,7 +16,7 @@ from scipy import stats
 from sfumato.core.events import Direction, Event
 from sfumato.core.exponential import exp_below, log_above
 from sfumato.core.finite import FiniteMechanism
-from sfumato.core.mechanism import DiscreteLaw
+from sfumato.core.mechanism import Mechanism
 from sfumato.errors import InvalidArgument
 
 F = Fraction
@@ -195,7 +195,7 @@ def test_loss_of_an_output():
     assert mechanism.privacy_loss(2, 0, 1) == -math.inf and mechanism.privacy_loss(2, 1, 0) == math.inf
     with pytest.raises(InvalidArgument, match="cannot occur"):
         mechanism.privacy_loss(3, 0, 1)
-    assert isinstance(mechanism, DiscreteLaw)
+    assert isinstance(mechanism, Mechanism)
 
 
 @given(st.integers(1, 10**30), st.integers(0, 10**30))

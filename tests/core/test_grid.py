@@ -148,9 +148,8 @@ def test_real_values_beyond_floats_become_infinite():
     assert grid.to_integers([1e303, math.inf]).tolist() == [93, 1024]  # an extreme step is exact too
 
 
-def test_sums_that_fit_are_known_in_public():
+def test_how_far_values_are_apart_is_known_in_public():
     grid = Grid(lower=-(2**40), upper=1)
-    assert grid.fits_sum(2**23 - 1) and not grid.fits_sum(2**23)
     assert (grid.sensitivity, grid.width) == (2**40, 2**40 + 1)
 
 

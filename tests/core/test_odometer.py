@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 
 import pytest
@@ -70,20 +69,6 @@ def test_a_batch_that_may_fail_more_often_than_delta_is_refused():
 def test_nothing_recorded_costs_nothing():
     assert Odometer().batch(1e-6) == 0
     assert all(reading.total == reading.epsilon == 0 for reading in Odometer().readings(1e-6))
-
-
-def test_it_continues_from_its_record():
-    odometer = of(Laplace(scale=F(1, 3)), Gaussian(sigma=F(7)))
-    again = Odometer.from_dict(json.loads(json.dumps(odometer.to_dict())))
-    assert again.events == odometer.events and again.keys_delta == odometer.keys_delta
-
-
-@pytest.mark.parametrize(
-    "record", [{}, {"events": [{}], "keys_delta": "0"}, {"events": [], "keys_delta": "1/0"}]
-)
-def test_malformed_records_are_refused(record):
-    with pytest.raises((InvalidArgument, Unsupported)):
-        Odometer.from_dict(record)
 
 
 @pytest.mark.parametrize("value", NOT_DELTAS, ids=name)

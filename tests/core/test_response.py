@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.core import events
-from sfumato.core.mechanism import DiscreteLaw
+from sfumato.core.mechanism import Mechanism
 from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.errors import InvalidArgument, Unsupported
 
@@ -40,7 +40,7 @@ def test_matrix_has_the_same_epsilon(response):
     losses = [response.privacy_loss(o, x, y) for o in range(response.choices)
               for x in range(response.choices) for y in range(response.choices)]  # fmt: skip
     assert max(losses) == response.epsilon == -min(losses)
-    assert isinstance(response, DiscreteLaw)
+    assert isinstance(response, Mechanism)
 
 
 @given(st.floats(1e-6, 50), st.integers(2, 1000))

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.pricing import Cost, Noise
+from sfumato.core.search import least_whole
 from sfumato.plan.request import Request
 
 __all__ = ["detection_threshold", "with_thresholds"]
@@ -38,10 +39,4 @@ def detection_threshold(noise: Noise, weight: Fraction, chance: float) -> int:
         gap = max(1, math.ceil((count - Fraction(1, 2)) / weight))
         return noise.law.tail(gap) <= chance
 
-    low, high = 0, 1
-    while not quiet(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if quiet(middle) else (middle, high)
-    return high
+    return least_whole(quiet, 1)

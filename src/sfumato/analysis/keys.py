@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from sfumato.core.arguments import upper_float
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.search import round_up
+from sfumato.core.search import least_whole, lower_float, round_up
 
 __all__ = ["appearance", "divided_appearance", "divided_threshold", "threshold"]
 
@@ -73,11 +72,5 @@ def _any(single: float, groups: int) -> float:
 
 def _smallest(chance: Callable[[int], float], least: int, delta: Fraction) -> int:
     """Return the smallest threshold from `least` up at which a chance, which falls, is at most delta."""
-    allowed = -upper_float(-delta)
-    low, high = least - 1, least
-    while chance(high) > allowed:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if chance(middle) <= allowed else (middle, high)
-    return high
+    allowed = lower_float(delta)
+    return least_whole(lambda value: chance(value) <= allowed, least)

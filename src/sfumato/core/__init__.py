@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from sfumato.core.individual import IndividualPrivacy
     from sfumato.core.laplace import LaplaceMechanism
     from sfumato.core.losses import LossDistribution
-    from sfumato.core.mechanism import Mechanism
+    from sfumato.core.mechanism import Mechanism, PostProcessed
     from sfumato.core.noise import discrete_gaussian, discrete_laplace, geometric
     from sfumato.core.odometer import Odometer
-    from sfumato.core.processed import PostProcessed
     from sfumato.core.proportion import Proportion
     from sfumato.core.response import RandomizedResponseMechanism
     from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
@@ -88,10 +87,9 @@ __getattr__, __dir__ = _contents(
         "individual": ["IndividualPrivacy"],
         "laplace": ["LaplaceMechanism"],
         "losses": ["LossDistribution"],
-        "mechanism": ["Mechanism"],
+        "mechanism": ["Mechanism", "PostProcessed"],
         "noise": ["discrete_gaussian", "discrete_laplace", "geometric"],
         "odometer": ["Odometer"],
-        "processed": ["PostProcessed"],
         "proportion": ["Proportion"],
         "response": ["RandomizedResponseMechanism"],
         "rules": ["GaussianRule", "PureRule", "RenyiRule", "ZeroConcentratedRule"],

@@ -169,8 +169,6 @@ class PrivacyFilter:
         """What was fixed at the start."""
         return self._budget
 
-    # -- asking, free -------------------------------------------------------------------------
-
     def cost(self, event: Event) -> int:
         """Return what an event would be charged, in units of 10^-20. Rounds: up."""
         return self.budget.rule.charge(event)
@@ -201,8 +199,6 @@ class PrivacyFilter:
         """How much delta key selection may still use."""
         return Fraction(max(0, self.budget.keys_limit - self._keys_spent), UNITS)
 
-    # -- spending -----------------------------------------------------------------------------
-
     def spend(self, event: Event, keys_delta: Number = 0) -> int:
         """Charge an event, and the delta of a key selection with it; return the units charged.
 
@@ -226,32 +222,5 @@ class PrivacyFilter:
         left, keys_left = self.budget.limit - self._spent, self.budget.keys_limit - self._keys_spent
         return self.budget.shortage(units, keys_units, left=left, keys_left=keys_left)
 
-    # -- moving it ----------------------------------------------------------------------------
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record of budget and spending; `PrivacyFilter.from_dict` reads it back."""
-        with self._lock:
-            return {
-                "budget": self.budget.to_dict(),
-                "spent": str(self._spent),
-                "keys_spent": str(self._keys_spent),
-            }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> PrivacyFilter:
-        """Rebuild a filter where another left off."""
-        try:
-            rebuilt = PrivacyFilter(PrivacyBudget.from_dict(record["budget"]))
-            rebuilt._spent, rebuilt._keys_spent = _units(record["spent"]), _units(record["keys_spent"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidArgument("malformed record of a filter") from error
-        return rebuilt
-
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a filter cannot be copied or pickled: its budget would be spent twice")
-
-
-def _units(text: Any) -> int:
-    if not isinstance(text, str) or not (text.isascii() and text.isdecimal()):
-        raise InvalidArgument("malformed record of a filter: units are written as decimal digits")
-    return int(text)

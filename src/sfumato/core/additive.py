@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from sfumato.core.adjacency import Sensitivity
 from sfumato.core.arguments import Number, exact, positive, upper_float
+from sfumato.core.events import Event, Repeated
 from sfumato.core.grid import Grid
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.search import root_above
 from sfumato.errors import InvalidArgument
 
-__all__ = ["AdditiveNoise", "StepSensitivity", "in_steps", "read_grid", "read_sensitivity"]
+__all__ = ["AdditiveNoise", "StepSensitivity", "read_grid", "read_sensitivity"]
 
 _WORD = (-(2**63), 2**63 - 1)
 
@@ -41,10 +42,13 @@ class StepSensitivity:
     coordinates: int
     l1: Fraction
     l2_squared: Fraction
+    step: Fraction
 
     @classmethod
-    def of(cls, sensitivity: Sensitivity, grid: Grid | None) -> StepSensitivity:
-        """Return `sensitivity`, which is about values before rounding, in steps of the grid."""
+    def of(cls, given: Any, grid: Any) -> StepSensitivity:
+        """Return a sensitivity, which is about values before rounding, in steps of the grid."""
+        known, grid = read_sensitivity(given), read_grid(grid)
+        sensitivity = known if isinstance(known, Sensitivity) else Sensitivity(each=known)
         k = sensitivity.coordinates
         if grid is None:
             each = math.ceil(sensitivity.each)
@@ -62,6 +66,7 @@ class StepSensitivity:
             coordinates=k,
             l1=min(l1, box_l1) if tight_l1 else box_l1,
             l2_squared=min(l2_squared, box_l2_squared) if tight_l2 else box_l2_squared,
+            step=Fraction(1) if grid is None else grid.step,
         )
 
 
@@ -77,12 +82,6 @@ def read_grid(value: Any) -> Grid | None:
     return value
 
 
-def in_steps(sensitivity: Fraction | Sensitivity, grid: Grid | None) -> StepSensitivity:
-    """Return a sensitivity in steps of the grid."""
-    box = sensitivity if isinstance(sensitivity, Sensitivity) else Sensitivity(each=sensitivity)
-    return StepSensitivity.of(box, grid)
-
-
 class AdditiveNoise(ABC):
     """Exact integer noise on integers, or on real values put through a grid."""
 
@@ -95,6 +94,25 @@ class AdditiveNoise(ABC):
     @abstractmethod
     def law(self) -> NoiseLaw:
         """The noise, in steps."""
+
+    @abstractmethod
+    def _joint_event(self, steps: StepSensitivity) -> Event:
+        """Return what noise on a vector costs whose norm is known to be below that of its box."""
+
+    @property
+    def event(self) -> Event:
+        """What one release of all answers costs."""
+        steps, law = StepSensitivity.of(self.sensitivity, self.grid), self.law
+        each, number = steps.each, steps.coordinates
+        if law.norm(steps.l1, steps.l2_squared) < law.norm(each * number, each**2 * number):
+            return self._joint_event(steps)
+        return law.event(each) if number == 1 else Repeated(event=law.event(each), times=number)
+
+    def _declare(self, sensitivity: Any, grid: Any) -> None:
+        """Read what a mechanism declares; noise that no event can price is refused now."""
+        object.__setattr__(self, "sensitivity", read_sensitivity(sensitivity))
+        object.__setattr__(self, "grid", read_grid(grid))
+        _ = self.event
 
     def release(self, value: Any) -> Any:
         """Return the value plus noise: a number for a number, an array for an array.

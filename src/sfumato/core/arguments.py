@@ -32,10 +32,13 @@ __all__ = [
     "delta_quantity",
     "exact",
     "loss_quantity",
+    "nearest_float",
+    "noise_width",
     "non_negative",
     "positive",
     "probability",
     "upper_float",
+    "whole_shift",
     "written",
 ]
 
@@ -49,7 +52,7 @@ MOST_EVENTS = 10**12
 
 _MOST_DIGITS = 4000  # of a numerator or a denominator: more would take long to read, and nobody means them
 _MOST_BITS = 13_288
-_LARGEST_LOSS = 10**100
+_LARGEST = 10**100  # losses and scales of noise: floats hold their squares
 _LARGEST_ORDER = int(math.ldexp(1.0 - 2.0**-53, 1024))
 
 
@@ -86,11 +89,7 @@ def exact(value: Any, name: str) -> Fraction:
 
 
 def positive(value: Any, name: str) -> Fraction:
-    """Return the exact value of a number above zero.
-
-    >>> positive(3, "scale")
-    Fraction(3, 1)
-    """
+    """Return the exact value of a number above zero."""
     return _above_zero(exact(value, name), name)
 
 
@@ -119,7 +118,7 @@ def budget_quantity(value: Any, name: str, *, zero: bool = False) -> Fraction:
 def loss_quantity(value: Any, name: str = "loss", *, zero: bool = False) -> Fraction:
     """Read a privacy loss: a budget quantity of at most 1e100, so that floats hold its square."""
     loss = budget_quantity(value, name, zero=zero)
-    if loss > _LARGEST_LOSS:
+    if loss > _LARGEST:
         raise InvalidArgument(
             f"{name} must be at most 1e100", place=name, hints=("a loss this large hides nobody",)
         )
@@ -165,6 +164,23 @@ def probability(value: Any, name: str) -> Fraction:
             hints=("it is a probability, such as 0.75 or Fraction(3, 4)",),
         )
     return rational
+
+
+def noise_width(value: Any, name: str, *, power: int = 1) -> Fraction:
+    """Read a noise scale; one that floats cannot work with is refused rather than guessed at."""
+    width = positive(value, name)
+    if not Fraction(1, _LARGEST**power) <= width <= _LARGEST**power:
+        raise InvalidArgument(
+            f"{name} must lie between 1e-{100 * power} and 1e{100 * power}",
+            place=name,
+            hints=("noise this narrow hides nobody, and noise this wide leaves no answer",),
+        )
+    return width
+
+
+def whole_shift(value: Any) -> int:
+    """Read how far one person moves an integer."""
+    return count(value, "sensitivity", most=_LARGEST)
 
 
 def written(value: Any, name: str) -> Fraction:
@@ -213,16 +229,20 @@ def count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> 
 
 
 def upper_float(value: Fraction | float) -> float:
-    """Return the smallest float that is at least `value`.
-
-    >>> upper_float(Fraction(1, 3)) >= Fraction(1, 3)
-    True
-    """
+    """Return the smallest float that is at least `value`."""
     try:
         nearest = float(value)
     except OverflowError:
         return math.inf if value > 0 else -float(np.finfo(float).max)
     return nearest if math.isinf(nearest) or Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def nearest_float(value: Fraction) -> float:
+    """Return the nearest float; -inf or inf where there is none."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _above_zero(rational: Fraction, name: str) -> Fraction:

@@ -47,7 +47,7 @@ class Composition:
     says and summed as `convolve` says. Assumes: the batch was fixed before any answer was seen.
     Rounds: up; the `bounds` also say how far below the exact value can be.
 
-    >>> from sfumato.core.events.additive import Gaussian
+    >>> from sfumato.core.events.gaussian import Gaussian
     >>> low, high = Composition([(Gaussian(sigma=50), 1000)]).epsilon_bounds(1e-6)
     >>> low <= 2.92160059 <= high <= 1.0001 * low
     True

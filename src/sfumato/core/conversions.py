@@ -245,9 +245,6 @@ def _largest_mu(target: float, failure: float) -> float:
     return largest(lambda mu: _delta_of_mu(mu, target) <= failure, low, high)
 
 
-# -- reading arguments --------------------------------------------------------------------
-
-
 def positive_delta(delta: Any) -> float:
     """Read a delta of a conversion that has none at zero, rounded down."""
     rational = delta_quantity(delta)

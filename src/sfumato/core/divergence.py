@@ -16,11 +16,10 @@ import numpy as np
 
 from sfumato.core.arguments import upper_float
 from sfumato.core.atoms import Atoms, sampled_gaussian
-from sfumato.core.events.additive import Gaussian
 from sfumato.core.events.base import Direction, Event
+from sfumato.core.events.gaussian import Gaussian
 from sfumato.core.events.sampled import PoissonSubsampled
-from sfumato.core.inversion import Inversion, log_least
-from sfumato.core.loss_sum import LossSum
+from sfumato.core.inversion import Inversion, LossSum, log_least
 from sfumato.core.search import largest, lower_float, smallest
 
 __all__ = ["Divergence", "divergence_at_delta", "divergence_at_epsilon", "inverts"]

@@ -166,8 +166,6 @@ class FiniteMechanism:
         edges = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(hull)]
         return FinitePair(with_person=tuple(p for _, p in edges), without=tuple(q for q, _ in edges))
 
-    # -- building others ----------------------------------------------------------------
-
     def compose(self, other: FiniteMechanism) -> FiniteMechanism:
         """Return the mechanism that publishes both outputs for one input.
 
@@ -197,8 +195,6 @@ class FiniteMechanism:
             for row in self.matrix
         ]
         return FiniteMechanism(processed, neighbours=self.neighbours)
-
-    # -- inside -------------------------------------------------------------------------
 
     def _ordered(self) -> Iterator[tuple[_Row, _Row]]:
         for i, j in self.neighbours:

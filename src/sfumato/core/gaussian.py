@@ -9,23 +9,20 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.core.additive import AdditiveNoise, in_steps, read_grid, read_sensitivity
+from sfumato.core.additive import AdditiveNoise, StepSensitivity
 from sfumato.core.adjacency import Sensitivity
-from sfumato.core.arguments import Number, budget_quantity, positive
-from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event, Gaussian, Repeated
+from sfumato.core.arguments import FloatArray, Number, budget_quantity, positive
+from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event, Gaussian
 from sfumato.core.events.lattice import gaussian_survival
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_gaussian
 from sfumato.core.noise_law import NoiseLaw, shortened
 from sfumato.core.normal import tail_quantile, two_sided_tail
-from sfumato.core.search import round_up
+from sfumato.core.search import least_whole, round_up
 from sfumato.errors import InvalidArgument
 
 __all__ = ["GaussianMechanism", "GaussianNoise"]
-
-_Floats = npt.NDArray[np.float64]
 
 _PER_MU = 1.6  # about the range of losses that a Gaussian mu of 1 pays for
 
@@ -56,53 +53,34 @@ class GaussianNoise(NoiseLaw):
         return 2 * math.fsum(x * x * self.mass(x) for x in range(1, 60))
 
     def mass(self, distance: int) -> float:
-        """Return P(noise = distance)."""
         exponent = min(Fraction(distance * distance) / (2 * self.parameter), Fraction(1000))  # e^-1000 is 0.0
         return math.exp(-float(exponent)) / _total(float(self.parameter))
 
     def loss(self, to_x: int, to_y: int) -> Fraction:
-        """Return ln(P(noise = to_x) / P(noise = to_y))."""
         return (to_y**2 - to_x**2) / (2 * self.parameter)
 
     def tail(self, gap: int) -> float:
-        """Return P(noise >= gap). Rounds: up."""
         return min(1.0, round_up(float(gaussian_survival(np.array([float(gap)]), self.parameter)[0])))
 
     def least_half_width(self, miss: Fraction) -> int:
-        """Return the smallest w with P(|noise| > w) <= miss."""
-
-        def exceeds(width: int) -> bool:
+        def covers(width: int) -> bool:
             tail = 2 * gaussian_survival(np.array([float(width + 1)]), self.parameter)[0]
-            return bool(tail > float(miss) * (1 - 1e-12))  # what is too close to tell goes the safe way
+            return bool(tail <= float(miss) * (1 - 1e-12))  # what is too close to tell goes the safe way
 
-        if not exceeds(0):
-            return 0
-        low, high = 0, 1
-        while exceeds(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if exceeds(middle) else (low, middle)
-        return high
+        return least_whole(covers)
 
     def draw(self, size: int | None = None) -> Any:
-        """Return exact noise."""
-        if size is None:
-            return discrete_gaussian(self.parameter, squared=True)
-        return discrete_gaussian(self.parameter, size=size, squared=True)
+        return discrete_gaussian(self.parameter, size, squared=True)
 
     @staticmethod
-    def standard_tail(z: _Floats) -> _Floats:
-        """Return the tail of the normal law."""
+    def standard_tail(z: FloatArray) -> FloatArray:
         return two_sided_tail(z)
 
     @staticmethod
     def standard_quantile(chance: float) -> float:
-        """Return the quantile of the normal law."""
         return float(tail_quantile(np.array([math.log(chance / 2)]))[0])
 
     def event(self, shift: int) -> Event:
-        """Return what noise on one number costs which one person moves by `shift`."""
         return DiscreteGaussian(sigma_squared=self.parameter, sensitivity=shift)
 
     def joint_event(self, *, l1: int, l2_squared: int) -> Event:
@@ -181,9 +159,7 @@ class GaussianMechanism(AdditiveNoise):
             raise InvalidArgument("give either sigma or sigma_squared", place="sigma")
         square = positive(sigma_squared, "sigma_squared") if sigma is None else positive(sigma, "sigma") ** 2
         object.__setattr__(self, "sigma_squared", square)
-        object.__setattr__(self, "sensitivity", read_sensitivity(sensitivity))
-        object.__setattr__(self, "grid", read_grid(grid))
-        _ = self.event  # a sigma that no event can price is refused now, not after a release
+        self._declare(sensitivity, grid)
 
     @classmethod
     def from_rho(
@@ -191,9 +167,8 @@ class GaussianMechanism(AdditiveNoise):
     ) -> GaussianMechanism:
         """Return the least noise for which all answers together cost exactly `rho`."""
         charge = budget_quantity(rho, "rho")
-        steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))
-        step = Fraction(1) if grid is None else grid.step
-        square = steps.l2_squared / (2 * charge) * step**2
+        steps = StepSensitivity.of(sensitivity, grid)
+        square = steps.l2_squared / (2 * charge) * steps.step**2
         return cls(sigma_squared=square, sensitivity=sensitivity, grid=grid)
 
     @classmethod
@@ -211,35 +186,23 @@ class GaussianMechanism(AdditiveNoise):
         """
         from sfumato.core.calibration import analytic_sigma_squared, calibrate, discrete_sigma_squared
 
-        steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))
-        step = Fraction(1) if grid is None else grid.step
+        steps = StepSensitivity.of(sensitivity, grid)
+
+        def noise(square: float | Fraction) -> GaussianMechanism:
+            return cls(sigma_squared=Fraction(square) * steps.step**2, sensitivity=sensitivity, grid=grid)
+
         if steps.coordinates == 1 and steps.l2_squared == steps.each**2:
-            return cls(
-                sigma_squared=discrete_sigma_squared(steps.each, epsilon, delta) * step**2,
-                sensitivity=sensitivity,
-                grid=grid,
-            )
-
-        def event(square: float) -> Event:
-            return cls(sigma_squared=Fraction(square) * step**2, sensitivity=sensitivity, grid=grid).event
-
+            return noise(discrete_sigma_squared(steps.each, epsilon, delta))
         start = float(analytic_sigma_squared(steps.l2_squared, epsilon, delta))
-        square = Fraction(calibrate(event, epsilon=epsilon, delta=delta, start=start))
-        return cls(sigma_squared=square * step**2, sensitivity=sensitivity, grid=grid)
+        return noise(calibrate(lambda square: noise(square).event, epsilon=epsilon, delta=delta, start=start))
 
     @property
     def sigma(self) -> float:
         """The standard deviation that the noise is named after, as the nearest float."""
         return math.sqrt(self.sigma_squared)
 
-    @property
-    def event(self) -> Event:
-        """What one release of all answers costs."""
-        steps, law = in_steps(self.sensitivity, self.grid), self.law
-        if steps.l2_squared < steps.each**2 * steps.coordinates:
-            return DiscreteGaussianVector(sigma_squared=law.parameter, l2_squared=steps.l2_squared)
-        each = law.event(steps.each)
-        return each if steps.coordinates == 1 else Repeated(event=each, times=steps.coordinates)
+    def _joint_event(self, steps: StepSensitivity) -> Event:
+        return DiscreteGaussianVector(sigma_squared=self.law.parameter, l2_squared=steps.l2_squared)
 
     @property
     def law(self) -> GaussianNoise:

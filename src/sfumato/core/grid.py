@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import FloatArray, Number, count, exact, positive
+from sfumato.core.arguments import FloatArray, Number, exact, nearest_float, positive
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Grid"]
@@ -96,8 +96,6 @@ class Grid:
                 hints=("clamping to bounds on one side of zero could make a norm grow",),
             )
 
-    # -- public facts -------------------------------------------------------------------
-
     @property
     def sensitivity(self) -> int:
         """The furthest a value can be from zero, in steps: what adding or removing one value changes."""
@@ -112,10 +110,6 @@ class Grid:
     def missing(self) -> int:
         """The grid point that stands for NaN and None, in steps: the nearest to zero."""
         return min(max(0, self.low), self.high)
-
-    def fits_sum(self, rows: int) -> bool:
-        """Return whether the sum of `rows` values always fits into 64 bits; a fact of public bounds."""
-        return count(rows, "rows", least=0) * self.sensitivity < 2**63
 
     def steps_of(self, distance: Number) -> int:
         """Return how many steps apart two values at most `distance` apart can become.
@@ -216,7 +210,7 @@ class Grid:
     def to_real(self, steps: int | npt.ArrayLike) -> Any:
         """Return steps * step as the nearest float: post-processing, for people to read."""
         if isinstance(steps, (int, np.integer)):
-            return _nearest_float(int(steps) * self.step)
+            return nearest_float(int(steps) * self.step)
         array = np.asarray(steps)
         if array.dtype != object and array.dtype.kind not in "iu":
             raise InvalidArgument("steps must be whole numbers", place="steps")
@@ -224,7 +218,7 @@ class Grid:
         largest = max((abs(int(array.min())), abs(int(array.max()))), default=0) if array.size else 0
         if array.dtype != object and largest * numerator < 2**53 and denominator < 2**53:
             return array.astype(np.float64) * numerator / denominator  # one rounding, that of the division
-        each = [_nearest_float(int(value) * self.step) for value in array.ravel()]
+        each = [nearest_float(int(value) * self.step) for value in array.ravel()]
         return np.array(each, dtype=np.float64).reshape(array.shape)
 
 
@@ -235,10 +229,3 @@ def _rational(value: Number) -> Fraction:
             return Fraction(0) if value.adjusted() < 0 else Fraction(10**_FURTHEST * (-1 if value < 0 else 1))
         value = Context(prec=2 * _FURTHEST).plus(value)
     return Fraction(value) if isinstance(value, (int, Decimal, Fraction)) else exact(value, "value")
-
-
-def _nearest_float(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf

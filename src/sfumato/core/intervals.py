@@ -126,9 +126,6 @@ def hull(intervals: Iterable[Interval | None]) -> Interval | None:
     return Interval(min(one.low for one in present), max(one.high for one in present))
 
 
-# -- ends -----------------------------------------------------------------------------------
-
-
 def _end(value: End) -> End:
     if isinstance(value, float) and math.isinf(value):
         return value

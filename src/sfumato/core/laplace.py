@@ -12,18 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.additive import AdditiveNoise, in_steps, read_grid, read_sensitivity
+from sfumato.core.additive import AdditiveNoise, StepSensitivity
 from sfumato.core.adjacency import Sensitivity
-from sfumato.core.arguments import Number, budget_quantity, positive, upper_float
-from sfumato.core.events import DiscreteLaplace, Event, Pure, Repeated
+from sfumato.core.arguments import FloatArray, Number, budget_quantity, positive, upper_float
+from sfumato.core.events import DiscreteLaplace, Event, Pure
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.search import round_up
 
-__all__ = ["LaplaceMechanism", "LaplaceNoise"]
-
-_Floats = npt.NDArray[np.float64]
+__all__ = ["LaplaceMechanism", "LaplaceNoise", "laplace_masses", "laplace_tails"]
 
 _ROOT_TWO = math.sqrt(2)
 _CLOSE = 1e-4  # scales this close, relatively, count as one: the larger
@@ -53,13 +51,11 @@ class LaplaceNoise(NoiseLaw):
         return 0.5 / math.sinh(1 / (2 * float(self.parameter))) ** 2
 
     def mass(self, distance: int) -> float:
-        """Return P(noise = distance)."""
         rate = 1 / self.parameter
         exponent = min(abs(distance) * rate, Fraction(1000))  # e^-1000 is 0.0
         return math.tanh(float(rate / 2)) * math.exp(-float(exponent))
 
     def loss(self, to_x: int, to_y: int) -> Fraction:
-        """Return ln(P(noise = to_x) / P(noise = to_y))."""
         return (abs(to_y) - abs(to_x)) / self.parameter
 
     def tail(self, gap: int) -> float:
@@ -79,13 +75,10 @@ class LaplaceNoise(NoiseLaw):
         return max(0, math.ceil(digits.divide(digits.ln(odds), ratio)) - 1)
 
     def draw(self, size: int | None = None) -> Any:
-        """Return exact noise."""
-        return (
-            discrete_laplace(self.parameter) if size is None else discrete_laplace(self.parameter, size=size)
-        )
+        return discrete_laplace(self.parameter, size)
 
     @staticmethod
-    def standard_tail(z: _Floats) -> _Floats:
+    def standard_tail(z: FloatArray) -> FloatArray:
         """Return e^(-z sqrt(2))."""
         return np.exp(-_ROOT_TWO * z)
 
@@ -95,7 +88,9 @@ class LaplaceNoise(NoiseLaw):
         return -math.log(chance) / _ROOT_TWO
 
     @classmethod
-    def sum_tail(cls, laws: Sequence[NoiseLaw], sizes: Sequence[_Floats], gap: _Floats) -> _Floats | None:
+    def sum_tail(
+        cls, laws: Sequence[NoiseLaw], sizes: Sequence[FloatArray], gap: FloatArray
+    ) -> FloatArray | None:
         """Return the tail of one or two. Theorem: for two of scales a != b it is
         (a^2 exp(-d/a) - b^2 exp(-d/b)) / (a^2 - b^2)."""
         scales = [size * float(law.parameter) for law, size in zip(laws, sizes, strict=True)]
@@ -108,7 +103,6 @@ class LaplaceNoise(NoiseLaw):
         return None
 
     def event(self, shift: int) -> Event:
-        """Return what noise on one number costs which one person moves by `shift`."""
         return DiscreteLaplace(scale=self.parameter, sensitivity=shift)
 
     def joint_event(self, *, l1: int, l2_squared: int) -> Event:
@@ -150,9 +144,7 @@ class LaplaceMechanism(AdditiveNoise):
         self, scale: Number, *, sensitivity: Number | Sensitivity = 1, grid: Grid | None = None
     ) -> None:
         object.__setattr__(self, "scale", positive(scale, "scale"))
-        object.__setattr__(self, "sensitivity", read_sensitivity(sensitivity))
-        object.__setattr__(self, "grid", read_grid(grid))
-        _ = self.event  # a scale that no event can price is refused now, not after a release
+        self._declare(sensitivity, grid)
 
     @classmethod
     def from_epsilon(
@@ -160,18 +152,11 @@ class LaplaceMechanism(AdditiveNoise):
     ) -> LaplaceMechanism:
         """Return the least noise for which all answers together cost exactly `epsilon`."""
         loss = budget_quantity(epsilon, "epsilon")
-        steps = in_steps(read_sensitivity(sensitivity), read_grid(grid))
-        step = Fraction(1) if grid is None else grid.step
-        return cls(steps.l1 / loss * step, sensitivity=sensitivity, grid=grid)
+        steps = StepSensitivity.of(sensitivity, grid)
+        return cls(steps.l1 / loss * steps.step, sensitivity=sensitivity, grid=grid)
 
-    @property
-    def event(self) -> Event:
-        """What one release of all answers costs."""
-        steps, law = in_steps(self.sensitivity, self.grid), self.law
-        if steps.l1 < steps.each * steps.coordinates:
-            return Pure(loss=steps.l1 / law.parameter)
-        each = law.event(steps.each)
-        return each if steps.coordinates == 1 else Repeated(event=each, times=steps.coordinates)
+    def _joint_event(self, steps: StepSensitivity) -> Event:
+        return Pure(loss=steps.l1 / self.law.parameter)
 
     @property
     def law(self) -> LaplaceNoise:
@@ -179,12 +164,23 @@ class LaplaceMechanism(AdditiveNoise):
         return LaplaceNoise(self.scale if self.grid is None else self.scale / self.grid.step)
 
 
-def _two(gap: _Floats, large: _Floats, small: _Floats) -> _Floats:
+def laplace_masses(x: npt.NDArray[np.int64], scale: float) -> FloatArray:
+    """Return P(noise = x) of the discrete Laplace law."""
+    return np.exp(-np.abs(x) / scale) * math.tanh(1 / (2 * scale))
+
+
+def laplace_tails(least: npt.NDArray[np.int64], scale: float, *, above: bool) -> FloatArray:
+    """Return P(noise >= least), or P(noise < least), of discrete Laplace noise; both accurate relatively."""
+    tail = np.exp(-np.maximum(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))
+    return np.where((least > 0) == above, tail, 1 - tail)
+
+
+def _two(gap: FloatArray, large: FloatArray, small: FloatArray) -> FloatArray:
     near = small > large * (1 - _CLOSE)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(near, 0.0, small / large) ** 2
         inner = np.where(small > 0, np.exp(-gap / small), 0.0)
         apart = (np.exp(-gap / large) - ratio * inner) / (1 - ratio)
         equal = (1 + gap / (2 * large)) * np.exp(-gap / large)
-        chance: _Floats = np.where(large > 0, np.where(near, equal, apart), (gap <= 0) * 1.0)
+        chance: FloatArray = np.where(large > 0, np.where(near, equal, apart), (gap <= 0) * 1.0)
     return np.minimum(chance, 1.0)

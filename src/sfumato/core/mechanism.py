@@ -1,16 +1,15 @@
-"""The small interface of every mechanism: what it releases, what that costs, how far off it may be.
-
-    Mechanism            release(value), event
-    ├── DiscreteLaw      pmf(output, value), privacy_loss(output, x, y)
-    └── NumericRelease   error(level), interval(released, level)
+"""The interface of every mechanism: what it releases, and what that costs; a release after post-processing.
 
 A mechanism is public: it holds parameters, never data. `event` prices a release before
-any data is read. Where the law is discrete it can be written down, and then privacy is
-computed from it, not sampled.
+any data is read. Where outputs can be listed it also has `pmf(output, value)` and
+`privacy_loss(output, x, y)`, so that privacy is computed, not sampled; where they are numbers,
+`error(level)` and `interval(released, level)`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,7 +17,7 @@ from sfumato.core.arguments import exact
 from sfumato.core.events.base import Event
 from sfumato.errors import InvalidArgument
 
-__all__ = ["DiscreteLaw", "Mechanism", "NumericRelease", "confidence"]
+__all__ = ["Mechanism", "PostProcessed", "confidence"]
 
 
 @runtime_checkable
@@ -35,30 +34,38 @@ class Mechanism(Protocol):
         ...
 
 
-@runtime_checkable
-class DiscreteLaw(Mechanism, Protocol):
-    """A mechanism whose outputs can be listed, so that its privacy can be computed."""
+@dataclass(frozen=True, slots=True)
+class PostProcessed:
+    """A mechanism whose released value is passed on through `function`.
 
-    def pmf(self, output: Any, value: Any) -> Fraction | float:
-        """Return the probability of `output` given `value`; exact where it is rational."""
-        ...
+    Theorem: for any function f of the output alone, and any set S, P(f(o) in S) = P(o in
+    f^-1(S)); so whatever holds for all sets of outputs holds for all sets of f's outputs,
+    in every measure of this package (Dwork, McSherry, Nissim and Smith 2006).
+    Assumes: the function sees the released value and nothing else of the data.
 
-    def privacy_loss(self, output: Any, x: Any, y: Any) -> Fraction | float:
-        """Return ln(pmf(output, x) / pmf(output, y)); exact where it is rational."""
-        ...
+    >>> from sfumato.core.laplace import LaplaceMechanism
+    >>> never_negative = PostProcessed(LaplaceMechanism.from_epsilon(1), lambda count: max(0, count))
+    >>> never_negative.release(0) >= 0, never_negative.event.epsilon()
+    (True, Fraction(1, 1))
+    """
 
+    mechanism: Mechanism
+    function: Callable[[Any], Any]
 
-@runtime_checkable
-class NumericRelease(Mechanism, Protocol):
-    """A mechanism that releases a number near the true one."""
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, Mechanism):
+            raise InvalidArgument("mechanism must have `release` and `event`", place="mechanism")
+        if not callable(self.function):
+            raise InvalidArgument("function must be callable", place="function")
 
-    def error(self, level: float = 0.95) -> Any:
-        """Return the half-width that the noise stays within, with probability `level` at least."""
-        ...
+    @property
+    def event(self) -> Event:
+        """What one release costs: the same as without the function."""
+        return self.mechanism.event
 
-    def interval(self, released: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """Return (low, high) that covers the bounded, exact value with probability `level` at least."""
-        ...
+    def release(self, value: Any) -> Any:
+        """Return the function of a release of the mechanism."""
+        return self.function(self.mechanism.release(value))
 
 
 def confidence(level: Any) -> Fraction:

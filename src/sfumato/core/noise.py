@@ -44,11 +44,7 @@ def geometric(scale: _Elements, size: None = None) -> _IntArray: ...
 
 
 def geometric(scale: Number | _Elements, size: int | None = None) -> int | npt.NDArray[Any]:
-    """Draw from P(x) = (1 - exp(-1/scale)) * exp(-x/scale), x = 0, 1, 2, ...; one scale or one per element.
-
-    >>> geometric(3) >= 0
-    True
-    """
+    """Draw from P(x) = (1 - exp(-1/scale)) * exp(-x/scale), x = 0, 1, ...; one scale or one per element."""
     return _draw(GEOMETRIC, _scalar_geometric, scale, size, "scale", squared=False)
 
 

@@ -1,12 +1,7 @@
 """The law of integer noise: one class knows all that is ever asked about one kind of noise.
 
-    NoiseLaw            name, parameter
-    ├── GaussianNoise   gaussian.py: sigma squared
-    └── LaplaceNoise    laplace.py: the scale
-
-A law is public: a parameter, never data. It knows what it costs for a shift, its variance, half width
-and tail, how it is drawn, and the name under which it is stored. A new kind of noise is one subclass and
-one line in `_HOMES`: nothing outside the subclasses asks which kind of noise it has.
+A law is public: a parameter, never data. A new kind of noise is one subclass and one line in `_HOMES`:
+nothing outside the subclasses asks which kind of noise it has.
 """
 
 from __future__ import annotations
@@ -20,16 +15,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
-import numpy as np
-import numpy.typing as npt
-
+from sfumato.core.arguments import FloatArray
 from sfumato.core.events.base import Event
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
 
 __all__ = ["NoiseLaw", "noise_law", "noise_laws", "shortened"]
-
-_Floats = npt.NDArray[np.float64]
 
 _HOMES = {"gaussian": "gaussian.GaussianNoise", "laplace": "laplace.LaplaceNoise"}
 _BITS = 32  # parameters that are searched for are kept this short
@@ -88,7 +79,7 @@ class NoiseLaw(ABC):
 
     @staticmethod
     @abstractmethod
-    def standard_tail(z: _Floats) -> _Floats:
+    def standard_tail(z: FloatArray) -> FloatArray:
         """Return P(|X| >= z deviations) of the continuous law."""
 
     @staticmethod
@@ -97,7 +88,9 @@ class NoiseLaw(ABC):
         """Return the z whose `standard_tail` is `chance`."""
 
     @classmethod
-    def sum_tail(cls, laws: Sequence[NoiseLaw], sizes: Sequence[_Floats], gap: _Floats) -> _Floats | None:
+    def sum_tail(
+        cls, laws: Sequence[NoiseLaw], sizes: Sequence[FloatArray], gap: FloatArray
+    ) -> FloatArray | None:
         """Return P(|sum of sizes[j] * X_j| >= gap) of continuous laws of this kind, None if none is known."""
         return None
 

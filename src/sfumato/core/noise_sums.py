@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
 
 __all__ = ["miss", "tail", "widest_quantile"]
-
-_Floats = npt.NDArray[np.float64]
 
 
 def miss(level: Any) -> float:
@@ -35,7 +33,9 @@ def widest_quantile(chance: float, laws: Sequence[NoiseLaw]) -> float:
     return max(kind.standard_quantile(chance) for kind in _kinds(laws))
 
 
-def tail(laws: Sequence[NoiseLaw], weights: Sequence[_Floats], distance: _Floats, extra: _Floats) -> _Floats:
+def tail(
+    laws: Sequence[NoiseLaw], weights: Sequence[FloatArray], distance: FloatArray, extra: FloatArray
+) -> FloatArray:
     """Return P(|sum of weights[j] * noise j| >= distance), from above, for each group.
 
     `extra` is further variance, of terms that are not linear in the noise.
@@ -54,7 +54,7 @@ def tail(laws: Sequence[NoiseLaw], weights: Sequence[_Floats], distance: _Floats
     deviation = np.sqrt(variance)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(deviation > 0, slack / deviation, np.where(slack > 0, np.inf, 0.0))
-    widest: _Floats = np.maximum.reduce([kind.standard_tail(z) for kind in _kinds(laws)])
+    widest: FloatArray = np.maximum.reduce([kind.standard_tail(z) for kind in _kinds(laws)])
     return widest
 
 

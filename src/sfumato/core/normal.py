@@ -1,16 +1,8 @@
 """The normal law, in its tails and near its middle, from the C library's erfc and a fraction.
 
-Budgets, prices and intervals need five functions of it. scipy has them too, but importing
-`scipy.special` takes as long as answering a small question does, so a small question never does.
-
-    scaled_tail       e^(x^2) erfc(x)
-    upper_tail        P(N(0,1) > z)
-    two_sided_tail    P(|N(0,1)| > z), of an array
-    tail_quantile     the z with P(N(0,1) > z) = e^log_tail
-    middle_quantile   the z with P(|N(0,1)| < z) = mass
-
-All to a relative 1e-14, but for `tail_quantile` near z = 0, where that is absolute: far within
-the 2^-36 that conversions round by.
+scipy has these functions too, but importing `scipy.special` takes as long as answering a small
+question does, so a small question never does. All are right to a relative 1e-14, but for
+`tail_quantile` near z = 0, where that is absolute: far within the 2^-36 that conversions round by.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from sfumato.core.arguments import Cost, Number, budget_quantity, delta_quantity, written
+from sfumato.core.arguments import Cost, Number, delta_quantity
 from sfumato.core.events.base import Event
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule, ZeroConcentratedRule
 from sfumato.errors import InvalidArgument, Unsupported
@@ -104,20 +103,3 @@ class Odometer:
         if math.isinf(epsilon):
             raise Unsupported(f"these events have no finite epsilon at delta = {float(left):.3g}")
         return epsilon
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record; `Odometer.from_dict` reads it back."""
-        return {"events": [event.to_dict() for event in self._events], "keys_delta": str(self._keys_delta)}
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Odometer:
-        """Rebuild an odometer where another left off."""
-        rebuilt = Odometer()
-        try:
-            rebuilt._events = [Event.from_dict(event) for event in record["events"]]
-            rebuilt._keys_delta = budget_quantity(
-                written(record["keys_delta"], "keys_delta"), "keys_delta", zero=True
-            )
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise InvalidArgument("malformed record of an odometer") from error
-        return rebuilt

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import count
+from sfumato.core.arguments import FloatArray, count
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Proportion", "clopper_pearson"]
 
-_FloatArray = npt.NDArray[np.float64]
 
-
-def clopper_pearson(hits: npt.ArrayLike, trials: int, miss: float) -> tuple[_FloatArray, _FloatArray]:
+def clopper_pearson(hits: npt.ArrayLike, trials: int, miss: float) -> tuple[FloatArray, FloatArray]:
     """Return limits of the probability of a hit; each is wrong with probability at most `miss`.
 
     Theorem: for independent trials the limits are quantiles of beta laws, and hold at every

@@ -201,9 +201,6 @@ def _checked(curve: Curve) -> Curve:
     return bound
 
 
-# -- reading arguments --------------------------------------------------------------------
-
-
 def _epsilon(epsilon: Any) -> float:
     return lower_float(budget_quantity(epsilon, "epsilon", zero=True))
 

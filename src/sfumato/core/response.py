@@ -198,8 +198,6 @@ class RandomizedResponseMechanism:
         limits = np.clip((np.array([low, high]) - q) / float(self.truth - self.lie), 0.0, 1.0)
         return (limits[0], limits[1]) if p > q else (limits[1], limits[0])
 
-    # -- inside -------------------------------------------------------------------------
-
     def _counts(self, reports: npt.ArrayLike) -> tuple[list[int], int]:
         self._check_informative()
         told = self._answers(np.asarray(reports), "reports").ravel()

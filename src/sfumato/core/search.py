@@ -16,6 +16,7 @@ __all__ = [
     "bracket",
     "exp_excess",
     "largest",
+    "least_whole",
     "lower_float",
     "minimum",
     "root_above",
@@ -37,11 +38,7 @@ def round_up(value: float) -> float:
 
 
 def lower_float(value: Fraction | float) -> float:
-    """Return the largest float that is at most `value`.
-
-    >>> lower_float(Fraction(1, 3)) <= Fraction(1, 3)
-    True
-    """
+    """Return the largest float that is at most `value`."""
     return -upper_float(-value)
 
 
@@ -105,6 +102,17 @@ def smallest(holds: Callable[[float], bool], low: float, high: float, resolution
 def largest(holds: Callable[[float], bool], low: float, high: float, resolution: float = 2.0**-48) -> float:
     """Return about the largest number at which a monotone condition holds; it holds at `low`."""
     return -smallest(lambda value: holds(-value), -high, -low, resolution)
+
+
+def least_whole(holds: Callable[[int], bool], least: int = 0) -> int:
+    """Return the least whole number, from `least` up, at which a condition that starts to hold does."""
+    low, high = least - 1, least
+    while not holds(high):
+        low, high = high, max(1, 2 * high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def bracket(holds: Callable[[float], bool], start: float) -> tuple[float, float]:

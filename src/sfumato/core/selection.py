@@ -13,6 +13,7 @@ them: counts are. Half the noise is then enough.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,8 +27,10 @@ from sfumato.core.coins import bernoulli_exp, bernoulli_exp_multiples
 from sfumato.core.events import Event, Pure
 from sfumato.core.events.claims import BoundedRange
 from sfumato.core.exponential import log_above
+from sfumato.core.laplace import laplace_masses, laplace_tails
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise import discrete_laplace
+from sfumato.core.search import least_whole
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument, Unsupported
 
@@ -62,6 +65,35 @@ class _Selection:
         """What one selection costs."""
         return Pure(loss=self.epsilon)
 
+
+class _ByGap(_Selection):
+    """A candidate's chance is exp(-rate * (best - utility)) times a share that depends on all of them."""
+
+    __slots__ = ()
+
+    def pmf(self, output: int, utilities: _Utilities) -> float:
+        """Return the probability of a candidate, accurate to 1e-12."""
+        exponents = self._floats(utilities)
+        i = _index(output, len(exponents))
+        return math.exp(-exponents[i]) * self._share(exponents, i)
+
+    def privacy_loss(self, output: int, x: _Utilities, y: _Utilities) -> float:
+        """Return ln(pmf(output, x) / pmf(output, y)), accurate to 1e-12."""
+        with_x, with_y = self._floats(x), self._floats(y)
+        i = _index(output, min(len(with_x), len(with_y)))
+        return float(with_y[i] - with_x[i]) + math.log(self._share(with_x, i) / self._share(with_y, i))
+
+    def error(self, level: float = 0.95, *, candidates: int) -> float:
+        """Return how far below the best the selected utility may be, with probability `level` at least.
+
+        Theorem: a candidate g below the best is selected with probability exp(-rate * g) at most; sum over
+        the rivals. Rounds: up.
+        """
+        miss, rivals = 1 - confidence(level), count(candidates, "candidates") - 1
+        if rivals <= miss:
+            return 0.0
+        return upper_float(Fraction(log_above(rivals / miss)) / self._rate)
+
     @property
     def _rate(self) -> Fraction:
         """How much of the exponent a unit of utility is worth."""
@@ -77,15 +109,11 @@ class _Selection:
         best = max(values)
         return np.array([self._rate * (best - value) for value in values], dtype=object)[where]
 
-    def _union_bound(self, level: Any, candidates: int) -> float:
-        """Return the gap g with (candidates - 1) * exp(-rate * g) <= 1 - level. Rounds: up."""
-        miss, rivals = 1 - confidence(level), count(candidates, "candidates") - 1
-        if rivals <= miss:
-            return 0.0
-        return upper_float(Fraction(log_above(rivals / miss)) / self._rate)
+    @abstractmethod
+    def _share(self, exponents: FloatArray, i: int) -> float: ...
 
 
-class ExponentialMechanism(_Selection):
+class ExponentialMechanism(_ByGap):
     """Select candidate i with probability proportional to exp(rate * utility_i).
 
     The rate is epsilon / (2 * sensitivity), or epsilon / sensitivity if monotone.
@@ -142,27 +170,11 @@ class ExponentialMechanism(_Selection):
             pending = np.concatenate(waiting)
         return chosen
 
-    def pmf(self, output: int, utilities: _Utilities) -> float:
-        """Return the probability of a candidate, accurate to 1e-12."""
-        exponents = self._floats(utilities)
-        return math.exp(-exponents[_index(output, len(exponents))]) / math.fsum(np.exp(-exponents))
-
-    def privacy_loss(self, output: int, x: _Utilities, y: _Utilities) -> float:
-        """Return ln(pmf(output, x) / pmf(output, y)), accurate to 1e-12."""
-        with_x, with_y = self._floats(x), self._floats(y)
-        i = _index(output, min(len(with_x), len(with_y)))
-        totals = math.fsum(np.exp(-with_y)) / math.fsum(np.exp(-with_x))
-        return float(with_y[i] - with_x[i]) + math.log(totals)
-
-    def error(self, level: float = 0.95, *, candidates: int) -> float:
-        """Return how far below the best the selected utility may be, with probability `level` at least.
-
-        Theorem: a candidate g below the best has probability at most exp(-rate * g). Rounds: up.
-        """
-        return self._union_bound(level, candidates)
+    def _share(self, exponents: FloatArray, i: int) -> float:
+        return 1 / math.fsum(np.exp(-exponents))
 
 
-class PermuteAndFlip(_Selection):
+class PermuteAndFlip(_ByGap):
     """Go through the candidates in random order; take each with probability exp(-rate * (best - utility)).
 
     Theorem: epsilon-DP, and never worse than the exponential mechanism: every gap is exceeded
@@ -201,29 +213,18 @@ class PermuteAndFlip(_Selection):
             chosen[part] = (numbers == wanted[:, None]).argmax(axis=1)
         return chosen
 
-    def pmf(self, output: int, utilities: _Utilities) -> float:
-        """Return the probability of a candidate, accurate to 1e-12.
+    def _share(self, exponents: FloatArray, i: int) -> float:
+        """Return the mean of 1 / (1 + other heads), of which one is chosen.
 
-        Theorem: heads i is chosen with probability 1 / (1 + other heads), whose mean is the
-        integral over t in [0, 1] of prod (1 - p_j + p_j t): a polynomial, which Gauss-Legendre
-        quadrature with half as many nodes as candidates integrates exactly.
+        Theorem: it is the integral over t in [0, 1] of prod (1 - p_j + p_j t): a polynomial, which
+        Gauss-Legendre quadrature with half as many nodes as candidates integrates exactly.
         """
-        exponents = self._floats(utilities)
-        i = _index(output, len(exponents))
-        return math.exp(-exponents[i]) * _mean_share(exponents, i)
-
-    def privacy_loss(self, output: int, x: _Utilities, y: _Utilities) -> float:
-        """Return ln(pmf(output, x) / pmf(output, y)), accurate to 1e-12."""
-        with_x, with_y = self._floats(x), self._floats(y)
-        i = _index(output, min(len(with_x), len(with_y)))
-        return float(with_y[i] - with_x[i]) + math.log(_mean_share(with_x, i) / _mean_share(with_y, i))
-
-    def error(self, level: float = 0.95, *, candidates: int) -> float:
-        """Return how far below the best the selected utility may be, with probability `level` at least.
-
-        Theorem: a candidate g below the best shows heads with probability exp(-rate * g). Rounds: up.
-        """
-        return self._union_bound(level, candidates)
+        if len(exponents) > 2000:
+            raise Unsupported("the law of this selection is computed for at most 2000 candidates")
+        nodes, weights = np.polynomial.legendre.leggauss(len(exponents) // 2 + 1)
+        tails = -np.expm1(-np.delete(exponents, i))  # 1 - p_j, which is exactly zero for the best
+        t = (nodes + 1) / 2
+        return float(weights @ np.prod(1 - np.outer(1 - t, 1 - tails), axis=1)) / 2
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -283,12 +284,12 @@ class ReportNoisyMax(_Selection):
             )
         noise = np.arange(-reach, furthest + reach + 1)
         scale = float(self.scale)
-        chances = np.exp(-np.abs(noise) / scale) * math.tanh(1 / (2 * scale))
+        chances = laplace_masses(noise, scale)
         for j, kind in enumerate(where):
             if j != output:
                 # An earlier candidate must stay strictly below, a later one may tie.
                 most = math.ceil(gaps[kind]) - 1 if j < output else math.floor(gaps[kind])
-                chances = chances * _laplace_cdf(noise + most, scale)
+                chances = chances * laplace_tails(noise + most + 1, scale, above=False)
         return math.fsum(chances)
 
     def privacy_loss(self, output: int, x: _Utilities, y: _Utilities) -> float:
@@ -313,13 +314,7 @@ class ReportNoisyMax(_Selection):
             rest = (k + 1) / b + a / b**2 + 2 * a**2 / (b**2 * (1 + a))
             return rivals * (b / (1 + a)) ** 2 * math.exp(-k / scale) * rest
 
-        low, high = 0, 1
-        while exceeds(high) > miss * (1 - 1e-12):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if exceeds(middle) <= miss * (1 - 1e-12) else (middle, high)
-        return upper_float((high - 1) * self.step)
+        return upper_float(least_whole(lambda k: exceeds(k + 1) <= miss * (1 - 1e-12)) * self.step)
 
 
 def _distinct(utilities: _Utilities) -> tuple[list[Fraction], npt.NDArray[np.intp]]:
@@ -364,19 +359,3 @@ def _index(output: int, size: int) -> int:
     if count(output, "output", least=0) >= size:
         raise InvalidArgument(f"output must be the index of one of {size} candidates", place="output")
     return int(output)
-
-
-def _mean_share(exponents: FloatArray, i: int) -> float:
-    """Return the mean of 1 / (1 + other heads)."""
-    if len(exponents) > 2000:
-        raise Unsupported("the law of this selection is computed for at most 2000 candidates")
-    nodes, weights = np.polynomial.legendre.leggauss(len(exponents) // 2 + 1)
-    tails = -np.expm1(-np.delete(exponents, i))  # 1 - p_j, which is exactly zero for the best
-    t = (nodes + 1) / 2
-    return float(weights @ np.prod(1 - np.outer(1 - t, 1 - tails), axis=1)) / 2
-
-
-def _laplace_cdf(k: npt.NDArray[np.int64], scale: float) -> FloatArray:
-    """Return P(X <= k) of the discrete Laplace law."""
-    below = np.exp(-np.maximum(-k, k + 1) / scale) / (1 + math.exp(-1 / scale))
-    return np.where(k < 0, below, 1 - below)

@@ -9,11 +9,11 @@ from threading import Lock
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.core.arguments import MOST_EVENTS, FloatArray, Number, budget_quantity, count, exact, positive
+from sfumato.core.arguments import MOST_EVENTS, Number, budget_quantity, count, exact, positive
 from sfumato.core.entropy import process_id
 from sfumato.core.events import Event, Pure
+from sfumato.core.laplace import laplace_masses, laplace_tails
 from sfumato.core.noise import discrete_laplace
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
 
@@ -130,10 +130,9 @@ class SparseVector:
         if (2 * reach + far) * (len(needed) + 1) > _MOST_TERMS:
             raise Unsupported("the law of this run has too many terms to sum", hints=("use a larger step",))
         noise = np.arange(-reach - far, reach + far + 1)
-        scale = float(self.threshold_scale)
-        chances = np.exp(-np.abs(noise) / scale) * math.tanh(1 / (2 * scale))
+        chances = laplace_masses(noise, float(self.threshold_scale))
         for answer, least in zip(output, needed, strict=True):
-            chances = chances * _chance(answer, noise + least, float(self.query_scale))
+            chances = chances * laplace_tails(noise + least, float(self.query_scale), above=bool(answer))
         return math.fsum(chances)
 
     def privacy_loss(self, output: Sequence[bool], x: Sequence[Number], y: Sequence[Number]) -> float:
@@ -174,9 +173,3 @@ class SparseVector:
             "a run cannot be copied or stored: two copies would share one threshold noise",
             hints=("begin a new run; it costs epsilon again",),
         )
-
-
-def _chance(above: bool, least: npt.NDArray[np.int64], scale: float) -> FloatArray:
-    """Return P(N >= least), or P(N < least), of the discrete Laplace law; both accurate relatively."""
-    tail = np.exp(-np.maximum(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))
-    return np.where((least > 0) == bool(above), tail, 1 - tail)

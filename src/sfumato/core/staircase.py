@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.arguments import FloatArray
 from sfumato.core.coins import bernoulli, float_margin
 from sfumato.core.entropy import random_bits, random_words
 from sfumato.core.exponential import falls_below
 
 __all__ = ["GAUSSIAN", "GEOMETRIC", "LAPLACE", "Staircase", "StaircaseLaw", "staircase"]
 
-_FloatArray = npt.NDArray[np.float64]
 _IntArray = npt.NDArray[np.int64]
 
 _UNIFORM_BITS = 32
@@ -52,7 +52,7 @@ class StaircaseLaw:
     covered_scales: float  # blocks cover |x| up to this many scales
     power: int  # phi(z) = z^power / power
 
-    def phi(self, z: _FloatArray) -> _FloatArray:
+    def phi(self, z: FloatArray) -> FloatArray:
         """Return the exponent at |x| = z * scale, in floats."""
         return z if self.power == 1 else z * z / 2
 
@@ -78,7 +78,7 @@ class Staircase:
     thresholds: npt.NDArray[np.uint64]
     aliases: npt.NDArray[np.int64]
     sure: npt.NDArray[np.uint64]  # keep without a look at x if the 32 bits are below this
-    ratios: _FloatArray  # M / W
+    ratios: FloatArray  # M / W
 
     @property
     def lowest(self) -> int:
@@ -94,8 +94,8 @@ class Staircase:
         return np.where(words < self.thresholds.take(columns), columns, self.aliases.take(columns))
 
     def chances(
-        self, values: _IntArray, choices: _IntArray, scales: float | _FloatArray
-    ) -> tuple[_FloatArray, _FloatArray]:
+        self, values: _IntArray, choices: _IntArray, scales: float | FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the probability of keeping each value, times 2^32, and a bound on its float error."""
         phi = self.law.phi(np.abs(values) / scales)
         chance = self.ratios[choices] * np.exp(-phi) * 2.0**_UNIFORM_BITS
@@ -106,7 +106,7 @@ class Staircase:
         size: int,
         *,
         shifts: int | _IntArray,
-        scales: float | _FloatArray,
+        scales: float | FloatArray,
         exact: Callable[[int], Fraction],
     ) -> npt.NDArray[Any]:
         """Draw `size` values; element i has blocks of 2^shifts[i], scales[i], and scale^power exact(i).
@@ -132,7 +132,7 @@ class Staircase:
         self,
         elements: _IntArray,
         shifts: int | _IntArray,
-        scales: float | _FloatArray,
+        scales: float | FloatArray,
         exact: Callable[[int], Fraction],
     ) -> tuple[_IntArray, npt.NDArray[np.bool_], dict[int, int]]:
         """Propose once for each element: values, which were kept, and kept ones too wide for 64 bits."""

@@ -53,8 +53,6 @@ class TradeOff:
         if any(later > earlier for earlier, later in pairwise(deltas)):
             raise InvalidArgument("deltas must not increase", place="deltas")
 
-    # -- where a curve comes from -----------------------------------------------------------
-
     @staticmethod
     def of_approximate(epsilon: Number, delta: Number = 0) -> TradeOff:
         """Return the curve of an (epsilon, delta) guarantee about which nothing else is known."""
@@ -90,8 +88,6 @@ class TradeOff:
         if math.isfinite(pure):  # the loss is bounded: a last line with delta = 0
             epsilons, values = [*epsilons, max(pure, math.nextafter(epsilons[-1], math.inf))], [*values, 0.0]
         return _increasing(epsilons, values)
-
-    # -- what it says -----------------------------------------------------------------------
 
     def tpr(self, fpr: float) -> float:
         """Return the most power that any test of this false-positive rate can have. Rounds: up."""

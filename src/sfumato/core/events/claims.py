@@ -24,8 +24,8 @@ from sfumato.core.arguments import (
     upper_float,
 )
 from sfumato.core.conversions import delta_of_pure, mu_of_pure, renyi_of_pure
-from sfumato.core.events.additive import Gaussian
 from sfumato.core.events.base import Direction, Event
+from sfumato.core.events.gaussian import Gaussian
 from sfumato.core.renyi import delta_of_rho
 from sfumato.core.search import round_up
 from sfumato.errors import Unsupported
@@ -54,7 +54,6 @@ class Pure(Event):
         return _response_tails(levels, self.loss, 0.0)
 
     def epsilon(self) -> Fraction:
-        """Return the epsilon that was claimed."""
         return self.loss
 
     def renyi(self, order: float) -> float:
@@ -227,7 +226,6 @@ class ZeroConcentrated(Event):
         self.tails(np.zeros(0), direction)
 
     def rho(self) -> Fraction:
-        """Return the rho that was claimed."""
         return self.charge
 
     def renyi(self, order: float) -> float:

@@ -34,12 +34,10 @@ class _Batch(Event):
         return self._composition().tails(levels, direction)
 
     def support(self, direction: Direction) -> tuple[float, float]:
-        """Return the range of the summed loss."""
         return self._composition().support(direction)
 
     @property
     def symmetric(self) -> bool:
-        """Whether every part is symmetric."""
         return all(part.symmetric for part, _ in self.parts())
 
     def epsilon(self) -> Cost:
@@ -76,7 +74,7 @@ class _Batch(Event):
 class Repeated(_Batch):
     """The same event several times, on the same people with fresh noise.
 
-    >>> from sfumato.core.events.additive import Gaussian
+    >>> from sfumato.core.events.gaussian import Gaussian
     >>> Repeated(event=Gaussian(sigma=10), times=100).mu()
     Fraction(1, 1)
     """
@@ -170,7 +168,6 @@ class Parallel(Event):
 
     @property
     def symmetric(self) -> bool:
-        """Whether every part is symmetric."""
         return all(event.symmetric for event in self.events)
 
     def epsilon(self) -> Cost:

@@ -33,7 +33,6 @@ class _OfTable(Event):
         return self._table(direction).tails(levels)
 
     def support(self, direction: Direction) -> tuple[float, float]:
-        """Return the smallest and largest finite loss."""
         return self._table(direction).support()
 
     @property

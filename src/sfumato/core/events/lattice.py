@@ -1,4 +1,4 @@
-"""The discrete Gaussian on the integers: its tails, and how far it is from a continuous one.
+"""Noise on the integers: outputs by their loss; the discrete Gaussian's tails, and how far it is from normal.
 
 g(x) = exp(-x^2 / (2 s)) with s = sigma_squared, Z the sum of g over all integers, and
 T(m) the sum of g(x) over x >= m.
