@@ -92,12 +92,12 @@ class FiniteMechanism:
                 tickets = uniform_below(total, size=int(chosen.sum())).astype(kind)
                 drawn[chosen] = np.searchsorted(np.array(shares, dtype=kind), tickets, side="right")
             return drawn
-        shares, total = self._shares(self._input(value, "value"))
+        shares, total = self._shares(_inside(value, "value", self.inputs))
         return bisect_right(shares, uniform_below(total))
 
     def pmf(self, output: int, value: int) -> Fraction:
         """Return the exact probability of `output` given `value`."""
-        return self.matrix[self._input(value, "value")][self._output(output)]
+        return self.matrix[_inside(value, "value", self.inputs)][_inside(output, "output", self.outputs)]
 
     def privacy_loss(self, output: int, x: int, y: int) -> float:
         """Return ln(pmf(output, x) / pmf(output, y)), infinite where one of them is zero."""
@@ -213,18 +213,6 @@ class FiniteMechanism:
         total = math.lcm(*(p.denominator for p in self.matrix[row]))
         return list(accumulate(int(p * total) for p in self.matrix[row])), total
 
-    def _input(self, value: Any, name: str) -> int:
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-            raise _outside(name, self.inputs)
-        if not 0 <= value < self.inputs:
-            raise _outside(name, self.inputs)
-        return int(value)
-
-    def _output(self, output: Any) -> int:
-        if count(output, "output", least=0) >= self.outputs:
-            raise _outside("output", self.outputs)
-        return int(output)
-
 
 def _power_curve(with_person: _Row, without: _Row) -> Iterator[_Point]:
     """Yield (Q(S), P(S)) for the sets S of outputs whose ratio P/Q is highest."""
@@ -284,6 +272,14 @@ def _pairs(neighbours: Iterable[_Pair] | None, inputs: int) -> tuple[_Pair, ...]
             raise _outside("neighbours", inputs)
         pairs.add((low, high))
     return tuple(sorted(pairs))
+
+
+def _inside(value: Any, name: str, size: int) -> int:
+    """Read an input or an output; the refusal does not repeat it, for it may be private."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if not whole or not 0 <= value < size:
+        raise _outside(name, size)
+    return int(value)
 
 
 def _outside(name: str, size: int) -> InvalidArgument:

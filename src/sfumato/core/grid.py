@@ -174,7 +174,8 @@ class Grid:
         if not _STEP_RANGE[0] < self.step < _STEP_RANGE[1]:
             return self.to_integers(values.astype(object))
         flat = values.ravel()
-        inexact = not self._power_of_two()  # an exact quotient cannot land on the wrong side
+        # A step that is a power of two has exact quotients, which cannot land on the wrong side.
+        inexact = (self.step.numerator * self.step.denominator).bit_count() != 1
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             quotients = flat / float(self.step)
             margin = np.abs(quotients) * _RELATIVE_ERROR
@@ -201,9 +202,6 @@ class Grid:
         for i in np.flatnonzero(unsettled):
             result[i] = self.to_integer(float(flat[i]))
         return result.reshape(values.shape)
-
-    def _power_of_two(self) -> bool:
-        return (self.step.numerator * self.step.denominator).bit_count() == 1
 
     # -- steps to values ----------------------------------------------------------------
 

@@ -105,8 +105,8 @@ class Interval:
 
     def rising(self, function: Callable[[float], float], *, bottom: float = -math.inf) -> Interval:
         """Return where a function that never falls takes this; `bottom` is its value at minus infinity."""
-        low = bottom if self.low == -math.inf else _below(function, self.low)
-        return Interval(max(low, bottom), _above(function, self.high))
+        low = bottom if self.low == -math.inf else _outside(function, self.low, -1)
+        return Interval(max(low, bottom), _outside(function, self.high, 1))
 
     def power(self, exponent: int) -> Interval:
         """Return where whole powers lie, for an exponent of at least zero."""
@@ -163,36 +163,24 @@ def _inverse(end: End) -> End:
 
 
 def _power(end: End, exponent: int) -> End:
-    if isinstance(end, Fraction):
-        if end and exponent * abs(math.log2(abs(end.numerator)) - math.log2(end.denominator)) > 1100:
-            return _end(_extreme(end, exponent))
-        return end**exponent
-    return -math.inf if end < 0 and exponent % 2 else math.inf
+    sign = -1 if end < 0 and exponent % 2 else 1
+    if not isinstance(end, Fraction):
+        return sign * math.inf
+    if end and exponent * abs(math.log2(abs(end.numerator)) - math.log2(end.denominator)) > 1100:
+        # A power too large or too small to write down; what stands for it lies outside.
+        return Fraction(sign, 2**1000) if abs(end) < 1 else sign * math.inf
+    return end**exponent
 
 
-def _extreme(end: Fraction, exponent: int) -> End:
-    """Stand for a power too large or too small to write down, from outside."""
-    negative = end < 0 and exponent % 2 == 1
-    if abs(end) < 1:
-        return Fraction(-1 if negative else 1, 2**1000)
-    return -math.inf if negative else math.inf
-
-
-def _below(function: Callable[[float], float], end: End) -> float:
-    value = _evaluate(function, end)
-    return value if math.isinf(value) else math.nextafter(value - abs(value) * _FLOAT_ERROR, -math.inf)
-
-
-def _above(function: Callable[[float], float], end: End) -> float:
-    value = _evaluate(function, end)
-    return value if math.isinf(value) else math.nextafter(value + abs(value) * _FLOAT_ERROR, math.inf)
-
-
-def _evaluate(function: Callable[[float], float], end: End) -> float:
+def _outside(function: Callable[[float], float], end: End, sign: int) -> float:
+    """Return a function's value at an end, rounded to the side of `sign`."""
     try:
-        return function(float(end))
+        value = function(float(end))
     except OverflowError:
         return math.inf
+    if math.isinf(value):
+        return value
+    return math.nextafter(value + sign * abs(value) * _FLOAT_ERROR, sign * math.inf)
 
 
 EVERYTHING = Interval(-math.inf, math.inf)

@@ -30,6 +30,7 @@ _Elements = npt.NDArray[Any] | list[Any]
 
 _WIDE = 2.0**50
 _TINY = 2.0**-500  # below this a float stands in: both laws are 0 but for a chance of e^-(2^499)
+_BLOCKS = 5  # blocks are of 2^-5 to 2^-4 of the scale, and never below one
 _FEW_SCALES = 16
 _PER_OCTAVE = 8
 _LEAST_STEP = -10 * _PER_OCTAVE  # below 2^-10 every scale shares one staircase
@@ -145,15 +146,10 @@ def _draw(
     scale = _root(exact, law.power)
     if scale > _WIDE:
         return np.array([scalar(exact) for _ in range(size)], dtype=object)
-    return _same(law, size, scale, lambda _: exact)
-
-
-def _same(law: StaircaseLaw, size: int, scale: float, exact: Callable[[int], Fraction]) -> npt.NDArray[Any]:
-    """Draw with one scale for all elements."""
-    shift = _shift(scale)
+    shift = max(0, math.frexp(scale)[1] - _BLOCKS)
     ratio = scale / 2**shift
     stairs = staircase(law, low=ratio, high=ratio, wide=shift > 0)
-    return stairs.sample(size, shifts=shift, scales=scale, exact=exact)
+    return stairs.sample(size, shifts=shift, scales=scale, exact=lambda _: exact)
 
 
 def _each(
@@ -186,7 +182,7 @@ def _each(
         return np.array([scalar(exact(i)) for i in range(len(elements))], dtype=object)
     values: npt.NDArray[Any] = np.empty(len(elements), dtype=np.int64)
     for where, low, high in _groups(scales):
-        shifts = np.maximum(0, np.frexp(scales[where])[1] - 5).astype(np.int64)
+        shifts = np.maximum(0, np.frexp(scales[where])[1] - _BLOCKS).astype(np.int64)
         stairs = staircase(law, low=low, high=high, wide=bool(shifts[0] > 0))
         drawn = stairs.sample(len(where), shifts=shifts, scales=scales[where], exact=_moved(exact, where))
         values = values if drawn.dtype != object else values.astype(object)
@@ -200,7 +196,7 @@ def _moved(exact: Callable[[int], Fraction], where: _IntArray) -> Callable[[int]
 
 def _groups(scales: npt.NDArray[np.float64]) -> list[tuple[_IntArray, float, float]]:
     """Group elements that share a staircase: their indices, and the range of scale / 2^shift."""
-    shifts = np.maximum(0, np.frexp(scales)[1] - 5)
+    shifts = np.maximum(0, np.frexp(scales)[1] - _BLOCKS)
     ratios = scales / np.exp2(shifts)
     wide = shifts > 0
     distinct = np.unique(np.where(wide, -ratios, ratios))
@@ -216,11 +212,6 @@ def _groups(scales: npt.NDArray[np.float64]) -> list[tuple[_IntArray, float, flo
                 # The exact range of what is in the group: no rounding of a logarithm matters.
                 groups.append((where, float(ratios[where].min()), float(ratios[where].max())))
     return groups
-
-
-def _shift(scale: float) -> int:
-    """Return the block width's exponent: blocks are of 1/32 to 1/16 of the scale, and never below one."""
-    return max(0, math.frexp(scale)[1] - 5)
 
 
 def _root(exact: Fraction, power: int) -> float:

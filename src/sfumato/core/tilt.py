@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
 from sfumato.core.loss_sketch import NEGLIGIBLE, WindowPlan
@@ -25,7 +24,6 @@ from sfumato.core.losses import LossDistribution
 __all__ = ["TiltedLaw", "convolve"]
 
 _Laws = Sequence[tuple[LossDistribution, int]]
-_Complex = npt.NDArray[np.complex128]
 
 _ULP = 2.0**-53
 _PASS = 10.0 * _ULP  # round-off of one pass of the transform, relative to the sum of absolute inputs
@@ -219,7 +217,10 @@ def convolve(
         doubt += count * (error / largest + 8.0 * _ULP) + _FAINT * _ULP
         seen = bound > -_FAINT
         alive, bound, doubt, spectrum = alive[seen], bound[seen], doubt[seen], spectrum[seen]
-        spectrum *= _power(values[seen], count)
+        if count == 1:
+            spectrum *= values[seen]
+        else:
+            spectrum *= np.exp(count * np.log(np.where(values[seen] == 0.0, 1e-300, values[seen])))
     # Turning the phases moves the result around the circle, so that it begins at `first`.
     turns = (alive * ((first - offset) % size) % size) / size
     full = np.zeros(size // 2 + 1, dtype=np.complex128)
@@ -260,13 +261,6 @@ def _end(
     if beyond > math.exp(1.0 - NEGLIGIBLE) and edge * sign <= widest * sign:
         return edge, 0.0
     return place, beyond
-
-
-def _power(values: _Complex, count: int) -> _Complex:
-    if count == 1:
-        return values
-    result: _Complex = np.exp(count * np.log(np.where(values == 0.0, 1e-300, values)))
-    return result
 
 
 def _ever(parts: _Laws) -> float:

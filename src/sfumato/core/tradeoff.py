@@ -128,12 +128,10 @@ class TradeOff:
         if belief in (0.0, 1.0):
             return belief
         if rate == 0 and self.deltas[-1] == 0:  # the limit of tpr/fpr is the largest possible loss
-            return min(1.0, round_up(1 / (1 + (1 - belief) / belief * math.exp(-self._bound()))))
+            largest = self.epsilons[self.deltas.index(0)]
+            return min(1.0, round_up(1 / (1 + (1 - belief) / belief * math.exp(-largest))))
         power = self.tpr(rate)
         return min(1.0, round_up(belief * power / (belief * power + (1 - belief) * rate)))
-
-    def _bound(self) -> float:
-        return next(e for e, d in zip(self.epsilons, self.deltas, strict=True) if d == 0)
 
 
 def _increasing(epsilons: list[float], deltas: list[float]) -> TradeOff:
