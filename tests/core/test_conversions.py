@@ -17,7 +17,6 @@ from sfumato.core.conversions import (
     largest_pure,
     mu_of_pure,
     renyi_of_pure,
-    rho_of_mu,
     rho_of_pure,
 )
 from sfumato.errors import InvalidArgument
@@ -225,11 +224,6 @@ def test_loss_of_the_gaussian_stays_below_epsilon_with_probability_one_minus_del
             assert high(delta_of_mu(mu, epsilon)) <= outside
 
 
-def test_rho_of_mu_is_exact():
-    assert rho_of_mu(Fraction(1, 3)) == Fraction(1, 18)
-    assert rho_of_mu(math.inf) == math.inf
-
-
 # -- bad input ----------------------------------------------------------------------------
 
 BAD = [value for value in NOT_NUMBERS if value != math.inf]
@@ -256,7 +250,7 @@ def test_senseless_quantities_are_refused(call, value):
 
 @pytest.mark.parametrize("value", [*BAD, -1], ids=name)
 def test_senseless_costs_are_refused(value):
-    for convert in (rho_of_pure, mu_of_pure, rho_of_mu):
+    for convert in (rho_of_pure, mu_of_pure):
         with pytest.raises(InvalidArgument):
             convert(value)
     with pytest.raises(InvalidArgument):

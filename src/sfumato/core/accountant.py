@@ -1,8 +1,6 @@
 """The filter: a budget that no sequence of queries, however chosen, can overspend.
 
-A budget fixes, once, how much of delta is for losses and how much for keys, and one rule
-for adding up costs. It follows how much may be spent in that rule's currency. Spending
-is in whole units of 10^-20, every charge rounded up, the limit rounded down.
+Spending is in whole units of 10^-20, every charge rounded up, the limit rounded down.
 """
 
 from __future__ import annotations

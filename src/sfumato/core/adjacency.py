@@ -1,10 +1,4 @@
-"""Who is a neighbour of whom, and how far one person can move an answer.
-
-Two datasets are neighbours if one is the other with a person added or removed; or, if so
-declared, with a person replaced. The sensitivity of a vector of answers is a box: one
-person touches at most `coordinates` of its entries, each by at most `each`. Everything
-is exact: integers and fractions.
-"""
+"""Who is a neighbour of whom, and how far one person can move an answer, in exact numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +21,7 @@ class Adjacency(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """How far adding or removing one person can move a vector of answers.
+    """How far adding or removing one person can move a vector: `coordinates` entries, by `each` at most.
 
     `l1_bound` and `l2_squared_bound` are tighter norms than those of the box, where the
     caller has proved them. `one_sided` says that all people push every entry the same

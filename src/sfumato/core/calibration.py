@@ -1,8 +1,7 @@
 """Noise from a wanted guarantee or a wanted error, and error from noise.
 
-Scales and squared sigmas come out as exact fractions, so that the guarantee stated is the
-one that holds; where a formula is irrational, rounded to the side of more noise. Sensitivities
-go in as `Sensitivity.l1` for Laplace and `Sensitivity.l2_squared` for Gaussian noise.
+Scales and squared sigmas are exact fractions, rounded to the side of more noise where a formula is
+irrational. Sensitivities are `Sensitivity.l1` for Laplace and `Sensitivity.l2_squared` for Gaussian noise.
 """
 
 from __future__ import annotations

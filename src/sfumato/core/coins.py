@@ -1,8 +1,7 @@
 """Coins with exactly the stated bias: Bernoulli(p) and Bernoulli(exp(-x)), p and x rational.
 
-Arrays are decided 64 random bits at a time in integers or float64 with a rigorous error
-margin. The rare element that the margin cannot settle is decided in exact arithmetic,
-with as many further random bits as it takes (`exponential.falls_below`).
+Arrays are decided on 64 random bits each, in floats with a rigorous error margin; the rare element that
+the margin cannot settle is decided in exact arithmetic with further bits (`exponential.falls_below`).
 """
 
 from __future__ import annotations

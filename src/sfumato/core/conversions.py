@@ -40,7 +40,6 @@ __all__ = [
     "mu_of_pure",
     "positive_delta",
     "renyi_of_pure",
-    "rho_of_mu",
     "rho_of_pure",
 ]
 
@@ -149,16 +148,6 @@ def largest_pure(epsilon: Number, delta: Number) -> Fraction:
 
 
 # -- Gaussian mu --------------------------------------------------------------------------
-
-
-def rho_of_mu(mu: Cost) -> Cost:
-    """Return the zCDP rho that mu-Gaussian DP implies: mu^2 / 2, exactly.
-
-    Theorem: a mu-GDP pair is a post-processing of N(0,1) against N(mu,1) (Blackwell; Dong, Roth,
-    Su 2022), whose order-a divergence is a mu^2/2 (Bun and Steinke 2016).
-    """
-    _check_cost(mu, "mu")
-    return math.inf if mu == math.inf else Fraction(mu) ** 2 / 2
 
 
 def delta_of_mu(mu: Number, epsilon: Number) -> float:

@@ -1,11 +1,8 @@
 """Individual differential privacy: a weaker guarantee, for teaching and the attack lab.
 
-Noise is calibrated to the data at hand: to how far the answer moves between *this*
-dataset and its neighbours, instead of between any two neighbours (Soria-Comas,
-Domingo-Ferrer, Sanchez, Megias 2017). That is often far less noise, and far less
-protection: the amount of noise is itself a function of the data and tells about it, and
-nothing is promised on any other dataset. No budget accepts it: it is not an `Event`,
-and every filter refuses it.
+Noise is calibrated to how far the answer moves between *this* dataset and its neighbours, instead of
+between any two neighbours (Soria-Comas, Domingo-Ferrer, Sanchez, Megias 2017). The amount of noise is
+then a function of the data and tells about it. It is not an `Event`: every filter refuses it.
 """
 
 from __future__ import annotations

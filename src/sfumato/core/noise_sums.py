@@ -1,9 +1,4 @@
-"""Sums of several noises, which ratios and ranks need: how far off they may be.
-
-What is here is public: parameters of noise, never data. A single noisy integer has the exact
-quantiles of its discrete law (`NoiseLaw.half_width`). A sum of several has the closed form of their
-continuous counterparts where there is one, moved outward by half a step for each noise.
-"""
+"""Sums of several noises, which ratios and ranks need: how far off they may be. Parameters, never data."""
 
 from __future__ import annotations
 

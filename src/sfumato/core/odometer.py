@@ -2,11 +2,9 @@
 
 Two kinds of numbers, never mixed:
 
-* `read`: a running sum. It is what a filter with that rule would have charged, so it is a
-  guarantee against queries chosen after seeing answers if the rule and a limit that the sum
-  stays within were fixed before the first one (under `PureRule`, always);
-* `batch`: the tight cost of exactly these events, by composing their loss distributions. It
-  is a guarantee only if they were all fixed before the first answer was seen.
+* `read`: what a filter with that rule would have charged. It is a guarantee against queries chosen after
+  seeing answers if the rule and a limit were fixed before the first one (under `PureRule`, always);
+* `batch`: the tight cost of exactly these events, if all were fixed before the first answer was seen.
 """
 
 from __future__ import annotations

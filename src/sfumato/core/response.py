@@ -1,9 +1,4 @@
-"""Randomized response: every person randomises their own answer before anyone sees it.
-
-Warner (1965) asked people to toss a coin in private: heads, tell the truth; tails, toss
-again and let that coin answer. No single report proves anything about its sender, and yet
-the proportion in the population is recovered: p = 2Y - 1/2, where Y is the share of yes.
-"""
+"""Randomized response (Warner 1965): every person randomises their own answer before anyone sees it."""
 
 from __future__ import annotations
 

@@ -4,10 +4,9 @@ Every candidate has a utility, computed from private data, that one person can c
 at most `sensitivity`. All decisions are exact: utilities are integers or rationals (a
 float stands for its binary value), coins have exactly the bias exp(-x).
 
-Utilities must be finite; produce them through a `Grid`, which makes every value so. The
-refusal of a list that is not depends on the list, and is meant for the programmer.
-A mechanism is monotone if one more person can only raise all utilities, or only lower
-them: counts are. Half the noise is then enough.
+Utilities must be finite; a `Grid` makes every value so. The refusal of a list that is not depends on the
+list, and is meant for the programmer. A mechanism is monotone if one more person can only raise all
+utilities, or only lower them: counts are. Half the noise is then enough.
 """
 
 from __future__ import annotations

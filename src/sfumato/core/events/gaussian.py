@@ -1,8 +1,4 @@
-"""Events of Gaussian noise: on the line, on the integers, and on a vector of integers.
-
-P is the noise around the true answer, Q the same noise around an answer that one person
-moved by the sensitivity. Both laws are symmetric, so both directions cost the same.
-"""
+"""Events of Gaussian noise: on the line, on the integers, on vectors of integers. P and Q: as in `laplace`."""
 
 from __future__ import annotations
 
