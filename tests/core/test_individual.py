@@ -7,12 +7,11 @@ from statistics import median_low
 
 import pytest
 
-from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
+from sfumato.core.accountant import Odometer, PrivacyBudget, PrivacyFilter
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.events.base import Event
 from sfumato.core.individual import IndividualPrivacy, local_sensitivity
 from sfumato.core.laplace import LaplaceMechanism
-from sfumato.core.odometer import Odometer
 from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.errors import InvalidArgument, Unsupported
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
+from sfumato.core.accountant import Odometer
 from sfumato.core.conversions import epsilon_of_mu
 from sfumato.core.events import Approximate, Gaussian, Laplace, Pure
-from sfumato.core.odometer import Odometer
 from sfumato.core.rules import GaussianRule, PureRule, ZeroConcentratedRule
 from sfumato.errors import InvalidArgument, Unsupported
 

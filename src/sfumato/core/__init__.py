@@ -3,7 +3,7 @@
 No data, no SQL, no files. Reading order: `entropy`, `exponential`, `coins`, `staircase`,
 `noise` (how noise is drawn); `laplace`, `gaussian`, `response`, `selection`, `sparse`, `finite`
 (what is done with it); `events`, `losses`, `composition` (what that costs); `tradeoff`, `rules`,
-`accountant`, `odometer`, `calibration` (how cost is stated, limited, chosen).
+`accountant`, `calibration` (how cost is stated, limited, chosen).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
     from sfumato.core import calibration, conversions, events, renyi
-    from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
+    from sfumato.core.accountant import Odometer, PrivacyBudget, PrivacyFilter
     from sfumato.core.adjacency import Adjacency, Sensitivity
     from sfumato.core.coins import bernoulli, bernoulli_exp
     from sfumato.core.composition import Composition
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sfumato.core.losses import LossDistribution
     from sfumato.core.mechanism import Mechanism, PostProcessed
     from sfumato.core.noise import discrete_gaussian, discrete_laplace, geometric
-    from sfumato.core.odometer import Odometer
     from sfumato.core.proportion import Proportion
     from sfumato.core.response import RandomizedResponseMechanism
     from sfumato.core.rules import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
@@ -77,7 +76,7 @@ __getattr__, __dir__ = _contents(
     __name__,
     __all__,
     {
-        "accountant": ["PrivacyBudget", "PrivacyFilter"],
+        "accountant": ["Odometer", "PrivacyBudget", "PrivacyFilter"],
         "adjacency": ["Adjacency", "Sensitivity"],
         "coins": ["bernoulli", "bernoulli_exp"],
         "composition": ["Composition"],
@@ -89,7 +88,6 @@ __getattr__, __dir__ = _contents(
         "losses": ["LossDistribution"],
         "mechanism": ["Mechanism", "PostProcessed"],
         "noise": ["discrete_gaussian", "discrete_laplace", "geometric"],
-        "odometer": ["Odometer"],
         "proportion": ["Proportion"],
         "response": ["RandomizedResponseMechanism"],
         "rules": ["GaussianRule", "PureRule", "RenyiRule", "ZeroConcentratedRule"],

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
 from sfumato.core.events.base import Direction
+from sfumato.core.normal import tail_quantile, upper_tail
 
 __all__ = ["Atoms", "sampled_gaussian"]
 
@@ -120,9 +121,9 @@ def sampled_gaussian(
     blurs = 4.0 * _ULP * np.abs(losses) + grown * (4.0 * _ULP * np.abs(ratios) + rounding * (1.0 + ratios))
     infinite = 0.0
     if above:
-        beyond = _tail(top)
+        beyond = upper_tail(top)
         if removed:
-            infinite = (rate * _tail(top - shift) + (1.0 - rate) * beyond) * (1.0 + _TAIL)
+            infinite = (rate * upper_tail(top - shift) + (1.0 - rate) * beyond) * (1.0 + _TAIL)
         else:  # moved up to the last knot
             logs[-1] = np.logaddexp(logs[-1], math.log(max(beyond, 1e-300)))
     kept = np.isfinite(logs) & np.isfinite(losses)
@@ -179,10 +180,10 @@ def _centres(shift: float, top: float) -> _Rule:
     knots, lower, upper, risen = _grid(shift, top)
     starts = shift * knots[:-1] - shift * shift / 2.0
     below, pulled = _bottom(shift, float(knots[0]))
-    start, end = math.expm1(shift * float(knots[0]) - shift * shift / 2.0), _tail(top - shift) / _tail(top)
-    masses = np.concatenate([[below], lower + upper, [_tail(top)]])
+    start, beyond = math.expm1(shift * float(knots[0]) - shift * shift / 2.0), upper_tail(top)
+    masses = np.concatenate([[below], lower + upper, [beyond]])
     inner = np.expm1(starts) + np.exp(starts) * risen
-    ratios = np.concatenate([[(start + 1.0) * pulled - 1.0], inner, [end - 1.0]])
+    ratios = np.concatenate([[(start + 1.0) * pulled - 1.0], inner, [upper_tail(top - shift) / beyond - 1.0]])
     places = np.concatenate([knots[:1], knots])
     doubts = _doubts(places)
     doubts[[0, -1]] += 4.0 * _TAIL
@@ -191,11 +192,11 @@ def _centres(shift: float, top: float) -> _Rule:
 
 def _bottom(shift: float, first: float) -> tuple[float, float]:
     """Return the mass of N(0,1) below the first knot, and the mean there of X over its value at the knot."""
-    below = _tail(-first)
+    below = upper_tail(-first)
     grown = math.exp(min(shift * first - shift * shift / 2.0, 0.0))
     if grown == 0.0:
         return below, 0.0
-    return below, min(1.0, _tail(shift - first) / (below * grown))
+    return below, min(1.0, upper_tail(shift - first) / (below * grown))
 
 
 def _doubts(places: FloatArray) -> FloatArray:
@@ -204,12 +205,6 @@ def _doubts(places: FloatArray) -> FloatArray:
     return doubts
 
 
-def _tail(z: float) -> float:
-    return math.erfc(z / math.sqrt(2.0)) / 2.0
-
-
 def _reach(mass: float) -> float:
     """Return a z beyond which N(0,1) has at most about `mass`."""
-    from sfumato.core.normal import tail_quantile
-
     return float(tail_quantile(np.array([math.log(min(0.5, max(mass, _FAINTEST)))]))[0])

@@ -1,4 +1,4 @@
-"""Events of Gaussian noise: on the line, on the integers, on vectors of integers. P and Q: as in `laplace`."""
+"""Events of Gaussian noise: on the line, the integers, and vectors of integers. P and Q: as in `laplace`."""
 
 from __future__ import annotations
 
