@@ -3,7 +3,7 @@
 For the owner of a table, who reads it as it is. A generalised table is not private in the sense of this
 package, and never a release: docs/anonymity.md says what it does not protect.
 
-Reading order: `columns`, `tables`, `classes` (rows as numbers); `diversity`, `measures` (what they give
+Reading order: `columns`, `classes` (rows as numbers); `diversity`, `measures` (what they give
 away); `ladders`, `hierarchies`, `hierarchy_file` (how values are generalised); `goals`, `lattice`,
 `mondrian`, `reaching` (how a goal is reached); `recoded`, `losses`, `generalised`, `pictures` (what comes of
 it).

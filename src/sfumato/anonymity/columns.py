@@ -6,6 +6,7 @@ tables. Both come last. 0.0 and -0.0 are one value. Texts are in the order of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -14,12 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.backends.owned import read_owned
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Coded", "Floats", "Integers", "Scale", "encode", "texts_of"]
+__all__ = ["Coded", "Coding", "Floats", "Integers", "OWNER", "Scale", "encode", "read", "texts_of"]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+OWNER = "For the owner of the table, which was read as it is: nothing here is private, nor a release."
+"""What every report ends with."""
 
 
 class Scale(Enum):
@@ -74,14 +79,19 @@ class Coded:
         """The values that are not missing, as floats: numbers, or moments in their own unit."""
         import pyarrow as pa
 
-        known = self.values.slice(0, self.size - self.missing)
+        known = self.known
         if self.scale is Scale.MOMENT:
             known = known.cast(pa.int32() if pa.types.is_date32(known.type) else pa.int64()).cast(pa.int64())
         return np.asarray(known.cast(pa.float64(), safe=False), dtype=np.float64)
 
-    def texts(self) -> list[str | None]:
-        """Return the values as texts; None for NULL."""
-        return texts_of(self.values)
+    @property
+    def known(self) -> Any:
+        """The values that are not missing, an Arrow array."""
+        return self.values.slice(0, self.size - self.missing)
+
+    def known_texts(self) -> list[str]:
+        """Return the values that are not missing, as texts."""
+        return [str(text) for text in texts_of(self.known)]
 
 
 def texts_of(values: Any) -> list[str | None]:
@@ -138,3 +148,56 @@ def _scale(name: str, of_type: Any) -> Scale:
         place=name,
         hints=("leave it out, or write it as text",),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coding:
+    """The columns in question, as numbers; `table` is what was read, an Arrow table in the same order."""
+
+    table: Any
+    quasi: tuple[Coded, ...]
+    sensitive: tuple[Coded, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.quasi[0].codes)
+
+
+def read(
+    origin: Any, quasi: Sequence[str], sensitive: str | Sequence[str] = (), others: str | Sequence[str] = ()
+) -> Coding:
+    """Read columns of a table; refuse what makes no sense."""
+    named = _names(quasi, "quasi"), _names(sensitive, "sensitive"), _names(others, "keep")
+    if not named[0]:
+        raise InvalidArgument(
+            "there are no quasi-identifiers",
+            place="quasi",
+            hints=("name the columns that others could know of a person, such as age, sex and zip",),
+        )
+    everything = [name for names in named for name in names]
+    for name in everything:
+        if everything.count(name) > 1:
+            raise InvalidArgument(
+                f"column `{name}` is named twice",
+                place=name,
+                hints=("a column is a quasi-identifier, or sensitive, or kept as it is: one of them",),
+            )
+    table = read_owned(origin, everything)
+    if table.num_rows == 0:
+        raise InvalidArgument("the table has no rows", place="table")
+    return Coding(
+        table=table,
+        quasi=tuple(encode(name, table.column(name)) for name in named[0]),
+        sensitive=tuple(encode(name, table.column(name)) for name in named[1]),
+        others=named[2],
+    )
+
+
+def _names(given: str | Sequence[str], place: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument("columns are given by their names", place=place)
+    return names

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.anonymity.classes import group
-from sfumato.anonymity.columns import Integers, encode
+from sfumato.anonymity.columns import OWNER, Coding, Integers, encode
 from sfumato.anonymity.goals import Goal
 from sfumato.anonymity.losses import Loss
 from sfumato.anonymity.measures import AnonymityMeasures
 from sfumato.anonymity.pictures import loss_picture, risk_picture, size_picture
 from sfumato.anonymity.recoded import Recoded
-from sfumato.anonymity.tables import OWNER, Coding
 from sfumato.plots import Picture
 
 __all__ = ["Generalised"]

@@ -28,6 +28,7 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["Calendar", "Flat", "Hierarchy", "Intervals", "Levels", "Prefixes"]
 
+_UNCOVERED = "level 1 of its hierarchy does not cover every value"
 _MOST_INTERVALS = 1_000_000
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
 _STEPS = ("day", *_MONTHS)
@@ -96,15 +97,14 @@ class Intervals(Hierarchy):
         """Return the number of the narrowest interval that each value lies in."""
         import pyarrow as pa
 
-        known = column.values.slice(0, column.size - column.missing)
+        known = column.known
         if len(known) == 0:
             return np.zeros(0, dtype=np.int64)
         least, most = known[0].as_py(), known[-1].as_py()
-        high = None if self.high is None else _written(self.high, "high")
-        if least in (-math.inf, math.inf) or most == math.inf:
-            raise _outside(column)
-        if _written(least, column.name) < low or (high is not None and _written(most, column.name) > high):
-            raise _outside(column)
+        high = math.inf if self.high is None else _written(self.high, "high")
+        infinite = least in (-math.inf, math.inf) or most == math.inf
+        if infinite or _written(least, column.name) < low or _written(most, column.name) > high:
+            raise _unfit(column, _UNCOVERED, "widen `low` and `high`")
         many = int((_written(most, column.name) - low) / width) + 2
         whole = low.denominator == width.denominator == 1
         if pa.types.is_integer(known.type) and whole and -(2**62) < low < 2**62 and most < 2**62:
@@ -131,7 +131,13 @@ class Prefixes(Hierarchy):
 
     def ladder(self, column: Coded) -> Ladder:
         """Return the levels of a column of texts."""
-        texts = _texts(column, "prefixes are for texts", "Intervals are for numbers, Calendar for dates")
+        import pyarrow as pa
+
+        types = pa.types
+        if not (types.is_string(column.values.type) or types.is_large_string(column.values.type)):
+            hint = "Intervals are for numbers, Calendar for dates"
+            raise _unfit(column, "prefixes are for texts", hint)
+        texts = column.known_texts()
         longest = max(map(len, texts), default=0)
         middle = []
         for length in self.keep:
@@ -159,7 +165,7 @@ class Calendar(Hierarchy):
 
         if column.scale is not Scale.MOMENT:
             raise _unfit(column, "a calendar is for dates", "is it a column of texts? write it as dates")
-        known = column.values.slice(0, column.size - column.missing)
+        known = column.known
         if pa.types.is_timestamp(known.type):
             known = known.cast(pa.timestamp("us", known.type.tz), safe=False).cast(pa.int64())
             moments = np.asarray(known).view("datetime64[us]")
@@ -211,9 +217,9 @@ class Levels(Hierarchy):
 
     def ladder(self, column: Coded) -> Ladder:
         """Return the levels of a column whose values are all named."""
-        texts = [str(text) for text in column.texts()[: column.size - column.missing]]
+        texts = column.known_texts()
         if any(text not in self.parents for text in texts):
-            raise _unfit(column, "level 1 of its hierarchy does not cover every value", "name them all")
+            raise _unfit(column, _UNCOVERED, "name them all")
         height = len(next(iter(self.parents.values())))
         for level in range(1, height + 1):
             above = {chain[level - 1]: chain[level:] for chain in self.parents.values()}
@@ -268,14 +274,6 @@ def _grouped(names: Sequence[str]) -> tuple[list[str], Integers]:
     return labels, np.array([number[name] for name in names], dtype=np.int64)
 
 
-def _texts(column: Coded, why: str, hint: str) -> list[str]:
-    import pyarrow as pa
-
-    if not (pa.types.is_string(column.values.type) or pa.types.is_large_string(column.values.type)):
-        raise _unfit(column, why, hint)
-    return [str(text) for text in column.texts()[: column.size - column.missing]]
-
-
 def _widths(ends: Sequence[tuple[float, float]], values: Floats, places: Floats | None) -> Floats | None:
     """Return the widths of intervals, as far as there are values, as shares of the width of the column."""
     if places is None or len(values) == 0 or not values[0] < values[-1]:
@@ -293,12 +291,11 @@ def _period(moments: Any, step: str) -> Integers:
 
 
 def _begin(period: int, step: str) -> float:
-    first = np.datetime64(period, "D") if step == "day" else np.datetime64(_months(period, step), "M")
+    if step == "day":
+        first = np.datetime64(period, "D")
+    else:
+        first = np.datetime64(period * _MONTHS[step] - 1970 * 12, "M")
     return float(first.astype("datetime64[us]").astype(np.int64))
-
-
-def _months(period: int, step: str) -> int:
-    return period * _MONTHS[step] - 1970 * 12
 
 
 def _period_label(period: int, step: str) -> str:
@@ -324,10 +321,6 @@ def _written(value: Number, name: str) -> Fraction:
 
 def _shown(end: Fraction) -> str:
     return str(end.numerator) if end.denominator == 1 else repr(float(end))
-
-
-def _outside(column: Coded) -> InvalidArgument:
-    return _unfit(column, "level 1 of its hierarchy does not cover every value", "widen `low` and `high`")
 
 
 def _unfit(column: Coded, why: str, hint: str) -> InvalidArgument:

@@ -33,12 +33,12 @@ from sfumato.errors import InvalidArgument
 __all__ = ["read_hierarchies", "read_levels"]
 
 _KINDS = {
-    "intervals": {"low", "high"},
-    "prefixes": set(),
-    "calendar": set(),
-    "csv": set(),
-    "tree": set(),
-    "flat": set(),
+    "intervals": "intervals = [5, 10, 20]",
+    "prefixes": "prefixes = [4, 3, 2]",
+    "calendar": 'calendar = ["month", "year"]',
+    "csv": 'csv = "education.csv"',
+    "tree": 'tree = { alone = ["single", "divorced"], together = ["married"] }',
+    "flat": "flat = true",
 }
 
 
@@ -89,7 +89,8 @@ def read_levels(path: str | Path) -> Levels:
 
 def _hierarchy(entry: Any, folder: Path) -> Hierarchy:
     kinds = [kind for kind in _KINDS if isinstance(entry, Mapping) and kind in entry]
-    if len(kinds) != 1 or not set(entry) <= {kinds[0], *_KINDS[kinds[0]]}:
+    beside = {"low", "high"} if kinds == ["intervals"] else set()
+    if len(kinds) != 1 or set(entry) - beside != set(kinds):
         raise InvalidArgument(
             "a column has one kind of hierarchy, and nothing beside it",
             hints=(f"one of {', '.join(_KINDS)}; intervals also have low and high",),
@@ -109,15 +110,4 @@ def _hierarchy(entry: Any, folder: Path) -> Hierarchy:
         case "flat", True:
             return Flat()
         case kind, _:
-            raise InvalidArgument(f"`{kind}` is not written like that", hints=(_written(kind),))
-
-
-def _written(kind: str) -> str:
-    return {
-        "intervals": "intervals = [5, 10, 20]",
-        "prefixes": "prefixes = [4, 3, 2]",
-        "calendar": 'calendar = ["month", "year"]',
-        "csv": 'csv = "education.csv"',
-        "tree": 'tree = { alone = ["single", "divorced"], together = ["married"] }',
-        "flat": "flat = true",
-    }[kind]
+            raise InvalidArgument(f"`{kind}` is not written like that", hints=(_KINDS[kind],))

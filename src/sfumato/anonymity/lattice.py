@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
+from operator import le
 
 import numpy as np
 
@@ -50,14 +50,6 @@ def best_node(
     return lattice.best, lattice.suppressed(lattice.best), lattice.tried
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Rolled:
-    """Units, merged where they are alike at a node."""
-
-    node: Node
-    units: Units
-
-
 class Lattice:
     """The levels of some columns, and what is known of their combinations so far."""
 
@@ -80,7 +72,7 @@ class Lattice:
         number, many, first = group([each.codes for each in columns], [each.size for each in columns])
         self._of_row = number
         self._whole = Units.rows(self._rows).joined(number, many, first)
-        self._cache = [_Rolled(node=(0,) * len(ladders), units=self._whole)]
+        self._cache: list[tuple[Node, Units]] = [((0,) * len(ladders), self._whole)]  # joined where alike
         self._room = 8 * many
         self._alone, self._worst = self._levels_alone()
         self._lost = np.zeros(self._shape)  # at least this many rows must be suppressed
@@ -104,7 +96,7 @@ class Lattice:
 
     def suppressed(self, node: Node) -> np.ndarray:
         """Return which rows a node suppresses."""
-        number, many, _ = self._grouped(self._whole, node)
+        number, many, _ = _joined(self._ladders, node, self._whole)
         classes = Classes.of(number, many, self._whole, self._sensitive)
         keep = self._goal.settled(classes, self._most)
         assert keep is not None
@@ -149,11 +141,9 @@ class Lattice:
 
     # -- the search -----------------------------------------------------------------------
 
-    def _bound(self) -> Floats:
-        return np.asarray(self._alone + self._lost / self._rows * (1 + _TIE - self._worst))
-
     def _most_promising(self) -> Node | None:
-        bound = np.where(self._open, self._bound(), math.inf)
+        bound = self._alone + self._lost / self._rows * (1 + _TIE - self._worst)
+        bound = np.where(self._open, bound, math.inf)
         place = int(bound.argmin())
         if not bound.flat[place] < self.loss:
             return None
@@ -178,9 +168,8 @@ class Lattice:
         """Find out whether a node reaches the goal, and what follows for others."""
         self.tried += 1
         self._open[node] = False
-        known = (each.units for each in self._cache if _below(each.node, node))
-        units = min(known, key=len)
-        number, many, _ = self._grouped(units, node)
+        units = min((units for low, units in self._cache if all(map(le, low, node))), key=len)
+        number, many, _ = _joined(self._ladders, node, units)
         classes = Classes.of(number, many, units, self._sensitive)
         self._remember(node, units, number, many)
         below = tuple(slice(level + 1) for level in node)
@@ -210,9 +199,6 @@ class Lattice:
         each = np.where(kept, each / len(self._ladders), 1 + _TIE)
         return float(units.weights @ each / self._rows)
 
-    def _grouped(self, units: Units, node: Node) -> tuple[Integers, int, Integers]:
-        return _joined(self._ladders, node, units)
-
     def _remember(self, node: Node, units: Units, number: Integers, many: int) -> None:
         """Keep the units of a node, joined where they are alike: those above it are counted from them."""
         if 2 * many > len(units):
@@ -222,7 +208,7 @@ class Lattice:
         joined, size, first = group(codes, sizes)
         if 2 * size <= len(units) and size <= self._room:
             self._room -= size
-            self._cache.append(_Rolled(node=node, units=units.joined(joined, size, first)))
+            self._cache.append((node, units.joined(joined, size, first)))
 
 
 def _joined(ladders: Sequence[Ladder], node: Sequence[int], units: Units) -> tuple[Integers, int, Integers]:
@@ -236,7 +222,3 @@ def _joined(ladders: Sequence[Ladder], node: Sequence[int], units: Units) -> tup
     if not codes:
         return np.zeros(len(units), dtype=np.int64), 1, np.zeros(1, dtype=np.int64)
     return group(codes, sizes)
-
-
-def _below(one: Node, other: Node) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True))

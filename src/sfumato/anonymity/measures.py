@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.anonymity.classes import Classes, Units, group
+from sfumato.anonymity.columns import OWNER, Coding, read
 from sfumato.anonymity.diversity import closeness, disclosure, distinct, entropy, likeness, top_share
-from sfumato.anonymity.tables import OWNER, Coding, read
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.anonymity.classes import Classes, Units, group
+from sfumato.anonymity.columns import Coding, read
 from sfumato.anonymity.generalised import Generalised
 from sfumato.anonymity.goals import Goal
 from sfumato.anonymity.hierarchies import Flat, Hierarchy
@@ -21,7 +22,6 @@ from sfumato.anonymity.losses import loss_of
 from sfumato.anonymity.measures import RISK, measured
 from sfumato.anonymity.mondrian import parts
 from sfumato.anonymity.recoded import Recoded, by_level, by_run
-from sfumato.anonymity.tables import Coding, read
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 

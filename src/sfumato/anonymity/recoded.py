@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,7 @@ class Recoded:
 
     def without(self, suppressed: np.ndarray) -> Recoded:
         """Return the same with some rows suppressed."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Recoded(**(fields | {"of_row": np.where(suppressed, -1, self.of_row)}))
+        return replace(self, of_row=np.where(suppressed, -1, self.of_row))
 
 
 def by_level(ladder: Ladder, level: int) -> Recoded:
@@ -105,24 +104,19 @@ def _covering(
     ladder: Ladder, low: Integers, high: Integers
 ) -> tuple[Integers, Integers, list[str | None], Floats]:
     """Return the lowest value of a hierarchy that covers each run: its ends, its name and its cost."""
-    texts = ladder.column.texts()
+    texts = texts_of(ladder.column.values)
     low, high = low.copy(), high.copy()
-    found = np.full(len(low), -1)
-    group_of = np.zeros(len(low), dtype=np.int64)
+    left = np.ones(len(low), dtype=bool)
+    labels: list[str | None] = [None] * len(low)
     costs = np.zeros(len(low))
     for number, level in enumerate(ladder.levels):
         groups = level.groups[ladder.order]
-        here = (found < 0) & (groups[low] == groups[high])
-        found[here], group_of[here] = number, groups[low[here]]
-        costs[here] = level.costs[group_of[here]]
-    for number in range(len(ladder.levels)):
-        here = found == number
+        here = np.flatnonzero(left & (groups[low] == groups[high]))
+        own = groups[low[here]]
         starts, stops = ladder.runs(number)
-        low[here], high[here] = starts[group_of[here]], stops[group_of[here]] - 1
-    labels = [
-        _alone(texts[which]) if number == 0 else ladder.levels[number].labels[which]
-        for number, which in zip(found.tolist(), group_of.tolist(), strict=True)
-    ]
+        low[here], high[here], costs[here], left[here] = starts[own], stops[own] - 1, level.costs[own], False
+        for place, which in zip(here.tolist(), own.tolist(), strict=True):
+            labels[place] = level.labels[which] if number else _alone(texts[which])
     return low, high, labels, costs
 
 
@@ -146,12 +140,8 @@ def _written(column: Coded, values: Any, low: Integers, high: Integers) -> list[
             if end == first:
                 missing.insert(0, shown[first])
             elif end > first:
-                run = (
-                    f"{{{', '.join(shown[first : end + 1])}}}"
-                    if several
-                    else f"[{shown[first]}, {shown[end]}]"
-                )
-                missing.insert(0, run)
+                all_of_them = f"{{{', '.join(shown[first : end + 1])}}}"
+                missing.insert(0, all_of_them if several else f"[{shown[first]}, {shown[end]}]")
             written.append(" or ".join(missing))
     return written
 
