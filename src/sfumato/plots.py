@@ -10,6 +10,7 @@ Drawing needs the extra `sfumato[plots]`; making a picture does not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from sfumato.errors import InvalidArgument, Unsupported
 if TYPE_CHECKING:
     import altair
 
-__all__ = ["Axis", "Bars", "Line", "Mark", "Picture", "Points", "chart", "save", "svg"]
+__all__ = ["Axis", "Bars", "Line", "Mark", "Picture", "Points", "chart", "save", "svg", "thinned"]
 
 _COLOURS = ("#33658a", "#d1495b", "#2e933c", "#8d6a9f", "#e28413", "#4d4d4d")
 _WIDTH, _HEIGHT = 460, 280
@@ -86,6 +87,13 @@ class Picture:
 
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
         return chart(self)._repr_mimebundle_(*args, **options)
+
+
+def thinned(points: Sequence[tuple[float, float]], most: int = 400) -> tuple[tuple[float, float], ...]:
+    """Return about `most` of the points at most, and the last: more are not seen."""
+    if len(points) <= most:
+        return tuple(points)
+    return (*points[:: -(-len(points) // most)], points[-1])
 
 
 def chart(picture: Picture) -> altair.LayerChart | altair.Chart:

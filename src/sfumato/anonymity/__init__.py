@@ -3,10 +3,9 @@
 For the owner of a table, who reads it as it is. A generalised table is not private in the sense of this
 package, and never a release: docs/anonymity.md says what it does not protect.
 
-Reading order: `columns`, `classes` (rows as numbers); `diversity`, `measures` (what they give
-away); `ladders`, `hierarchies`, `hierarchy_file` (how values are generalised); `goals`, `lattice`,
-`mondrian`, `reaching` (how a goal is reached); `recoded`, `losses`, `generalised`, `pictures` (what comes of
-it).
+Reading order: `columns`, `classes` (rows as numbers, and what classes of them give away); `measures`;
+`ladders`, `hierarchies`, `hierarchy_file` (how values are generalised); `goals`, `lattice`, `mondrian`,
+`reaching` (how a goal is reached); `recoded`, `losses`, `generalised`, `pictures` (what comes of it).
 """
 
 from sfumato.anonymity.generalised import Generalised

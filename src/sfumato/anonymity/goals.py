@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.anonymity.classes import Classes
-from sfumato.anonymity.diversity import closeness, distinct, entropy
 from sfumato.core.arguments import count, exact
 from sfumato.errors import InvalidArgument
 
@@ -62,12 +61,12 @@ class Goal:
         good = classes.sizes >= self.k
         for place, tally in enumerate(classes.tallies):
             if self.l is not None:
-                good &= distinct(tally, classes.sizes) >= self.l
+                good &= tally.distinct() >= self.l
             if self.entropy_l is not None:
-                good &= entropy(tally, classes.sizes) >= math.log(self.entropy_l) - _ROUNDING
+                good &= tally.entropy() >= math.log(self.entropy_l) - _ROUNDING
             if self.t is not None:
                 totals = None if table is None else table.tallies[place].totals
-                good &= closeness(tally, classes.sizes, totals) <= self.t + _ROUNDING
+                good &= tally.closeness(totals) <= self.t + _ROUNDING
         return np.asarray(good)
 
     def settled(self, classes: Classes, most: int) -> np.ndarray | None:
@@ -93,7 +92,7 @@ class Goal:
                 f"k = {self.k} is more than the table has rows", place="k", hints=("ask for a smaller k",)
             )
         for tally in whole.tallies:
-            if self.l is not None and distinct(tally, whole.sizes)[0] < self.l:
+            if self.l is not None and tally.distinct()[0] < self.l:
                 raise InvalidArgument(
                     f"l = {self.l} is more than column `{tally.name}` has values",
                     place="l",

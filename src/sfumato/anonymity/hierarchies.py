@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -31,7 +31,14 @@ __all__ = ["Calendar", "Flat", "Hierarchy", "Intervals", "Levels", "Prefixes"]
 _UNCOVERED = "level 1 of its hierarchy does not cover every value"
 _MOST_INTERVALS = 1_000_000
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
-_STEPS = ("day", *_MONTHS)
+_STEPS: dict[str, Callable[[int], str]] = {  # how a period is called, by its number
+    "day": lambda day: str(np.datetime64(day, "D")),
+    "month": lambda month: f"{month // 12:04d}-{month % 12 + 1:02d}",
+    "quarter": lambda quarter: f"{quarter // 4:04d}-Q{quarter % 4 + 1}",
+    "year": lambda year: f"{year:04d}",
+    "decade": lambda decade: f"{decade * 10:04d}s",
+    "century": lambda century: f"{century * 100:04d} to {century * 100 + 99:04d}",
+}
 
 
 class Hierarchy(ABC):
@@ -153,8 +160,7 @@ class Calendar(Hierarchy):
     steps: tuple[str, ...] = ("month", "year", "decade")
 
     def __post_init__(self) -> None:
-        places = [_STEPS.index(step) if step in _STEPS else -1 for step in self.steps]
-        if not places or places[0] < 0 or any(a >= b for a, b in pairwise(places)):
+        if not self.steps or list(self.steps) != [step for step in _STEPS if step in self.steps]:
             raise InvalidArgument(
                 "the steps of a calendar get longer", place="steps", hints=(f"from {', '.join(_STEPS)}",)
             )
@@ -175,7 +181,7 @@ class Calendar(Hierarchy):
         middle = []
         for step in self.steps:
             which, groups = np.unique(_period(moments, step), return_inverse=True)
-            labels = [_period_label(int(period), step) for period in which]
+            labels = [_STEPS[step](int(period)) for period in which]
             ends = [(_begin(int(period), step), _begin(int(period) + 1, step)) for period in which]
             middle.append((groups, labels, _widths(ends, days, column.places)))
         return levelled(column, middle)
@@ -296,22 +302,6 @@ def _begin(period: int, step: str) -> float:
     else:
         first = np.datetime64(period * _MONTHS[step] - 1970 * 12, "M")
     return float(first.astype("datetime64[us]").astype(np.int64))
-
-
-def _period_label(period: int, step: str) -> str:
-    match step:
-        case "day":
-            return str(np.datetime64(period, "D"))
-        case "month":
-            return f"{period // 12:04d}-{period % 12 + 1:02d}"
-        case "quarter":
-            return f"{period // 4:04d}-Q{period % 4 + 1}"
-        case "year":
-            return f"{period:04d}"
-        case "decade":
-            return f"{period * 10:04d}s"
-        case _:
-            return f"{period * 100:04d} to {period * 100 + 99:04d}"
 
 
 def _written(value: Number, name: str) -> Fraction:

@@ -11,7 +11,6 @@ import numpy as np
 
 from sfumato.anonymity.classes import Classes, Units, group
 from sfumato.anonymity.columns import OWNER, Coding, read
-from sfumato.anonymity.diversity import closeness, disclosure, distinct, entropy, likeness, top_share
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 
@@ -138,12 +137,12 @@ def measured(classes: Classes, coding: Coding, risk: float = RISK) -> AnonymityM
             Diversity(
                 column=tally.name,
                 ordered=tally.ordered,
-                distinct_l=int((values := distinct(tally, sizes)).min()),
-                entropy_l=math.exp(entropy(tally, sizes).min()),
-                t=float(closeness(tally, sizes).max()),
-                alpha=float(top_share(tally, sizes).max()),
-                beta=float(likeness(tally, sizes).max()),
-                delta=float(disclosure(tally, sizes).max()),
+                distinct_l=int((values := tally.distinct()).min()),
+                entropy_l=math.exp(tally.entropy().min()),
+                t=float(tally.closeness().max()),
+                alpha=float(tally.top_share().max()),
+                beta=float(tally.likeness().max()),
+                delta=float(tally.disclosure().max()),
                 homogeneous=float(sizes[values == 1].sum() / classes.rows),
             )
             for tally in classes.tallies

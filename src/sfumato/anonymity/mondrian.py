@@ -15,7 +15,7 @@ of a smaller part are smaller. So a column that k forbids need not be tried agai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -139,9 +139,7 @@ def _round(
     never[numbers[~enough], axis[~enough]] = True
     tried[numbers[~good], axis[~good]] = True
     tried |= never
-    kept = _Parts(
-        units=sorted_units, starts=left.starts, low=left.low, high=left.high, never=never, tried=tried
-    ).chosen(~good)
+    kept = replace(left, units=sorted_units, never=never, tried=tried).chosen(~good)
     if not good.any():
         return kept
     inside = good[part]

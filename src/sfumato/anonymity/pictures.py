@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sfumato.anonymity.losses import Loss
 from sfumato.anonymity.measures import AnonymityMeasures
-from sfumato.plots import Axis, Bars, Line, Picture
+from sfumato.plots import Axis, Bars, Line, Picture, thinned
 
 __all__ = ["loss_picture", "risk_picture", "size_picture", "trade_picture"]
 
@@ -92,12 +92,4 @@ def _risks(measures: AnonymityMeasures) -> tuple[tuple[float, float], ...]:
         points.append((1 / size, rows / measures.rows))
     if measures.k > 1:
         points.append((1.0, 0.0))
-    return tuple(_thinned(points))
-
-
-def _thinned(points: Sequence[tuple[float, float]], most: int = 400) -> Sequence[tuple[float, float]]:
-    """Leave out points so that a picture of a large table is no large file."""
-    if len(points) <= most:
-        return points
-    step = len(points) / most
-    return [points[int(place * step)] for place in range(most)] + [points[-1]]
+    return thinned(points)

@@ -4,7 +4,7 @@ Each attack is a function that returns a `AttackResult`: how often it succeeds a
 people make, how often against real releases of this system, what guessing gets, and pictures. Data is
 invented, or an owner's own; then the finding is for that owner, and never a release.
 
-Reading order: `attack_result` (what an attack says); `victims`, `firms`, `population` (who is attacked);
+Reading order: `attack_result` (what an attack says); `victims`, `population` (who is attacked);
 `differencing`, `refusing`, `averaging`, `reconstruction`, `membership`, `homogeneity`, `linkage` with
 `joined`, `ratings` with `scoreboard`, `census` with `blocks` (the attacks); `report`.
 """

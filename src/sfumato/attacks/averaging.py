@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, bit_bound, right
-from sfumato.attacks.firms import invent_firms
+from sfumato.attacks.population import invent_firms
 from sfumato.attacks.victims import Victims
 from sfumato.core import Proportion, discrete_laplace
 from sfumato.core.arguments import count

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, right, with_interval
-from sfumato.attacks.firms import MOST_SALARY, VICTIM, Firms, invent_firms
+from sfumato.attacks.population import MOST_SALARY, VICTIM, Firms, invent_firms
 from sfumato.attacks.victims import Victims
 from sfumato.core import Proportion
 from sfumato.plots import Axis, Line, Picture

@@ -25,7 +25,7 @@ from sfumato.core import Proportion, TradeOff, bernoulli, uniform_below
 from sfumato.core.arguments import count
 from sfumato.core.conversions import largest_mu
 from sfumato.errors import InvalidArgument
-from sfumato.plots import Axis, Line, Picture
+from sfumato.plots import Axis, Line, Picture, thinned
 from sfumato.session import Budget, connect
 
 __all__ = ["Scores", "membership"]
@@ -65,26 +65,31 @@ def membership(
     else:
         pool = _Population.read(data, attributes)
     world = _Studies.drawn(pool, count(studies, "studies", least=2), count(people, "people", least=2))
-    naive = world.realistic(world.exact)
-    told = {epsilon: _Told.of(world, epsilon) for epsilon in epsilons}
+    naive = world.realistic(world.members.sum(axis=1))
+    noisy = {epsilon: world.released(epsilon) for epsilon in epsilons}
+    realistic = {epsilon: world.realistic(sums) for epsilon, sums in noisy.items()}
+    strongest = {epsilon: world.strongest(sums) for epsilon, sums in noisy.items()}
+    bounds = {epsilon: _bound(epsilon) for epsilon in epsilons}
+    curve = []
+    for epsilon, scores in strongest.items():
+        bound = (1 + bounds[epsilon].advantage()) / 2
+        curve.append(MeasuredRate(epsilon=epsilon, rate=scores.right(), bound=bound))
     found = "{:.1%} of participants found at 5% false alarms"
+    weaker = [
+        (f"who knows only the population, epsilon {epsilon:g}", found.format(scores.found(0.05)))
+        for epsilon, scores in realistic.items()
+    ]
     finding = AttackResult(
         name="membership",
-        title=f"Membership: who was in the study, from {pool.attributes} means",
+        title=f"Membership: who was in the study, from {len(pool.common)} means",
         story=_STORY,
         success="taking part or not told right",
         naive=naive.right(),
-        curve=tuple(one.measured for one in told.values()),
+        curve=tuple(curve),
         facts=(
-            ("each study", f"{people} of the population, {pool.attributes} attributes each"),
+            ("each study", f"{people} of the population, {len(pool.common)} attributes each"),
             ("from exact means", found.format(naive.found(0.05))),
-            *(
-                (
-                    f"who knows only the population, epsilon {epsilon:g}",
-                    found.format(one.realistic.found(0.05)),
-                )
-                for epsilon, one in told.items()
-            ),
+            *weaker,
         ),
     )
     shown = min(epsilons, key=lambda epsilon: abs(math.log(epsilon / _SHOWN)))
@@ -92,7 +97,7 @@ def membership(
         "The strongest attacker knows everybody else's attributes. Half of the people asked about took part. "
         f"{studies:,} studies, one person asked about in each; delta is 1e-6.",
         bound=False,
-        before=(_roc(naive, told[shown]),),
+        before=(_roc(shown, naive, realistic[shown], strongest[shown], bounds[shown]),),
     )
 
 
@@ -150,11 +155,6 @@ class _Population:
         shares = rows.mean(axis=0)
         return cls(common=np.clip(shares, 1 / len(rows), 1 - 1 / len(rows)), rows=rows)
 
-    @property
-    def attributes(self) -> int:
-        """How many attributes there are."""
-        return len(self.common)
-
     def draw(self, people: int) -> _Signs:
         """Draw people: +1 where they have an attribute, -1 where not."""
         if self.rows is None:
@@ -170,19 +170,17 @@ class _Studies:
     One person for each study, so that all guesses are independent of each other.
     """
 
-    population: _Population
+    common: _Floats
     members: _Signs  # study, person, attribute
-    outsiders: _Signs  # attributes of those who did not take part, for the second half of the studies
+    asked: _Signs  # attributes of the person asked about in each study
+    took_part: npt.NDArray[np.bool_]
 
     @classmethod
     def drawn(cls, population: _Population, studies: int, people: int) -> _Studies:
-        members = population.draw(studies * people).reshape(studies, people, population.attributes)
-        return cls(population=population, members=members, outsiders=population.draw(studies - studies // 2))
-
-    @property
-    def exact(self) -> _Floats:
-        """The sums over those who took part: means, times their number."""
-        return np.asarray(self.members.sum(axis=1), dtype=np.float64)
+        members = population.draw(studies * people).reshape(studies, people, -1)
+        took_part = np.arange(studies) < studies // 2
+        asked = np.where(took_part[:, None], members[:, 0], population.draw(studies))
+        return cls(common=population.common, members=members, asked=asked, took_part=took_part)
 
     def released(self, epsilon: float) -> _Floats:
         """Ask this system for the sums of all studies at once: everyone is in one of them."""
@@ -220,14 +218,8 @@ class _Studies:
         """Score by the likelihood ratio of the person's attributes: study's shares to population's."""
         people = self.members.shape[1]
         share = np.clip((sums / people + 1) / 2, 0.5 / people, 1 - 0.5 / people)
-        common = self.population.common
-        have, have_not = np.log(share / common), np.log((1 - share) / (1 - common))
-
-        def score(who: _Signs, studies: slice) -> _Floats:
-            return np.asarray(np.where(who > 0, have[studies], have_not[studies]).sum(axis=1))
-
-        first, second = self._halves
-        return Scores(took_part=score(self.members[first, 0], first), did_not=score(self.outsiders, second))
+        have, have_not = np.log(share / self.common), np.log((1 - share) / (1 - self.common))
+        return self._scores(np.where(self.asked > 0, have, have_not).sum(axis=1))
 
     def strongest(self, sums: _Floats) -> Scores:
         """Score by what is left of the sums without all who are known, along the person's attributes.
@@ -235,65 +227,34 @@ class _Studies:
         Theorem: if the person took part, what is left is x + noise, else noise, with x her attributes; for
         Gaussian noise of one size the likelihood ratio grows with the product with x (Neyman and Pearson).
         """
-        first, second = self._halves
-        inside = sums[first] - self.members[first, 1:].sum(axis=1)
-        outside = sums[second] - self.members[second].sum(axis=1)
-        return Scores(
-            took_part=(inside * self.members[first, 0]).sum(axis=1),
-            did_not=(outside * self.outsiders).sum(axis=1),
-            threshold=self.population.attributes / 2,
-        )
+        known = self.members.sum(axis=1) - self.asked * self.took_part[:, None]
+        return self._scores(((sums - known) * self.asked).sum(axis=1), threshold=len(self.common) / 2)
 
-    @property
-    def _halves(self) -> tuple[slice, slice]:
-        half = len(self.members) // 2
-        return slice(0, half), slice(half, None)
+    def _scores(self, scores: _Floats, threshold: float = 0.0) -> Scores:
+        return Scores(took_part=scores[self.took_part], did_not=scores[~self.took_part], threshold=threshold)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Told:
-    """What both attackers make of a release; `bound` is the trade-off curve of its Gaussian noise."""
-
-    epsilon: float
-    realistic: Scores
-    strongest: Scores
-    bound: TradeOff
-
-    @classmethod
-    def of(cls, world: _Studies, epsilon: float) -> _Told:
-        """Ask this system, and attack."""
-        sums = world.released(epsilon)
-        mu = largest_mu(epsilon, Budget(epsilon=epsilon, delta=_DELTA).delta_loss)
-        return cls(
-            epsilon=epsilon,
-            realistic=world.realistic(sums),
-            strongest=world.strongest(sums),
-            bound=TradeOff.of_mu(mu),
-        )
-
-    @property
-    def measured(self) -> MeasuredRate:
-        """How often the strongest attacker is right, and anyone at most."""
-        bound = (1 + self.bound.advantage()) / 2
-        return MeasuredRate(epsilon=self.epsilon, rate=self.strongest.right(), bound=bound)
+def _bound(epsilon: float) -> TradeOff:
+    """Return the trade-off curve of a Gaussian release of (epsilon, delta)."""
+    return TradeOff.of_mu(largest_mu(epsilon, Budget(epsilon=epsilon, delta=_DELTA).delta_loss))
 
 
-def _roc(naive: Scores, told: _Told) -> Picture:
+def _roc(epsilon: float, naive: Scores, realistic: Scores, strongest: Scores, bound: TradeOff) -> Picture:
     """Draw true against false positives: each test, beside what epsilon and delta allow any test."""
-    stated = TradeOff.of_approximate(told.epsilon, _DELTA)
+    stated = TradeOff.of_approximate(epsilon, _DELTA)
     return Picture(
-        title=f"Who took part? Every test there is, at epsilon {told.epsilon:g}",
+        title=f"Who took part? Every test there is, at epsilon {epsilon:g}",
         caption="True positives against false alarms. From exact means the test is nearly perfect. Through "
         "this system even the strongest attacker stays below what its noise allows, and that is below what "
         "(epsilon, delta) states.",
         x=Axis(title="false alarms", percent=True, low=0, high=1),
         y=Axis(title="participants found", percent=True, low=0, high=1),
         marks=(
-            Line(label="exact means", points=_thinned(naive)),
-            Line(label="this system, who knows the population", points=_thinned(told.realistic)),
-            Line(label="this system, who knows everybody else", points=_thinned(told.strongest)),
-            _allowed("no test of this noise can do better", told.bound),
-            _allowed(f"no test of any ({told.epsilon:g}, 1e-6)-private release can", stated),
+            Line(label="exact means", points=thinned(naive.curve())),
+            Line(label="this system, who knows the population", points=thinned(realistic.curve())),
+            Line(label="this system, who knows everybody else", points=thinned(strongest.curve())),
+            _allowed("no test of this noise can do better", bound),
+            _allowed(f"no test of any ({epsilon:g}, 1e-6)-private release can", stated),
         ),
     )
 
@@ -301,10 +262,3 @@ def _roc(naive: Scores, told: _Told) -> Picture:
 def _allowed(label: str, bound: TradeOff) -> Line:
     points = tuple((step / 100, bound.tpr(step / 100)) for step in range(101))
     return Line(label=label, points=points, dashed=True)
-
-
-def _thinned(scores: Scores) -> tuple[tuple[float, float], ...]:
-    """Return a curve of a few hundred points: more are not seen."""
-    curve = scores.curve()
-    step = max(1, len(curve) // 300)
-    return (*curve[::step], curve[-1])

@@ -1,4 +1,4 @@
-"""Invented people: in ZIP codes, in census blocks, and as viewers of films.
+"""Invented people: in firms, in ZIP codes, in census blocks, and as viewers of films.
 
 Nobody here exists. What decides how well an attack works is drawn to be like what was counted of real
 people, and each docstring says where it is: sizes of areas, ages, how popular films are. All else is coarse.
@@ -13,14 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.attacks.victims import one_row_each
+from sfumato.catalog import between, one_of
 from sfumato.core import bernoulli, uniform_below
 from sfumato.core.arguments import count
+from sfumato.session import Database
 
 __all__ = [
     "DIAGNOSES",
+    "Firms",
+    "MOST_SALARY",
     "Population",
+    "VICTIM",
     "choose",
     "invent_blocks",
+    "invent_firms",
     "invent_people",
     "invent_ratings",
     "uniforms",
@@ -78,6 +85,55 @@ def _lognormal_sizes(total: int, mean: float, spread: float) -> _Ints:
     relative = np.exp(spread * ndtri((np.arange(areas) + 0.5) / areas))
     ends = np.rint(np.cumsum(relative) / relative.sum() * total).astype(np.int64)
     return np.asarray(np.diff(ends, prepend=0))
+
+
+# -- people in firms ---------------------------------------------------------------------------
+
+VICTIM = "Steven"
+MOST_SALARY = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Firms:
+    """Firms of people, one row for each firm; the first of each is the victim.
+
+    `sick` is a fair coin for everyone, so that guessing a victim's is right half the time. Each firm is one
+    experiment, and one question grouped by firm runs them all: everyone works in one firm, so each firm's
+    answer has its own noise and costs each person the same epsilon.
+    """
+
+    sick: npt.NDArray[np.bool_]
+    salary: _Ints
+
+    counting = "SELECT firm, COUNT(*) AS n FROM staff WHERE sick GROUP BY firm"
+
+    def open(self, epsilon: float, *, without: bool = False) -> Database:
+        """Open the people, or all but the victims, in this system, with a budget."""
+        import pyarrow
+
+        firms, people = self.sick.shape
+        rows = {
+            "firm": np.repeat(np.arange(firms), people).reshape(firms, people),
+            "person": np.arange(firms * people).reshape(firms, people),
+            "name": np.tile([VICTIM, *["somebody else"] * (people - 1)], (firms, 1)),
+            "sick": self.sick,
+            "salary": self.salary,
+        }
+        return one_row_each(
+            pyarrow.table({name: row[:, int(without) :].ravel() for name, row in rows.items()}),
+            name="staff",
+            unit="person",
+            epsilon=epsilon,
+            columns={"firm": one_of(*range(firms)), "salary": between(0, MOST_SALARY)},
+        )
+
+
+def invent_firms(firms: int, people: int) -> Firms:
+    """Invent firms: a fair coin decides who is sick, salaries are lognormal around 45,000."""
+    shape = count(firms, "firms"), count(people, "people", least=2)
+    salary = np.minimum(np.exp(np.log(45_000) + 0.45 * _normal(firms * people)), MOST_SALARY)
+    sick = np.asarray(bernoulli(0.5, size=firms * people), dtype=bool)
+    return Firms(sick=sick.reshape(shape), salary=salary.astype(np.int64).reshape(shape))
 
 
 # -- people in ZIP codes -----------------------------------------------------------------------
