@@ -163,23 +163,21 @@ def _row_value(field: Field, place: int) -> Any:
             return place % 4
 
 
+_BEYOND: dict[Kind, tuple[Any, Any]] = {
+    Kind.INTEGER: (-(2**63), 2**63 - 1),
+    Kind.HUGEINT: (-(10**37), 10**37),
+    Kind.REAL: (-math.inf, 1e308),
+    Kind.FLOAT: (-math.inf, math.inf),
+    Kind.DATE: (datetime.date.min, datetime.date.max),
+    Kind.TIMESTAMP: (datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)),
+}
+
+
 def _beyond(kind: Kind, above: bool, usual: Any) -> Any:
-    match kind:
-        case Kind.INTEGER:
-            return 2**63 - 1 if above else -(2**63)
-        case Kind.HUGEINT:
-            return 10**37 if above else -(10**37)
-        case Kind.REAL | Kind.FLOAT:
-            return (1e308 if kind is Kind.REAL else math.inf) if above else -math.inf
-        case _ if kind.digits:
-            largest = 10 ** (kind.digits - kind.scale) - 1
-            return largest if above else -largest
-        case Kind.DATE:
-            return datetime.date(9999, 12, 31) if above else datetime.date(1, 1, 1)
-        case Kind.TIMESTAMP:
-            return datetime.datetime(9999, 12, 31) if above else datetime.datetime(1, 1, 1)
-        case _:
-            return usual
+    if kind.digits:
+        largest = 10 ** (kind.digits - kind.scale) - 1
+        return largest if above else -largest
+    return _BEYOND.get(kind, (usual, usual))[above]
 
 
 def _between(field: Field, share: Fraction) -> Any:

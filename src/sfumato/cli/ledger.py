@@ -153,7 +153,8 @@ def receipt(options: LedgerOptions, given: str) -> None:
     """Print a stored receipt, or check one that somebody holds, and the answer that came with it."""
     with open_ledger(options) as ledger:
         if given.isascii() and given.isdecimal():
-            stored = _released(ledger, _number(given)).receipt
+            number = int(given) if len(given) < 20 else 0  # more digits than any charge has
+            stored = _released(ledger, number).receipt
             write(f"{json.dumps(dict(stored), indent=2)}\n".encode(), None, paid=False)
             return
         held = _held(given)
@@ -208,11 +209,6 @@ def _held(given: str) -> dict[str, Any]:
             hints=("give the number of a charge, or a file that holds a receipt or an answer as JSON",),
         )
     return held
-
-
-def _number(text: str) -> int:
-    """Return a number of a charge; one of too many digits is that of none."""
-    return int(text) if len(text) < 20 else 0
 
 
 def export(options: LedgerOptions, output: str, *, releases: bool) -> None:
