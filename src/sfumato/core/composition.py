@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -224,7 +225,7 @@ def _above(parts: _Parts, direction: Direction, tilt: _Tilt) -> TiltedLaw:
         return convolve(laws(counts, single), single)
     factor = max(1, round(whole.step / plan.step))
     block, stray = convolve(laws(inner, plan), plan).coarsened(factor)
-    whole = whole.with_step(block.step)
+    whole = replace(whole, step=block.step)
     lacking = math.expm1(min(700.0, 1.01 * blocks * stray))
     return convolve([(block, blocks), *laws(rest, whole)], whole, stray=lacking)
 
@@ -254,7 +255,7 @@ def _whole(parts: _Parts, direction: Direction) -> tuple[LossDistribution, Float
     tilts = [0.0, *(tilt_at_delta(outlines, math.exp(-depth)) for depth in _DEPTHS)]
     plans = [WindowPlan.around(outlines, theta, _ERROR_WHOLE) for theta in tilts]
     step = max(plan.step for plan in plans[:3])
-    plans = [plan.with_step(step) for plan in plans]
+    plans = [replace(plan, step=step) for plan in plans]
     first, last = math.floor(plans[0].low / step), math.ceil(plans[-1].high / step)
     laws = []
     for (event, times), (outline, _) in zip(parts, outlines, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -180,10 +180,6 @@ class WindowPlan:
             return cls.around(parts, 1.0 / step, error, pieces)
         step = _aligned(parts, theta, step)
         return cls(theta=theta, lower=lower, upper=upper, low=low, high=high, step=step)
-
-    def with_step(self, step: float) -> WindowPlan:
-        """Return the same plan on another grid."""
-        return replace(self, step=step)
 
     def knots(self, outline: LossSketch, count: int) -> IntArray:
         """Return where to evaluate the tails of an event that occurs `count` times."""
