@@ -99,20 +99,11 @@ def _bound(
         return [kept for some in pool.map(deal.part, parts) for kept in some]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Hand:
-    """Some rows: what names their units, their whole words, their columns of distinct values."""
-
-    units: _Words  # one-to-one scrambled; nothing, where the words themselves say it all
-    words: list[_Words]
-    values: list[_Integers]
-
-
-def _gathered(pieces: list[_Hand]) -> _Hand:
-    return _Hand(
+def _gathered(pieces: list[PackedRows]) -> PackedRows:
+    return PackedRows(
         units=np.concatenate([piece.units for piece in pieces]),
-        words=[np.concatenate(words) for words in zip(*(piece.words for piece in pieces), strict=True)],
-        values=[np.concatenate(values) for values in zip(*(piece.values for piece in pieces), strict=True)],
+        words=tuple(map(np.concatenate, zip(*(piece.words for piece in pieces), strict=True))),
+        values=tuple(map(np.concatenate, zip(*(piece.values for piece in pieces), strict=True))),
     )
 
 
@@ -127,9 +118,9 @@ class _Deal:
     cut: int  # bits below a fingerprint
     least: int | None  # where the units themselves fit above the words: the least of them
 
-    def hands(self, begin: int, end: int) -> list[list[_Hand]]:
-        """Return pieces of rows for each part."""
-        dealt: list[list[_Hand]] = [[] for _ in range(self.parts)]
+    def hands(self, begin: int, end: int) -> list[list[PackedRows]]:
+        """Return pieces of rows for each part: their units scrambled one-to-one, their words whole."""
+        dealt: list[list[PackedRows]] = [[] for _ in range(self.parts)]
         for start in range(begin, end, _BLOCK):
             hand = self._scrambled(slice(start, min(start + _BLOCK, end)))
             if self.parts == 1:
@@ -140,30 +131,26 @@ class _Deal:
             else:
                 owner = (hand.words[0] >> np.uint64(self.packing.low_bits)) & np.uint64(self.parts - 1)
             for part in range(self.parts):
-                places = np.flatnonzero(owner == np.uint64(part))
-                words = [word[places] for word in hand.words]
-                values = [column[places] for column in hand.values]
-                units = hand.units[places] if self.least is None else hand.units
-                dealt[part].append(_Hand(units=units, words=words, values=values))
+                dealt[part].append(hand.some(np.flatnonzero(owner == np.uint64(part))))
         return dealt
 
-    def _scrambled(self, block: slice) -> _Hand:
-        units = self.rows.units[block].view(np.uint64)
+    def _scrambled(self, block: slice) -> PackedRows:
+        rows = self.rows.some(block)
+        units = rows.units.view(np.uint64)
         if self.least is None:
             units = mixed(units ^ np.uint64(self.choice.salt))
             upper = (units >> np.uint64(self.cut)) << np.uint64(self.cut)
         else:
             upper = (units - self._origin) << np.uint64(self.packing.low_bits)
             units = units[:0]
-        words = [upper | word[block] for word in self.rows.words]
-        return _Hand(units=units, words=words, values=[column[block] for column in self.rows.values])
+        return replace(rows, units=units, words=tuple(upper | word for word in rows.words))
 
-    def part(self, hand: _Hand) -> list[Kept]:
+    def part(self, hand: PackedRows) -> list[Kept]:
         """Return what is kept of the units of one part."""
         if not len(hand.words[0]):
             return []
         if self.least is not None:
-            return [self._kept(hand.words, hand.values, self._hashes)]
+            return [self._kept(hand, self._hashes)]
         ordered = np.sort(hand.units)
         change = ordered[1:] ^ ordered[:-1]
         shared = np.unique(
@@ -183,7 +170,7 @@ class _Deal:
             begin = int(np.searchsorted(names, owners[0]))
             return own[begin : begin + len(owners)]
 
-        found.append(self._kept(hand.words, hand.values, hashes_of, without=shared << shift))
+        found.append(self._kept(hand, hashes_of, without=shared << shift))
         return found
 
     @property
@@ -196,7 +183,7 @@ class _Deal:
         hashes = self.rows.unit_hashes
         return mixed((units if hashes is None else hashes[units]) ^ np.uint64(self.choice.salt))
 
-    def _numbered(self, hand: _Hand, shared: _Words) -> Kept:
+    def _numbered(self, hand: PackedRows, shared: _Words) -> Kept:
         """Return what is kept of the few units that share a fingerprint, by numbers of their own."""
         bits = min(_LOOKED_UP, 64 - self.cut)
         table = np.zeros(1 << bits, dtype=np.bool_)
@@ -206,18 +193,15 @@ class _Deal:
         whose, numbers = np.unique(hand.units[seen], return_inverse=True)
         upper = numbers.astype(np.uint64) << np.uint64(self.packing.low_bits)
         below = np.uint64((1 << self.packing.low_bits) - 1)
-        words = [upper | (word[seen] & below) for word in hand.words]
-        values = [column[seen] for column in hand.values]
-        return self._kept(words, values, lambda owners: whose[owners])
+        few = hand.some(seen)
+        few = replace(few, words=tuple(upper | (word & below) for word in few.words))
+        return self._kept(few, lambda owners: whose[owners])
 
     def _kept(
-        self,
-        words: list[_Words],
-        values: list[_Integers],
-        hashes_of: Callable[[_Words], _Words],
-        without: _Words | None = None,
+        self, rows: PackedRows, hashes_of: Callable[[_Words], _Words], without: _Words | None = None
     ) -> Kept:
         """Sort the rows, and return what is kept of the units whose names are not in `without`."""
+        words, values = list(rows.words), list(rows.values)
         if values:
             places = np.argsort(words[0])
             words[0] = words[0][places]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,19 +69,20 @@ class PackedRows:
     """Private rows: their units, their packed words (without the unit), columns of distinct values.
 
     Units are whole numbers that stand for themselves; or, with `unit_hashes`, numbers 0, 1, .. of
-    units that have these hashes. A distinct value is a number 0, 1, .., or -1 where there is none.
+    units that have these hashes; or nothing, where the words name them too. A distinct value is a
+    number 0, 1, .., or -1 where there is none.
     """
 
-    units: _Integers
+    units: npt.NDArray[Any]
     words: tuple[_Words, ...]
     values: tuple[_Integers, ...] = ()
     unit_hashes: _Words | None = None
 
-    def some(self, places: _Integers) -> PackedRows:
+    def some(self, places: _Integers | slice) -> PackedRows:
         """Return the rows at some places."""
+        units = self.units[places] if len(self.units) else self.units
         words = tuple(word[places] for word in self.words)
-        values = tuple(column[places] for column in self.values)
-        return replace(self, units=self.units[places], words=words, values=values)
+        return replace(self, units=units, words=words, values=tuple(column[places] for column in self.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,7 +22,6 @@ __all__ = [
     "contribution",
     "distinct_by_group",
     "empty",
-    "histogram",
     "sum_by_group",
 ]
 
@@ -30,6 +29,7 @@ _Integers = npt.NDArray[np.int64]
 
 _UNITS = 2**32  # more than a machine holds: what reaches less than 2^31 adds up in 64 bits
 _EXACT = 2**53
+_TABLE = 2**20  # cells that are summed in a table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,14 +51,14 @@ class GroupTotals:
     """Exact integers of the groups of a set."""
 
     units: _Integers
-    measures: dict[str, Any]  # arrays; of CELLS measures `SparseCells`, where keys are not declared
+    measures: dict[str, Any]  # arrays; of CELLS measures `SparseCells`
     members: Members | None = None
 
 
-def empty(measure: Measure, shape: int | tuple[int, int]) -> npt.NDArray[Any]:
+def empty(measure: Measure, size: int) -> npt.NDArray[Any]:
     """Return zeros: Python's integers where totals may be beyond 64 bits, a fact of public bounds."""
     wide = max(1, abs(measure.sensitivity)) * _UNITS >= 2**63
-    return np.full(shape, 0, dtype=object) if wide else np.zeros(shape, dtype=np.int64)
+    return np.full(size, 0, dtype=object) if wide else np.zeros(size, dtype=np.int64)
 
 
 def sum_by_group(groups: _Integers, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
@@ -111,25 +111,10 @@ def contribution(
     return _narrow(weights.applied(sums))
 
 
-def histogram(
-    measure: Measure, groups: _Integers, cells: _Integers, values: npt.NDArray[Any], size: int
-) -> npt.NDArray[Any]:
-    """Return a row of cells per group; cells below zero do not count."""
-    width = len(measure.edges) - 1
-    wanted = cells >= 0
-    places = groups[wanted] * width + cells[wanted]
-    table = sum_by_group(places, values[wanted], size * width).reshape(size, width)
-    return _plus(empty(measure, (size, width)), table)
-
-
 def distinct_by_group(measure: Measure, groups: _Integers, values: _Integers, size: int) -> npt.NDArray[Any]:
     """Return the number of distinct values of each group."""
     groups, _ = different_pairs(groups, values)
-    return _plus(empty(measure, size), np.bincount(groups, minlength=size))
-
-
-def _plus(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    total: npt.NDArray[Any] = one + other
+    total: npt.NDArray[Any] = empty(measure, size) + np.bincount(groups, minlength=size)
     return total
 
 
@@ -165,9 +150,14 @@ class SparseCells:
         nothing = np.zeros(0, dtype=np.int64)
         places = np.concatenate([part[0] for part in parts] or [nothing])
         added = np.concatenate([part[1] for part in parts] or [nothing])
-        there, inverse = np.unique(places, return_inverse=True)
-        values: npt.NDArray[Any] = empty(measure, len(there)) + sum_by_group(inverse, added, len(there))
-        return SparseCells(groups, width, there, values)
+        if groups * width <= max(_TABLE, len(places)):
+            sums = sum_by_group(places, added, groups * width)
+            there = np.flatnonzero(sums)
+            sums = sums[there]
+        else:
+            there, inverse = np.unique(places, return_inverse=True)
+            sums = sum_by_group(inverse, added, len(there))
+        return SparseCells(groups, width, there, empty(measure, len(there)) + sums)
 
     def __repr__(self) -> str:
         return "<cells: hidden>"

@@ -14,16 +14,7 @@ __all__ = ["Checks", "KEYS", "Place"]
 
 KEYS: dict[str, tuple[str, ...]] = {
     "": ("protects", "ledger", "tables", "budget", "policy", "engine"),
-    "tables.<name>": (
-        "path",
-        "unit",
-        "each_row",
-        "public",
-        *CAPS,
-        "partition",
-        "columns",
-        "keys",
-    ),
+    "tables.<name>": ("path", "unit", "each_row", "public", *CAPS, "partition", "columns", "keys"),
     "tables.<name>.keys": ("columns", "values"),
     "tables.<name>.columns.<column>": ("between", "one_of", "nullable"),
     "budget": ("epsilon", "delta", "keys_delta", "rule", "order", "renew"),

@@ -54,9 +54,7 @@ class Kind:
     def __new__(cls, value: str) -> Kind:
         if value not in cls._found:
             parts = _DECIMAL.fullmatch(value)
-            if parts is None:
-                raise ValueError(f"there is no kind `{value}`")
-            digits, scale = (int(part) for part in parts.groups())
+            digits, scale = map(int, parts.groups()) if parts else (0, 0)
             if not 1 <= digits <= MOST_DIGITS or scale > digits:
                 raise ValueError(f"there is no kind `{value}`")
             cls._add(f"decimal({digits},{scale})", digits, scale)
@@ -104,14 +102,8 @@ class Kind:
         return self in (Kind.FLOAT, Kind.REAL)
 
 
-Kind.INTEGER = Kind._add("integer")
-Kind.HUGEINT = Kind._add("hugeint")
-Kind.FLOAT = Kind._add("float")
-Kind.REAL = Kind._add("real")
-Kind.TEXT = Kind._add("text")
-Kind.BOOLEAN = Kind._add("boolean")
-Kind.DATE = Kind._add("date")
-Kind.TIMESTAMP = Kind._add("timestamp")
+for _name in ("integer", "hugeint", "float", "real", "text", "boolean", "date", "timestamp"):
+    setattr(Kind, _name.upper(), Kind._add(_name))
 
 
 def kind_of(value: Value) -> Kind | None:

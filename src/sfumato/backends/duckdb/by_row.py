@@ -17,7 +17,6 @@ from sfumato.backends.totals import (
     SparseCells,
     distinct_by_group,
     empty,
-    histogram,
     sum_by_group,
 )
 
@@ -38,8 +37,8 @@ def count_rows(
         if measure.kind is MeasureKind.CELLS:
             integer = program.integers[measure.name]
             assert integer is not None
-            cell = f"coalesce({integer.sql}, 0) AS cell"
-            text = f"SELECT code, {cell}, count(*) FROM {matched} GROUP BY code, cell"
+            cell = f"SELECT code, {integer.sql} AS cell FROM {matched}"
+            text = f"SELECT code, cell, count(*) FROM ({cell}) WHERE cell > 0 GROUP BY code, cell"
             cells[measure.name] = engine.columns(text)
         elif measure.kind is MeasureKind.DISTINCT:
             column = program.distinct[measure.name]
@@ -50,11 +49,8 @@ def count_rows(
     def total(place: int, measure: Measure, one: GroupingSet, units: _Array) -> Any:
         if measure.kind is MeasureKind.CELLS:
             groups, cell, many = cells[measure.name]
-            if program.query.declared is None:
-                there = cell > 0
-                places = one.parents[groups[there]] * (len(measure.edges) - 1) + cell[there] - 1
-                return SparseCells.summed(measure, one.size, [(places, many[there] * measure.weight)])
-            return histogram(measure, one.parents[groups], cell - 1, many * measure.weight, one.size)
+            places = one.parents[groups] * (len(measure.edges) - 1) + cell - 1
+            return SparseCells.summed(measure, one.size, [(places, many * measure.weight)])
         if measure.kind is MeasureKind.DISTINCT:
             groups, values = distinct[measure.name]
             return distinct_by_group(measure, one.parents[groups], values, one.size)

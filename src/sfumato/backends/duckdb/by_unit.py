@@ -31,7 +31,6 @@ from sfumato.backends.totals import (
     contribution,
     distinct_by_group,
     empty,
-    histogram,
     sum_by_group,
 )
 
@@ -143,94 +142,73 @@ class _Adding:
     layout: Layout
     sets: tuple[GroupingSet, ...]
     _totals: list[GroupTotals] = field(default_factory=list)
-    _values: dict[tuple[int, str], list[tuple[_Integers, _Integers]]] = field(default_factory=dict)
-    _cells: dict[tuple[int, str], list[tuple[_Integers, _Integers]]] = field(default_factory=dict)
+    # Of CELLS: places and what is added there; of DISTINCT: groups and values.
+    _found: dict[tuple[int, str], list[tuple[_Integers, _Array]]] = field(default_factory=dict)
     _members: dict[int, list[Members]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for one in self.sets:
-            measures = {
-                measure.name: self._empty(measure, one.size) for measure in self.program.query.measures
-            }
+        for place, one in enumerate(self.sets):
+            measures = {measure.name: empty(measure, one.size) for measure in self.program.query.measures}
             self._totals.append(GroupTotals(units=np.zeros(one.size, dtype=np.int64), measures=measures))
-
-    def _empty(self, measure: Measure, size: int) -> Any:
-        if measure.kind is not MeasureKind.CELLS:
-            return empty(measure, size)
-        if self.program.query.declared is None:
-            return SparseCells.summed(measure, size, [])
-        return empty(measure, (size, len(measure.edges) - 1))
+            self._found |= {(place, name): [] for name in measures}
 
     def add(self, parts: list[Kept]) -> None:
         """Add what was kept of some units."""
+        query = self.program.query
         for kept in parts:
             everyone = np.ones(len(kept.code), dtype=np.bool_)
-            contributions: dict[str, _Array] = {}
-            query = self.program.query
             weights = RowWeights.of(kept.unit, kept.rows, most=query.max_rows, total=query.max_total)
             for place, (one, total) in enumerate(zip(self.sets, self._totals, strict=True)):
                 total.units += _units(kept, one, everyone)
-                if self.program.query.members and one.chosen:
+                if query.members and one.chosen:
                     self._members.setdefault(place, []).append(_members(kept, one))
-                for measure in self.program.query.measures:
-                    self._add(place, measure, one, total, kept, weights, contributions)
-        for (place, name), found in self._cells.items():
-            measure = next(one for one in self.program.query.measures if one.name == name)
-            before = self._totals[place].measures[name]
-            summed = SparseCells.summed(measure, len(before), [before.parts, *found])
-            self._totals[place].measures[name] = summed
-        self._cells.clear()
+            for measure in query.measures:
+                self._add(measure, kept, weights)
+        for measure in query.measures:  # cells are summed now: of all parts they would take much memory
+            for place, one in enumerate(self.sets):
+                found = self._found[place, measure.name]
+                if measure.kind is MeasureKind.CELLS and found:
+                    found[:] = [SparseCells.summed(measure, one.size, found).parts]
 
-    def _add(
-        self,
-        place: int,
-        measure: Measure,
-        one: GroupingSet,
-        total: GroupTotals,
-        kept: Kept,
-        weights: RowWeights,
-        contributions: dict[str, _Array],
-    ) -> None:
+    def _add(self, measure: Measure, kept: Kept, weights: RowWeights) -> None:
         name = measure.name
         slots = self.layout.slots.get(name, ())
         match measure.kind:
             case MeasureKind.MOMENT:
-                if name not in contributions:
-                    limbs = zip(_lower(slots), (kept.sums[slot] for slot in slots), strict=True)
-                    integer = self.program.integers[name]
-                    contributions[name] = contribution(measure, integer, kept.rows, limbs, weights)
-                    if measure.skips_absent:
-                        (seen,) = self.layout.slots[presence(name)]
-                        contributions[name] = np.where(kept.sums[seen] > 0, contributions[name], 0)
-                added = sum_by_group(one.parents[kept.code], contributions[name], one.size)
-                total.measures[name] = total.measures[name] + added
+                limbs = zip(_lower(slots), (kept.sums[slot] for slot in slots), strict=True)
+                added = contribution(measure, self.program.integers[name], kept.rows, limbs, weights)
+                if measure.skips_absent:
+                    (seen,) = self.layout.slots[presence(name)]
+                    added = np.where(kept.sums[seen] > 0, added, 0)
+                for one, total in zip(self.sets, self._totals, strict=True):
+                    sums = sum_by_group(one.parents[kept.code], added, one.size)
+                    total.measures[name] = total.measures[name] + sums
             case MeasureKind.UNITS:
                 there = kept.sums[slots[0]] > 0 if slots else np.ones(len(kept.code), dtype=np.bool_)
-                total.measures[name] = total.measures[name] + _units(kept, one, there)
+                for one, total in zip(self.sets, self._totals, strict=True):
+                    total.measures[name] = total.measures[name] + _units(kept, one, there)
             case MeasureKind.CELLS:
                 width = len(measure.edges) - 1
                 places, values = kept.runs[slots[0]]
-                groups = one.parents[places // width]
-                if self.program.query.declared is None:
-                    self._cells.setdefault((place, name), []).append(
-                        (groups * width + places % width, values)
-                    )
-                    return
-                added = histogram(measure, groups, places % width, values, one.size)
-                total.measures[name] = total.measures[name] + added
+                for place, one in enumerate(self.sets):
+                    cells = one.parents[places // width] * width + places % width
+                    self._found[place, name].append((cells, values))
             case MeasureKind.DISTINCT:
                 entry, value = kept.values[list(self.program.distinct).index(name)]
-                self._values.setdefault((place, name), []).append((one.parents[kept.code[entry]], value))
+                for place, one in enumerate(self.sets):
+                    self._found[place, name].append((one.parents[kept.code[entry]], value))
 
     def totals(self) -> list[GroupTotals]:
         """Return the totals; distinct values are counted now that all are known."""
-        for (place, name), found in self._values.items():
-            measure = next(one for one in self.program.query.measures if one.name == name)
-            groups, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
-            counted = distinct_by_group(measure, groups, values, self.sets[place].size)
-            self._totals[place].measures[name] = counted
-        if self.program.query.members:
-            for place, total in enumerate(self._totals):
+        for place, (one, total) in enumerate(zip(self.sets, self._totals, strict=True)):
+            for measure in self.program.query.measures:
+                found = self._found[place, measure.name]
+                if measure.kind is MeasureKind.CELLS:
+                    total.measures[measure.name] = SparseCells.summed(measure, one.size, found)
+                elif found:
+                    groups, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
+                    total.measures[measure.name] = distinct_by_group(measure, groups, values, one.size)
+            if self.program.query.members:
                 parts = self._members.pop(place, [])
                 total.members = Members(
                     groups=np.concatenate([part.groups for part in parts] or [_NOBODY]),

@@ -143,15 +143,12 @@ class Relations:
             raise Unsupported("a join of rows that belong to different units")
         if join.outer and left.unit is None and right.unit is not None:
             raise Unsupported("a join that keeps rows of no unit")
-        names = _both(left, right)
-        tests = ["TRUE" if join.condition is None else expression(join.condition, names)]
-        if join.on_unit:
-            tests.insert(0, _same_unit("l", left, "r", right))
+        names, test = _matched(left, right, join)
         who = "l" if left.unit else "r"
         listed = [f"{who}.__unit"] if left.unit or right.unit else []
         listed += [*left.names.values(), *right.names.values()]
         kind = "LEFT JOIN" if join.outer else "JOIN"
-        both = f"({left.sql}) AS l {kind} ({right.sql}) AS r ON {' AND '.join(tests)}"
+        both = f"({left.sql}) AS l {kind} ({right.sql}) AS r ON {test}"
         sql = f"SELECT {_listed(listed)} FROM {both}"
         return Rendered(sql=sql, names=names, unit=left.unit or right.unit, by_row=left.by_row)
 
@@ -161,13 +158,10 @@ class Relations:
             raise Unsupported("a test against rows that belong to different units")
         if source.unit is None and other.unit is not None:
             raise Unsupported("a test of public rows against private ones")
-        names = _both(source, other)
-        tests = ["TRUE" if join.condition is None else expression(join.condition, names)]
-        if join.on_unit:
-            tests.insert(0, _same_unit("l", source, "r", other))
-        inner = f"SELECT 1 FROM ({other.sql}) AS r WHERE {' AND '.join(tests)}"
-        test = "NOT EXISTS" if join.negated else "EXISTS"
-        return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE {test} ({inner})")
+        _, test = _matched(source, other, join)
+        inner = f"SELECT 1 FROM ({other.sql}) AS r WHERE {test}"
+        exists = "NOT EXISTS" if join.negated else "EXISTS"
+        return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE {exists} ({inner})")
 
     def _union(self, sources: tuple[tree.Relation, ...]) -> Rendered:
         parts = [self.render(source) for source in sources]
@@ -223,10 +217,18 @@ def _part_of(table: Table, unit: str) -> list[str]:
     return [f"{value} AS __part", f"min({value}) OVER (PARTITION BY {unit}) AS __smallest"]
 
 
-def _both(left: Rendered, right: Rendered) -> dict[str, str]:
+def _matched(left: Rendered, right: Rendered, join: tree.Join | tree.SemiJoin) -> tuple[dict[str, str], str]:
+    """Return the columns of two relations, and the test that two of their rows, l and r, belong together."""
     if left.names.keys() & right.names.keys():
         raise Unsupported("two relations with a column of one name")
-    return {**left.names, **right.names}
+    names = {**left.names, **right.names}
+    test = "TRUE" if join.condition is None else expression(join.condition, names)
+    if not join.on_unit:
+        return names, test
+    units = ("l.__unit", "r.__unit")
+    if left.unit != right.unit:
+        units = ("CAST(l.__unit AS VARCHAR)", "CAST(r.__unit AS VARCHAR)")
+    return names, f"{units[0]} = {units[1]} AND {test}"
 
 
 def _listed(columns: list[str]) -> str:
@@ -235,12 +237,6 @@ def _listed(columns: list[str]) -> str:
 
 def _select(below: Rendered, listed: list[str]) -> str:
     return f"SELECT {_listed([*(['__unit'] if below.unit else []), *listed])} FROM ({below.sql})"
-
-
-def _same_unit(first: str, left: Rendered, second: str, right: Rendered) -> str:
-    if left.unit == right.unit:
-        return f"{first}.__unit = {second}.__unit"
-    return f"CAST({first}.__unit AS VARCHAR) = CAST({second}.__unit AS VARCHAR)"
 
 
 # -- one unit's own aggregates --------------------------------------------------------------
