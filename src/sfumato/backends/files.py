@@ -29,8 +29,7 @@ _ENDINGS = {
 class Files:
     """The files of a table: `stamps` are what the system says of them, `ends` hashes of their two ends.
 
-    What is read whole when it is opened, a CSV file, has a `digest` of everything: later changes
-    do not matter, for they are not seen.
+    What is read whole when it is opened, a CSV file, has a digest of everything: later changes are not seen.
     """
 
     paths: tuple[str, ...]

@@ -124,16 +124,12 @@ class Unit:
 class Table:
     """A table: public if it has no unit. Rows whose unit is NULL are dropped.
 
-    `max_groups`, `max_rows` and `max_rows_total` are the contribution caps that apply unless a query
-    gives its own: how many groups one unit may be in, with the weight of how many rows in each, and
-    with that of how many rows in all of its groups together.
+    `max_groups`, `max_rows` and `max_rows_total` are the contribution caps (`CAPS`) that apply unless a
+    query gives its own.
 
     `partition` names a column with listed values; every unit has one of them, for ever: a year of
     birth. The engine holds data to it: of each unit only the rows with its smallest value (or with none)
     are kept. Questions about different parts are then charged as the largest of them.
-
-    `unsupported` are columns that the data has and no question can use.
-    `keys` lists the combinations of values that several columns may have.
     """
 
     name: str
@@ -143,8 +139,8 @@ class Table:
     max_rows: int | None = None
     max_rows_total: int | None = None
     partition: str | None = None
-    unsupported: tuple[UnsupportedColumn, ...] = ()
-    keys: tuple[KeyList, ...] = ()
+    unsupported: tuple[UnsupportedColumn, ...] = ()  # columns that the data has and no question can use
+    keys: tuple[KeyList, ...] = ()  # combinations of values that several columns may have
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
@@ -169,13 +165,12 @@ class Table:
     def _of_kinds(self, listed: KeyList) -> KeyList:
         """Return a list of keys whose values are of their columns' kinds, as far as they can be."""
         kinds = {field.name: field.kind for field in self.fields}
-        rows = []
-        for row in listed.rows:
-            found = [
-                _of_kind(value, kinds[name]) if name in kinds else None
-                for name, value in zip(listed.columns, row, strict=True)
-            ]
-            rows.append(tuple(value if one is None else one for value, one in zip(row, found, strict=True)))
+
+        def fitted(name: str, value: Value) -> Value:
+            found = _of_kind(value, kinds[name]) if name in kinds else None
+            return value if found is None else found
+
+        rows = (tuple(map(fitted, listed.columns, row)) for row in listed.rows)
         return KeyList(columns=listed.columns, rows=tuple(rows))
 
     def _check_keys(self) -> None:

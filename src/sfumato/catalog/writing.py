@@ -1,11 +1,11 @@
-"""Writing a project file: text that `read_project` reads back as the same project."""
+"""Writing a new project file: text that `read_project` reads back as what was declared."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,8 +14,7 @@ from typing import Any
 from sfumato.catalog.declaration import Column
 from sfumato.catalog.domain import Between, OneOf
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.project import Project, ProjectTable
-from sfumato.catalog.resources import Resources
+from sfumato.catalog.project import ProjectTable
 from sfumato.catalog.table import Field
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
@@ -35,48 +34,31 @@ _HINTS = {
 }
 
 
-def project_text(project: Project, *, folder: Path, fields: Mapping[str, tuple[Field, ...]]) -> str:
+def project_text(
+    tables: Iterable[ProjectTable],
+    *,
+    budget: PrivacyBudget,
+    ledger: Path,
+    ceiling: Fraction | None,
+    folder: Path,
+    fields: Mapping[str, tuple[Field, ...]],
+) -> str:
     """Return the text of a project file in `folder`; columns nobody declared become comments.
 
     `fields` are the columns of each table, where they are known.
     """
-    parts = [_HEAD]
-    if project.unit not in _usual_units(project):
-        parts.append(f"protects = {_text(project.unit)}")
-    parts.append(f"ledger = {_text(_relative(str(project.ledger), folder))}\n")
-    parts += [_table(table, folder, fields.get(table.name, ())) for table in project.tables]
-    parts.append("[budget]  # for these people, for ever, whoever asks")
-    parts += _terms(project.budget)
-    if project.period is not None:
-        inner = ", ".join([f'every = "{project.period.every}"', *_terms(project.period.budget, rule=False)])
-        parts.append(f"renew = {{ {inner} }}")
-    parts.append("")
-    policy = project.policy
-    if policy.ceiling is not None or policy.measures is not None:
-        parts.append("[policy]")
-        if policy.ceiling is not None:
-            parts.append(f"ceiling = {_number(policy.ceiling)}  # the largest epsilon of one question")
-        if policy.measures is not None:
-            parts.append(f"measures = {_value(list(policy.measures))}")
-        parts.append("")
-    for analyst in policy.analysts:
-        parts += [f"[policy.analysts.{_key(analyst.name)}]", *_terms(analyst.budget, rule=False), ""]
-    engine, usual = project.engine, Resources()
-    if engine != usual:
-        named = {name: getattr(engine, name) for name in ("memory", "question_memory", "seconds")}
-        changed = {name: value for name, value in named.items() if value != getattr(usual, name)}
-        parts += ["[engine]", *(f"{name} = {_value(value)}" for name, value in changed.items()), ""]
+    parts = [_HEAD, f"ledger = {_text(_relative(str(ledger), folder))}\n"]
+    parts += [_table(table, folder, fields.get(table.name, ())) for table in tables]
+    parts += ["[budget]  # for these people, for ever, whoever asks", f"epsilon = {_number(budget.epsilon)}"]
+    if budget.delta:
+        parts += [f"delta = {_number(budget.delta)}", f"keys_delta = {_number(budget.keys_delta)}"]
+    record = budget.rule.to_dict()
+    parts.append(f"rule = {_text(record.pop('rule'))}")
+    parts += [*(f"{name} = {value}" for name, value in record.items()), ""]
+    if ceiling is not None:
+        limit = f"ceiling = {_number(ceiling)}  # the largest epsilon of one question"
+        parts += ["[policy]", limit, ""]
     return "\n".join(parts)
-
-
-def _usual_units(project: Project) -> set[str]:
-    """Return what the unit is called if nobody says: nothing, where tables disagree."""
-    named = [table for table in project.tables if table.declaration.unit is not None]
-    usual = {
-        (table.declaration.unit.column if table.declaration.unit else None) or f"row of {table.name}"
-        for table in named
-    }
-    return usual if len(usual) == 1 else set()
 
 
 def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
@@ -130,17 +112,6 @@ def _column(column: Column) -> str:
     if not column.nullable:
         inner.append("nullable = false")
     return f"{{ {', '.join(inner)} }}"
-
-
-def _terms(budget: PrivacyBudget, *, rule: bool = True) -> list[str]:
-    lines = [f"epsilon = {_number(budget.epsilon)}"]
-    if budget.delta or not rule:
-        lines += [f"delta = {_number(budget.delta)}", f"keys_delta = {_number(budget.keys_delta)}"]
-    if rule:
-        record = budget.rule.to_dict()
-        lines.append(f"rule = {_text(record.pop('rule'))}")
-        lines += [f"{name} = {value}" for name, value in record.items()]
-    return lines
 
 
 def _relative(path: str, folder: Path) -> str:

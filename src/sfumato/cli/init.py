@@ -76,7 +76,14 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
     keep = {path: what for path, what in kept(made).items() if what != PROJECT_FILE}
     check_apart(target, keep, "--project")
     fields = {name: schema.fields or () for name, schema in draft.schemas.items()}
-    text = project_text(made, folder=folder, fields=fields)
+    text = project_text(
+        made.tables,
+        budget=made.budget,
+        ledger=made.ledger,
+        ceiling=made.policy.ceiling,
+        folder=folder,
+        fields=fields,
+    )
     begun = not made.ledger.exists()
     Ledger.open(made.ledger).close()  # before the project file: where this is refused, nothing is left behind
     write(text.encode(), project, paid=False)

@@ -122,7 +122,7 @@ class Backend:
         program = compile_query(query, self._catalog)
         self._one_row_each(query)
         if query.declared is not None and program.kinds:
-            program.declared_table()
+            key_table(program.kinds, query.declared)
 
     def _one_row_each(self, query: BoundedQuery) -> None:
         """Refuse joins that would make several rows of one unit, each counted as a unit."""
@@ -174,7 +174,8 @@ def _groups(engine: Engine, program: Program, salt: int, threads: int | None) ->
             if query.declared is None:
                 dictionary = program.found(summed)
             else:
-                dictionary = program.declared(stack.enter_context(engine.given(program.declared_table())))
+                declared = engine.given(key_table(program.kinds, query.declared))
+                dictionary = program.declared(stack.enter_context(declared))
             codes = stack.enter_context(engine.named(dictionary))
             table = engine.table(f"SELECT {', '.join(program.keys)}, hashed FROM {codes} ORDER BY code")
             columns = tuple(column.combine_chunks() for column in table.columns[:-1])

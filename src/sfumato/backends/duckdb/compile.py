@@ -60,10 +60,6 @@ class Program:
         """The columns of the keys."""
         return tuple(f"k{place}" for place in range(len(self.kinds)))
 
-    def declared_table(self) -> Any:
-        """Return the declared keys as an Arrow table."""
-        return key_table(self.kinds, self.query.declared or ())
-
     def declared(self, source: str) -> str:
         """Return the dictionary of declared keys, from a table that holds them as they were declared."""
         listed = ", ".join(

@@ -38,8 +38,7 @@ def copied(origin: Any, name: str) -> Copied:
         origin = pyarrow.Table.from_batches([origin])
     if isinstance(origin, pyarrow.Table):
         return _copied(zip(origin.column_names, origin.columns, strict=True), name)
-    pandas = type(origin).__module__.startswith("pandas")
-    return _copied(_of_pandas(origin, name) if pandas else _of_polars(origin, name), name)
+    return _copied(_of_frame(origin, name, type(origin).__module__.startswith("pandas")), name)
 
 
 def copied_files(name: str, paths: tuple[str, ...], columns: tuple[tuple[str, str], ...]) -> Copied:
@@ -101,25 +100,29 @@ def _readable(values: Any, name: str, column: str) -> Any | None:
     )
 
 
-def _of_pandas(frame: Any, name: str) -> Iterable[tuple[str, Any]]:
+def _of_frame(frame: Any, name: str, pandas: bool) -> Iterable[tuple[str, Any]]:
     """Yield the columns of a data frame, or what a column is that Arrow has no type for.
 
-    A column of objects has no type: it gets one from its values, which must all be of one. Nothing but
-    NULL is text. Decimals are refused, because their digits would decide what can be asked.
+    A lazy frame is computed first. A column of objects has no type: it gets one from its values, which must
+    all be of one. Nothing but NULL is text. Decimals are refused, because their digits would decide what can
+    be asked.
     """
+    if not pandas and hasattr(frame, "collect"):
+        frame = _result(frame.collect)
     if not hasattr(frame, "columns"):
         raise InvalidArgument(
-            f"table `{name}` is a {type(frame).__name__}, not a data frame",
+            f"table `{name}` is not a data frame, or cannot be computed",
             place=name,
-            hints=("give a data frame: .to_frame() makes one",),
+            hints=("give a data frame: .to_frame() makes one, and .collect() computes a lazy one",),
         )
     for place, column in enumerate(map(str, frame.columns)):
-        series = frame.iloc[:, place]
+        series = frame.iloc[:, place] if pandas else frame.get_column(column)
+        make = pyarrow.array if pandas else type(series).to_arrow
         objects = str(series.dtype) == "object"
-        if _converted(pyarrow.array, series.iloc[:0]) is None:
+        if _result(make, series.head(0)) is None:
             yield column, str(series.dtype)
             continue
-        values = _converted(pyarrow.array, series)
+        values = _result(make, series)
         if objects and values is not None and pyarrow.types.is_null(values.type):
             values = values.cast(pyarrow.string())
         if values is None or (objects and pyarrow.types.is_decimal(values.type)):
@@ -128,34 +131,7 @@ def _of_pandas(frame: Any, name: str) -> Iterable[tuple[str, Any]]:
                 place=f"{name}.{column}",
                 hints=("give it a type: frame.astype({..}) with str, Int64, float, bool or an ArrowDtype",),
             )
-        yield column, values
-
-
-def _of_polars(frame: Any, name: str) -> Iterable[tuple[str, Any]]:
-    """Yield the columns of a data frame, as for pandas; a lazy frame is computed first."""
-    collected = _result(frame.collect) if hasattr(frame, "collect") else frame
-    if collected is None or not hasattr(collected, "get_columns"):
-        raise InvalidArgument(
-            f"table `{name}` cannot be computed",
-            place=name,
-            hints=("give a data frame: .collect() computes a lazy one",),
-        )
-    for series in collected.get_columns():
-        if _converted(series.clear().to_arrow) is None:
-            yield series.name, str(series.dtype)
-            continue
-        values = _converted(series.to_arrow)
-        if values is None:
-            raise InvalidArgument(
-                f"column `{series.name}` of table `{name}` cannot be read", place=f"{name}.{series.name}"
-            )
-        yield series.name, values
-
-
-def _converted(make: Callable[..., Any], *arguments: Any) -> Any | None:
-    """Return an array in pieces; None if it cannot be made."""
-    made = _result(make, *arguments)
-    return pyarrow.chunked_array([made]) if isinstance(made, pyarrow.Array) else made
+        yield column, pyarrow.chunked_array([values]) if isinstance(values, pyarrow.Array) else values
 
 
 def _result(make: Callable[..., Any], *arguments: Any) -> Any | None:

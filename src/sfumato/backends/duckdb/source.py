@@ -17,10 +17,9 @@ otherwise; what is not of the declared kind is NULL. Of public ones all values d
 (lists, binary data, times of day, unsigned 128-bit numbers) are left out.
 Every type that has a kind is total: no value of it makes a question fail (`column_types`, `arrow_columns`).
 
-The version is that of the moment of opening, as all else is: of a file, its path, inode, size, times of
-change and a hash of both ends; of a CSV file and of an object, a hash of all of it. A file that is read in
-place and is another by the time it is asked about is refused, and one that changes while a question reads it
-makes that question fail: what was paid for one version is never answered from another.
+The version is that of the moment of opening (`Files`). A file that is read in place and is another by the
+time it is asked about is refused, and one that changes while a question reads it makes that question fail:
+what was paid for one version is never answered from another.
 """
 
 from __future__ import annotations
@@ -51,12 +50,13 @@ if TYPE_CHECKING:
 __all__ = ["Source", "open_tables"]
 
 _SECONDS = 3600  # how long one statement may take, unless said otherwise
-_CONFIGURATION = {
+_CONFIGURATION: dict[str, Any] = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "preserve_insertion_order": "false",
     "python_enable_replacements": "false",
+    "temp_directory": "",
 }
 
 
@@ -83,11 +83,6 @@ class Source:
 
     def __repr__(self) -> str:
         return f"<tables: {', '.join(self._fields)}>"
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The names of the tables."""
-        return tuple(self._fields)
 
     def fields(self, table: str) -> tuple[Field, ...]:
         """Return the columns of a table and their kinds, as far as there is a kind for their type."""
@@ -202,20 +197,19 @@ def open_tables(
     threads: int | None = None,
     memory: str | None = None,
     question_memory: str | None = None,
-    spill: str | Path | None = None,
     seconds: float = _SECONDS,
     read: bool = True,
     kinds: Mapping[str, Mapping[str, Kind]] | None = None,
 ) -> Source:
-    """Open tables by name: paths or objects. `spill` names a directory for what exceeds the memory limit.
+    """Open tables by name: paths or objects.
 
     With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (A CSV file
     is read all the same.) `kinds` has, for each private table, the kinds of columns that are declared: in a
     CSV file all others are text. Tables that are not in it are public.
 
-    Without `spill` nothing private is ever written to disk. No statement runs for more than `seconds`, or
-    takes more than `memory`, by default four fifths of what the machine has. A question declares
-    `question_memory` of it, by default all of it, and waits until that much is free.
+    Nothing private is ever written to disk. No statement runs for more than `seconds`, or takes more than
+    `memory`, by default four fifths of what the machine has. A question declares `question_memory` of it, by
+    default all of it, and waits until that much is free.
     """
     import duckdb
 
@@ -230,12 +224,8 @@ def open_tables(
                 place=name,
                 hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
             )
-    configuration: dict[str, Any] = {**_CONFIGURATION, "temp_directory": "" if spill is None else str(spill)}
-    configuration["max_execution_time"] = max(1, round(1000 * seconds))
-    if threads is not None:
-        configuration["threads"] = threads
-    if memory is not None:
-        configuration["memory_limit"] = memory
+    given = {"threads": threads, "memory_limit": memory, "max_execution_time": max(1, round(1000 * seconds))}
+    configuration = _CONFIGURATION | {name: value for name, value in given.items() if value is not None}
     with ExitStack() as refused:
         connection = refused.enter_context(duckdb.connect(":memory:", config=configuration))
         connection.execute("SET GLOBAL TimeZone = 'UTC'")  # not of this connection alone: cursors have it too
