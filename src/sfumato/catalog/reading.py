@@ -1,11 +1,4 @@
-"""Reading a project file: every mistake is refused with its line, its key and a hint.
-
-[tables.<name>]   path, unit or each_row or public, caps, columns, keys
-[budget]          epsilon, delta, keys_delta, rule, order, renew
-[policy]          ceiling, measures, analysts
-[engine]          memory, question_memory, seconds
-protects, ledger  who is protected, and the file that remembers what was spent
-"""
+"""Reading a project file (`checks.KEYS` are its keys): every mistake is refused with its line and a hint."""
 
 from __future__ import annotations
 
