@@ -162,4 +162,4 @@ def test_refusals_do_not_quote_the_data(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE a AS SELECT 1; CREATE TABLE b AS SELECT 2")
     with pytest.raises(InvalidArgument):
         open_tables({"people": tmp_path / "two.duckdb"})
-    assert open_tables({"B": tmp_path / "two.duckdb"}).tables == ("B",)
+    assert open_tables({"B": tmp_path / "two.duckdb"}).fields("B")
