@@ -20,7 +20,7 @@ from sfumato.analysis.public_keys import PublicTables, listed_groups
 from sfumato.analysis.refusals import refuse
 from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
-from sfumato.analysis.shapes import Cap, declared_cap, may_copy_rows, one_row_per_unit, scans
+from sfumato.analysis.shapes import Cap, declared_cap, is_private, may_copy_rows, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
@@ -154,7 +154,7 @@ class _Bounder:
         by_row = {table.unit is not None and table.unit.column is None for table in tables}
         if by_row == {False}:
             return False
-        read = [self._is_private(scan.table) for scan in scans(self.query.source)]  # the leftmost is first
+        read = [is_private(scan, self.catalog) for scan in scans(self.query.source)]  # the leftmost is first
         if len(by_row) > 1 or sum(read) > 1 or not read[0] or may_copy_rows(self.query.source):
             self._refuse(
                 f"a join or union may repeat rows of `{tables[0].name}`, whose rows are the units",
@@ -167,10 +167,6 @@ class _Bounder:
         names = dict.fromkeys(scan.table for scan in scans(self.query.source))
         tables = [self.catalog.table(name) for name in names]
         return [table for table in tables if table is not None and table.private]
-
-    def _is_private(self, name: str) -> bool:
-        table = self.catalog.table(name)
-        return table is not None and table.private
 
     def _found(self, name: Cap) -> int | None:
         given: int | None = getattr(self.options, name)

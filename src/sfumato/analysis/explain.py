@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.alternatives import alternative
-from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
+from sfumato.analysis.bounded import Bounding, Measure, MeasureKind
 from sfumato.analysis.forecast import forecasts
 from sfumato.analysis.pricing import Cost, Noise, price
 from sfumato.core.accountant import PrivacyBudget
@@ -54,21 +54,18 @@ def explain(
         )
         for factor in (Fraction(1, 2), Fraction(1), Fraction(2))
     ]
+    by_size = "" if size is None else f" in groups of {size:,g} rows"
     sections = [
         ("question", _question(bounding, aggregates or {})),
         ("one unit can change", _changes(bounding)),
         ("noise", _noises(bounding, costs[1])),
         ("cost", _cost(costs[1], budget)),
-        (_errors_title(size), _errors(bounding, costs, size, names or {})),
+        (f"expected error (95%){by_size}", _errors(bounding, costs, size, names or {})),
     ]
     other = alternative(bounding, costs[1], budget, size=size, noise=noise)
     if other is not None:
         sections.append(("another budget", [str(other)]))
-    lines = []
-    for title, body in sections:
-        lines.append(title)
-        lines += [f"  {line}" for line in body]
-    return "\n".join(lines)
+    return "\n".join("\n  ".join([title, *body]) for title, body in sections)
 
 
 # -- what was asked -------------------------------------------------------------------------
@@ -94,33 +91,36 @@ def _question(bounding: Bounding, aggregates: Mapping[str, str]) -> list[str]:
 
 
 def _relation(relation: tree.Relation, indent: str) -> Iterator[str]:
-    below: tuple[tree.Relation, ...]
+    yield f"{indent}{_told(relation)}"
+    for one in tree.parts(relation):
+        if isinstance(one, tree.Relation):
+            yield from _relation(one, indent + "  ")
+
+
+def _told(relation: tree.Relation) -> str:
     match relation:
         case tree.Scan(table=table, alias=alias):
-            text, below = f"rows of {table}" + (f" as {alias}" if alias != table else ""), ()
+            return f"rows of {table}" + (f" as {alias}" if alias != table else "")
         case tree.Listed(rows=rows):
-            text, below = f"{len(rows)} listed rows", ()
-        case tree.Filter(source=source, condition=condition):
-            text, below = f"where {_short(condition)}", (source,)
-        case tree.Projection(source=source, columns=columns):
-            text, below = f"columns {', '.join(name for name, _ in columns)}", (source,)
-        case tree.Join(left=left, right=right, on_unit=on_unit, outer=outer):
+            return f"{len(rows)} listed rows"
+        case tree.Filter(condition=condition):
+            return f"where {_short(condition)}"
+        case tree.Projection(columns=columns):
+            return f"columns {', '.join(name for name, _ in columns)}"
+        case tree.Join(on_unit=on_unit, outer=outer):
             way = "each unit's own rows" if on_unit else "a public table"
-            text, below = f"{'left ' if outer else ''}joined with {way}", (left, right)
-        case tree.Union(sources=sources):
-            text, below = "all rows of", sources
-        case tree.PublicChoice(source=source, distinct=distinct, limit=limit):
+            return f"{'left ' if outer else ''}joined with {way}"
+        case tree.Union():
+            return "all rows of"
+        case tree.PublicChoice(distinct=distinct, limit=limit):
             text = "different rows of" if distinct else "rows of"
-            text, below = text if limit is None else f"the first {limit} {text}", (source,)
-        case tree.PerUnit(source=source, keys=keys, aggregates=aggregates):
+            return text if limit is None else f"the first {limit} {text}"
+        case tree.PerUnit(keys=keys, aggregates=aggregates):
             by = "".join(f" and {name}" for name, _ in keys)
-            text, below = f"per unit{by}: {', '.join(name for name, _ in aggregates)}", (source,)
-        case tree.SemiJoin(source=source, other=other, on_unit=on_unit, negated=negated):
+            return f"per unit{by}: {', '.join(name for name, _ in aggregates)}"
+        case tree.SemiJoin(on_unit=on_unit, negated=negated):
             whose = "of the same unit " if on_unit else ""
-            text, below = f"rows for which there is {'no' if negated else 'a'} row {whose}in", (source, other)
-    yield f"{indent}{text}"
-    for one in below:
-        yield from _relation(one, indent + "  ")
+            return f"rows for which there is {'no' if negated else 'a'} row {whose}in"
 
 
 # -- what one unit can change ---------------------------------------------------------------
@@ -135,9 +135,10 @@ def _changes(bounding: Bounding) -> list[str]:
     else:
         total = "" if query.max_total is None else f", with {query.max_total:,} rows in all of them together"
         lines = [f"at most {query.max_groups} groups{total}, and in each of them"]
-    return lines + [
-        f"  {_label(measure, bounding)} by {_reach(measure, query)}" for measure in query.measures
-    ]
+    for measure in query.measures:
+        moved = float(measure.sensitivity * _unit(measure))
+        lines.append(f"  {_label(measure, bounding)} by {moved:,.6g}")
+    return lines
 
 
 def _label(measure: Measure, bounding: Bounding) -> str:
@@ -171,10 +172,6 @@ def _unit(measure: Measure) -> Fraction:
     for factor in measure.factors if measure.kind is MeasureKind.MOMENT else ():
         step *= factor.grid.step
     return step
-
-
-def _reach(measure: Measure, query: BoundedQuery) -> str:
-    return f"{float(measure.sensitivity * _unit(measure)):,.6g}"
 
 
 # -- noise, cost, error ---------------------------------------------------------------------
@@ -245,19 +242,12 @@ def _cost(cost: Cost, budget: PrivacyBudget) -> list[str]:
     return lines
 
 
-def _errors_title(size: float | None) -> str:
-    return "expected error (95%)" + ("" if size is None else f" in groups of {size:,g} rows")
-
-
 def _errors(bounding: Bounding, costs: list[Cost], size: float | None, names: Mapping[str, str]) -> list[str]:
     columns = [forecasts(bounding, cost, size=size) for cost in costs]
-    head = ["", *(f"epsilon {float(cost.epsilon):g}" for cost in costs)]
-    rows = [head]
-    for place, answer in enumerate(bounding.answers):
-        rows.append(
-            [names.get(answer.name, answer.name), *(_error(column[place], size) for column in columns)]
-        )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    rows = [["", *(f"epsilon {float(cost.epsilon):g}" for cost in costs)]]
+    for answer, *each in zip(bounding.answers, *columns, strict=True):
+        rows.append([names.get(answer.name, answer.name), *(_error(one, size) for one in each)])
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     if any(one.error is None and one.even is None for one in columns[1]):
         lines.append("give a group size to see the rest: it depends on how many rows a group has")

@@ -22,14 +22,14 @@ from dataclasses import dataclass
 
 from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.refusals import refuse
-from sfumato.analysis.shapes import one_row_per_unit, scans
+from sfumato.analysis.shapes import is_private, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
-from sfumato.plan.columns import references
+from sfumato.plan.columns import outputs, references
 from sfumato.plan.conditions import conjuncts
 
-__all__ = ["MOST_COPIES", "MOST_UNIT_JOINS", "public_row_count", "refuse_copies", "unit_joins"]
+__all__ = ["CopiesOf", "MOST_COPIES", "MOST_UNIT_JOINS", "public_row_count", "refuse_copies", "unit_joins"]
 
 MOST_UNIT_JOINS = 2
 """Joins of private rows with private rows in one question."""
@@ -37,41 +37,30 @@ MOST_UNIT_JOINS = 2
 MOST_COPIES = 1_000
 """Rows that public tables and unions may make of one private row."""
 
+CopiesOf = Callable[[str, tuple[str, ...]], int]
+"""What gives the largest number of rows of a public table that agree in some columns, a value in each."""
+
 
 def unit_joins(relation: tree.Relation) -> int:
     """Return how many joins may multiply a unit's rows with its rows, wherever they are."""
-    match relation:
-        case tree.Scan() | tree.Listed() | tree.PublicChoice():
-            return 0
-        case tree.Filter(source=source) | tree.Projection(source=source) | tree.PerUnit(source=source):
-            return unit_joins(source)
-        case tree.SemiJoin(source=source, other=other):
-            return unit_joins(source) + unit_joins(other)
-        case tree.Join(left=left, right=right, on_unit=on_unit):
-            multiplies = on_unit and not one_row_per_unit(left) and not one_row_per_unit(right)
-            return multiplies + unit_joins(left) + unit_joins(right)
-        case tree.Union(sources=sources):
-            return sum(unit_joins(source) for source in sources)
-    raise Unsupported(f"the relation {type(relation).__name__}")
+    return sum(
+        isinstance(one, tree.Join)
+        and one.on_unit
+        and not one_row_per_unit(one.left)
+        and not one_row_per_unit(one.right)
+        for one in tree.relations(relation)
+    )
 
 
-def public_row_count(
-    relation: tree.Relation, catalog: Catalog, copies_of: Callable[[str, tuple[str, ...]], int]
-) -> int:
+def public_row_count(relation: tree.Relation, catalog: Catalog, copies_of: CopiesOf) -> int:
     """Return how many rows a public relation has at most."""
     return _Growth(text="", most=1, catalog=catalog, copies_of=copies_of).rows(relation)
 
 
 def refuse_copies(
-    queries: Iterable[tree.Query | BoundedQuery],
-    catalog: Catalog,
-    copies_of: Callable[[str, tuple[str, ...]], int],
+    queries: Iterable[tree.Query | BoundedQuery], catalog: Catalog, copies_of: CopiesOf
 ) -> None:
-    """Refuse questions that make too many rows of a private one.
-
-    `copies_of` gives the largest number of rows of a public table that agree in some of its columns and have
-    a value in each.
-    """
+    """Refuse questions that make too many rows of a private one."""
     for query in queries:
         tables = [catalog.table(scan.table) for scan in scans(query.source)]
         units = [table.unit for table in tables if table is not None and table.unit is not None]
@@ -85,14 +74,13 @@ class _Growth:
     text: str
     most: int
     catalog: Catalog
-    copies_of: Callable[[str, tuple[str, ...]], int]
+    copies_of: CopiesOf
 
     def rows(self, relation: tree.Relation) -> int:
         """Return how many rows there are at most: of one private row, or, in public relations, in all."""
         match relation:
             case tree.Scan(table=name):
-                table = self.catalog.table(name)
-                return 1 if table is not None and table.private else self.copies_of(name, ())
+                return 1 if self._private(relation) else self.copies_of(name, ())
             case tree.Listed(rows=rows):
                 return len(rows)
             case tree.Filter(source=source) | tree.Projection(source=source):
@@ -135,21 +123,7 @@ class _Growth:
         return self.copies_of(table, tuple(sorted(column for _, column in origins)))
 
     def _private(self, relation: tree.Relation) -> bool:
-        match relation:
-            case tree.Scan(table=name):
-                table = self.catalog.table(name)
-                return table is not None and table.private
-            case tree.Listed() | tree.PublicChoice():
-                return False
-            case tree.Join(left=left, right=right):
-                return self._private(left) or self._private(right)
-            case tree.Union(sources=sources):
-                return any(self._private(source) for source in sources)
-            case tree.Filter(source=source) | tree.Projection(source=source) | tree.PerUnit(source=source):
-                return self._private(source)
-            case tree.SemiJoin(source=source):
-                return self._private(source)
-        raise Unsupported(f"the relation {type(relation).__name__}")
+        return is_private(relation, self.catalog)
 
     def _few(self, relation: tree.Relation, rows: int) -> int:
         if not self._private(relation) or rows <= self.most:
@@ -176,32 +150,17 @@ def _equal_columns(test: tree.Expression, public: tree.Relation) -> Iterator[str
 
     Both are compared as what holds both. Exact numbers that become binary ones may no longer differ.
     """
+    own = {column.name for column in outputs(public)}
     match test:
         case tree.Call(function="=", arguments=(first, second)):
             for here, there in ((first, second), (second, first)):
                 if (
                     isinstance(here, tree.ColumnRef)
-                    and _has(public, here.name)
+                    and here.name in own
                     and not (here.kind.exact and there.kind is not None and there.kind.binary)
-                    and not any(_has(public, name) for name in references(there))
+                    and own.isdisjoint(references(there))
                 ):
                     yield here.name
-
-
-def _has(relation: tree.Relation, name: str) -> bool:
-    match relation:
-        case tree.Scan(columns=columns) | tree.Listed(columns=columns):
-            return any(column.name == name for column in columns)
-        case tree.Filter(source=source) | tree.SemiJoin(source=source) | tree.PublicChoice(source=source):
-            return _has(source, name)
-        case tree.Projection(columns=projected):
-            return any(name == one for one, _ in projected)
-        case tree.Join(left=left, right=right):
-            return _has(left, name) or _has(right, name)
-        case tree.Union(sources=sources):
-            return _has(sources[0], name)
-        case _:
-            return True  # not known: then nothing is concluded from it
 
 
 def _origin(relation: tree.Relation, name: str) -> tuple[tree.Scan, str] | None:

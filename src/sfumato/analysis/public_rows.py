@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from sfumato.analysis.shapes import scans
+from sfumato.analysis.shapes import is_private
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
@@ -106,7 +106,7 @@ class PublicRows:
 def public_rows(relation: tree.Relation, catalog: Catalog, keys: Iterable[str]) -> PublicRows:
     """Return what is public about the rows of a relation that is grouped by these of its columns."""
     wanted = frozenset(keys)
-    if not any(_is_private(scan, catalog) for scan in scans(relation)):
+    if not is_private(relation, catalog):
         return PublicRows(rows=(relation,), columns={one.name: one for one in outputs(relation)})
     match relation:
         case tree.Scan(columns=columns):
@@ -126,7 +126,7 @@ def public_rows(relation: tree.Relation, catalog: Catalog, keys: Iterable[str]) 
             return sides.also(condition)
         case tree.Join(left=left, right=right, condition=condition):
             first = public_rows(left, catalog, wanted)
-            if any(_is_private(scan, catalog) for scan in scans(right)):
+            if is_private(right, catalog):
                 return first
             return _beside_or_null(first, right, condition)
         case tree.SemiJoin(source=source, other=other, on_unit=False, negated=False, condition=condition):
@@ -215,11 +215,6 @@ def _is_small(expression: tree.Expression, more: int = 0) -> bool:
     """
     most = _MOST_NODES + more
     return sum(1 for _ in itertools.islice(nodes(expression), most + 1)) <= most
-
-
-def _is_private(scan: tree.Scan, catalog: Catalog) -> bool:
-    table = catalog.table(scan.table)
-    return table is None or table.private
 
 
 def _lists(scan: tree.Scan, catalog: Catalog, keys: frozenset[str]) -> tuple[tree.Listed, ...]:

@@ -13,6 +13,7 @@ __all__ = [
     "column_leaves",
     "declared_cap",
     "is_aggregate",
+    "is_private",
     "may_copy_rows",
     "one_row_per_unit",
     "scans",
@@ -26,6 +27,12 @@ Cap = Literal["max_groups", "max_rows", "max_rows_total"]
 def scans(relation: tree.Relation) -> Iterator[tree.Scan]:
     """Yield every scan below a relation, also those that only decide which rows stay."""
     return (one for one in tree.relations(relation) if isinstance(one, tree.Scan))
+
+
+def is_private(relation: tree.Relation, catalog: Catalog) -> bool:
+    """Return whether a relation reads a private table, or one that is not declared."""
+    tables = [catalog.table(scan.table) for scan in scans(relation)]
+    return any(table is None or table.private for table in tables)
 
 
 def one_row_per_unit(relation: tree.Relation) -> bool:
@@ -63,18 +70,16 @@ def declared_cap(relation: tree.Relation, catalog: Catalog, name: Cap) -> int | 
             return None
         case tree.PerUnit(keys=()):
             return 1
-        case tree.Filter(source=source) | tree.Projection(source=source) | tree.SemiJoin(source=source):
-            return declared_cap(source, catalog, name)
-        case tree.PerUnit(source=source):
-            return declared_cap(source, catalog, name)
         case tree.Join(left=left, right=right, on_unit=on_unit):
             if on_unit and one_row_per_unit(left):
                 return declared_cap(right, catalog, name)
             if not on_unit or one_row_per_unit(right):
                 return declared_cap(left, catalog, name)
             sides: tuple[tree.Relation, ...] = (left, right)
-        case tree.Union(sources=sources):
-            sides = sources
+        case tree.Union(sources=several):
+            sides = several
+        case _:
+            return declared_cap(relation.source, catalog, name)
     return max((cap for one in sides if (cap := declared_cap(one, catalog, name))), default=None)
 
 
@@ -99,19 +104,19 @@ def may_copy_rows(relation: tree.Relation) -> bool:
 
 
 def column_leaves(expression: tree.Expression) -> Iterator[tree.ColumnRef]:
-    """Yield the columns that the value of an expression is computed from."""
+    """Yield the columns that the value of an expression is computed from, without those that only decide."""
+    parts: tuple[tree.Expression, ...] = ()
     match expression:
         case tree.ColumnRef():
             yield expression
         case tree.Call(arguments=arguments):
-            for argument in arguments:
-                yield from column_leaves(argument)
+            parts = arguments
         case tree.Case(branches=branches, otherwise=otherwise):
-            for _, value in branches:
-                yield from column_leaves(value)
-            yield from column_leaves(otherwise)
+            parts = (*(value for _, value in branches), otherwise)
         case tree.Cast(operand=operand):
-            yield from column_leaves(operand)
+            parts = (operand,)
+    for part in parts:
+        yield from column_leaves(part)
 
 
 def is_aggregate(relation: tree.Relation, name: str) -> bool:
