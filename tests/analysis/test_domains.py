@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.domains import columns_of, narrowed
-from sfumato.analysis.ranges import Known, interval_of
+from sfumato.analysis.ranges import Known, known_of
 from sfumato.catalog import Catalog, Field, Kind, Table, between
 from sfumato.core.intervals import Interval
 from sfumato.plan.tree import Call, ColumnRef, Filter, Join, PerUnit, Projection, SemiJoin, Union
@@ -87,7 +87,7 @@ def test_aggregates_of_one_unit(
 def test_a_capped_count_is_bounded() -> None:
     per = PerUnit(source=scan(), keys=(), aggregates=(("n", ROWS),))
     capped = call("least", ColumnRef(name="n", kind=Kind.INTEGER), literal(20))
-    assert interval_of(capped, columns_of(per, CATALOG)) == Interval(0, 20)
+    assert known_of(capped, columns_of(per, CATALOG)).interval == Interval(0, 20)
 
 
 def test_filters_narrow() -> None:
@@ -131,4 +131,4 @@ def test_years_follow_from_dates() -> None:
     from sfumato.plan.tree import Scan
 
     found = columns_of(Scan(table="t", alias="t", columns=(born,)), Catalog((table,)))
-    assert interval_of(call("year", born, kind=Kind.INTEGER), found) == Interval(1990, 2020)
+    assert known_of(call("year", born, kind=Kind.INTEGER), found).interval == Interval(1990, 2020)

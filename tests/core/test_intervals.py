@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.analysis.ranges import Known, interval_of, known_of
+from sfumato.analysis.ranges import Known, known_of
 from sfumato.catalog import Kind
 from sfumato.core.intervals import EVERYTHING, Interval, hull
 from sfumato.plan.functions import FUNCTIONS
@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 def of(expression: Expression) -> tuple[object, object]:
-    interval = interval_of(expression, COLUMNS)
+    interval = known_of(expression, COLUMNS).interval
     assert interval is not None
     return interval.low, interval.high
 
@@ -88,8 +88,8 @@ def test_case_is_the_hull_of_its_branches_and_null_is_no_value() -> None:
     nothing = Literal(value=None, kind=None)
     huge = Case(branches=((bob, call("*", literal(1e9), X)),), otherwise=nothing, kind=Kind.REAL)
     assert of(huge) == (-3e9, 2.5e9)  # what a clamp of the column alone would have let through
-    assert interval_of(nothing, COLUMNS) is None
-    assert interval_of(call("+", X, nothing), COLUMNS) is None
+    assert known_of(nothing, COLUMNS).interval is None
+    assert known_of(call("+", X, nothing), COLUMNS).interval is None
 
 
 def test_irrational_ends_are_rounded_outward() -> None:
@@ -166,7 +166,7 @@ VALUES = st.fixed_dictionaries(
 
 @given(EXPRESSIONS, st.lists(VALUES, min_size=5, max_size=12))
 def test_values_stay_inside(expression: Expression, rows: list[dict[str, object]]) -> None:
-    interval = interval_of(expression, COLUMNS)
+    interval = known_of(expression, COLUMNS).interval
     nullable = known_of(expression, COLUMNS).nullable
     for row in rows:
         value = evaluate(expression, row)

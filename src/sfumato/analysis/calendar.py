@@ -15,13 +15,12 @@ Microseconds beyond 2^53, in 285 years, round to a few of them: a function of th
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 from fractions import Fraction
 
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.plan.tree import Call, Cast, Expression, Literal
 
-__all__ = ["Dates", "bounded", "counted", "everything", "extreme", "of_kind", "truncated"]
+__all__ = ["Dates", "bounded", "counted", "everything", "of_kind", "truncated"]
 
 Dates = tuple[datetime.date, datetime.date]
 """The ends between which dates (or timestamps) lie, both included."""
@@ -53,15 +52,6 @@ def of_kind(end: datetime.date, kind: Kind) -> datetime.date:
     if kind is Kind.DATE and isinstance(end, datetime.datetime):
         return end.date()
     return end
-
-
-def extreme(name: str, all_of: Iterable[Dates], always: Iterable[Dates]) -> Dates:
-    """Return where the least or greatest of several dates lies; `always`: those that are never NULL."""
-    several = list(all_of)
-    lows, highs = [low for low, _ in several], [high for _, high in several]
-    if name == "least":
-        return min(lows), min((high for _, high in always), default=max(highs))
-    return max((low for low, _ in always), default=min(lows)), max(highs)
 
 
 def truncated(part: str, end: datetime.date) -> datetime.date:

@@ -20,7 +20,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import Between, OneOf
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.table import Field
-from sfumato.core.intervals import Interval
+from sfumato.core.intervals import End, Interval
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
 from sfumato.plan.conditions import conjuncts
@@ -126,23 +126,13 @@ def narrowed(columns: _Columns, condition: tree.Expression) -> dict[str, Known]:
     for part in conjuncts(condition):
         match part:
             case tree.Call(function="between", arguments=(tree.ColumnRef() as column, low, high)):
-                _narrow(known, column, low=low, high=high)
-            case tree.Call(
-                function="<" | "<=", arguments=(tree.ColumnRef() as column, tree.Literal() as bound)
-            ):
-                _narrow(known, column, high=bound)
-            case tree.Call(
-                function="<" | "<=", arguments=(tree.Literal() as bound, tree.ColumnRef() as column)
-            ):
-                _narrow(known, column, low=bound)
-            case tree.Call(
-                function=">" | ">=", arguments=(tree.ColumnRef() as column, tree.Literal() as bound)
-            ):
-                _narrow(known, column, low=bound)
-            case tree.Call(
-                function=">" | ">=", arguments=(tree.Literal() as bound, tree.ColumnRef() as column)
-            ):
-                _narrow(known, column, high=bound)
+                _narrow(known, column, low, high)
+            case tree.Call(function="<" | "<=" | ">" | ">=" as word, arguments=(first, second)):
+                less, more = (first, second) if word[0] == "<" else (second, first)
+                if isinstance(less, tree.ColumnRef) and isinstance(more, tree.Literal):
+                    _narrow(known, less, None, more)
+                elif isinstance(less, tree.Literal) and isinstance(more, tree.ColumnRef):
+                    _narrow(known, more, less, None)
             case tree.Call(
                 function="not",
                 arguments=(tree.Call(function="is_null", arguments=(tree.ColumnRef() as column,)),),
@@ -151,45 +141,39 @@ def narrowed(columns: _Columns, condition: tree.Expression) -> dict[str, Known]:
     return known
 
 
-def _narrow(
-    known: dict[str, Known],
-    column: tree.ColumnRef,
-    *,
-    low: tree.Expression | None = None,
-    high: tree.Expression | None = None,
-) -> None:
+_Bound = tree.Expression | None
+
+
+def _narrow(known: dict[str, Known], column: tree.ColumnRef, low: _Bound, high: _Bound) -> None:
     """A comparison with a constant is true of values alone, never of NULL."""
     name, before = column.name, known.get(column.name, UNKNOWN)
     if column.kind in (Kind.DATE, Kind.TIMESTAMP):
         known[name] = _narrowed_dates(before, column.kind, low, high)
         return
-    ends = [None if end is None else _number(end) for end in (low, high)]
-    if before.interval is None or all(end is None for end in ends):
+    bottom, top = _number(low, -math.inf), _number(high, math.inf)
+    if before.interval is None or (bottom, top) == (-math.inf, math.inf):
         return
-    clipped = before.interval.clipped(
-        low=-math.inf if ends[0] is None else ends[0], high=math.inf if ends[1] is None else ends[1]
-    )
+    clipped = before.interval.clipped(low=bottom, high=top)
     if clipped is not None:  # where nothing is left no row is either, and what was declared still holds
         known[name] = replace(before, interval=clipped, nullable=False)
 
 
-def _narrowed_dates(
-    known: Known, kind: Kind, low: tree.Expression | None, high: tree.Expression | None
-) -> Known:
+def _narrowed_dates(known: Known, kind: Kind, low: _Bound, high: _Bound) -> Known:
     """Of a day that is compared with a moment, the day of that moment is the bound."""
-    bottom, top = known.dates or everything(kind)
-    for end, lower in ((low, True), (high, False)):
-        if isinstance(end, tree.Literal) and isinstance(end.value, datetime.date):
-            bound = of_kind(end.value, kind)
-            bottom, top = (max(bottom, bound), top) if lower else (bottom, min(top, bound))
-    if known.interval is None or (bottom, top) == (known.dates or everything(kind)) or bottom > top:
+    before = known.dates or everything(kind)
+    bottom, top = before
+    if isinstance(low, tree.Literal) and isinstance(low.value, datetime.date):
+        bottom = max(bottom, of_kind(low.value, kind))
+    if isinstance(high, tree.Literal) and isinstance(high.value, datetime.date):
+        top = min(top, of_kind(high.value, kind))
+    if known.interval is None or (bottom, top) == before or bottom > top:
         return known
     return replace(known, dates=(bottom, top), nullable=False)
 
 
-def _number(expression: tree.Expression) -> Fraction | None:
+def _number(expression: _Bound, otherwise: float) -> End:
     if not isinstance(expression, tree.Literal) or isinstance(expression.value, (bool, str)):
-        return None
+        return otherwise
     if isinstance(expression.value, (int, float, Decimal)) and math.isfinite(expression.value):
         return Fraction(expression.value)
-    return None
+    return otherwise

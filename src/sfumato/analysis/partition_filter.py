@@ -12,10 +12,11 @@ value per unit, which `backends.relations` enforces in the scan. Unknown shapes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sfumato.catalog.catalog import Catalog
 from sfumato.plan import tree
+from sfumato.plan.conditions import conjuncts
 
 __all__ = ["parts_of"]
 
@@ -50,60 +51,44 @@ def _view(relation: tree.Relation, catalog: Catalog) -> _View:
             return _View(labels={})
         case tree.Filter(source=source, condition=condition):
             return _narrowed(_view(source, catalog), condition)
-        case tree.Projection(source=source, columns=projected):
+        case tree.Projection(source=source, columns=named) | tree.PerUnit(source=source, keys=named):
             below = _view(source, catalog)
-            return _View(columns=_carried(below, projected), labels=below.labels, parts=below.parts)
-        case tree.PerUnit(source=source, keys=keys):
-            below = _view(source, catalog)
-            return _View(columns=_carried(below, keys), labels=below.labels, parts=below.parts)
+            carried = [name for name, one in named if _is_of(one, below.columns)]
+            return replace(below, columns=frozenset(carried))
         case tree.SemiJoin(source=source):
             return _view(source, catalog)
         case tree.Join(left=left, right=right, condition=condition, outer=outer):
             first, second = _view(left, catalog), _view(right, catalog)
             labels = first.labels or second.labels  # one table of a unit has a partition at most
-            columns_of_both = first.columns | second.columns
-            if outer:
-                return _View(columns=columns_of_both, labels=labels, parts=first.parts)
-            both = _View(columns=columns_of_both, labels=labels, parts=_and(first.parts, second.parts))
-            return both if condition is None else _narrowed(both, condition)
+            parts = first.parts if outer else _and(first.parts, second.parts)
+            both = _View(columns=first.columns | second.columns, labels=labels, parts=parts)
+            return both if outer else _narrowed(both, condition)
         case tree.Union(sources=sources):
             views = [_view(source, catalog) for source in sources]
-            united: _Parts = frozenset()
-            for view in views:
-                united = None if united is None or view.parts is None else united | view.parts
+            known = [view.parts for view in views if view.parts is not None]
+            united = frozenset[str]().union(*known) if len(known) == len(views) else None
             return _View(labels=views[0].labels, parts=united)
 
 
-def _carried(below: _View, columns: tuple[tuple[str, tree.Expression], ...]) -> frozenset[str]:
-    return frozenset(
-        name for name, one in columns if isinstance(one, tree.ColumnRef) and one.name in below.columns
-    )
+def _is_of(expression: tree.Expression, columns: frozenset[str]) -> bool:
+    return isinstance(expression, tree.ColumnRef) and expression.name in columns
 
 
-def _narrowed(view: _View, condition: tree.Expression) -> _View:
+def _narrowed(view: _View, condition: tree.Expression | None) -> _View:
     """Return what is left where a condition is true."""
-    match condition:
-        case tree.Call(function="and", arguments=arguments):
-            for argument in arguments:
-                view = _narrowed(view, argument)
-            return view
-        case tree.Call(function="=", arguments=(tree.ColumnRef(name=name), tree.Literal() as value)):
-            named: tuple[tree.Expression, ...] = (value,)
-        case tree.Call(function="=", arguments=(tree.Literal() as value, tree.ColumnRef(name=name))):
-            named = (value,)
-        case tree.Call(function="in", arguments=(tree.ColumnRef(name=name), *values)):
-            named = tuple(values)
-        case _:
-            return view
-    if name not in view.columns:
-        return view
-    labels = set()
-    for one in named:
-        label = _label(one, view.labels)
-        if label is None:
-            return view
-        labels.add(label)
-    return _View(columns=view.columns, labels=view.labels, parts=_and(view.parts, frozenset(labels)))
+    for part in conjuncts(condition):
+        match part:
+            case tree.Call(function="=" | "in", arguments=(column, *values)) if _is_of(column, view.columns):
+                pass
+            case tree.Call(function="=", arguments=(value, column)) if _is_of(column, view.columns):
+                values = [value]
+            case _:
+                continue
+        labels = [_label(value, view.labels) for value in values]
+        named = frozenset(label for label in labels if label is not None)
+        if None not in labels:
+            view = replace(view, parts=_and(view.parts, named))
+    return view
 
 
 def _label(value: tree.Expression, labels: dict[object, str]) -> str | None:

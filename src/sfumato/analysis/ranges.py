@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
-from sfumato.analysis.calendar import Dates, bounded, everything, extreme, of_kind, truncated
+from sfumato.analysis.calendar import Dates, bounded, everything, of_kind, truncated
 from sfumato.catalog.kind import Kind, Value
 from sfumato.core.intervals import EVERYTHING, End, Interval, hull
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
-__all__ = ["Known", "UNKNOWN", "either", "interval_of", "known_of"]
+__all__ = ["Known", "UNKNOWN", "either", "known_of"]
 
 _MOST_VALUES = 10_000
 _TIMELY = (Kind.DATE, Kind.TIMESTAMP)
@@ -40,11 +41,7 @@ class Known:
 
 _Columns = Mapping[str, Known]
 UNKNOWN = Known()
-
-
-def interval_of(expression: Expression, columns: _Columns) -> Interval | None:
-    """Return where the numbers that an expression takes lie, None if it is always NULL."""
-    return known_of(expression, columns).interval
+_NULL = Known(interval=None, values=())
 
 
 def known_of(expression: Expression, columns: _Columns) -> Known:
@@ -68,7 +65,7 @@ def known_of(expression: Expression, columns: _Columns) -> Known:
 
 def _literal(value: Value) -> Known:
     if value is None:
-        return Known(interval=None, values=())
+        return _NULL
     number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
     if number and not math.isfinite(value):  # type: ignore[arg-type]
         return UNKNOWN
@@ -92,14 +89,10 @@ def either(several: list[Known]) -> Known:
             values = None
         else:
             values.extend(one.values)
-    spans = [one.dates for one in several if one.values != ()]
-    dates = None
-    if spans and all(span is not None for span in spans):
-        dates = _dates_around([span for span in spans if span is not None])
     return Known(
         interval=hull(one.interval for one in several),
         values=tuple(dict.fromkeys(values)) if values is not None and len(values) <= _MOST_VALUES else None,
-        dates=dates,
+        dates=_dates_around([one.dates for one in several if one.values != ()]),
         longest=max((_characters(one) for one in several), default=math.inf),
         nullable=any(one.nullable for one in several),
         unlisted=any(one.unlisted for one in several),
@@ -112,10 +105,11 @@ def _characters(text: Known) -> float:
     return max((len(value) if isinstance(value, str) else math.inf for value in text.values), default=0)
 
 
-def _dates_around(spans: list[Dates]) -> Dates | None:
-    if len({type(end) for span in spans for end in span}) != 1:
+def _dates_around(spans: list[Dates | None]) -> Dates | None:
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans) or len({type(end) for span in known for end in span}) != 1:
         return None
-    return min(low for low, _ in spans), max(high for _, high in spans)
+    return min(low for low, _ in known), max(high for _, high in known)
 
 
 def _cast(operand: Known, source: Kind | None, target: Kind) -> Known:
@@ -123,21 +117,19 @@ def _cast(operand: Known, source: Kind | None, target: Kind) -> Known:
     if source is target:
         return operand
     if operand.interval is None:
-        return Known(interval=None, values=())
+        return _NULL
     if source is Kind.BOOLEAN and target.numeric:
         return Known(interval=Interval(0, 1), nullable=operand.nullable)
-    if source is not None and source.exact and target.binary:
-        return Known(interval=operand.interval, nullable=operand.nullable)
     if source is not None and source.numeric and target.binary:
-        return Known(interval=operand.interval)
+        return Known(interval=operand.interval, nullable=operand.nullable or not source.exact)
     if source is not None and source.numeric and target.exact:
         return Known(interval=operand.interval.outward(target.scale))
     if operand.dates is None or {source, target} != {Kind.DATE, Kind.TIMESTAMP}:
         return Known()
-    low, high = operand.dates
-    if high == datetime.date.max:  # its first moment is not the last there is
-        return Known(dates=(of_kind(low, target), everything(target)[1]), nullable=operand.nullable)
-    return Known(dates=(of_kind(low, target), of_kind(high, target)), nullable=operand.nullable)
+    low, high = (of_kind(end, target) for end in operand.dates)
+    if operand.dates[1] == datetime.date.max:  # its first moment is not the last there is
+        high = everything(target)[1]
+    return Known(dates=(low, high), nullable=operand.nullable)
 
 
 def _limited(known: Known, limits: tuple[int, int]) -> Known:
@@ -158,27 +150,22 @@ def _call(call: Call, known: list[Known]) -> Known:
     if name == "date_trunc":
         return _truncated(call, known[1])
     if name in _PARTS:
-        if known[0].interval is None:
-            return Known(interval=None, values=())
-        return Known(interval=_part(name, known[0]))
+        return _NULL if known[0].interval is None else Known(interval=_part(name, known[0]))
     if call.kind is Kind.TEXT:
         return Known(longest=_longest(call, known))
-    if call.kind in _TIMELY and name in ("least", "greatest"):
-        return _extreme_date(name, call.kind, known)
+    if name in ("least", "greatest") and (call.kind.numeric or call.kind in _TIMELY):
+        return _extreme(name, call.kind, known)
     if not call.kind.numeric:
-        return Known()
+        return UNKNOWN
+    if any(one.interval is None for one in known):
+        return _NULL  # NULL in, NULL out
     if name == "length":
         return Known(interval=_length(known[0]))
     if name == "date_diff":
         return Known(interval=_difference(call, known[1], known[2]))
-    if name in ("least", "greatest"):
-        return Known(interval=_extreme(name, known), nullable=all(one.nullable for one in known))
-    if any(one.interval is None for one in known):
-        return Known(interval=None, values=())  # NULL in, NULL out
     rule = _RULES.get(name)
-    if rule is None:
-        return Known()
-    return Known(interval=rule(call, [one.interval for one in known if one.interval is not None]))
+    intervals = [one.interval for one in known if one.interval is not None]
+    return UNKNOWN if rule is None else Known(interval=rule(call, intervals))
 
 
 def _nullified(first: Known, second: Expression) -> Known:
@@ -189,34 +176,33 @@ def _nullified(first: Known, second: Expression) -> Known:
     return replace(first, values=values, nullable=True, declared=False)
 
 
-def _extreme(name: str, known: list[Known]) -> Interval | None:
+def _extreme(name: str, kind: Kind, known: list[Known]) -> Known:
     """The least (greatest) of those arguments that are not NULL; those that never are always take part."""
-    present = [one for one in known if one.interval is not None]
-    intervals = [one.interval for one in present if one.interval is not None]
-    if not intervals:
-        return None
-    always = [one.interval for one in present if one.interval is not None and not one.nullable]
+    ends: list[tuple[Any, Any]] = []
+    always: list[tuple[Any, Any]] = []
+    for one in known:
+        if one.interval is not None:
+            span = (one.interval.low, one.interval.high) if kind.numeric else one.dates or everything(kind)
+            ends.append(span)
+            always += [] if one.nullable else [span]
+    if not ends:
+        return _NULL
     if name == "least":
-        low = min(one.low for one in intervals)
-        return Interval(low, min((one.high for one in always), default=max(one.high for one in intervals)))
-    high = max(one.high for one in intervals)
-    return Interval(max((one.low for one in always), default=min(one.low for one in intervals)), high)
-
-
-def _extreme_date(name: str, kind: Kind, known: list[Known]) -> Known:
-    """The same of dates."""
-    present = [one for one in known if one.interval is not None]
-    if not present:
-        return Known(interval=None, values=())
-    spans = [one.dates or everything(kind) for one in present]
-    always = [span for span, one in zip(spans, present, strict=True) if not one.nullable]
-    return Known(dates=extreme(name, spans, always), nullable=all(one.nullable for one in known))
+        low = min(low for low, _ in ends)
+        high = min((high for _, high in always), default=max(high for _, high in ends))
+    else:
+        low = max((low for low, _ in always), default=min(low for low, _ in ends))
+        high = max(high for _, high in ends)
+    nullable = all(one.nullable for one in known)
+    if kind.numeric:
+        return Known(interval=Interval(low, high), nullable=nullable)
+    return Known(dates=(low, high), nullable=nullable)
 
 
 def _truncated(call: Call, moment: Known) -> Known:
     part = call.arguments[0]
     if moment.interval is None:
-        return Known(interval=None, values=())
+        return _NULL
     if moment.dates is None or not isinstance(part, Literal):
         return Known(nullable=moment.nullable)
     low, high = moment.dates
@@ -225,9 +211,7 @@ def _truncated(call: Call, moment: Known) -> Known:
     return Known(dates=(truncated(str(part.value), low), high), nullable=moment.nullable)
 
 
-def _length(text: Known) -> Interval | None:
-    if text.interval is None:
-        return None
+def _length(text: Known) -> Interval:
     if text.values and all(isinstance(value, str) for value in text.values):
         lengths = [len(str(value)) for value in text.values]
         return Interval(min(lengths), max(lengths))
@@ -248,11 +232,9 @@ def _longest(call: Call, known: list[Known]) -> float:
     return math.inf
 
 
-def _difference(call: Call, first: Known, second: Known) -> Interval | None:
+def _difference(call: Call, first: Known, second: Known) -> Interval:
     """Boundaries between two moments: the later the second and the earlier the first, the more."""
     part = call.arguments[0]
-    if first.interval is None or second.interval is None:
-        return None
     one, other = bounded(first.dates), bounded(second.dates)
     if one is None or other is None or not isinstance(part, Literal):
         return EVERYTHING
@@ -328,8 +310,6 @@ def _logarithm(call: Call, x: list[Interval]) -> Interval:
     inside = x[0].clipped(low=Fraction(0))
     if inside is None or inside.high == 0:
         return Interval(0, 0)  # always NULL
-    if inside.low == 0:
-        return Interval(-math.inf, inside.rising(lambda end: math.log(end) if end > 0 else -math.inf).high)
     return inside.rising(lambda end: math.log(end) if end > 0 else -math.inf)
 
 
