@@ -33,7 +33,6 @@ from sfumato.analysis.bounded import Bounding, MeasureKind
 from sfumato.analysis.bounding import bound
 from sfumato.analysis.clamped_arguments import beyond, biting, clamped_sums, literal
 from sfumato.analysis.domains import columns_of
-from sfumato.analysis.limits import SEEN, Limits
 from sfumato.analysis.public_keys import PublicTables
 from sfumato.analysis.ranges import Known
 from sfumato.analysis.refusals import refuse
@@ -47,7 +46,7 @@ from sfumato.plan.outline import outline_expression
 from sfumato.plan.request import NamedQuery, Request
 from sfumato.plan.tree import Aggregate, ColumnRef, Expression, Filter, PerUnit, Query, Relation
 
-__all__ = ["limits_of", "losses_query", "losses_request"]
+__all__ = ["Limits", "SEEN", "losses_of", "losses_request"]
 
 _ROWS = Aggregate(function=Function.COUNT_ROWS)
 _COUNTS = {Function.COUNT_ROWS, Function.COUNT}
@@ -55,6 +54,48 @@ _NOT_COVERED = (
     "intervals cover the numbers of rows and units that are shown; not by how much values were outside,"
     " nor what the answers would have been without clamping and capping"
 )
+
+
+SEEN = 8
+"""To measure what caps take, at most this many times the rows that they leave of a unit are looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What may bite: caps as `max_rows = 1`, and expressions whose values are moved into bounds.
+
+    The interval of an answer says nothing of what these took: where a unit has many rows, a cap of 1 takes
+    most of them, and the answer looks exact. So each answer names its limits.
+    """
+
+    caps: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.caps or self.bounds)
+
+    @property
+    def said_caps(self) -> str:
+        """The caps in words."""
+        return f"the cap{'s' * (len(self.caps) > 1)} {' and '.join(self.caps)}"
+
+    @property
+    def caps_rows(self) -> bool:
+        """Whether rows are capped, and not only groups or values."""
+        return any(cap.startswith("max_rows") for cap in self.caps)
+
+    def __str__(self) -> str:
+        said = [self.said_caps] if self.caps else []
+        said += [f"the bounds of {', '.join(f'`{one}`' for one in self.bounds)}"] if self.bounds else []
+        return ", and ".join(said)
+
+    @property
+    def unknown(self) -> str:
+        """What is said of an answer whose losses were not measured."""
+        return (
+            f"not covered by intervals: what was left out by {self}; how much that is, is not known:"
+            " ask with losses=True (--losses), or `sfumato losses`"
+        )
 
 
 def losses_request(request: Request, catalog: Catalog, tables: PublicTables | None = None) -> Request:
@@ -85,38 +126,32 @@ def losses_request(request: Request, catalog: Catalog, tables: PublicTables | No
     )
 
 
-def limits_of(query: Query, catalog: Catalog, bounding: Bounding) -> Limits:
-    """Return the caps and bounds that may take something off the answers of a question."""
-    return _losses(query, catalog, bounding).limits()
+def losses_of(
+    query: Query, catalog: Catalog, bounding: Bounding, *, measured: bool
+) -> tuple[Limits, Query | None]:
+    """Return what may take something off the answers of a question, and the few sums that tell how much.
 
-
-def losses_query(query: Query, catalog: Catalog, bounding: Bounding) -> Query | None:
-    """Return the few sums that tell how much a question loses, None where nothing is measured.
-
-    `kept` and `found`, and for values outside their bounds `rows` and `outside_x`.
+    The sums are `kept` and `found`, and for values outside their bounds `rows` and `outside_x`. None: nothing
+    is to be `measured`, or can be.
     """
     losses = _losses(query, catalog, bounding)
-    if losses.one_row:
-        return losses.by_row() if losses.limits() else None
-    measured = losses.by_unit(brief=True)
-    return measured if measured.aggregates else None
+    limits = losses.limits()
+    if not measured or not limits:
+        return limits, None
+    sums = losses.by_row() if losses.one_row else losses.by_unit(brief=True)
+    return limits, sums if sums.aggregates else None
 
 
 def _losses(query: Query, catalog: Catalog, bounding: Bounding) -> _Losses:
-    bare = tuple(
-        replace(
-            table,
-            fields=tuple(replace(each, domain=None) for each in table.fields),
-            partition=None,
-            keys=(),
-        )
-        for table in catalog.tables
-    )
+    bare = []
+    for table in catalog.tables:
+        fields = tuple(replace(each, domain=None) for each in table.fields)
+        bare.append(replace(table, fields=fields, partition=None, keys=()))
     return _Losses(
         query=query,
         bounding=bounding,
         columns=columns_of(query.source, catalog),
-        undeclared=columns_of(query.source, replace(catalog, tables=bare)),
+        undeclared=columns_of(query.source, replace(catalog, tables=tuple(bare))),
     )
 
 

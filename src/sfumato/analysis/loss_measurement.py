@@ -1,6 +1,6 @@
 """Loss measurement: what the caps and bounds of a question took, measured beside it under one epsilon.
 
-A question with `losses=True` brings a second one: a few sums over units (`clipping_bias.losses_query`), which
+A question with `losses=True` brings a second one: a few sums over units (`clipping_bias.losses_of`), which
 are priced with `MEASURED_PART` of what epsilon allows; the question itself has the rest.
 
 Theorem: costs add up in the currency of the budget's rule, and each of the two costs at most its part of
@@ -13,14 +13,13 @@ and by 1 / 0.95, 5.3%, under the pure rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from sfumato.analysis import clipping_bias
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.bounding import bound
-from sfumato.analysis.clipping_bias import limits_of, losses_query
-from sfumato.analysis.limits import Limits
 from sfumato.analysis.pricing import Cost
 from sfumato.catalog.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
@@ -36,7 +35,7 @@ MEASURED_PART = Fraction(1, 20)
 class QuestionLoss:
     """The limits of a question that may bite, and the sums that measure what they take, if wanted."""
 
-    limits: Limits
+    limits: clipping_bias.Limits
     bounding: Bounding | None = None
     cost: Cost | None = None
 
@@ -55,8 +54,8 @@ def losses_of(request: Request, boundings: Sequence[Bounding], catalog: Catalog)
         return ()
     found = []
     for named, bounding in zip(request.queries, boundings, strict=True):
-        limits = limits_of(named.query, catalog, bounding)
-        query = losses_query(named.query, catalog, bounding) if request.options.losses and limits else None
+        measured = request.options.losses
+        limits, query = clipping_bias.losses_of(named.query, catalog, bounding, measured=measured)
         found.append(QuestionLoss(limits=limits, bounding=None if query is None else bound(query, catalog)))
     return tuple(loss for loss in found if loss.limits)
 
@@ -67,9 +66,4 @@ def priced_losses(
     """Return the losses with the noise that makes their measurement cost its part."""
     measured = tuple(loss.bounding for loss in losses if loss.bounding is not None)
     costs = iter(price_together(measured, budget, epsilon=epsilon, noise=noise, whole=MEASURED_PART))
-    return tuple(
-        loss
-        if loss.bounding is None
-        else QuestionLoss(limits=loss.limits, bounding=loss.bounding, cost=next(costs))
-        for loss in losses
-    )
+    return tuple(replace(loss, cost=next(costs)) if loss.bounding is not None else loss for loss in losses)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.aggregates.answer import Answer
-from sfumato.analysis.limits import SEEN
+from sfumato.analysis.clipping_bias import SEEN
 from sfumato.analysis.loss_measurement import MEASURED_PART, QuestionLoss
 from sfumato.analysis.pricing import Cost
 from sfumato.analysis.remainder_group import LABEL
