@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
@@ -34,20 +34,7 @@ class Histogram(AggregateRecord):
 
     def measured(self, asked: MeasureRequest) -> Answer:
         """Ask for the cells."""
-        cells = asked.listed_cells()
-        return Answer(
-            name=asked.name,
-            function=asked.function,
-            measures=(cells.measure,),
-            kind=Kind.INTEGER,
-            integer=True,
-            weight=cells.weight,
-            edges=cells.edges,
-            points=cells.points,
-            labels=cells.labels,
-            epoch=cells.epoch,
-            lower=0.0,
-        )
+        return replace(asked.listed_cells(), kind=Kind.INTEGER, integer=True, lower=0.0)
 
     def answered(
         self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool

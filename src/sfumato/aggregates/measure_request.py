@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, Self
 
-from sfumato.catalog.kind import Kind, Value
+from sfumato.aggregates.answer import Answer
+from sfumato.catalog.kind import Kind
 from sfumato.core.grid import Grid
 
 if TYPE_CHECKING:
     from sfumato.aggregates.registry import Function
 
-__all__ = ["BoundedArgument", "GridFactor", "MeasureRequest", "MeasuredCells"]
+__all__ = ["BoundedArgument", "GridFactor", "MeasureRequest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +38,6 @@ class GridFactor:
 
     centre: float
     grid: Grid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredCells:
-    """A histogram that is measured: over `edges`; with `points`, cell i holds exactly edges[i]."""
-
-    measure: str
-    edges: tuple[float, ...]
-    points: bool
-    weight: Fraction  # rows per unit of its integers
-    labels: tuple[Value, ...] = ()
-    epoch: datetime.date | None = None
 
 
 class MeasureRequest(Protocol):
@@ -87,11 +76,11 @@ class MeasureRequest(Protocol):
     def clamped_sum(self) -> tuple[str, Fraction, bool]:
         """Return the sum of which that holds, its step, and whether values are whole."""
 
-    def ranked_cells(self) -> MeasuredCells:
-        """Return a histogram fine enough to read ranks off."""
+    def ranked_cells(self) -> Answer:
+        """Return the answer from a histogram fine enough to read ranks off, as far as its cells say."""
 
-    def listed_cells(self) -> MeasuredCells:
-        """Return a histogram over the argument's listed values, or over equal cells between its bounds."""
+    def listed_cells(self) -> Answer:
+        """Return the same over the argument's listed values, or over equal cells between its bounds."""
 
     def beside_count(self) -> Self | None:
         """Return the aggregate over rows that the question counts anyway, None if it does not count them."""

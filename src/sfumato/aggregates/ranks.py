@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import ClassVar
 
@@ -47,17 +47,12 @@ class Quantile(AggregateRecord):
     def measured(self, asked: MeasureRequest) -> Answer:
         """Ask for one histogram."""
         argument, cells = asked.argument(), asked.ranked_cells()
-        return Answer(
-            name=asked.name,
-            function=asked.function,
-            measures=(cells.measure,),
+        return replace(
+            cells,
             kind=argument.kind or (Kind.INTEGER if argument.whole else Kind.REAL),
             integer=argument.whole and cells.points,
-            weight=cells.weight,
             quantiles=asked.quantiles if self.rank is None else (self.rank,),
             several=asked.several,
-            edges=cells.edges,
-            points=cells.points,
             epoch=argument.epoch,
             lower=float(argument.low),
             upper=float(argument.high),

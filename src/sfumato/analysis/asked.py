@@ -10,10 +10,9 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from sfumato.aggregates.answer import Answer
-from sfumato.aggregates.measure_request import MeasuredCells
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import Factor
 from sfumato.analysis.calendar import bounded as dates_between
@@ -178,13 +177,13 @@ class AskedAggregate:
 
     # -- histograms -------------------------------------------------------------------------
 
-    def ranked_cells(self) -> MeasuredCells:
+    def ranked_cells(self) -> Answer:
         """Return a histogram fine enough to read ranks off."""
         argument = self.argument()
         cells = ranked_cells(argument.low, argument.high, whole=argument.whole, grouped=self.measures.grouped)
         return self._cells(argument.expression, cells)
 
-    def listed_cells(self) -> MeasuredCells:
+    def listed_cells(self) -> Answer:
         """Return a histogram over the argument's listed values, or over equal cells between its bounds."""
         (value,) = self.aggregate.arguments
         listed = known_of(value, self.known)
@@ -205,16 +204,16 @@ class AskedAggregate:
         labels: tuple[Value, ...] = tuple(int(edge) for edge in cells.edges[:-1]) if cells.points else ()
         if argument.epoch is not None:
             labels = tuple(argument.epoch + datetime.timedelta(days=place) for place in range(len(labels)))
-        return self._cells(argument.expression, cells, labels, argument.epoch)
+        return self._cells(argument.expression, cells, labels=labels, epoch=argument.epoch)
 
-    def _value_cells(self, value: Expression, values: tuple[Value, ...], *, computed: bool) -> MeasuredCells:
+    def _value_cells(self, value: Expression, values: tuple[Value, ...], *, computed: bool) -> Answer:
         """Return a cell for each value of a list; values that are not on a declared list are not counted.
 
         Of `computed` values there are no others; where they are 0, 1, 2, .. they number their cells.
         """
         cells = cells_of(Fraction(0), Fraction(len(values) - 1), whole=True, most=len(values))
         if computed and value.kind is Kind.INTEGER and values == tuple(range(len(values))):
-            return self._cells(value, cells, values)
+            return self._cells(value, cells, labels=values)
         branches = []
         for number, listed in enumerate(values):
             constant = Literal(value=listed, kind=kind_of(listed))
@@ -222,22 +221,17 @@ class AskedAggregate:
             branches.append((equal, Literal(value=number, kind=Kind.INTEGER)))
         nothing = Literal(value=None, kind=None)
         place = Case(branches=tuple(branches), otherwise=nothing, kind=Kind.INTEGER)
-        return self._cells(place, cells, values)
+        return self._cells(place, cells, labels=values)
 
-    def _cells(
-        self,
-        expression: Expression,
-        cells: Cells,
-        labels: tuple[Value, ...] = (),
-        epoch: datetime.date | None = None,
-    ) -> MeasuredCells:
-        return MeasuredCells(
-            measure=self.measures.cells(expression, cells, self.aggregate.where, self.aggregate.span),
+    def _cells(self, expression: Expression, cells: Cells, **fields: Any) -> Answer:
+        return Answer(
+            name=self.name,
+            function=self.function,
+            measures=(self.measures.cells(expression, cells, self.aggregate.where, self.aggregate.span),),
             edges=cells.edges,
             points=cells.points,
             weight=Fraction(1, self.measures.parts),
-            labels=labels,
-            epoch=epoch,
+            **fields,
         )
 
     # -- bounds of arguments ----------------------------------------------------------------

@@ -27,34 +27,31 @@ def outside(query: Query, columns: Mapping[str, Known], *, sums: bool) -> list[t
     """
     found: dict[tuple[Expression, Expression], None] = {}
     for _, aggregate in query.aggregates:
-        if not aggregate.function.record.clamps:
+        if not aggregate.function.record.clamps or (aggregate.bounds_per_group is not None and not sums):
             continue
-        given = aggregate.bounds_per_row
-        if aggregate.bounds_per_group is not None:
-            if not sums:
-                continue
-            given = aggregate.bounds_per_group
+        given = aggregate.bounds_per_group or aggregate.bounds_per_row
         known = columns if aggregate.where is None else narrowed(columns, aggregate.where)
         for argument in aggregate.arguments:
-            what = known_of(argument, known)
-            if argument.kind in (Kind.DATE, Kind.TIMESTAMP) and not what.values:
-                dates = bounded(what.dates)
-                if dates is None:
-                    continue
-                condition = beyond(argument, *dates)
-            elif argument.kind is None or not argument.kind.numeric:
-                continue
-            elif given is not None:
-                condition = beyond(argument, Fraction(given[0]), Fraction(given[1]))
-            else:
-                ends = None if what.interval is None else (what.interval.low, what.interval.high)
-                if what.values or ends is None or not all(isinstance(end, Fraction) for end in ends):
-                    continue
-                condition = beyond(argument, Fraction(ends[0]), Fraction(ends[1]))
-            if aggregate.where is not None:
-                condition = call("and", (aggregate.where, condition))
-            found[argument, condition] = None
+            ends = _ends(argument, known_of(argument, known), given)
+            if ends is not None:
+                condition = beyond(argument, *ends)
+                if aggregate.where is not None:
+                    condition = call("and", (aggregate.where, condition))
+                found[argument, condition] = None
     return list(found)
+
+
+def _ends(argument: Expression, known: Known, given: tuple[float, float] | None) -> tuple[_End, _End] | None:
+    """Return the bounds that an argument is clamped to, None where it is not clamped."""
+    if argument.kind in (Kind.DATE, Kind.TIMESTAMP) and not known.values:
+        return bounded(known.dates)
+    if argument.kind is None or not argument.kind.numeric:
+        return None
+    if given is not None:
+        return Fraction(given[0]), Fraction(given[1])
+    if known.values or known.interval is None or not known.interval.bounded:
+        return None
+    return Fraction(known.interval.low), Fraction(known.interval.high)
 
 
 def biting(

@@ -255,48 +255,47 @@ def _items(
         for measure in query.measures:
             users = [answer for answer in bounding.answers if measure.name in answer.measures]
             given = [positive(weights[user.name], "weights") for user in users if user.name in weights]
-            levels, branching, blocks = 1, 2, Fraction(1)
-            if measure.kind is MeasureKind.CELLS and any(user.function.record.ranks for user in users):
-                cells = len(measure.edges) - 1
-                # everything else is noised as one more group of a tree; finding is not proved for it
-                quantile = None if bounding.others else single_quantile(users)
-                levels, branching = tree_shape(cells, law)
-                blocks = Fraction(levels * (branching - 1), 6)
-                if quantile is not None and finds(quantile, cells, law, levels, branching):
-                    items.append(
-                        QuantileSearchItem(
-                            measure=measure.name,
-                            grouping_set=place,
-                            sensitivity=measure.sensitivity,
-                            weight=max(given, default=Fraction(1)),
-                            shifts=_shifts(query, grouping_set, law),
-                            blocks=found_blocks(quantile, law),
-                            quantile=quantile,
-                            intervals=bounding.intervals,
-                            pure=pure,
-                        )
-                    )
-                    continue
-            items.append(
-                Item(
-                    measure=measure.name,
-                    grouping_set=place,
-                    sensitivity=measure.sensitivity,
-                    weight=max(given, default=Fraction(1)),
-                    shifts=_shifts(query, grouping_set, law)
-                    if not bounding.others
-                    else _shifts_with_others(query, measure.name),
-                    norm=(bounding.others and measure.name != units_measure(query))
-                    or _total(query, measure) is not None,
-                    total=_total(query, measure),
-                    levels=levels,
-                    branching=branching,
-                    blocks=max(Fraction(1), blocks),
-                )
+            total, others = _total(query, measure), bounding.others
+            item = Item(
+                measure=measure.name,
+                grouping_set=place,
+                sensitivity=measure.sensitivity,
+                weight=max(given, default=Fraction(1)),
+                shifts=_shifts_with_others(query, measure.name)
+                if others
+                else _shifts(query, grouping_set, law),
+                norm=(others and measure.name != units_measure(query)) or total is not None,
+                total=total,
             )
+            if measure.kind is MeasureKind.CELLS and any(user.function.record.ranks for user in users):
+                # everything else is noised as one more group of a tree; finding is not proved for it
+                quantile = None if others else single_quantile(users)
+                item = _ranked(item, len(measure.edges) - 1, quantile, law, bounding.intervals, pure)
+            items.append(item)
         if bounding.select_keys and grouping_set and units_measure(query) is None:
             items.append(_deciding(query, place, law))
     return tuple(items)
+
+
+def _ranked(
+    item: Item, cells: int, quantile: Fraction | None, law: type[NoiseLaw], intervals: bool, pure: bool
+) -> Item:
+    """Return a histogram that ranks are read off: by a tree, or by a search where that errs less."""
+    levels, branching = tree_shape(cells, law)
+    if quantile is None or not finds(quantile, cells, law, levels, branching):
+        blocks = max(Fraction(1), Fraction(levels * (branching - 1), 6))
+        return replace(item, levels=levels, branching=branching, blocks=blocks)
+    return QuantileSearchItem(
+        measure=item.measure,
+        grouping_set=item.grouping_set,
+        sensitivity=item.sensitivity,
+        weight=item.weight,
+        shifts=item.shifts,
+        blocks=found_blocks(quantile, law),
+        quantile=quantile,
+        intervals=intervals,
+        pure=pure,
+    )
 
 
 def _shifts_with_others(query: BoundedQuery, measure: str) -> tuple[tuple[int, int], ...]:
