@@ -65,12 +65,8 @@ class Quantile(AggregateRecord):
         [cells] = noisy
         noise, chance = cells.noise, 0.0 if level is None else miss(level)
         if noise.quantile is None or noise.row_rate is None:
-            tree = Tree(
-                cells=len(answer.edges) - 1,
-                levels=noise.levels,
-                branching=noise.branching,
-                variance=float(noise.law.variance),
-            )
+            cells_number, variance = len(answer.edges) - 1, float(noise.law.variance)
+            tree = Tree(cells=cells_number, levels=noise.levels, branching=noise.branching, variance=variance)
             found = quantiles(answer, cells.layers, tree, noise.law, chance)
         else:
             one = located(
@@ -89,13 +85,11 @@ class Quantile(AggregateRecord):
         if noise.row_rate is not None:
             rows = _found(noise, answer, size, z, level)
         else:
-            blocks = (
-                len(answer.edges) - 1 if noise.levels == 1 else noise.levels * (noise.branching - 1)
-            ) / 6
+            layered = noise.levels * (noise.branching - 1)
+            blocks = (len(answer.edges) - 1 if noise.levels == 1 else layered) / 6
             rows = z * noise.law.deviation * math.sqrt(max(1.0, blocks)) * float(answer.weight)
-        return Forecast(
-            name=answer.name, error=rows if size is None else min(1.0, rows / size), in_ranks=True
-        )
+        error = rows if size is None else min(1.0, rows / size)
+        return Forecast(name=answer.name, error=error, in_ranks=True)
 
 
 @dataclass(frozen=True, slots=True)

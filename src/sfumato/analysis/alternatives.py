@@ -57,9 +57,8 @@ def alternative(
         return None
     pure = PrivacyBudget(epsilon=budget.epsilon, delta=budget.delta, keys_delta=budget.delta, rule=PureRule())
     other = price(bounding, pure, epsilon=cost.epsilon)
-    for one, two in zip(
-        forecasts(bounding, cost, size=size), forecasts(bounding, other, size=size), strict=True
-    ):
+    pairs = (forecasts(bounding, each, size=size) for each in (cost, other))
+    for one, two in zip(*pairs, strict=True):
         if one.error is not None and two.error is not None and not one.in_ranks:
             if two.error > _MUCH * one.error:
                 return None

@@ -45,10 +45,8 @@ def price_together(
     `keys_delta` is for all of them: those that select keys share it equally. `whole` is the part of what
     epsilon allows that they may use, beside others.
     """
-    selecting = sum(bounding.select_keys for bounding in boundings)
-    each = None
-    if keys_delta is not None:
-        each = delta_quantity(keys_delta, name="keys_delta") / max(1, selecting)
+    selecting = max(1, sum(bounding.select_keys for bounding in boundings))
+    each = None if keys_delta is None else delta_quantity(keys_delta, name="keys_delta") / selecting
 
     def priced(bounding: Bounding, part: Fraction) -> Cost:
         own = {answer.name for answer in bounding.answers}

@@ -23,9 +23,7 @@ class MeasureKind(Enum):
 
     MOMENT = "moment"  # the sum over rows of the product of the factors; with no factor, the number of rows
     UNITS = "units"  # one, if any row satisfies the condition
-    DISTINCT = (
-        "distinct"  # the group's number of distinct values, of which one unit brings at most `sensitivity`
-    )
+    DISTINCT = "distinct"  # the number of distinct values, of which one unit brings at most `sensitivity`
     CELLS = "cells"  # a histogram of the single factor: one integer per cell of `edges`
 
 

@@ -184,15 +184,13 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
     for noise in cost.noises:
         measure = measures[noise.measure]
         where = f", grouping set {noise.grouping_set + 1}" if several else ""
-        layers = f", in {noise.levels} layers of blocks of {noise.branching}" if noise.levels > 1 else ""
+        told = _spread(noise, measure)
         if noise.finding is not None:
-            layers = f", around a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
-            if not noise.finding.intervals:
-                lines.append(
-                    f"{_label(measure, bounding)}{where}: nothing but{layers.removeprefix(', around')}"
-                )
-                continue
-        lines.append(f"{_label(measure, bounding)}{where}: {_spread(noise, measure)}{layers}")
+            cell = f"a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
+            told = f"{told}, around {cell}" if noise.finding.intervals else f"nothing but {cell}"
+        elif noise.levels > 1:
+            told += f", in {noise.levels} layers of blocks of {noise.branching}"
+        lines.append(f"{_label(measure, bounding)}{where}: {told}")
     for selection in cost.selections:
         where = f", grouping set {selection.grouping_set + 1}" if several else ""
         if selection.rounds:

@@ -1,14 +1,7 @@
 """Forecasts: how far off an answer will be, before anything is spent, and the epsilon for a wanted error.
 
-Counts, sums and histograms have an error that does not depend on data. Averages, variances and
-covariances have one that falls with the size of the group, which must be said; the forecast is the
-interval that a release will show where values lie at the worst place between their bounds. A standard
-deviation is then off by at most the root of what its square is: so far if all values are one. A
-correlation divides by deviations that nobody knows, so that it has no worst case short of the whole
-range: what is said is for values spread evenly, and nothing can be asked by it. Quantiles have a rank
-that is off by a number of rows, or by a share of a group of a stated size.
-
-All of this concerns noise: what clamping and capping remove is not in it.
+Each record says how far off its aggregate is (`aggregates`). Some errors depend on the size of a group,
+which must be said. All of this concerns noise: what clamping and capping remove is not in it.
 """
 
 from __future__ import annotations
@@ -38,12 +31,11 @@ def forecasts(
     grouping_set: int = 0,
 ) -> tuple[Forecast, ...]:
     """Return what to expect of every aggregate in groups of `size` rows."""
-    if size is not None:
-        size = float(positive(size, "size"))
+    rows = None if size is None else float(positive(size, "size"))
     found = []
     for answer in bounding.answers:
         noises = [cost.noise(measure, grouping_set).added for measure in answer.measures]
-        found.append(answer.function.record.forecast(answer, noises, size, level))
+        found.append(answer.function.record.forecast(answer, noises, rows, level))
     return tuple(found)
 
 
@@ -113,9 +105,7 @@ def _known(forecast: Forecast, size: float | None, limit: float) -> float:
         raise InvalidArgument(
             f"the error of `{name}` depends on how large a group is",
             place="error",
-            hints=(
-                "give a size, size=.. or --size: how many rows to expect in a group, from public knowledge",
-            ),
+            hints=("give a size, size=.. or --size: how many rows a group has, from public knowledge",),
         )
     if error is None:
         raise InvalidArgument(

@@ -31,9 +31,7 @@ class Item:
     blocks: Fraction = Fraction(1)  # about how many noisy numbers an answer's variance is that of
     norm: bool = False  # only the norms of all shifts are known
     total: Fraction | None = None  # all shifts together are at most this many sensitivities (with `norm`)
-    rounds: tuple[
-        Fraction, ...
-    ] = ()  # shares of each round: in each, the sensitivity is that of a whole vector
+    rounds: tuple[Fraction, ...] = ()  # shares of rounds; in each, the sensitivity is of a whole vector
 
     def event(self, law: NoiseLaw) -> Event:
         """Return what this noise on the item costs."""

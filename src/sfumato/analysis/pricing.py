@@ -107,9 +107,8 @@ class Cost:
 
     def noise(self, measure: str, grouping_set: int = 0) -> Noise:
         """Return the noise of a measure in a grouping set."""
-        return next(
-            noise for noise in self.noises if noise.measure == measure and noise.grouping_set == grouping_set
-        )
+        wanted = (measure, grouping_set)
+        return next(noise for noise in self.noises if (noise.measure, noise.grouping_set) == wanted)
 
     def selection(self, grouping_set: int = 0) -> Selection | None:
         """Return how the groups of a grouping set are selected, None if they are all shown."""
@@ -182,7 +181,7 @@ def _cost(
             selections.append(_by_weights(item, law, bounding.query.max_groups or 1, delta))
             continue
         if bounding.select_keys and not total:
-            level, delta = _level(bounding, law, item.grouping_set, share / len(selected))
+            level, delta = _level(bounding.query, law, item.grouping_set, share / len(selected))
             level += (bounding.min_units or 1) - 1
         elif bounding.min_units is not None:
             level, delta = bounding.min_units, Fraction(0)
@@ -261,7 +260,7 @@ def _items(
                 grouping_set=place,
                 sensitivity=measure.sensitivity,
                 weight=max(given, default=Fraction(1)),
-                shifts=_shifts_with_others(query, measure.name)
+                shifts=((1, _numbers_moved(query, measure.name)),)
                 if others
                 else _shifts(query, grouping_set, law),
                 norm=(others and measure.name != units_measure(query)) or total is not None,
@@ -298,10 +297,9 @@ def _ranked(
     )
 
 
-def _shifts_with_others(query: BoundedQuery, measure: str) -> tuple[tuple[int, int], ...]:
-    """Return what one unit moves where the groups not shown are one more number (`remainder_group`)."""
-    groups = query.max_groups or 1
-    return ((1, groups + 1),) if measure == units_measure(query) else ((1, groups),)
+def _numbers_moved(query: BoundedQuery, measure: str) -> int:
+    """Return how many numbers one unit moves where groups not shown are one more (`remainder_group`)."""
+    return (query.max_groups or 1) + (measure == units_measure(query))
 
 
 def _total(query: BoundedQuery, measure: Measure) -> Fraction | None:
@@ -309,9 +307,7 @@ def _total(query: BoundedQuery, measure: Measure) -> Fraction | None:
 
     A moment of R times `max_rows` moves by R times `max_total` at most (`analysis/measures`).
     """
-    weighted = measure.kind is MeasureKind.CELLS or (
-        measure.kind is MeasureKind.MOMENT and measure.clamp is None
-    )
+    weighted = measure.kind in (MeasureKind.CELLS, MeasureKind.MOMENT) and measure.clamp is None
     if query.max_total is None or query.max_rows is None or not weighted:
         return None
     return Fraction(query.max_total, query.max_rows)
@@ -389,8 +385,7 @@ def _rounded_down(value: Fraction, digits: int = 3) -> Fraction:
     return math.floor(value / unit) * unit
 
 
-def _level(bounding: Bounding, law: NoiseLaw, place: int, delta: Fraction) -> tuple[int, Fraction]:
-    query = bounding.query
+def _level(query: BoundedQuery, law: NoiseLaw, place: int, delta: Fraction) -> tuple[int, Fraction]:
     groups = query.max_groups or 1
     gathered = len(set(query.grouping_sets[place])) < len(query.keys)
     level = threshold(law, groups, delta, gathered=gathered)
