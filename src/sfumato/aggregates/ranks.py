@@ -65,8 +65,12 @@ class Quantile(AggregateRecord):
         [cells] = noisy
         noise, chance = cells.noise, 0.0 if level is None else miss(level)
         if noise.quantile is None or noise.row_rate is None:
-            cells_number, variance = len(answer.edges) - 1, float(noise.law.variance)
-            tree = Tree(cells=cells_number, levels=noise.levels, branching=noise.branching, variance=variance)
+            tree = Tree(
+                cells=len(answer.edges) - 1,
+                levels=noise.levels,
+                branching=noise.branching,
+                variance=float(noise.law.variance),
+            )
             found = quantiles(answer, cells.layers, tree, noise.law, chance)
         else:
             one = located(
