@@ -14,7 +14,7 @@ from sfumato.core.rules import UNITS
 from sfumato.ledger import Balance, Entry, Ledger
 from sfumato.ledger.charges import Charge
 from sfumato.session import propose
-from sfumato.session.pricing import fits
+from sfumato.session.question import fits
 
 __all__ = ["lines_of", "record_of", "run"]
 

@@ -11,7 +11,7 @@ from sfumato.cli.screen import say, working
 from sfumato.errors import InvalidArgument
 from sfumato.release import Release
 from sfumato.session import Database, Question
-from sfumato.session.pricing import price_of
+from sfumato.session.question import price_of
 
 __all__ = ["bounds", "caps"]
 

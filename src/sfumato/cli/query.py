@@ -17,7 +17,7 @@ from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
 from sfumato.release.formats import rendered
 from sfumato.session import Database, Question
-from sfumato.session.pricing import price_of
+from sfumato.session.question import price_of
 
 __all__ = ["explain", "question_text", "run"]
 

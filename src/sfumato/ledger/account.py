@@ -74,9 +74,8 @@ class Balance(_Spending):
     @property
     def epoch_remaining(self) -> Fraction | None:
         """What the epoch's own allowance still covers; None where the budget is not renewed."""
-        if self.renewal is None:
-            return None
-        return Fraction(max(0, self.epoch_limit - self.totals.epoch_spent), UNITS)
+        left = Fraction(max(0, self.epoch_limit - self.totals.epoch_spent), UNITS)
+        return None if self.renewal is None else left
 
     @property
     def epoch_ends(self) -> int | None:
@@ -98,23 +97,15 @@ class Balance(_Spending):
 
     def shortage(self, charge: Charge, after: Totals) -> BudgetExceeded | None:
         """Return the refusal of a charge that does not fit, None if it fits; `after`: the totals with it."""
-        refusal = self.budget.shortage(
-            charge.units,
-            charge.keys_units,
-            left=self.limit - after.spent + charge.units,
-            keys_left=self.keys_limit - after.keys_spent + charge.keys_units,
-        )
+        units, keys = charge.units, charge.keys_units
+        left, keys_left = self.limit - after.spent + units, self.keys_limit - after.keys_spent + keys
+        refusal = self.budget.shortage(units, keys, left=left, keys_left=keys_left)
         if refusal is not None or self.renewal is None:
             return refusal
-        return _about(
-            f"the allowance of this {self.renewal.every}",
-            self.renewal.budget.shortage(
-                charge.units,
-                charge.keys_units,
-                left=self.epoch_limit - after.epoch_spent + charge.units,
-                keys_left=self.epoch_keys_limit - after.epoch_keys_spent + charge.keys_units,
-            ),
-        )
+        left = self.epoch_limit - after.epoch_spent + units
+        keys_left = self.epoch_keys_limit - after.epoch_keys_spent + keys
+        refusal = self.renewal.budget.shortage(units, keys, left=left, keys_left=keys_left)
+        return _about(f"the allowance of this {self.renewal.every}", refusal)
 
     def __str__(self) -> str:
         text = f"budget of `{self.unit}`: {_Spending.__str__(self)}"
@@ -172,11 +163,8 @@ class Account:
     def check_same(self, other: Registered) -> None:
         """Refuse other terms for the same unit."""
         names = ("budget", "renewal", "partition", "replace_one")
-        changed = [
-            name
-            for name in names
-            if canonical(getattr(self.registered, name)) != canonical(getattr(other, name))
-        ]
+        pairs = [(name, getattr(self.registered, name), getattr(other, name)) for name in names]
+        changed = [name for name, one, two in pairs if canonical(one) != canonical(two)]
         if changed:
             raise LedgerError(
                 f"unit `{other.unit}` is on record with another {changed[0].replace('_', ' ')}",

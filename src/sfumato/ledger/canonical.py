@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from json.encoder import encode_basestring_ascii
-from operator import itemgetter
 from typing import Any
 
 from sfumato.errors import InvalidArgument
@@ -25,7 +24,26 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 10**20, "a": [None, "x"]})
     '{"a":[null,"x"],"b":"100000000000000000000"}'
     """
-    return _text(value)
+    match value:
+        case str():
+            return encode_basestring_ascii(value)
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return f'"{int(value)}"'
+        case float() if math.isfinite(value):
+            return float.__repr__(value)
+        case dict():
+            if not all(isinstance(key, str) for key in value):
+                raise InvalidArgument("a dict with keys that are not text cannot be recorded")
+            pairs = (f"{encode_basestring_ascii(key)}:{canonical(value[key])}" for key in sorted(value))
+            return f"{{{','.join(pairs)}}}"
+        case list() | tuple():
+            return f"[{','.join(map(canonical, value))}]"
+        case _:
+            raise InvalidArgument(f"a {type(value).__name__} cannot be recorded")
 
 
 def restored(value: Any) -> Any:
@@ -43,43 +61,3 @@ def restored(value: Any) -> Any:
             return int(value)
         case _:
             return value
-
-
-def _text(value: Any) -> str:
-    kind = type(value)  # the common types first: others wait while a charge is written down
-    if kind is str:
-        return encode_basestring_ascii(value)
-    if kind is int:
-        return f'"{value}"'
-    if value is None:
-        return "null"
-    if kind is dict:
-        return _object(value)
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return encode_basestring_ascii(value)
-        case int():
-            return f'"{int(value)}"'
-        case float() if math.isfinite(value):
-            return float.__repr__(value)
-        case dict():
-            return _object(value)
-        case list() | tuple():
-            return f"[{','.join(map(_text, value))}]"
-        case _:
-            raise InvalidArgument(f"a {type(value).__name__} cannot be recorded")
-
-
-def _object(value: dict[Any, Any]) -> str:
-    for key in value:
-        if not isinstance(key, str):
-            raise InvalidArgument("a dict with keys that are not text cannot be recorded")
-    pairs = [
-        f"{encode_basestring_ascii(key)}:{_text(item)}" for key, item in sorted(value.items(), key=_first)
-    ]
-    return f"{{{','.join(pairs)}}}"
-
-
-_first = itemgetter(0)

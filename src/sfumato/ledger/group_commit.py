@@ -12,9 +12,18 @@ from typing import Any
 
 from sfumato.errors import LedgerError
 
-__all__ = ["GroupCommit", "WriteRequest"]
+__all__ = ["GroupCommit", "WriteRequest", "busy"]
 
 _MOST = 64  # requests in one transaction
+
+
+def busy() -> LedgerError:
+    """Return the refusal of a thread that waited in vain for the other threads of its process."""
+    return LedgerError(
+        "other threads used the ledger for longer than the stated wait",
+        code="SF604",
+        hints=("nothing was charged by this call; try again",),
+    )
 
 
 class WriteRequest:
@@ -75,11 +84,7 @@ class GroupCommit:
         try:
             if ready.acquire(timeout=wait):
                 return
-            error: BaseException = LedgerError(
-                "other threads used the ledger for longer than the stated wait",
-                code="SF604",
-                hints=("nothing was charged by this call; try again",),
-            )
+            error: BaseException = busy()
         except BaseException as interruption:
             error = interruption
         with self._lock:

@@ -65,10 +65,9 @@ class Ledger:
     ) -> Ledger:
         """Open a ledger file, or begin a new one; with None, one in memory that ends with the process.
 
-        With `create=False`, a file that is not there is refused: it may have been moved, and a new
-        one would start with all budgets unspent.
-        Whoever has to wait for other writers is answered within `wait` seconds per step, if only with
-        a refusal; nothing is charged then. `clock` returns milliseconds since 1970: for tests.
+        With `create=False`, a file that is not there is refused: it may have been moved. Whoever waits for
+        other writers is refused after `wait` seconds per step, and not charged. `clock` returns milliseconds
+        since 1970: for tests.
         """
         if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not 0 < wait <= 3600:
             raise InvalidArgument("wait must be a number of seconds above 0, at most 3600", place="wait")
@@ -95,14 +94,12 @@ class Ledger:
     ) -> None:
         """Fix the budget of a unit of protection, for ever.
 
-        With a `renewal`, the budget is that of a lifetime and the renewal says how much of it each epoch
-        may use. `partition` names the attribute by which units are divided into parts, one for each
-        unit; with `replace_one` a neighbouring dataset has one unit replaced, which touches two. Events must
-        then be priced for that: questions are priced for a unit that is added or removed, and are refused.
+        A `renewal` says how much of it each epoch may use. `partition` names the attribute that divides units
+        into parts, one for each unit; with `replace_one` a neighbouring dataset has one unit replaced,
+        which touches two: events must be priced for that, and questions are not.
 
-        Again with the same terms: nothing happens, what is spent stays spent. With others: refused. So is
-        a second unit: it would be a fresh budget for the same people under another name. `distinct`
-        is the owner's word, put on record, that it is not, or that the two budgets may add up.
+        Again with the same terms: nothing happens. With others: refused. So is a second unit, a fresh budget
+        for the same people, without `distinct`: the owner's word, put on record, that it is not.
         """
         check_budget(budget)
         self._accounts.fix(
@@ -119,9 +116,8 @@ class Ledger:
     def propose(self, proposal: Proposal) -> None:
         """Say what data is opened, about whom, under which terms; nothing is written until the first charge.
 
-        What contradicts the record is refused as `register`, `bind` and `grant` refuse it. The first charge
-        to the unit puts the rest on record, in one transaction with itself; one that is refused fixes
-        nothing. Until then the balance is that of the proposed budget.
+        What contradicts the record is refused. The first charge to the unit puts the rest on record, in one
+        transaction with itself. Until then the balance is that of the proposed budget.
         """
         self._accounts.propose(proposal)
 
@@ -140,9 +136,8 @@ class Ledger:
     def bind(self, unit: str, sources: Iterable[str], *, column: str | None) -> None:
         """Put on record that sources of data (paths, hashes: whatever identifies them) are about a unit.
 
-        `column` says whose each row is; None: every row is a unit by itself. A source that is on
-        record for another unit, or another column, is refused: the same data under another name, or
-        with its people told apart in another way, would be a fresh budget. Only keyed hashes are recorded.
+        `column` says whose each row is; None: every row is a unit by itself. A source that is on record for
+        another unit or column is refused: it would be a fresh budget. Only keyed hashes are recorded.
         """
         binding = Binding(table="data", sources=tuple(sources), column=column)
         self._accounts.fix(Proposal(unit=unit, private=(binding,)))
@@ -214,17 +209,13 @@ class Ledger:
     ) -> Reservation:
         """Charge an event to a unit; when this returns, the charge is on the disk.
 
-        Raises `BudgetExceeded` and charges nothing where the event, or the delta of its key
-        selection, does not fit: not into the budget, this epoch's allowance, or the analyst's grant.
-        `analyst` says who asks, under a grant; `OWNER` asks under the budget alone. `parts` names the
-        parts of the partition that the event is about; None: it concerns every unit.
+        Raises `BudgetExceeded` and charges nothing where the event, or the delta of its key selection, does
+        not fit into the budget, this epoch's allowance or the analyst's grant. `OWNER` asks under the budget
+        alone. `parts` names the parts that the event is about; None: it concerns every unit. Rounds: up.
 
-        An idempotency key belongs to whoever asks. If it was answered before for the same request, data
-        and policy, the stored release comes back and nothing is charged. Rounds: up.
-
-        With `steps` the event is that of all looks together, and the reservation goes on, under its key,
-        until it is committed: see `Reservation.step`. Where data comes in between, `data_version=None` says
-        that each step names its own.
+        If an analyst's idempotency key was answered before for the same request, data and policy, the stored
+        release comes back and nothing is charged. With `steps` the event is that of all looks together: see
+        `Reservation.step`; with `data_version=None` each step names its own.
         """
         who = checked_analyst(analyst)
         texts = {"unit": unit, "request_hash": request_hash, "policy_hash": policy_hash}
@@ -359,11 +350,6 @@ class Ledger:
     def path(self) -> Path | None:
         """The file, None if the ledger is in memory."""
         return self._journal.path
-
-    @property
-    def durable(self) -> bool:
-        """Whether what is spent outlives this process."""
-        return self.path is not None
 
     def close(self) -> None:
         """Let go of the file. A ledger in memory is forgotten, and so is what was spent."""

@@ -200,17 +200,13 @@ class Link:
         try:
             said = json.loads(self.body)
             record = Record.registry[said.get("kind")]._read(said)
-            sound = not strict or record.body(self.sequence) == self.body
+            if strict and record.body(self.sequence) != self.body:
+                raise ValueError("written in another way")
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise _malformed(self.sequence) from error
-        if not sound:
-            raise _malformed(self.sequence)
+            raise LedgerError(
+                f"record {self.sequence} of the ledger is malformed", code="SF602", sequence=self.sequence
+            ) from error
         return record
-
-
-def _malformed(sequence: int) -> LedgerError:
-    """Return the refusal of a record that makes no sense."""
-    return LedgerError(f"record {sequence} of the ledger is malformed", code="SF602", sequence=sequence)
 
 
 def rebuilt(kind: type[_T], said: dict[str, Any], **known: Any) -> _T:

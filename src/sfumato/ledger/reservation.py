@@ -138,19 +138,11 @@ class Reservation:
         with ledger.reserve(...) as reservation:
             if reservation.replayed is not None:
                 return reservation.replayed
-            release = ...
             reservation.commit(release)
 
-    Nothing gives the charge back: not an error, not a timeout, not a crash. Answer only after
-    `commit` has returned.
-
-    One that was reserved with `steps` pays for several looks. It is not burnt by leaving: whoever reserves
-    the same again, under the same key, goes on with the next step.
-
-        with ledger.reserve(.., steps=3, idempotency_key="march") as reservation:
-            for number in (1, 2, 3):
-                output = reservation.step(number, compute, request_hash=.., data_version=..)
-            reservation.commit(b"")
+    Nothing gives the charge back: not an error, not a timeout, not a crash. Answer only after `commit` has
+    returned. One that was reserved with `steps` pays for several looks. It is not burnt by leaving: whoever
+    reserves the same again, under the same key, goes on with the next `step`.
     """
 
     __slots__ = ("_journal", "_open", "head", "record", "replayed")

@@ -31,7 +31,7 @@ from sfumato.ledger.connection import (
     translated,
     unreliable,
 )
-from sfumato.ledger.group_commit import GroupCommit, WriteRequest
+from sfumato.ledger.group_commit import GroupCommit, WriteRequest, busy
 from sfumato.ledger.open_reservations import OpenReservations
 
 __all__ = ["Store"]
@@ -210,11 +210,7 @@ class Store(ABC):
         """Take the lock of this process and begin a transaction; release the lock where that fails."""
         deadline = time.monotonic() + self.wait
         if not self._lock.acquire(timeout=self.wait):
-            raise LedgerError(
-                "other threads used the ledger for longer than the stated wait",
-                code="SF604",
-                hints=("nothing was charged by this call; try again",),
-            )
+            raise busy()
         try:
             connection = self._own_connection()
             try:

@@ -93,8 +93,12 @@ class _Walk:
                 return True
             case Registered():
                 return self._register(record)
-            case Granted():
-                return self._grant(record)
+            case Granted(unit=unit, analyst=analyst):
+                account = self._accounts.get(unit)
+                if account is None or record.terms().rule != account.budget.rule:
+                    return False
+                self._grants[unit, analyst] = record
+                return True
             case Bound(unit=unit, source=source, column=column):
                 by_row = self._by_row.get(unit, column is None)
                 if unit not in self._accounts or source in self._sources or by_row != (column is None):
@@ -118,13 +122,6 @@ class _Walk:
             return False
         self._accounts[record.unit] = account
         self._totals[record.unit] = account.totals(None)
-        return True
-
-    def _grant(self, record: Granted) -> bool:
-        account = self._accounts.get(record.unit)
-        if account is None or record.terms().rule != account.budget.rule:
-            return False
-        self._grants[record.unit, record.analyst] = record
         return True
 
     def _charge(self, record: Reserved, sequence: int) -> bool:

@@ -28,7 +28,7 @@ def text(release: Release) -> str:
     all that the value could be, there is no information at this budget.
     """
     header, body = _cells(release)
-    numeric = [_numeric(release, name) for name in header]
+    numeric = _numeric(release)
     widths = [max(len(line[i]) for line in (header, *body)) for i in range(len(header))]
 
     def line(cells: list[str]) -> str:
@@ -45,7 +45,7 @@ def text(release: Release) -> str:
 def html(release: Release) -> str:
     """Return the same as an HTML table; every value is escaped."""
     header, body = _cells(release)
-    align = ["right" if _numeric(release, name) else "left" for name in header]
+    align = ["right" if number else "left" for number in _numeric(release)]
 
     def row(cells: list[str], tag: str) -> str:
         inner = "".join(
@@ -61,17 +61,16 @@ def html(release: Release) -> str:
 
 def _cells(release: Release) -> tuple[list[str], list[list[str]]]:
     intervals, nothing = release.intervals(_LEVEL), release.no_information(_LEVEL)
-    header = [_shown(name) for name in release.columns]
-    body = []
-    for index, row in enumerate(release.rows[:_ROWS]):
-        cells = []
-        for name, value in zip(release.columns, row, strict=True):
-            if name in intervals:
-                cells.append(_cell(value, intervals[name][index], nothing[name][index]))
-            else:
-                cells.append(_cell(value, None))
-        body.append(cells)
-    return header, body
+    body = [
+        [
+            _cell(value, intervals[name][index], nothing[name][index])
+            if name in intervals
+            else _cell(value, None)
+            for name, value in zip(release.columns, row, strict=True)
+        ]
+        for index, row in enumerate(release.rows[:_ROWS])
+    ]
+    return [_shown(name) for name in release.columns], body
 
 
 def _cell(value: Any, ends: tuple[Any, Any] | None, nothing: Any = None) -> str:
@@ -161,9 +160,9 @@ def _shown(cell: str) -> str:
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 1] + "…"
 
 
-def _numeric(release: Release, header: str) -> bool:
-    kinds = {_shown(name): kind for name, kind in zip(release.columns, release.types, strict=True)}
-    return kinds.get(header, "").split("(")[0] in ("BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE")
+def _numeric(release: Release) -> list[bool]:
+    numbers = ("BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE")
+    return [kind.split("(")[0] in numbers for kind in release.types]
 
 
 def _footer(release: Release, body: list[list[str]]) -> list[str]:

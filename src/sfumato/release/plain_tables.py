@@ -54,10 +54,9 @@ def sample_table(bounding: Bounding, times: int) -> PlainTable:
     """
     query, empty = bounding.query, expected_table(bounding)
     rows: list[list[Any]] = []
+    declared = (query.declared or ())[:_MOST_SAMPLED]
     for place, chosen in enumerate(query.grouping_sets):
-        keys = dict.fromkeys(
-            tuple(key[at] for at in chosen) for key in (query.declared or ())[:_MOST_SAMPLED]
-        )
+        keys = dict.fromkeys(tuple(key[at] for at in chosen) for key in declared)
         for key in keys:
             known = dict(zip(chosen, key, strict=True))
             number = times * (len(rows) + 1)
@@ -70,11 +69,9 @@ def sample_table(bounding: Bounding, times: int) -> PlainTable:
 
 
 def _sampled(kind: str, number: int) -> Any:
-    match kind.removesuffix("[]"):
-        case "DATE" | "TIMESTAMP":
-            value: Any = datetime.datetime(1900, 1, 1) + datetime.timedelta(days=number % 1_000_000)
-        case _:
-            value = number
+    value: Any = number
+    if kind.removesuffix("[]") in ("DATE", "TIMESTAMP"):
+        value = datetime.datetime(1900, 1, 1) + datetime.timedelta(days=number % 1_000_000)
     return [value, value] if kind.endswith("[]") else value
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -50,6 +49,8 @@ def publish(
             followed = _whole(tables[0], tables_by_name, (labels or {}).get(tables[0].name, {}))
             notes = (*notes, _unprocessed(refusal, len(tables)))
     plain, origins, lines, source = followed
+    names = {one.column: name for one, name in zip(origins, plain.columns, strict=True) if one is not None}
+    told = [note for table in tables for note in notes_of(table, names if table.name == source else {})]
     return Release(
         columns=_unique(plain.columns),
         types=plain.types,
@@ -59,7 +60,7 @@ def publish(
         source=source,
         tables=tables,
         cost=cost or {},
-        notes=(*_notes(tables, origins, plain.columns, source), *notes),
+        notes=(*dict.fromkeys(told), *notes),
     )
 
 
@@ -81,20 +82,8 @@ def cost_record(*costs: Cost) -> dict[str, Any]:
     }
 
 
-def _notes(
-    tables: tuple[NoisyTable, ...],
-    origins: tuple[Origin | None, ...],
-    columns: tuple[str, ...],
-    source: str | None,
-) -> tuple[str, ...]:
-    """Return the notes of all tables, once each, with aggregates under the names that the reader sees."""
-    shown = {origin.column: name for origin, name in zip(origins, columns, strict=True) if origin is not None}
-    notes = [note for table in tables for note in notes_of(table, shown if table.name == source else {})]
-    return tuple(dict.fromkeys(notes))
-
-
 def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a reader of a noisy table should know, from the plan alone."""
+    """Return what a reader of a noisy table should know, from the plan alone; `shown` renames aggregates."""
     notes = []
     if table.non_negative:
         notes.append("counts below zero were raised to zero, which makes small ones too high on average")
@@ -157,21 +146,17 @@ def _whole(
     table: NoisyTable, tables_by_name: Mapping[str, PlainTable], labels: Mapping[str, str] | None = None
 ) -> _Followed:
     """Return a noisy table as it is."""
-    plain = _without_sets(tables_by_name[table.name], table)
+    plain, number = tables_by_name[table.name], len(table.columns)
+    names = tuple((labels or {}).get(name, name) for name in table.columns)
+    shown = PlainTable(columns=names, types=plain.types[:number], values=plain.values[:number])
     origins = tuple(Origin(column=column) for column in table.columns)
-    named = replace(plain, columns=tuple((labels or {}).get(name, name) for name in plain.columns))
-    return named, origins, tuple(range(_length(plain))), table.name
+    return shown, origins, tuple(range(_length(plain))), table.name
 
 
 def _unprocessed(refusal: QueryRefused, tables: int) -> str:
     reason = refusal.message.removeprefix("post-processing failed: ")
     which = "the noisy table itself" if tables == 1 else f"the first of {tables} noisy tables (all: .tables)"
     return f"post-processing failed on these numbers ({reason}): this is {which}, and nothing is lost"
-
-
-def _without_sets(plain: PlainTable, table: NoisyTable) -> PlainTable:
-    number = len(table.columns)
-    return PlainTable(columns=table.columns, types=plain.types[:number], values=plain.values[:number])
 
 
 def _length(plain: PlainTable) -> int:

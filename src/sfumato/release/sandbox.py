@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,8 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _WIDE = {"HUGEINT", "UHUGEINT", "UBIGINT"}
 _PLAINER = ("ask for the aggregates alone, and do the rest in Python: it is free",)
 _SEVERAL = "More than one row returned by a subquery"
+_FROM_ENGINE = {"DOUBLE": float, "VARCHAR": str}
+_FOR_ARROW = {"HUGEINT": Decimal, "DECIMAL": Decimal, "FLOAT": float, "DOUBLE": float}
 _PLAIN = {"BOOLEAN", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP"}
 
 
@@ -70,7 +72,7 @@ class PlainTable:
         import pyarrow as pa
 
         arrays = [
-            pa.array([_narrow(value, kind) for value in column], type=_arrow_type(kind, column))
+            pa.array([_converted(one, kind, _FOR_ARROW) for one in column], type=_arrow_type(kind, column))
             for kind, column in zip(self.types, self.values, strict=True)
         ]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
@@ -126,7 +128,9 @@ def query(
     return PlainTable(
         columns=tuple(names),
         types=tuple(settled),
-        values=tuple([_value(row[i], kind) for row in rows] for i, kind in enumerate(settled)),
+        values=tuple(
+            [_converted(row[i], kind, _FROM_ENGINE) for row in rows] for i, kind in enumerate(settled)
+        ),
     )
 
 
@@ -148,28 +152,22 @@ def check(
     followed = trace(sql, {name: plain.columns for name, plain in tables.items()})
     if followed is not None and followed.plain:
         return  # columns by their names: nothing that could go wrong
-    empty = {
-        name: PlainTable(columns=plain.columns, types=plain.types, values=tuple([] for _ in plain.columns))
-        for name, plain in tables.items()
-    }
+    empty = {name: replace(plain, values=tuple([] for _ in plain.columns)) for name, plain in tables.items()}
     slices = {name: table.slice(0, 0) for name, table in (public or {}).items()}
     query(empty, sql, public=slices)
-    if samples is not None and _has_scalar_subquery(sql):
-        made = samples()
-        refusals = [refusal for sample in made if (refusal := _refusal_of(sample, sql, public))]
-        several = [refusal for refusal in refusals if _SEVERAL in refusal.message]
-        if several and len(several) == len(made):
-            raise several[0]
-
-
-def _refusal_of(
-    tables: Mapping[str, PlainTable], sql: str, public: Mapping[str, Any] | None
-) -> QueryRefused | None:
-    try:
-        query(tables, sql, public=public)
-    except QueryRefused as refusal:
-        return refusal
-    return None
+    if samples is None or not _has_scalar_subquery(sql):
+        return
+    several: QueryRefused | None = None
+    for sample in samples():
+        try:
+            query(sample, sql, public=public)
+            return
+        except QueryRefused as refusal:
+            if _SEVERAL not in refusal.message:
+                return
+            several = several or refusal
+    if several is not None:
+        raise several
 
 
 def _has_scalar_subquery(sql: str) -> bool:
@@ -198,40 +196,28 @@ def _allowed(sql: str, names: set[str]) -> None:
     import sqlglot
     from sqlglot import errors, exp
 
+    def refused(message: str, code: str, *hints: str) -> QueryRefused:
+        return QueryRefused(f"post-processing {message}", code=code, text=sql, hints=hints or _PLAINER)
+
     try:
         statements = sqlglot.parse(sql, read="duckdb")
     except errors.SqlglotError as error:
-        message = str(error).partition("\n")[0]
-        raise QueryRefused(
-            f"post-processing cannot be read: {message}", code="SF401", text=sql, hints=_PLAINER
-        ) from None
+        reason, *_ = str(error).split("\n")
+        raise refused(f"cannot be read: {reason}", "SF401") from None
     statement = statements[0] if len(statements) == 1 else None
     if not isinstance(statement, exp.Query):
-        raise QueryRefused("post-processing is one SELECT", code="SF407", text=sql, hints=_PLAINER)
+        raise refused("is one SELECT", "SF407")
     known = names | {cte.alias_or_name.lower() for cte in statement.find_all(exp.CTE)}
     for table in statement.find_all(exp.Table):
-        function = table.this
-        if isinstance(function, exp.Func):
-            called = _called(function)
-            if called not in _TABLE_FUNCTIONS:
-                raise QueryRefused(
-                    f"post-processing cannot read from {called}()",
-                    code="SF403",
-                    text=sql,
-                    hints=("it sees the noisy tables, and nothing else",),
-                )
+        if isinstance(table.this, exp.Func):
+            if (called := _called(table.this)) not in _TABLE_FUNCTIONS:
+                hint = "it sees the noisy tables, and nothing else"
+                raise refused(f"cannot read from {called}()", "SF403", hint)
         elif table.name.lower() not in known or table.args.get("db") is not None:
-            raise QueryRefused(
-                f"post-processing has no table `{table.name}`",
-                code="SF402",
-                text=sql,
-                hints=(f"it has {', '.join(sorted(names))}",),
-            )
+            raise refused(f"has no table `{table.name}`", "SF402", f"it has {', '.join(sorted(names))}")
     for function in statement.find_all(exp.Func):
-        if _called(function) in _REFUSED_FUNCTIONS:
-            raise QueryRefused(
-                f"post-processing cannot call {_called(function)}()", code="SF403", text=sql, hints=_PLAINER
-            )
+        if (called := _called(function)) in _REFUSED_FUNCTIONS:
+            raise refused(f"cannot call {called}()", "SF403")
 
 
 def _called(function: Any) -> str:
@@ -244,22 +230,18 @@ def _called(function: Any) -> str:
 def _refusal(sql: str, error: Exception) -> QueryRefused:
     import duckdb
 
-    message = str(error).strip().partition("\n")[0]
+    message = "failed: " + str(error).strip().partition("\n")[0]
+    code, hints = "SF404", _PLAINER
     match error:
         case duckdb.InterruptException():
-            return QueryRefused(
-                f"post-processing took over {_SECONDS:g} s", code="SF404", text=sql, hints=_PLAINER
-            )
+            message = f"took over {_SECONDS:g} s"
         case duckdb.ParserException():
             code = "SF401"
         case duckdb.CatalogException() | duckdb.BinderException():
             code = "SF402"
-        case _:
-            code = "SF404"
-    hints = (
-        ("take one of its rows: an aggregate, or ORDER BY and LIMIT 1",) if _SEVERAL in message else _PLAINER
-    )
-    return QueryRefused(f"post-processing failed: {message}", code=code, text=sql, hints=hints)
+    if _SEVERAL in message:
+        hints = ("take one of its rows: an aggregate, or ORDER BY and LIMIT 1",)
+    return QueryRefused(f"post-processing {message}", code=code, text=sql, hints=hints)
 
 
 # -- types ----------------------------------------------------------------------------------
@@ -283,32 +265,14 @@ def _settled(kind: str, given: set[str]) -> str:
     return kind if kind in _PLAIN else "VARCHAR"
 
 
-def _value(value: Any, kind: str) -> Any:
+def _converted(value: Any, kind: str, types: Mapping[str, type]) -> Any:
+    """Convert a value of a type, or each item of a list, to what `types` says; NULL stays NULL."""
     if value is None:
         return None
     if kind.endswith("[]"):
-        return [_value(item, kind[:-2]) for item in value]
-    match kind:
-        case "DOUBLE":
-            return float(value)
-        case "VARCHAR":
-            return value if isinstance(value, str) else str(value)
-        case _:
-            return value
-
-
-def _narrow(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
-    if kind.endswith("[]"):
-        return [_narrow(item, kind[:-2]) for item in value]
-    if kind.startswith(("HUGEINT", "DECIMAL")):
-        return Decimal(value)
-    return float(value) if kind in ("FLOAT", "DOUBLE") else value
-
-
-def _long(value: Any) -> bool:
-    return isinstance(value, int) and abs(value) >= 10**38
+        return [_converted(item, kind[:-2], types) for item in value]
+    wanted = types.get(kind.partition("(")[0])
+    return value if wanted is None else wanted(value)
 
 
 def _arrow_type(kind: str, values: Sequence[Any] = ()) -> Any:
@@ -317,13 +281,14 @@ def _arrow_type(kind: str, values: Sequence[Any] = ()) -> Any:
     if kind.endswith("[]"):
         return pa.list_(_arrow_type(kind[:-2]))
     aware = any(isinstance(value, datetime.datetime) and value.tzinfo is not None for value in values)
+    long = any(isinstance(value, int) and abs(value) >= 10**38 for value in values)
     if kind.startswith("DECIMAL("):
         digits, scale = kind.removeprefix("DECIMAL(").rstrip(")").split(",")
         return pa.decimal128(int(digits), int(scale))
     return {
         "BOOLEAN": pa.bool_(),
         "BIGINT": pa.int64(),
-        "HUGEINT": pa.decimal256(39, 0) if any(map(_long, values)) else pa.decimal128(38, 0),
+        "HUGEINT": pa.decimal256(39, 0) if long else pa.decimal128(38, 0),
         "FLOAT": pa.float32(),
         "DOUBLE": pa.float64(),
         "VARCHAR": pa.string(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -80,16 +79,9 @@ def connect(
     declared = declared_columns(columns, tables, public)
     listed = declared_keys(keys, tables)
     caps = {"max_groups": max_groups, "max_rows": max_rows, "max_rows_total": max_rows_total}
+    shared: dict[str, Any] = {"unit": protected, "partition": partition, **caps}
     declarations = [
-        Declaration(
-            name=each,
-            unit=protected,
-            columns=declared[each],
-            partition=partition,
-            keys=listed[each],
-            **caps,
-        )
-        for each in tables
+        Declaration(name=each, columns=declared[each], keys=listed[each], **shared) for each in tables
     ]
     declarations += [Declaration(name=each, unit=None, columns=declared[each]) for each in public or {}]
     if budget is None and renewal is not None:
@@ -97,8 +89,7 @@ def connect(
     sources = {**tables, **(public or {})}
     book = Ledger.open(ledger)
     resources = Resources(memory=memory, question_memory=question_memory, seconds=seconds)
-    backend = _opened(sources, declarations, Declaration.table, Policy(), resources)
-    private, others = _bindings(backend)
+    catalog, backend, bindings = _opened(sources, declarations, Declaration.table, Policy(), resources)
     book.fix(
         Proposal(
             unit=protected.name,
@@ -106,15 +97,14 @@ def connect(
             renewal=renewal,
             partition=None if budget is None else partition,
             distinct=distinct,
-            private=private,
-            public=others,
+            **bindings,
         )
     )
     return Database(
-        catalog=backend.catalog,
+        catalog=catalog,
         terms=book.budget(protected.name),
         ledger=book,
-        backend=backend.engine,
+        backend=backend,
         unit=protected.name,
         analyst=analyst,
     )
@@ -133,8 +123,7 @@ def open(
     what the file says; until then the file can be changed. Where the policy names analysts, `analyst`
     says who asks. Another `ledger` can be given, to look at prices without touching the real one.
     """
-    project = read_project(os.fspath(path))
-    return open_project(project, analyst=analyst, ledger=ledger)
+    return open_project(read_project(os.fspath(path)), analyst=analyst, ledger=ledger)
 
 
 def open_project(
@@ -151,22 +140,20 @@ def open_project(
     known = {table.name: table for table in project.tables}
     declarations = [table.declaration for table in project.tables]
 
-    def fits(
-        declared: Declaration, fields: tuple[Field, ...], unsupported: tuple[UnsupportedColumn, ...]
-    ) -> Table:
-        return project.table(known[declared.name], fields, unsupported)
+    def fits(declared: Declaration, *found: Any) -> Table:
+        return project.table(known[declared.name], *found)
 
     try:
-        backend = _opened(sources, declarations, fits, project.policy, project.engine, read=read)
+        opened = _opened(sources, declarations, fits, project.policy, project.engine, read=read)
     except InvalidArgument as error:
         raise _unopened(project, error) from None
-    private, public = _bindings(backend)
-    propose(project, book, private=private, public=public)
+    catalog, backend, bindings = opened
+    propose(project, book, **bindings)
     return Database(
-        catalog=backend.catalog,
+        catalog=catalog,
         terms=project.budget,
         ledger=book,
-        backend=backend.engine,
+        backend=backend,
         unit=project.unit,
         analyst=analyst,
     )
@@ -228,44 +215,37 @@ def _unopened(project: Project, error: InvalidArgument) -> SfumatoError:
     return error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Opened:
-    """Open tables: what is declared about them, what computes from them, where they are from."""
-
-    catalog: Catalog
-    engine: Backend
-    sources: Mapping[str, tuple[str, ...]]
-
-
 def _opened(
     sources: Mapping[str, Any],
-    declarations: Iterable[Declaration],
+    declarations: Sequence[Declaration],
     fits: Callable[[Declaration, tuple[Field, ...], tuple[UnsupportedColumn, ...]], Table],
     policy: Policy,
     engine: Resources,
     *,
     read: bool = True,
-) -> _Opened:
-    """Open sources, and make of each the table that it is declared to be."""
+) -> tuple[Catalog, Backend, dict[str, Any]]:
+    """Open sources, and make of each the table that it is declared to be.
+
+    Return also what identifies the private tables, and the public ones.
+    """
     from sfumato.backends import open_tables
 
-    declared = tuple(declarations)
-    kinds = {each.name: _kinds(each) for each in declared if each.unit is not None}
     opened = open_tables(
         sources,
         memory=engine.memory,
         question_memory=engine.question_memory,
         seconds=engine.seconds,
         read=read,
-        kinds=kinds,
+        kinds={each.name: _kinds(each) for each in declarations if each.unit is not None},
     )
-    tables = (fits(each, opened.fields(each.name), opened.left_out(each.name)) for each in declared)
+    tables = (fits(each, opened.fields(each.name), opened.left_out(each.name)) for each in declarations)
     catalog = Catalog(tuple(tables), policy)
-    return _Opened(
-        catalog=catalog,
-        engine=opened.backend(catalog),
-        sources={each.name: opened.identities(each.name) for each in declared},
-    )
+    bindings: dict[str, Any] = {"private": (), "public": ()}
+    for table in catalog.tables:
+        column = None if table.unit is None else table.unit.column
+        binding = Binding(table=table.name, sources=opened.identities(table.name), column=column)
+        bindings["private" if table.private else "public"] += (binding,)
+    return catalog, opened.backend(catalog), bindings
 
 
 def _kinds(declared: Declaration) -> dict[str, Kind]:
@@ -280,16 +260,6 @@ def _kinds(declared: Declaration) -> dict[str, Kind]:
                 number = isinstance(lower, Fraction)
                 found[name] = Kind.REAL if number else kind_of(lower) or Kind.TEXT  # type: ignore[arg-type]
     return found
-
-
-def _bindings(opened: _Opened) -> tuple[tuple[Binding, ...], tuple[Binding, ...]]:
-    """Return what identifies the private tables, and the public ones."""
-    found: dict[bool, list[Binding]] = {True: [], False: []}
-    for table in opened.catalog.tables:
-        column = None if table.unit is None else table.unit.column
-        binding = Binding(table=table.name, sources=opened.sources[table.name], column=column)
-        found[table.private].append(binding)
-    return tuple(found[True]), tuple(found[False])
 
 
 def _check_analyst(project: Project, ledger: Ledger, analyst: str | Owner) -> None:

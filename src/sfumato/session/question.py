@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sfumato.analysis.forecast import forecasts
 from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
 from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number, budget_quantity
-from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.pipeline import Priced, answer, plan
+from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
+from sfumato.ledger import Balance, GrantBalance, Owner
+from sfumato.ledger.charges import Charge
+from sfumato.pipeline import Priced, admit, answer, parts_charged, plan
 from sfumato.plan.outline import outline_aggregate
 from sfumato.plan.request import Request
 from sfumato.plan.tree import GROUPING_SET
@@ -22,7 +25,7 @@ from sfumato.release.answers import Origin
 if TYPE_CHECKING:
     from sfumato.session.database import Database
 
-__all__ = ["Asked", "Question", "shown_columns"]
+__all__ = ["Asked", "Price", "Question", "fits", "price_of", "shortage", "shown_columns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +152,6 @@ class Question:
 
     def _price_tag(self, epsilon: Fraction) -> str:
         from sfumato.analysis.alternatives import alternative
-        from sfumato.analysis.forecast import forecasts
 
         priced = self.priced()
         lines = [f"question, not asked yet: epsilon = {float(epsilon):g}"]
@@ -234,3 +236,104 @@ def shown_columns(request: Request) -> dict[str, str]:
         for name, origin in pairs
         if origin is not None and origin == Origin(column=origin.column)
     }
+
+
+# -- the price, against what is left of the budget ----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a question would cost: `share` of the whole budget; `times` it could still be asked."""
+
+    epsilon: Fraction
+    keys_delta: Fraction
+    units: int
+    keys_units: int
+    share: float
+    times: int
+    errors: tuple[tuple[str, str], ...]
+    refusal: BudgetExceeded | None
+
+    def lines(self) -> list[str]:
+        """Return the price as text."""
+        known = [f"  {name}: {error}" for name, error in self.errors]
+        left = f"{self.times} more like it fit" if self.times else "it does not fit in what is left"
+        return [
+            f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",
+            *known,
+            "nothing was spent",
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """Return the price as plain data."""
+        return {
+            "epsilon": float(self.epsilon),
+            "keys_delta": float(self.keys_delta),
+            "share_of_budget": self.share,
+            "times": self.times,
+            "errors": dict(self.errors),
+        }
+
+
+def price_of(question: Question, *, size: float | None = None) -> Price:
+    """Price a question against what is left; refuse what the policy forbids. `size`: rows of a group."""
+    database = question.database
+    priced = question.priced()
+    admit(priced, database.catalog.policy)
+    balance = database.balance
+    parts = parts_charged(priced, catalog=database.catalog, ledger=database.ledger)
+    units, keys_units = balance.budget.charge(priced.event, priced.keys_delta)
+    charge = Charge(
+        units=units,
+        keys_units=keys_units,
+        parts=None if parts is None else tuple(sorted(parts)),
+        version=balance.totals.version,  # that of the last charge: nothing is read to see if it is old
+        epoch=balance.totals.epoch,
+    )
+    who = database.analyst
+    grant = None if isinstance(who, Owner) else database.ledger.grant_balance(database.unit, who)
+    errors = [
+        (one.name, "depends on the group's size" if one.error is None else _error(one.error, one.in_ranks))
+        for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
+        for one in forecasts(bounding, cost, size=size)
+    ]
+    shown = question.names()
+    return Price(
+        epsilon=priced.epsilon,
+        keys_delta=priced.keys_delta,
+        units=units,
+        keys_units=keys_units,
+        share=units / max(1, balance.limit),
+        times=fits(balance, charge, grant),
+        errors=tuple((shown.get(name, name), error) for name, error in errors),
+        refusal=shortage(balance, charge, grant),
+    )
+
+
+def fits(balance: Balance, charge: Charge, grant: GrantBalance | None = None) -> int:
+    """Return how often a charge still fits, now: in the budget, in this period's allowance, in the grant.
+
+    Equal charges leave the totals that one charge as large as their sum would leave; so the
+    ledger's own answer to that one decides, and the largest is searched for.
+    """
+    pairs = ((balance.limit, charge.units), (balance.keys_limit, charge.keys_units))
+    most = min((limit // units for limit, units in pairs if units > 0), default=0)
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        many = replace(charge, units=middle * charge.units, keys_units=middle * charge.keys_units)
+        if shortage(balance, many, grant) is None:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def shortage(balance: Balance, charge: Charge, grant: GrantBalance | None = None) -> BudgetExceeded | None:
+    """Return the refusal that a charge would meet now, None if it fits."""
+    refusal = balance.shortage(charge, balance.totals.charged(charge))
+    return refusal if refusal is not None or grant is None else grant.shortage(charge)
+
+
+def _error(error: float, in_ranks: bool) -> str:
+    return f"±{error:.4g} rows in rank (95%)" if in_ranks else f"±{error:.4g} (95%)"
