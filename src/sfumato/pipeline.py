@@ -206,7 +206,6 @@ class Looks:
     """Several questions under one reservation, each chosen after the answers before it."""
 
     looks: tuple[Look, ...]
-    unit: str
     catalog: Catalog
     ledger: Ledger
     backend: Backend
@@ -218,7 +217,7 @@ class Looks:
         The question may depend on earlier answers; its cost is the one that was declared for the step.
         """
         declared = self.looks[step - 1] if 1 <= step <= len(self.looks) else None
-        if priced.unit != self.unit or Look.of(priced) != declared:
+        if priced.unit != self.reservation.record.unit or Look.of(priced) != declared:
             raise InvalidArgument(
                 f"step {step} was declared with another cost, or for another unit",
                 place="step",
@@ -276,14 +275,7 @@ def several_looks(
         analyst=analyst,
         steps=len(declared),
     ) as reservation:
-        yield Looks(
-            looks=declared,
-            unit=unit,
-            catalog=catalog,
-            ledger=ledger,
-            backend=backend,
-            reservation=reservation,
-        )
+        yield Looks(looks=declared, catalog=catalog, ledger=ledger, backend=backend, reservation=reservation)
 
 
 def _look(

@@ -15,6 +15,7 @@ from sfumato.analysis.remainder_group import LABEL
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
 from sfumato.release.answers import NoisyTable, Origin, tabulate
+from sfumato.release.lineage import trace
 from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import plain_table_of
 from sfumato.release.release import Release
@@ -118,8 +119,6 @@ def _processed(
     tables_by_name: Mapping[str, PlainTable], postprocessing: str, public: Mapping[str, Any] | None
 ) -> _Followed:
     """Run post-processing, where possible with a hidden column that follows rows to the noisy table."""
-    from sfumato.release.lineage import trace
-
     followed = trace(postprocessing, {name: plain.columns for name, plain in tables_by_name.items()})
     if followed is not None and followed.plain:
         whole = tables_by_name[followed.table]

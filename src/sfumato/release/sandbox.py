@@ -15,8 +15,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import sqlglot
+from sqlglot import errors, exp
+
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import QueryRefused
+from sfumato.release.lineage import trace
+from sfumato.release.total import total
 
 if TYPE_CHECKING:
     import duckdb
@@ -95,8 +100,6 @@ def query(
     """
     import duckdb
 
-    from sfumato.release.total import total
-
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
     connection = duckdb.connect(":memory:", config=_CONFIG)
     timer = threading.Timer(_SECONDS, connection.interrupt)
@@ -146,8 +149,6 @@ def check(
     `samples` makes tables with all rows there will be, and other numbers in each: a subquery that gives
     several rows where one value must stand, in every one of them, will do so again.
     """
-    from sfumato.release.lineage import trace
-
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
     followed = trace(sql, {name: plain.columns for name, plain in tables.items()})
     if followed is not None and followed.plain:
@@ -171,9 +172,6 @@ def check(
 
 
 def _has_scalar_subquery(sql: str) -> bool:
-    import sqlglot
-    from sqlglot import exp
-
     found = sqlglot.parse_one(sql, read="duckdb").find_all(exp.Subquery)
     return any(not isinstance(node.parent, (exp.From, exp.Join, exp.SetOperation)) for node in found)
 
@@ -193,8 +191,6 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, plain: PlainTable)
 
 def _allowed(sql: str, names: set[str]) -> None:
     """Refuse what is not one SELECT over the given tables; locks would stop it too, this says why."""
-    import sqlglot
-    from sqlglot import errors, exp
 
     def refused(message: str, code: str, *hints: str) -> QueryRefused:
         return QueryRefused(f"post-processing {message}", code=code, text=sql, hints=hints or _PLAINER)
@@ -221,8 +217,6 @@ def _allowed(sql: str, names: set[str]) -> None:
 
 
 def _called(function: Any) -> str:
-    from sqlglot import exp
-
     name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
     return {"explode": "unnest"}.get(str(name).lower(), str(name).lower())
 

@@ -59,20 +59,18 @@ def connect(
     """Open a table about people, or several about the same people, and public tables beside them.
 
     `source` is a Parquet, CSV or DuckDB file, an Arrow table, a pandas or polars DataFrame; several are a
-    mapping from their names, and all have the column `unit`. `unit` says whose each row is; None makes
-    every row a unit by itself. `columns` declares bounds and values, never read off the data, under
-    `column` or `table.column`. `keys` lists the combinations that several columns may have:
-    `{("region", "kind"): [("north", "a"), ("south", "b")]}`. Without a `ledger` file the budget is
-    forgotten when the process ends; without a `budget` the one on record there goes on.
+    mapping from their names. `unit` is the column that says whose each row is; None makes every row a unit
+    by itself. `columns` declares bounds and values, never read off the data, under `column` or
+    `table.column`; `keys` the combinations of several: `{("region", "kind"): [("north", "a")]}`. Without a
+    `ledger` file the budget is forgotten when the process ends; without a `budget` the one on record goes on.
 
-    `renewal` says how much of the budget a day, week, month or year may use, `partition` names the
-    column that divides units into parts, and `analyst` who asks, under a grant of the owner's. A ledger
-    keeps one unit, and a source is about one unit: the same people under another name would be a fresh
-    budget. `distinct` is the owner's word that a second unit is not that.
+    `renewal` says how much of the budget a day, week, month or year may use, `partition` names the column
+    that divides units into parts, and `analyst` who asks, under a grant of the owner's. A ledger keeps one
+    unit: `distinct` is the owner's word that a second one is not the same people under another name.
 
     `memory`, such as "8GB", is what all questions that run at a time may take, by default four fifths of the
-    machine's; `question_memory` is what one of them declares, by default all of it: a question waits, before
-    it is charged, until that much is free. `seconds` is what one statement of the engine may take.
+    machine's; a question waits, before it is charged, until its `question_memory`, by default all of it, is
+    free. `seconds` is what one statement of the engine may take.
     """
     tables = private_sources(source, name=name, unit=unit, public=public)
     protected = Unit(name=unit or f"row of {next(iter(tables))}", column=unit)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sfumato.analysis.forecast import forecasts
+from sfumato.analysis.forecast import cheapest, forecasts
 from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
 from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number, budget_quantity
@@ -21,6 +21,7 @@ from sfumato.plan.request import Request
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release import Release
 from sfumato.release.answers import Origin
+from sfumato.release.lineage import trace
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -122,8 +123,6 @@ class Question:
 
     def within(self, error: Number | Mapping[str, float], *, size: float | None = None) -> Question:
         """Return this question at about the smallest epsilon whose 95% error is no larger. Free."""
-        from sfumato.analysis.forecast import cheapest
-
         options, budget = self.request.options, self.database.terms
         try:
             priced = self.priced(budget.epsilon)
@@ -221,8 +220,6 @@ def _said_of_losses(priced: Priced) -> list[str]:
 
 def shown_columns(request: Request) -> dict[str, str]:
     """Return, for each column that shows a noisy one as it is, which one that is."""
-    from sfumato.release.lineage import trace
-
     if request.postprocessing is None or len(request.queries) != 1:
         return {}
     [named] = request.queries
