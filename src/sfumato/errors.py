@@ -50,11 +50,11 @@ class SfumatoError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        lines = [f"error[{self.code}]: {self.message}"]
-        if self.place is not None:
-            lines.append(f"  at {self.place}")
-        lines.extend(f"hint: {hint}" for hint in self.hints)
-        return "\n".join(lines)
+        hints = (f"hint: {hint}" for hint in self.hints)
+        return "\n".join([f"error[{self.code}]: {self.message}", *self._where(), *hints])
+
+    def _where(self) -> list[str]:
+        return [] if self.place is None else [f"  at {self.place}"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of this error, JSON-ready: what a program reads instead of the text."""
@@ -122,18 +122,16 @@ class QueryRefused(SfumatoError):
         self.end = end
         super().__init__(message, hints=hints)
 
-    def __str__(self) -> str:
-        lines = [f"error[{self.code}]: {self.message}"]
-        if self.start is not None:
-            begin = self.text.rfind("\n", 0, self.start) + 1
-            line, at = self.text[begin:].split("\n", 1)[0], self.start - begin
-            if len(line) > _WIDEST:
-                skipped = max(0, min(at - _WIDEST // 2, len(line) - _WIDEST))
-                line, at = line[skipped : skipped + _WIDEST], at - skipped
-            width = max(1, min((self.end or self.start + 1) - self.start, len(line) - at))
-            lines += [f"  {line}", f"  {' ' * at}{'^' * width}"]
-        lines.extend(f"hint: {hint}" for hint in self.hints)
-        return "\n".join(lines)
+    def _where(self) -> list[str]:
+        if self.start is None:
+            return []
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        line, at = self.text[begin:].split("\n", 1)[0], self.start - begin
+        if len(line) > _WIDEST:
+            skipped = max(0, min(at - _WIDEST // 2, len(line) - _WIDEST))
+            line, at = line[skipped : skipped + _WIDEST], at - skipped
+        width = max(1, min((self.end or self.start + 1) - self.start, len(line) - at))
+        return [f"  {line}", f"  {' ' * at}{'^' * width}"]
 
 
 class EngineBusy(SfumatoError):
@@ -236,9 +234,5 @@ class ProjectRefused(SfumatoError):
         place = file if line is None else f"{file}:{line}" if column is None else f"{file}:{line}:{column}"
         super().__init__(message, place=place, hints=hints)
 
-    def __str__(self) -> str:
-        lines = [f"error[{self.code}]: {self.message}", f"  at {self.place}"]
-        if self.text is not None:
-            lines.append(f"  | {self.text}")
-        lines.extend(f"hint: {hint}" for hint in self.hints)
-        return "\n".join(lines)
+    def _where(self) -> list[str]:
+        return [*super()._where(), *([] if self.text is None else [f"  | {self.text}"])]

@@ -143,23 +143,22 @@ def _layers(picture: Picture, colour: Any) -> Any:
     y = _position(alt.Y, "y:Q", picture.y)
     layers = []
     for mark in picture.marks:
-        match mark:
-            case Line():
-                rows = [{"x": px, "y": py, "label": mark.label} for px, py in mark.points]
-                line = alt.Chart(alt.InlineData(values=rows))
-                dash = [5, 4] if mark.dashed else [1, 0]
-                layers.append(line.mark_line(strokeDash=dash, clip=True).encode(x=x, y=y, color=colour))
-            case Points():
-                rows = [
-                    {"x": px, "y": py, "low": low, "high": high, "label": mark.label}
-                    for px, py, low, high in mark.points
-                ]
-                data = alt.InlineData(values=rows)
-                high = alt.Y2("high:Q")
-                rule = alt.Chart(data).mark_rule(strokeWidth=2, clip=True)
-                layers.append(rule.encode(x=x, y=_position(alt.Y, "low:Q", picture.y), y2=high, color=colour))
-                spots = alt.Chart(data).mark_point(filled=True, size=45, opacity=1, clip=True)
-                layers.append(spots.encode(x=x, y=y, color=colour))
+        if isinstance(mark, Bars):
+            continue
+        names = ("x", "y", "low", "high")
+        rows = [dict(zip(names, point, strict=False)) | {"label": mark.label} for point in mark.points]
+        drawn = alt.Chart(alt.InlineData(values=rows))
+        if isinstance(mark, Line):
+            dash = [5, 4] if mark.dashed else [1, 0]
+            layers.append(drawn.mark_line(strokeDash=dash, clip=True).encode(x=x, y=y, color=colour))
+        else:
+            low, high = _position(alt.Y, "low:Q", picture.y), alt.Y2("high:Q")
+            rule, spots = (
+                drawn.mark_rule(strokeWidth=2, clip=True),
+                {"filled": True, "size": 45, "opacity": 1},
+            )
+            layers.append(rule.encode(x=x, y=low, y2=high, color=colour))
+            layers.append(drawn.mark_point(clip=True, **spots).encode(x=x, y=y, color=colour))
     return alt.layer(*layers)
 
 

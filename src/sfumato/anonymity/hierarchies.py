@@ -275,9 +275,8 @@ def _chains(tree: Any, path: tuple[str, ...]) -> Any:
 
 
 def _grouped(names: Sequence[str]) -> tuple[list[str], Integers]:
-    labels = sorted(set(names))
-    number = {label: place for place, label in enumerate(labels)}
-    return labels, np.array([number[name] for name in names], dtype=np.int64)
+    labels, groups = np.unique(np.array(names, dtype=object), return_inverse=True)
+    return labels.tolist(), groups
 
 
 def _widths(ends: Sequence[tuple[float, float]], values: Floats, places: Floats | None) -> Floats | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sfumato.anonymity.losses import Loss
 from sfumato.anonymity.measures import AnonymityMeasures
@@ -20,10 +20,7 @@ def risk_picture(*measures: AnonymityMeasures) -> Picture:
         caption="Share of rows that who knows the quasi-identifiers finds with at least such a chance.",
         x=Axis(title="chance to be found", log=True),
         y=Axis(title="share of rows", percent=True, low=0, high=1),
-        marks=tuple(
-            Line(label=label, points=_risks(each))
-            for label, each in zip(_labels(measures), measures, strict=True)
-        ),
+        marks=tuple(Line(label=label, points=_risks(each)) for label, each in _labelled(measures)),
     )
 
 
@@ -34,10 +31,7 @@ def size_picture(*measures: AnonymityMeasures) -> Picture:
         caption="Share of rows by the number of rows that have the same quasi-identifiers.",
         x=Axis(title="rows in a class"),
         y=Axis(title="share of rows", percent=True),
-        marks=tuple(
-            Bars(label=label, bars=_shares(each))
-            for label, each in zip(_labels(measures), measures, strict=True)
-        ),
+        marks=tuple(Bars(label=label, bars=_shares(each)) for label, each in _labelled(measures)),
     )
 
 
@@ -69,8 +63,9 @@ def trade_picture(losses: Sequence[tuple[int, Loss]]) -> Picture:
     )
 
 
-def _labels(measures: Sequence[AnonymityMeasures]) -> tuple[str, ...]:
-    return ("before", "after") if len(measures) == 2 else ("the table",) * len(measures)
+def _labelled(measures: Sequence[AnonymityMeasures]) -> Iterable[tuple[str, AnonymityMeasures]]:
+    labels = ("before", "after") if len(measures) == 2 else ("the table",) * len(measures)
+    return zip(labels, measures, strict=True)
 
 
 def _shares(measures: AnonymityMeasures) -> tuple[tuple[str, float], ...]:

@@ -116,28 +116,22 @@ class Blocks:
     @property
     def columns(self) -> dict[str, _Ints]:
         """The columns that tables count by; `young` is -1 from the age of 20."""
-        young = np.where(self.age < _YOUNG, self.age, -1)
-        own = {name: getattr(self, name) for name in COLUMNS}
-        return own | {"age_group": _OF_AGE[self.age], "young": young}
+        return _with_age_groups({name: getattr(self, name) for name in COLUMNS})
 
     def cells(self) -> _Ints:
         """Return how many people of each block, sex, age, race and ethnicity there are."""
-        size = self.sizes
-        axes = ("block", "sex", "age", "race", "ethnicity")
-        counted = np.zeros([size[name] for name in axes], dtype=np.int64)
-        np.add.at(counted, tuple(getattr(self, name) for name in axes), 1)
-        return counted
+        return self._counted(("block", "sex", "age", "race", "ethnicity"))
 
     def exact(self) -> dict[str, _Ints]:
         """Return the tables as they are: the naive release."""
+        return {title: self._counted(by) for title, by in TABLES.items()}
+
+    def _counted(self, by: Sequence[str]) -> _Ints:
         columns, size = self.columns, self.sizes
-        tables = {}
-        for title, by in TABLES.items():
-            counted = np.zeros([size[name] for name in by], dtype=np.int64)
-            among = columns["young"] >= 0 if "young" in by else slice(None)
-            np.add.at(counted, tuple(columns[name][among] for name in by), 1)
-            tables[title] = counted
-        return tables
+        counted = np.zeros([size[name] for name in by], dtype=np.int64)
+        among = columns["young"] >= 0 if "young" in by else slice(None)
+        np.add.at(counted, tuple(columns[name][among] for name in by), 1)
+        return counted
 
     def released(self, epsilon: float) -> dict[str, _Ints]:
         """Return the same tables from this system, each for an equal part of epsilon.
@@ -167,6 +161,11 @@ class Blocks:
             counted[places] = release.column("n")
             tables[title] = counted
         return tables
+
+
+def _with_age_groups(columns: Mapping[str, _Ints]) -> dict[str, _Ints]:
+    age = columns["age"]
+    return {**columns, "age_group": _OF_AGE[age], "young": np.where(age < _YOUNG, age, -1)}
 
 
 # -- solving -----------------------------------------------------------------------------------
@@ -241,24 +240,15 @@ def _sums(tables: _Published, blocks: _Ints, tract: int) -> tuple[Any, npt.NDArr
     titles = list(TABLES)
     races, ethnicities = (tables[titles[2]].shape[1], tables[titles[2]].shape[2])
     shape = (len(blocks), tables[titles[0]].shape[1], AGES, races, ethnicities)
-    block, sex, age, race, ethnicity = (axis.ravel() for axis in np.indices(shape))
-    place = {
-        "block": block,
-        "tract": np.zeros_like(block),
-        "sex": sex,
-        "age": age,
-        "race": race,
-        "ethnicity": ethnicity,
-        "age_group": _OF_AGE[age],
-        "young": np.where(age < _YOUNG, age, -1),
-    }
+    place = dict(zip(("block", *COLUMNS[2:]), (axis.ravel() for axis in np.indices(shape)), strict=True))
+    place = _with_age_groups(place | {"tract": np.zeros_like(place["block"])})
+    cells = len(place["block"])
     matrices, wanted = [], []
     for title, by in TABLES.items():
         part = tables[title][blocks] if by[0] == "block" else tables[title][[tract]]
-        columns = np.flatnonzero(place["young"] >= 0) if "young" in by else np.arange(len(block))
+        columns = np.flatnonzero(place["young"] >= 0) if "young" in by else np.arange(cells)
         row = np.ravel_multi_index(tuple(place[name][columns] for name in by), part.shape)
-        matrices.append(
-            sparse.csr_matrix((np.ones(len(columns)), (row, columns)), shape=(part.size, len(block)))
-        )
+        ones = np.ones(len(columns))
+        matrices.append(sparse.csr_matrix((ones, (row, columns)), shape=(part.size, cells)))
         wanted.append(part.ravel())
     return sparse.vstack(matrices, format="csr"), np.concatenate(wanted), shape

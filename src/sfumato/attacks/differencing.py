@@ -8,7 +8,6 @@ e^epsilon / (1 + e^epsilon) is right: the bound of `bit_bound` is met, not only 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, right, with_interval
 from sfumato.attacks.population import MOST_SALARY, VICTIM, Firms, invent_firms
 from sfumato.attacks.victims import Victims
-from sfumato.core import Proportion
 from sfumato.plots import Axis, Line, Picture
 from sfumato.session import Database
 
@@ -58,21 +56,21 @@ def differencing(
         difference = _column(both, world.counting, epsilon / 2)
         difference -= _column(both, world.counting.replace("sick", without), epsilon / 2)
         twice.append((epsilon, right(difference > 0, bits).share))
-    salaries = _Salaries.of(world, epsilons)
+    salary_facts, salary_picture = _salaries(world, epsilons)
     finding = AttackResult(
         name="differencing",
         title=f"Differencing: the total with and without {VICTIM}",
         story=_STORY,
         naive=right(world.sick.sum(axis=1) - others > 0, bits),
         curve=tuple(once),
-        facts=salaries.facts(),
+        facts=salary_facts,
     )
     return finding.illustrated(
         "The attacker knows everybody else and asks for one total. Bars are intervals over "
         f"{firms:,} firms. The dashed curve is what epsilon states: nobody can do better, and this attacker "
         "is as good as it allows.",
         lines=(Line(label="who asks twice and subtracts, as in the story", points=tuple(twice)),),
-        after=(salaries.picture(),),
+        after=(salary_picture,),
     )
 
 
@@ -82,59 +80,40 @@ def _column(db: Database, text: str, epsilon: float) -> Any:
     return np.array(release.column("n"), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Salaries:
-    """How far off a salary is that was computed from two averages, at each epsilon."""
-
-    exact: Proportion
-    guess_error: float
-    errors: tuple[tuple[float, float], ...]
-
-    @classmethod
-    def of(cls, world: Firms, epsilons: Sequence[float]) -> _Salaries:
-        n = world.salary.shape[1]
-        truth, others = world.salary[:, 0], world.salary[:, 1:]
-        before, after = world.salary.sum(axis=1) / n, others.sum(axis=1) / (n - 1)
-        errors = []
-        average = "SELECT firm, AVG(salary) AS n FROM staff GROUP BY firm"
-        for epsilon in epsilons:
-            noisy = [
-                _column(world.open(epsilon, without=without), average, epsilon / 2)
-                for without in (False, True)
-            ]
-            found = np.clip(n * noisy[0] - (n - 1) * noisy[1], 0, MOST_SALARY)
-            errors.append((epsilon, float(np.nanmedian(np.abs(found - truth)))))
-        return cls(
-            exact=right(np.rint(n * before - (n - 1) * after), truth),
-            guess_error=float(np.median(np.abs(np.median(others) - truth))),
-            errors=tuple(errors),
-        )
-
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """Say it in words."""
-        through = "; ".join(f"{error:,.0f} at epsilon {epsilon:g}" for epsilon, error in self.errors)
-        return (
-            ("salary from two exact averages", f"right to the unit in {with_interval(self.exact)}"),
-            ("salary through this system", f"off by {through} (half of the time less)"),
-            ("salary by guessing the usual one", f"off by {self.guess_error:,.0f} (half of the time less)"),
-        )
-
-    def picture(self) -> Picture:
-        """Draw the error against epsilon."""
-        ends = (self.errors[0][0], self.errors[-1][0])
-        return Picture(
-            title="A salary from two averages",
-            caption="How far off the salary is that is computed from the averages before and after a "
-            "resignation; half of the time it is off by less. From exact averages it is off by nothing. A "
-            "guess that looks at no release at all is as good or better.",
-            x=Axis(title="epsilon", log=True),
-            y=Axis(title="off by", low=0),
-            marks=(
-                Line(label="from two averages of this system", points=self.errors),
-                Line.flat("guessing the usual salary", self.guess_error, ends, dashed=True),
-                Line.flat("from two exact averages", 0.0, ends),
-            ),
-        )
+def _salaries(world: Firms, epsilons: Sequence[float]) -> tuple[tuple[tuple[str, str], ...], Picture]:
+    """Compute a salary from two averages at each epsilon; say, and draw, how far off it is."""
+    n = world.salary.shape[1]
+    truth, others = world.salary[:, 0], world.salary[:, 1:]
+    before, after = world.salary.sum(axis=1) / n, others.sum(axis=1) / (n - 1)
+    exact = right(np.rint(n * before - (n - 1) * after), truth)
+    guess = float(np.median(np.abs(np.median(others) - truth)))
+    errors = []
+    average = "SELECT firm, AVG(salary) AS n FROM staff GROUP BY firm"
+    for epsilon in epsilons:
+        noisy_before = _column(world.open(epsilon), average, epsilon / 2)
+        noisy_after = _column(world.open(epsilon, without=True), average, epsilon / 2)
+        found = np.clip(n * noisy_before - (n - 1) * noisy_after, 0, MOST_SALARY)
+        errors.append((epsilon, float(np.nanmedian(np.abs(found - truth)))))
+    through = "; ".join(f"{error:,.0f} at epsilon {epsilon:g}" for epsilon, error in errors)
+    facts = (
+        ("salary from two exact averages", f"right to the unit in {with_interval(exact)}"),
+        ("salary through this system", f"off by {through} (half of the time less)"),
+        ("salary by guessing the usual one", f"off by {guess:,.0f} (half of the time less)"),
+    )
+    ends = (errors[0][0], errors[-1][0])
+    return facts, Picture(
+        title="A salary from two averages",
+        caption="How far off the salary is that is computed from the averages before and after a "
+        "resignation; half of the time it is off by less. From exact averages it is off by nothing. A "
+        "guess that looks at no release at all is as good or better.",
+        x=Axis(title="epsilon", log=True),
+        y=Axis(title="off by", low=0),
+        marks=(
+            Line(label="from two averages of this system", points=tuple(errors)),
+            Line.flat("guessing the usual salary", guess, ends, dashed=True),
+            Line.flat("from two exact averages", 0.0, ends),
+        ),
+    )
 
 
 def _own(victims: Victims, epsilons: Sequence[float], trials: int) -> AttackResult:

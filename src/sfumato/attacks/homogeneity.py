@@ -8,7 +8,6 @@ everybody else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,11 @@ _Bools = npt.NDArray[np.bool_]
 _KS = (2, 5, 10, 25)
 _RULED_OUT = 2
 _SHARED = 0.75  # of the invented patients of a cell, how many have its usual illness
+_WAYS = (  # to know somebody's value: for the reader of the facts, and of the picture
+    ("from the table alone", "from the table alone"),
+    (f"to who rules out {_RULED_OUT} values", f"ruling out {_RULED_OUT} values"),
+    ("to who has two such tables", "from two such tables"),
+)
 _STORY = """\
 A hospital makes its table k-anonymous before it hands it over: ZIP codes, birth dates and sexes are blurred
 until at least k rows look alike. Nobody can say which row is Anna's. But the diagnoses stand beside them as
@@ -68,7 +72,7 @@ def homogeneity(
     codes, values = _coded(table.column(secret))
     wanted = _wanted(codes, values, value, secret)
     made = {k: reach(table, quasi, Goal(k=k), sensitive=secret) for k in ks}
-    known = {k: _Known.of(one, codes, table, quasi, secret) for k, one in made.items()}
+    known = {k: _known(one, codes, table, quasi, secret) for k, one in made.items()}
     classes = made[max(ks)].class_of
     order = shuffled(np.arange(len(classes)))
     chosen = order[np.unique(classes[order], return_index=True)[1]]  # one person of each class, at random
@@ -88,7 +92,11 @@ def homogeneity(
             MeasuredRate.of_bits(epsilon, _asked(classes, flags, epsilon)[own] - others > 0.5, bits)
             for epsilon in epsilons
         ),
-        facts=tuple(fact for k, one in known.items() for fact in one.facts(k)),
+        facts=tuple(
+            (f"k = {k}: known {who}", f"{share:.1%}")
+            for k, shares in known.items()
+            for (who, _), share in zip(_WAYS, shares, strict=True)
+        ),
     )
     return finding.illustrated(
         f"{len(chosen):,} people, each in a class of at least {max(ks)} rows of the k-anonymous table. The "
@@ -98,34 +106,17 @@ def homogeneity(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """The shares of people whose secret a k-anonymous table tells without any doubt."""
-
-    alone: float
-    with_knowledge: float
-    with_another: float
-
-    @classmethod
-    def of(cls, made: Generalised, codes: _Ints, table: Any, quasi: Sequence[str], secret: str) -> _Known:
-        there = _held(made.class_of, codes)
-        distinct = there.sum(axis=1)[made.class_of]
-        left = distinct.copy()
-        for ruled_out in _not_theirs(codes, there.shape[1]):
-            left -= there[made.class_of, ruled_out]
-        return cls(
-            alone=float((distinct == 1).mean()),
-            with_knowledge=float((left == 1).mean()),
-            with_another=_in_two(table, codes, quasi, secret, made.goal),
-        )
-
-    def facts(self, k: int) -> tuple[tuple[str, str], ...]:
-        """Say it in words."""
-        return (
-            (f"k = {k}: known from the table alone", f"{self.alone:.1%}"),
-            (f"k = {k}: known to who rules out {_RULED_OUT} values", f"{self.with_knowledge:.1%}"),
-            (f"k = {k}: known to who has two such tables", f"{self.with_another:.1%}"),
-        )
+def _known(
+    made: Generalised, codes: _Ints, table: Any, quasi: Sequence[str], secret: str
+) -> tuple[float, float, float]:
+    """Return the shares of people whose secret a k-anonymous table tells without any doubt, by `_WAYS`."""
+    there = _held(made.class_of, codes)
+    distinct = there.sum(axis=1)[made.class_of]
+    left = distinct.copy()
+    for ruled_out in _not_theirs(codes, there.shape[1]):
+        left -= there[made.class_of, ruled_out]
+    in_two = _in_two(table, codes, quasi, secret, made.goal)
+    return float((distinct == 1).mean()), float((left == 1).mean()), in_two
 
 
 def _invented(people: int) -> Any:
@@ -213,12 +204,7 @@ def _asked(classes: _Ints, flags: _Bools, epsilon: float) -> npt.NDArray[np.floa
     return counts
 
 
-def _bars(known: dict[int, _Known]) -> Picture:
-    shown = (
-        ("from the table alone", "alone"),
-        (f"ruling out {_RULED_OUT} values", "with_knowledge"),
-        ("from two such tables", "with_another"),
-    )
+def _bars(known: dict[int, tuple[float, float, float]]) -> Picture:
     return Picture(
         title="Known without any doubt, in spite of k",
         caption="The share of people whose value everybody can read off a k-anonymous table: because their "
@@ -227,7 +213,7 @@ def _bars(known: dict[int, _Known]) -> Picture:
         x=Axis(title="k"),
         y=Axis(title="known without doubt", percent=True, low=0, high=1),
         marks=tuple(
-            Bars(label=label, bars=tuple((f"k = {k}", getattr(one, field)) for k, one in known.items()))
-            for label, field in shown
+            Bars(label=label, bars=tuple((f"k = {k}", shares[way]) for k, shares in known.items()))
+            for way, (_, label) in enumerate(_WAYS)
         ),
     )

@@ -170,21 +170,13 @@ class Linked:
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Say in words how far the join gets."""
         claims, rows = int(self.claims.sum()), len(self.claims)
-        made = f"{claims:,} of {rows:,} rows: {claims / rows:.1%}"
+        made = ("rows that match one name", f"{claims:,} of {rows:,} rows: {claims / rows:.1%}")
         if self.right is None:
-            unchecked = (
-                "without an identity nobody can: the naive rate is the share of rows that are alone with"
-            )
-            return (
-                ("rows that match one name", made),
-                ("are the claims right?", f"{unchecked} their values and match one name"),
-            )
+            alone_and_named = "rows that are alone with their values and match one name"
+            unchecked = f"without an identity nobody can: the naive rate is the share of {alone_and_named}"
+            return made, ("are the claims right?", unchecked)
         right, listed = int(self.right.sum()), int(self.listed.sum())
-        return (
-            ("rows that match one name", made),
-            ("of these the right one", with_interval(Proportion(hits=right, trials=max(claims, 1)))),
-            (
-                "of all on the roll, named rightly",
-                with_interval(Proportion(hits=right, trials=max(listed, 1))),
-            ),
+        of_claims, of_listed = (
+            with_interval(Proportion(hits=right, trials=max(trials, 1))) for trials in (claims, listed)
         )
+        return made, ("of these the right one", of_claims), ("of all on the roll, named rightly", of_listed)

@@ -80,7 +80,8 @@ def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: i
     guessing "no" is right twice in three times. Changing one salary is removing one person and adding
     another, so through this system the bound is that of twice epsilon.
     """
-    salaries = _different(count(threes, "threes"))
+    drawn = np.asarray(uniform_below(_MOST // 3, size=3 * count(threes, "threes")), dtype=np.int64)
+    salaries = drawn.reshape(threes, 3) * 3 + np.arange(3)  # no two of three are equal
     third = salaries.argmax(axis=1) == 2
     refused = np.array([_refuses(row.tolist()) for row in salaries])
     curve = []
@@ -106,12 +107,6 @@ def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: i
         "largest as a private quantile, twice; the attacker says yes if it drops enough without the third.",
         bound=False,
     )
-
-
-def _different(threes: int) -> _Ints:
-    """Return three salaries each, no two of them equal."""
-    drawn = np.asarray(uniform_below(_MOST // 3, size=3 * threes), dtype=np.int64)
-    return drawn.reshape(threes, 3) * 3 + np.arange(3)
 
 
 def _refuses(salaries: list[int]) -> bool:
