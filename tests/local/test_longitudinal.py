@@ -182,11 +182,9 @@ def test_two_stages_cost_exactly_what_they_say(two):
     for days in (1, 2, 3) if two.size == 2 or isinstance(two, TwoStageResponse) else (1, 2):
         laws = [sequence_law(rule, (x,) * days) for x in range(two.size)]
         found = max(ratio(a, b) for a, b in itertools.permutations(laws, 2))
-        assert found == two.ratio_after(days) > before
+        assert before < found < two.lifetime_ratio
+        assert days > 1 or found == two.max_ratio == two.single.max_ratio
         before = found
-    assert two.ratio_after(1) == two.max_ratio == two.single.max_ratio
-    assert before < two.ratio_after(60) < two.lifetime_ratio < two.ratio_after(60) * F(1001, 1000)
-    assert two.ratio_after(5000) == two.lifetime_ratio
 
 
 @pytest.mark.parametrize("two", [TWO[0], TWO[2]], ids=str)
@@ -324,7 +322,7 @@ def test_ends_of_two_stages(kind):
     with pytest.raises(InvalidArgument):
         kind.from_epsilon(1, first=1e-12, size=3)
     alone = kind.from_epsilon(2, first=1, size=1)
-    assert alone.max_ratio == alone.lifetime_ratio == alone.ratio_after(3) == 1
+    assert alone.max_ratio == alone.lifetime_ratio == 1
     two = kind.from_epsilon(2, first=1, size=9)
     empty = two.randomise(np.array([], dtype=np.int64))
     assert two.valid(empty).shape == (0,) and not two.collect(empty).any()

@@ -71,7 +71,7 @@ def test_the_largest_ratio_is_the_odds(protocol):
     """Exact, over all that a person can hold, more keys than allowed included."""
     laws = [law(protocol, held) for held in holders(protocol)]
     assert all(sum(it.values()) == 1 for it in laws)
-    ratio = max(a[y] / b[y] for a in laws for b in laws for y in range(protocol.items))
+    ratio = max(a[y] / b[y] for a in laws for b in laws for y in range(protocol.single.size))
     assert ratio == protocol.max_ratio == protocol.odds
 
 
@@ -96,8 +96,8 @@ def test_reports_follow_that_law(protocol):
     for held in tried:
         told = law(protocol, held)
         reports = protocol.randomise(table(protocol, held, n))["value"]
-        counts = np.bincount(reports, minlength=protocol.items)
-        wanted = [float(told[y]) * n for y in range(protocol.items)]
+        counts = np.bincount(reports, minlength=protocol.single.size)
+        wanted = [float(told[y]) * n for y in range(protocol.single.size)]
         assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 1e-9 / len(tried)
 
 
@@ -118,10 +118,10 @@ def test_chances_are_those_of_the_paper():
     and their m dummies, and p = (m (e - 1) + 1) / (m (e - 1) + 2); half as many dummies raise a."""
     for epsilon, k, m in ((1.0, 20, 3), (2.0, 100, 1)):
         protocol = PairResponse.from_epsilon(epsilon, size=k, most=m)
-        e, truth = math.exp(epsilon), float(protocol.response.p + protocol.response.q)
+        e, truth = math.exp(epsilon), float(protocol.single.p + protocol.single.q)
         paper = (m * (e - 1) + 2) / (m * (e - 1) + 2 * (k + m))
         assert paper < truth < paper * (1 + m / (2 * k + m))
-        sign = float(protocol.response.p / (protocol.response.p + protocol.response.q))
+        sign = float(protocol.single.p / (protocol.single.p + protocol.single.q))
         assert sign == pytest.approx((m * (e - 1) + 1) / (m * (e - 1) + 2), rel=1e-8)
 
 
@@ -229,7 +229,7 @@ def test_who_holds_too_many_draws_one_of_all():
     """False alarm 1e-9; power: a person whose first two keys alone are drawn."""
     protocol = PairResponse(size=5, most=2, odds=F(10**9))
     reports = protocol.randomise(table(protocol, dict.fromkeys(range(5), F(1)), 50_000))["value"]
-    counts = np.bincount(reports, minlength=protocol.items)[1:10:2]
+    counts = np.bincount(reports, minlength=protocol.single.size)[1:10:2]
     assert counts.sum() > 49_900
     assert stats.chisquare(counts).pvalue > 1e-9
 

@@ -88,16 +88,6 @@ class Deniability:
 
     # -- of a report that says yes ----------------------------------------------------------
 
-    @property
-    def truth(self) -> Fraction | None:
-        """The chance that a report supports the answer it was made from; None where reports are numbers."""
-        return self.protocol.p if isinstance(self.protocol, FrequencyProtocol) else None
-
-    @property
-    def lie(self) -> Fraction | None:
-        """The chance that a report supports an answer that is not its sender's: yes, though it is no."""
-        return self.protocol.q if isinstance(self.protocol, FrequencyProtocol) else None
-
     def doubt(self, share: Number | None = None) -> Fraction | None:
         """Return the chance that an answer which one report supports is not its sender's own.
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import count
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.local.arrays import Array, Floats, Integers, Octets, slices
@@ -55,7 +54,11 @@ class Hitters:
     reports: int
     """How many reports there were of all lengths; `shares.reports` were those that test whole strings."""
     one_report: float
-    """How far one more report, whatever it says, can lift the share of a string."""
+    """How far one report, whatever it says, can have lifted the share of a string.
+
+    Theorem: one that supports a string, among those that test, adds 1 to its count; without it the
+    estimate would be (c - 1 - q (n - 1)) / ((n - 1)(p - q)), less by at most 1 / (n (p - q)).
+    """
     least: float
     """About the share above which a tested string is found with a chance of 95%, even the least promising."""
 
@@ -63,14 +66,6 @@ class Hitters:
     def texts(self) -> tuple[str, ...]:
         """The strings as text."""
         return tuple(text_of(string) for string in self.strings)
-
-    def forged(self, reports: int) -> float:
-        """Return how far a number of forged reports can have lifted a share.
-
-        Theorem: one that supports a string, among those that test, adds 1 to its count; without it the
-        estimate would be (c - 1 - q (n - 1)) / ((n - 1)(p - q)), less by at most 1 / (n (p - q)).
-        """
-        return count(reports, "reports", least=0) * self.one_report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

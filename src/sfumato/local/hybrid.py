@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.core.arguments import Number, budget_quantity, probability
+from sfumato.core.arguments import Number, probability
 from sfumato.core.coins import bernoulli
 from sfumato.core.search import minimum
 from sfumato.local.arrays import Array, Flags, Floats, Integers
@@ -19,7 +19,7 @@ from sfumato.local.odds import epsilon_of, odds_of
 from sfumato.local.piecewise import Piecewise
 from sfumato.local.protocol import Columns, below
 
-__all__ = ["Hybrid", "best_for_number", "laplace_variance"]
+__all__ = ["Hybrid", "best_for_number"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,12 +171,3 @@ def best_for_number(epsilon: Number, *, low: Number = -1, high: Number = 1) -> D
     simple = Duchi.from_epsilon(epsilon, low=low, high=high)
     others = (make(epsilon, low=low, high=high) for make in (Piecewise.tuned, Hybrid.tuned))
     return min((simple, *others), key=lambda it: it.worst_variance)
-
-
-def laplace_variance(epsilon: Number) -> float:
-    """Return 8/epsilon^2, the variance on [-1, 1] of adding Laplace noise to the number: to compare with.
-
-    >>> laplace_variance(2)
-    2.0
-    """
-    return 8 / float(budget_quantity(epsilon, "epsilon")) ** 2

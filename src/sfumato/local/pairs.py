@@ -20,9 +20,9 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
-from sfumato.local.arrays import Array, Flags, Floats, Integers
+from sfumato.local.arrays import Array, Floats, Integers
 from sfumato.local.odds import check_odds, odds_of
-from sfumato.local.protocol import Columns, FrequencyProtocol, Shares
+from sfumato.local.protocol import DerivedProtocol, Shares
 from sfumato.local.response import KaryResponse
 from sfumato.local.rounding import bounds_of, round_at_random
 
@@ -100,7 +100,7 @@ class KeyMeans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairResponse(FrequencyProtocol):
+class PairResponse(DerivedProtocol):
     """One drawn pair, as (key, sign), told among all such by k-ary response.
 
     `size` keys; a person holds at most `most` = m of them, no key twice. Items are 2 * key + sign, then
@@ -118,7 +118,7 @@ class PairResponse(FrequencyProtocol):
     Assumes: nobody holds more than m keys; who does still has this epsilon, but counts for less.
 
     >>> protocol = PairResponse.from_epsilon(1, size=50, most=4)
-    >>> protocol.items, protocol.message_bits
+    >>> protocol.single.size, protocol.message_bits
     (104, 7)
     """
 
@@ -150,29 +150,19 @@ class PairResponse(FrequencyProtocol):
         return self.odds
 
     @property
-    def items(self) -> int:
-        """How many reports there can be."""
-        return 2 * self.size + self.most
-
-    @property
-    def response(self) -> KaryResponse:
+    def single(self) -> KaryResponse:
         """How the drawn item is told."""
-        return KaryResponse(size=self.items, odds=1 + self.most * (self.odds - 1))
+        return KaryResponse(size=2 * self.size + self.most, odds=1 + self.most * (self.odds - 1))
 
     @property
     def p(self) -> Fraction:
         """The chance that a report names a key that its sender holds, with either sign."""
-        return self.q + (self.response.p - self.response.q) / self.most
+        return self.q + (self.single.p - self.single.q) / self.most
 
     @property
     def q(self) -> Fraction:
         """The chance that it names any key that is not held."""
-        return 2 * self.response.q
-
-    @property
-    def message_bits(self) -> int:
-        """The bits of one item."""
-        return (self.items - 1).bit_length()
+        return 2 * self.single.q
 
     def randomise(self, answers: Array | Holdings) -> dict[str, Array]:
         """Return one report per person, from holdings or from a table (`Holdings.of_table`)."""
@@ -187,7 +177,7 @@ class PairResponse(FrequencyProtocol):
         pairs = (np.cumsum(counts) - counts + places)[drawn]
         signs = round_at_random(np.asarray(held.values)[pairs], self.low, self.high, 1)
         items[drawn] = 2 * keys[pairs].astype(np.int64) + signs
-        return self.response.randomise(items)
+        return self.single.randomise(items)
 
     def _places(self, counts: Integers) -> Integers:
         """Draw a place below max(count, most) for every person."""
@@ -196,14 +186,6 @@ class PairResponse(FrequencyProtocol):
             where = np.flatnonzero(counts == many)
             places[where] = uniform_below(many, size=len(where))
         return places
-
-    def valid(self, reports: Columns) -> Flags:
-        """Flag the reports that are one of the items."""
-        return self.response.valid(reports)
-
-    def collect(self, reports: Columns) -> Integers:
-        """Count reports by item."""
-        return self.response.collect(reports)
 
     # -- from reports to the population -------------------------------------------------
 

@@ -29,7 +29,16 @@ from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Floats, Integers
 from sfumato.local.odds import check_odds, epsilon_of
 
-__all__ = ["Columns", "FieldKind", "FrequencyProtocol", "OddsProtocol", "Protocol", "Shares", "below"]
+__all__ = [
+    "Columns",
+    "DerivedProtocol",
+    "FieldKind",
+    "FrequencyProtocol",
+    "OddsProtocol",
+    "Protocol",
+    "Shares",
+    "below",
+]
 
 Columns = Mapping[str, Array]
 """Reports by field: an array of integers (n), or of packed bits (n x bytes, uint8)."""
@@ -190,3 +199,38 @@ class OddsProtocol(FrequencyProtocol):
     def max_ratio(self) -> Fraction:
         """The exact e^epsilon: of one answer alone, nothing can be told apart."""
         return self.odds if self.size > 1 else Fraction(1)
+
+
+class DerivedProtocol(FrequencyProtocol):
+    """A protocol whose reports are those of another one, `single`, about something drawn from the answer."""
+
+    @property
+    @abstractmethod
+    def single(self) -> FrequencyProtocol:
+        """The protocol for a single answer that makes the reports."""
+
+    @property
+    def fields(self) -> Mapping[str, FieldKind]:  # type: ignore[override]
+        """Those of the protocol that makes the reports."""
+        return self.single.fields
+
+    @property
+    def message_bits(self) -> int:
+        """How many bits a report needs."""
+        return self.single.message_bits
+
+    def octets(self, field: str) -> int:
+        """Return how many bytes the bits of a field take."""
+        return self.single.octets(field)
+
+    def valid(self, reports: Columns) -> Flags:
+        """Flag what the protocol that makes the reports could have sent."""
+        return self.single.valid(reports)
+
+    def collect(self, reports: Columns) -> Array:
+        """Return the totals of a batch."""
+        return self.single.collect(reports)
+
+    def supports(self, totals: Array) -> Integers:
+        """A report supports what it does under `single`; what comes after the answers are dummies."""
+        return self.single.supports(totals)[: self.size]

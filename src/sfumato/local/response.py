@@ -1,6 +1,6 @@
 """K-ary response: tell the truth with the most likely chance, any other answer equally often.
 
-With two answers this is Warner's coin (1965): `KaryResponse.coin_toss()` and `biased_coin(p)`.
+With two answers this is Warner's coin (1965): `KaryResponse.coin_toss()`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.core.arguments import Number, probability
+from sfumato.core.arguments import Number
 from sfumato.core.response import RandomizedResponseMechanism
-from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Integers
 from sfumato.local.odds import odds_of
 from sfumato.local.protocol import Columns, OddsProtocol, below
@@ -46,16 +45,6 @@ class KaryResponse(OddsProtocol):
     def coin_toss(cls) -> KaryResponse:
         """Heads: tell the truth. Tails: toss again, and report heads as yes. Exactly ln 3."""
         return cls(size=2, odds=Fraction(3))
-
-    @classmethod
-    def biased_coin(cls, p: Number) -> KaryResponse:
-        """Answer truly with probability p, which is above a half; p = 2/3 is ln 2."""
-        chance = probability(p, "p")
-        if not Fraction(1, 2) < chance < 1:
-            raise InvalidArgument(
-                "p must be above a half and below 1", place="p", hints=("a fair coin says nothing",)
-            )
-        return cls(size=2, odds=chance / (1 - chance))
 
     @property
     def p(self) -> Fraction:

@@ -58,11 +58,6 @@ class Result:
     dropped: Mapping[str, int]
     notes: tuple[str, ...] = field(default=())
 
-    @property
-    def received(self) -> int:
-        """How many reports came in, of whatever kind."""
-        return self.counted + sum(self.dropped.values())
-
     def rows(self) -> list[dict[str, Any]]:
         """Return the table as records."""
         columns = (self.answers, self.values, self.low, self.high, self.deviations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -12,8 +12,8 @@ import numpy as np
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument
 from sfumato.local.answers import AnswerSets, Sets, uniform_each
-from sfumato.local.arrays import Array, Flags, Integers
-from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol
+from sfumato.local.arrays import Array
+from sfumato.local.protocol import DerivedProtocol, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets, most_of
 from sfumato.local.stages import TwoStage
@@ -24,7 +24,7 @@ __all__ = ["SeveralAnswers", "best_for_several"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeveralAnswers(FrequencyProtocol):
+class SeveralAnswers(DerivedProtocol):
     """Fill the own set up to `most` with dummies, pick one of them, and report it with an inner protocol.
 
     A phone does:
@@ -78,9 +78,9 @@ class SeveralAnswers(FrequencyProtocol):
         return cls(size=size, most=most, inner=inner(epsilon, size=size + most_of(most, size)))
 
     @property
-    def fields(self) -> Mapping[str, FieldKind]:  # type: ignore[override]
-        """Those of the inner protocol."""
-        return self.inner.fields
+    def single(self) -> FrequencyProtocol:
+        """The inner protocol, over the answers and dummies."""
+        return self.inner
 
     @property
     def max_ratio(self) -> Fraction:
@@ -109,15 +109,6 @@ class SeveralAnswers(FrequencyProtocol):
         """The chance that it supports any other one."""
         return self.inner.q
 
-    @property
-    def message_bits(self) -> int:
-        """The bits of an inner report."""
-        return self.inner.message_bits
-
-    def octets(self, field: str) -> int:
-        """Those of the inner protocol."""
-        return self.inner.octets(field)
-
     def parameters(self) -> dict[str, int | str]:
         """Return how many answers there are and one may hold, the inner protocol's name and parameters."""
         inner = {f"inner_{name}": value for name, value in self.inner.parameters().items()}
@@ -131,18 +122,6 @@ class SeveralAnswers(FrequencyProtocol):
         held = np.flatnonzero(slots < sets.lengths)
         picked[held] = sets.values[sets.offsets[held] + slots[held]]
         return self.inner.randomise(picked)
-
-    def valid(self, reports: Columns) -> Flags:
-        """Flag what the inner protocol could have sent."""
-        return self.inner.valid(reports)
-
-    def collect(self, reports: Columns) -> Array:
-        """Return the inner totals."""
-        return self.inner.collect(reports)
-
-    def supports(self, totals: Array) -> Integers:
-        """A report supports what the inner one does, dummies aside."""
-        return self.inner.supports(totals)[: self.size]
 
 
 def best_for_several(epsilon: Number, *, size: int, most: int) -> FrequencyProtocol:

@@ -15,20 +15,19 @@ from typing import ClassVar
 
 from sfumato.core.arguments import Number, count, probability
 from sfumato.errors import InvalidArgument
-from sfumato.local.arrays import Array, Flags, Integers
+from sfumato.local.arrays import Array
 from sfumato.local.bits import coin_bits
 from sfumato.local.odds import check_odds, epsilon_of, odds_of
-from sfumato.local.protocol import Columns, FrequencyProtocol
+from sfumato.local.protocol import Columns, DerivedProtocol, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.unary import UnaryEncoding
 
 __all__ = ["TwoStage", "TwoStageResponse", "TwoStageUnary"]
 
 _BITS = 32
-_LONG = 1000  # days after which the limit is told instead of the exact ratio, which it is next to
 
 
-class TwoStage(FrequencyProtocol):
+class TwoStage(DerivedProtocol):
     """A kept report supports its answer with chance p1, another with q1; a fresh one follows it with p2, q2.
 
     One day's report by itself is that of an ordinary protocol, `single`: p = p1 p2 + (1 - p1) q2 and
@@ -38,13 +37,8 @@ class TwoStage(FrequencyProtocol):
 
     @property
     @abstractmethod
-    def single(self) -> FrequencyProtocol:
-        """The protocol that one day's report follows, exactly."""
-
-    @property
-    @abstractmethod
-    def lifetime_ratio(self) -> Fraction:
-        """The exact e^epsilon of a kept report, which no number of days passes."""
+    def first(self) -> FrequencyProtocol:
+        """The protocol that a kept report follows."""
 
     @property
     @abstractmethod
@@ -57,19 +51,17 @@ class TwoStage(FrequencyProtocol):
         """The chances p1, q1, p2, q2."""
 
     @abstractmethod
-    def ratio_after(self, days: int) -> Fraction:
-        """Return the exact e^epsilon of `days` days' reports of an answer that stays; up to 1000 days.
-
-        Rounds: up beyond that, to the limit.
-        """
-
-    @abstractmethod
-    def keep(self, answers: Array) -> dict[str, Array]:
-        """Return the reports that are to be kept."""
-
-    @abstractmethod
     def send(self, kept: Columns) -> dict[str, Array]:
         """Return a fresh report for every kept one."""
+
+    def keep(self, answers: Array) -> dict[str, Array]:
+        """Return the reports that are to be kept."""
+        return self.first.randomise(answers)
+
+    @property
+    def lifetime_ratio(self) -> Fraction:
+        """The exact e^epsilon of a kept report, which no number of days passes."""
+        return self.first.max_ratio
 
     @property
     def max_ratio(self) -> Fraction:
@@ -93,15 +85,6 @@ class TwoStage(FrequencyProtocol):
         _, q1, p2, q2 = self.stages
         return q1 * p2 + (1 - q1) * q2
 
-    @property
-    def message_bits(self) -> int:
-        """The bits of a day's report."""
-        return self.single.message_bits
-
-    def octets(self, field: str) -> int:
-        """Return how many bytes the bits of a day's report take."""
-        return self.single.octets(field)
-
     def mean_variance(self, frequency: Number, n: int, days: int) -> float:
         """Return the variance of the mean of `days` days' estimates, for n people whose answers stay.
 
@@ -121,18 +104,6 @@ class TwoStage(FrequencyProtocol):
         """Return the reports of one day, from reports that are kept by nobody."""
         return self.send(self.keep(answers))
 
-    def valid(self, reports: Columns) -> Flags:
-        """Flag the reports that a phone could have sent."""
-        return self.single.valid(reports)
-
-    def collect(self, reports: Columns) -> Array:
-        """Return the totals of a batch of one day's reports."""
-        return self.single.collect(reports)
-
-    def supports(self, totals: Array) -> Integers:
-        """Return how many reports support each answer."""
-        return self.single.supports(totals)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStageResponse(TwoStage):
@@ -150,8 +121,8 @@ class TwoStageResponse(TwoStage):
     told one of them: the same formula with s^d in place of s. It grows to r.
 
     >>> two = TwoStageResponse(size=2, permanent=Fraction(3), instant=Fraction(3))
-    >>> two.max_ratio, two.ratio_after(2), two.lifetime_ratio
-    (Fraction(5, 3), Fraction(7, 3), Fraction(3, 1))
+    >>> two.max_ratio, two.lifetime_ratio
+    (Fraction(5, 3), Fraction(3, 1))
     """
 
     size: int
@@ -176,45 +147,31 @@ class TwoStageResponse(TwoStage):
     @property
     def single(self) -> KaryResponse:
         """The k-ary response that one day's report is."""
-        return KaryResponse(size=self.size, odds=self._odds(1))
+        r, s = self.permanent, self.instant
+        return KaryResponse(size=self.size, odds=(r * s + self.size - 1) / (r + s + self.size - 2))
 
     @property
-    def lifetime_ratio(self) -> Fraction:
-        """The permanent odds."""
-        return self.permanent if self.size > 1 else Fraction(1)
+    def first(self) -> KaryResponse:
+        """The k-ary response of the permanent odds."""
+        return KaryResponse(size=self.size, odds=self.permanent)
+
+    @property
+    def _second(self) -> KaryResponse:
+        return KaryResponse(size=self.size, odds=self.instant)
 
     @property
     def instant_ratio(self) -> Fraction:
         """The instant odds."""
-        return self.instant if self.size > 1 else Fraction(1)
+        return self._second.max_ratio
 
     @property
     def stages(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """The chances p1, q1, p2, q2."""
-        first, second = self._first, KaryResponse(size=self.size, odds=self.instant)
-        return first.p, first.q, second.p, second.q
-
-    def ratio_after(self, days: int) -> Fraction:
-        """Return the exact e^epsilon of the reports of `days` days about an answer that stays."""
-        if self.size == 1 or count(days, "days") > _LONG:
-            return self.lifetime_ratio
-        return self._odds(days)
-
-    def keep(self, answers: Array) -> dict[str, Array]:
-        """Return k-ary responses of the permanent odds."""
-        return self._first.randomise(answers)
+        return self.first.p, self.first.q, self._second.p, self._second.q
 
     def send(self, kept: Columns) -> dict[str, Array]:
         """Return k-ary responses of the instant odds."""
-        return KaryResponse(size=self.size, odds=self.instant).randomise(kept["value"])
-
-    @property
-    def _first(self) -> KaryResponse:
-        return KaryResponse(size=self.size, odds=self.permanent)
-
-    def _odds(self, days: int) -> Fraction:
-        r, s = self.permanent, self.instant**days
-        return (r * s + self.size - 1) / (r + s + self.size - 2)
+        return self._second.randomise(kept["value"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +200,9 @@ class TwoStageUnary(TwoStage):
     if_unset: Fraction
 
     name: ClassVar[str] = "two-stage-unary"
-    fields = UnaryEncoding.fields
 
     def __post_init__(self) -> None:
-        _ = self._first  # reads what both have in common
+        _ = self.first  # reads what both have in common
         for name in ("if_set", "if_unset"):
             object.__setattr__(self, name, probability(getattr(self, name), name))
         if not 0 < self.if_unset < self.if_set < 1:
@@ -274,9 +230,9 @@ class TwoStageUnary(TwoStage):
         return UnaryEncoding(size=self.size, own=self.p, other=self.q)
 
     @property
-    def lifetime_ratio(self) -> Fraction:
-        """The largest ratio of two kept reports."""
-        return self._first.max_ratio
+    def first(self) -> UnaryEncoding:
+        """The unary encoding that is kept."""
+        return UnaryEncoding(size=self.size, own=self.own, other=self.other)
 
     @property
     def instant_ratio(self) -> Fraction:
@@ -289,32 +245,12 @@ class TwoStageUnary(TwoStage):
         """The chances p1, q1, p2, q2."""
         return self.own, self.other, self.if_set, self.if_unset
 
-    def ratio_after(self, days: int) -> Fraction:
-        """Return the exact e^epsilon of the reports of `days` days about an answer that stays."""
-        if self.size == 1 or count(days, "days") > _LONG:
-            return self.lifetime_ratio
-        p1, q1, p2, q2 = self.stages
-        always, never = (p2**days, q2**days), ((1 - p2) ** days, (1 - q2) ** days)
-
-        def sent(first: Fraction, chances: tuple[Fraction, Fraction]) -> Fraction:
-            return first * chances[0] + (1 - first) * chances[1]
-
-        return sent(p1, always) / sent(q1, always) * (sent(q1, never) / sent(p1, never))
-
-    def keep(self, answers: Array) -> dict[str, Array]:
-        """Return unary encodings."""
-        return self._first.randomise(answers)
-
     def send(self, kept: Columns) -> dict[str, Array]:
         """Return a fresh bit for each."""
         bits = kept["bits"]
         heads = coin_bits(self.if_set, len(bits), self.size)
         tails = coin_bits(self.if_unset, len(bits), self.size)
         return {"bits": (bits & heads) | (~bits & tails)}
-
-    @property
-    def _first(self) -> UnaryEncoding:
-        return UnaryEncoding(size=self.size, own=self.own, other=self.other)
 
 
 def _two_odds(epsilon: Number, first: Number) -> tuple[Fraction, Fraction]:

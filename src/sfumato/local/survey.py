@@ -12,7 +12,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -175,10 +175,6 @@ class Survey:
     def fingerprint(self) -> str:
         """What reports carry: the first 32 hexadecimal digits of the SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
-
-    def next_version(self, **changes: Any) -> Survey:
-        """Return this survey, changed and under the next number."""
-        return replace(self, version=self.version + 1, text="", **changes)
 
     def _promise_a_lifetime(self) -> None:
         if self.cap is None:

@@ -26,7 +26,7 @@ from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
 from sfumato.local.rounding import bounds_of
 
-__all__ = ["PrivUnit", "VectorMean", "duchi_vector_variance"]
+__all__ = ["PrivUnit", "VectorMean"]
 
 
 _STEPS = 2**15 - 1  # a coordinate between -1 and 1 is sent in sixteen bits
@@ -302,20 +302,6 @@ class PrivUnit(Protocol):
 
     def _steps(self, column: Octets) -> Integers:
         return np.ascontiguousarray(column).view(">i2").astype(np.int64)
-
-
-def duchi_vector_variance(epsilon: Number, size: int) -> float:
-    """Return the squared error of the half-sphere protocol of Duchi, Jordan and Wainwright (2018).
-
-    A report is a uniform vector of the half of a sphere of radius b that the person's vector points into,
-    or of the other half: b^2 - 1, to compare with. It stops getting better as epsilon grows.
-
-    >>> round(duchi_vector_variance(1, 100), 1), round(duchi_vector_variance(8, 100), 1)
-    (730.9, 155.5)
-    """
-    e, d = float(odds_of(epsilon)), count(size, "size", least=2)
-    ratio = math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))
-    return ((e + 1) / (e - 1) * math.sqrt(math.pi) * ratio) ** 2 - 1
 
 
 def _uniforms(n: int) -> Floats:
