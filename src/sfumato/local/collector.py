@@ -16,33 +16,89 @@ protocol can bend the result, but only so far.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.arguments import count
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
-from sfumato.local.arrays import Array
 from sfumato.local.means import MeanProtocol
 from sfumato.local.prefix_tree import PrefixTree
-from sfumato.local.protocol import Columns, FrequencyProtocol, Protocol
+from sfumato.local.protocol import Columns, FrequencyProtocol, Shares
 from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, YesNo
 from sfumato.local.reports import Batch, Reader, array_of, arrow_of
 from sfumato.local.results import Result, on_simplex
 from sfumato.local.seen import Seen
 from sfumato.local.survey import Survey
 
-__all__ = ["Collector", "Sieve", "collect", "influence"]
+__all__ = ["Collector", "Sieve", "collect"]
 
 _MOVED = "shares were moved to where none is negative and all add up to one"
 _OUTSIDE = "noise pushed some shares below 0 or above 1, so that none is biased; --simplex moves them back"
 _REASONS = ("malformed", "another survey", "another day", "impossible", "duplicates", "too many")
 
 
-class Collector:
+class Sieve:
+    """The reports of one survey that may be counted; of a repeated one, those of one `day`."""
+
+    def __init__(self, survey: Survey, day: int | None = None) -> None:
+        if not isinstance(survey, Survey):
+            raise InvalidArgument("a survey is wanted here", place="survey", hints=("Survey.read(path)",))
+        self.survey = survey
+        self.counted = 0
+        self.dropped = dict.fromkeys(_REASONS, 0)
+        self._reader = Reader(survey.protocol, survey.fingerprint, _day(survey, day))
+        self._seen = Seen()
+
+    def sift(self, sources: Iterable[Any]) -> Iterator[Columns]:
+        """Yield the reports to count, batch by batch; note why others are not."""
+        for source in sources:
+            for batch in self._reader.read(source):
+                yield self._sifted(batch)
+
+    def _sifted(self, batch: Batch) -> Columns:
+        self.dropped["malformed"] += batch.malformed
+        reports, numbers = batch.fields, batch.numbers
+        for reason in _REASONS[1:]:
+            match reason:
+                case "another survey":
+                    keep = batch.ours
+                case "another day":
+                    keep = batch.today[batch.ours]
+                case "impossible":
+                    keep = self.survey.protocol.valid(reports)
+                case "duplicates":
+                    keep = self._seen.new(numbers)
+                case _:
+                    keep = np.arange(len(numbers)) < self.survey.reports - len(self._seen)
+            self.dropped[reason] += len(keep) - int(np.count_nonzero(keep))
+            reports, numbers = {name: column[keep] for name, column in reports.items()}, numbers[keep]
+        self._seen.put(numbers)
+        self.counted += len(numbers)
+        return reports
+
+    def _result(self, what: str, answers: tuple[str, ...], shares: Shares, notes: Sequence[str]) -> Result:
+        survey = self.survey
+        private = f"each report is {float(survey.epsilon):g}-private by itself ({survey.protocol.name})"
+        return Result(
+            title=survey.question.words,
+            what=what,
+            answers=answers,
+            values=shares.values,
+            low=shares.low,
+            high=shares.high,
+            deviations=shares.deviations,
+            level=shares.level,
+            counted=self.counted,
+            dropped=dict(self.dropped),
+            notes=(private, *notes),
+        )
+
+
+class Collector(Sieve):
     """The totals of one survey; of a repeated one, those of one `day`.
 
     Days are collected apart: reports that are kept and sent again are no further evidence, and limits that
@@ -59,33 +115,20 @@ class Collector:
     """
 
     def __init__(self, survey: Survey, *, day: int | None = None) -> None:
-        if not isinstance(survey, Survey):
-            raise InvalidArgument("a survey is wanted here", place="survey", hints=("Survey.read(path)",))
+        super().__init__(survey, day)
         if not isinstance(survey.protocol, (FrequencyProtocol, MeanProtocol)):
             raise InvalidArgument(
                 "the answers of this survey cannot be listed, so that reports are read more than once",
                 place="survey",
                 hints=("use collect, which reads them as often as it must",),
             )
-        self.survey = survey
-        self.counted = 0
-        self.dropped = dict.fromkeys(_REASONS, 0)
         self._protocol = survey.protocol
-        self._reader = Reader(survey.protocol, survey.fingerprint, _day(survey, day))
-        self._sieve = Sieve(survey)
-        self._totals: Array | None = None
+        self._totals = survey.protocol.collect(self._reader.empty())
 
     def add(self, *sources: Any) -> None:
         """Count the reports of files (.jsonl, .parquet, .arrow), of '-' (standard input) or of Arrow data."""
-        for source in sources:
-            for batch in self._reader.read(source):
-                self._count(self._sieve.sift(batch, self.dropped))
-
-    def _count(self, reports: Columns) -> None:
-        number = len(next(iter(reports.values())))
-        totals = self._protocol.collect(reports)
-        self._totals = totals if self._totals is None else self._totals + totals
-        self.counted += number
+        for reports in self.sift(sources):
+            self._totals += self._protocol.collect(reports)
 
     def __repr__(self) -> str:
         dropped = sum(self.dropped.values())
@@ -94,7 +137,10 @@ class Collector:
     @property
     def influence(self) -> float:
         """The most by which one report moves an estimate that n reports make: a share, or an average."""
-        return influence(self.survey, max(1, self.counted))
+        protocol, reports = self._protocol, max(1, self.counted)
+        if isinstance(protocol, MeanProtocol):
+            return float((protocol.high - protocol.low) * protocol.largest_report) / reports
+        return 1 / (reports * float(protocol.p - protocol.q))
 
     def result(self, level: float = 0.95, *, simplex: bool = False) -> Result:
         """Return the estimates, with limits that hold with probability `level` each.
@@ -102,78 +148,51 @@ class Collector:
         With `simplex`, shares are moved to where none is negative and all add up to one: post-processing,
         and said so. Limits stay as they are.
         """
-        protocol, level = self.survey.protocol, float(confidence(level))
-        totals = self._totals
-        if totals is None:
-            totals = protocol.collect(self._reader.empty())
+        protocol, question, notes = self._protocol, self.survey.question, self._notes()
         if isinstance(protocol, MeanProtocol):
             if simplex:
                 raise InvalidArgument("an average is not a list of shares", place="simplex")
-            mean = protocol.mean(totals, level)
-            return self._result(
-                "average", ("average",), mean.value, mean.low, mean.high, mean.deviation, level
+            mean = protocol.mean(self._totals, float(confidence(level)))
+            limits = (np.array([one]) for one in (mean.value, mean.low, mean.high, mean.deviation))
+            values, low, high, deviations = limits
+            found = Shares(
+                values=values,
+                low=low,
+                high=high,
+                deviations=deviations,
+                reports=mean.reports,
+                level=mean.level,
             )
-        assert isinstance(protocol, FrequencyProtocol)
-        shares = protocol.shares(totals, self.counted, level)
-        values = shares.values
-        more: tuple[str, ...] = ()
+            return self._result("average", ("average",), found, notes)
+        shares = protocol.shares(self._totals, self.counted, float(confidence(level)))
         if simplex:
-            if isinstance(self.survey.question, SeveralOf):
+            if isinstance(question, SeveralOf):
                 raise InvalidArgument(
                     "who may give several answers has shares that do not add up to one", place="simplex"
                 )
             if self.counted:
-                values, more = on_simplex(values), (_MOVED,)
-        elif ((values < 0) | (values > 1)).any():
-            more = (_OUTSIDE,)
-        return self._result(
-            "share", _names(self.survey), values, shares.low, shares.high, shares.deviations, level, more
-        )
+                shares = replace(shares, values=on_simplex(shares.values))
+                notes.append(_MOVED)
+        elif ((shares.values < 0) | (shares.values > 1)).any():
+            notes.append(_OUTSIDE)
+        assert isinstance(question, (YesNo, OneAnswer))
+        return self._result("share", question.answers or tuple(map(str, range(question.size))), shares, notes)
 
-    def _result(
-        self,
-        what: str,
-        answers: tuple[str, ...],
-        values: npt.ArrayLike,
-        low: npt.ArrayLike,
-        high: npt.ArrayLike,
-        deviations: npt.ArrayLike,
-        level: float,
-        notes: tuple[str, ...] = (),
-    ) -> Result:
-        return Result(
-            title=self.survey.question.words,
-            what=what,
-            answers=answers,
-            values=np.atleast_1d(np.asarray(values, dtype=np.float64)),
-            low=np.atleast_1d(np.asarray(low, dtype=np.float64)),
-            high=np.atleast_1d(np.asarray(high, dtype=np.float64)),
-            deviations=np.atleast_1d(np.asarray(deviations, dtype=np.float64)),
-            level=level,
-            counted=self.counted,
-            dropped=dict(self.dropped),
-            notes=(*self._notes(), *notes),
-        )
-
-    def _notes(self) -> tuple[str, ...]:
-        survey = self.survey
+    def _notes(self) -> list[str]:
+        question = self.survey.question
         notes = [
-            f"each report is {float(survey.epsilon):g}-private by itself ({survey.protocol.name})",
             "limits hold for the population of which respondents are a random sample, and so for themselves",
+            f"one report moves a number by {self.influence:.3g} at most, whatever it says"
+            if self.counted
+            else "no report was counted, so nothing is known",
         ]
-        if not self.counted:
-            notes.append("no report was counted, so nothing is known")
-        if self._reader.unread:
-            notes.append(
-                f"{self._reader.unread:,} files in the folders were not read: broken, or of another ending"
-            )
-        if self.counted:
-            notes.append(f"one report moves a number by {self.influence:.3g} at most, whatever it says")
-        if isinstance(survey.question, NumberIn):
-            notes.append(f"answers were clamped to {survey.question.low} .. {survey.question.high}")
-        if isinstance(survey.question, SeveralOf):
-            notes.append(f"of each person at most {survey.question.most} answers were heard")
-        return tuple(notes)
+        if unread := self._reader.unread:
+            notes.append(f"{unread:,} files in the folders were not read: broken, or of another ending")
+        if isinstance(question, NumberIn):
+            notes.append(f"answers were clamped to {question.low} .. {question.high}")
+        if isinstance(question, SeveralOf):
+            notes.append(f"of each person at most {question.most} answers were heard")
+        return notes
 
 
 def collect(
@@ -188,7 +207,7 @@ def collect(
     if isinstance(survey, Survey) and isinstance(survey.protocol, PrefixTree):
         if simplex:
             raise InvalidArgument("shares of what was found do not add up to one", place="simplex")
-        return _common(survey, survey.protocol, sources, float(confidence(level)), _day(survey, day))
+        return _Texts(survey, day).result(survey.protocol, sources, float(confidence(level)))
     collector = Collector(survey, day=day)
     collector.add(*sources)
     return collector.result(level, simplex=simplex)
@@ -209,105 +228,36 @@ def _day(survey: Survey, day: int | None) -> int | None:
     return count(day, "day", least=0)
 
 
-def _common(
-    survey: Survey, tree: PrefixTree, sources: Iterable[Any], level: float, day: int | None
-) -> Result:
-    import tempfile
+class _Texts(Sieve):
+    """The common texts of one survey."""
 
-    import pyarrow
-    from pyarrow import ipc
+    def result(self, tree: PrefixTree, sources: Iterable[Any], level: float) -> Result:
+        import tempfile
 
-    reader, sieve = Reader(tree, survey.fingerprint, day), Sieve(survey)
-    dropped = dict.fromkeys(_REASONS, 0)
-    counted = 0
-    with tempfile.TemporaryFile() as kept:
-        schema = pyarrow.schema({name: _kind(tree, name) for name in tree.fields})
-        with ipc.new_stream(kept, schema) as stream:
-            for source in sources:
-                for batch in reader.read(source):
-                    reports = sieve.sift(batch, dropped)
-                    counted += len(reports["level"])
-                    stream.write_batch(
-                        pyarrow.record_batch([arrow_of(reports[name]) for name in tree.fields], schema)
-                    )
+        import pyarrow
+        from pyarrow import ipc
 
-        def read() -> Iterator[Columns]:
-            kept.seek(0)
-            for batch in ipc.open_stream(kept):
-                yield {name: array_of(batch.column(name)) for name in tree.fields}
+        with tempfile.TemporaryFile() as kept:
+            none = pyarrow.record_batch({name: arrow_of(one) for name, one in self._reader.empty().items()})
+            with ipc.new_stream(kept, none.schema) as stream:
+                for reports in self.sift(sources):
+                    arrays = [arrow_of(reports[name]) for name in none.schema.names]
+                    stream.write_batch(pyarrow.record_batch(arrays, none.schema))
 
-        found = tree.find(read, level=level) if counted else None
-    notes = [
-        f"each report is {float(survey.epsilon):g}-private by itself ({tree.name})",
-        f"texts count up to {tree.length} bytes",
-    ]
-    if found is not None:
+            def read() -> Iterator[Columns]:
+                kept.seek(0)
+                for batch in ipc.open_stream(kept):
+                    yield {name: array_of(batch.column(name)) for name in tree.fields}
+
+            found = tree.find(read, level=level) if self.counted else None
+        notes = [f"texts count up to {tree.length} bytes"]
+        if found is None:
+            nothing = np.zeros(0)
+            shares = Shares(
+                values=nothing, low=nothing, high=nothing, deviations=nothing, reports=0, level=level
+            )
+            return self._result("share", (), shares, notes)
         notes.append(
             f"limits hold for all of them at once; one report moves a share by {found.one_report:.3g}"
         )
-    nothing = np.zeros(0)
-    return Result(
-        title=survey.question.words,
-        what="share",
-        answers=() if found is None else found.texts,
-        values=nothing if found is None else found.shares.values,
-        low=nothing if found is None else found.shares.low,
-        high=nothing if found is None else found.shares.high,
-        deviations=nothing if found is None else found.shares.deviations,
-        level=level,
-        counted=counted,
-        dropped=dropped,
-        notes=tuple(notes),
-    )
-
-
-def _kind(protocol: Protocol, name: str) -> Any:
-    import pyarrow
-
-    integer = protocol.fields[name] == "integer"
-    return pyarrow.int64() if integer else pyarrow.binary(protocol.octets(name))
-
-
-class Sieve:
-    """What of a batch may be counted."""
-
-    def __init__(self, survey: Survey) -> None:
-        self._protocol = survey.protocol
-        self._most = survey.reports
-        self._seen = Seen()
-
-    def sift(self, batch: Batch, dropped: dict[str, int]) -> Columns:
-        """Return the reports to count; note why others are not."""
-        dropped["malformed"] += batch.malformed
-        reports, numbers = batch.fields, batch.numbers
-        for reason in _REASONS[1:]:
-            match reason:
-                case "another survey":
-                    keep = batch.ours
-                case "another day":
-                    keep = batch.today[batch.ours]
-                case "impossible":
-                    keep = self._protocol.valid(reports)
-                case "duplicates":
-                    keep = self._seen.new(numbers)
-                case _:
-                    keep = np.arange(len(numbers)) < self._most - len(self._seen)
-            dropped[reason] += len(keep) - int(np.count_nonzero(keep))
-            reports, numbers = {name: column[keep] for name, column in reports.items()}, numbers[keep]
-        self._seen.put(numbers)
-        return reports
-
-
-def influence(survey: Survey, reports: int) -> float:
-    """Return the most by which one of so many reports moves an estimate."""
-    protocol = survey.protocol
-    if isinstance(protocol, FrequencyProtocol):
-        return 1 / (reports * float(protocol.p - protocol.q))
-    assert isinstance(protocol, MeanProtocol)
-    return float((protocol.high - protocol.low) * protocol.largest_report) / reports
-
-
-def _names(survey: Survey) -> tuple[str, ...]:
-    question = survey.question
-    assert isinstance(question, (YesNo, OneAnswer))
-    return question.answers or tuple(map(str, range(question.size)))
+        return self._result("share", found.texts, found.shares, notes)

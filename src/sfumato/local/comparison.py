@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,6 @@ class MeasuredError:
     def deviation(self) -> float:
         """The standard error of the logarithm of `error`."""
         return math.log(self.high / self.error) / _NORMAL if self.error else math.inf
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, JSON-ready."""
-        names = ("model", "epsilon", "people", "error", "low", "high", "predicted", "each", "protocol")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,21 +162,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, JSON-ready."""
-        names = (
-            "what",
-            "people",
-            "epsilon",
-            "delta",
-            "repetitions",
-            "dropped",
-            "clamped",
-            "sampled",
-            "invented",
-        )
+        found = asdict(self)
+        del found["spread"]
         return {
-            **{name: getattr(self, name) for name in names},
-            "by_epsilon": [one.to_dict() for one in self.by_epsilon],
-            "by_people": [one.to_dict() for one in self.by_people],
+            **found,
             "slopes": [_slope_dict(one) for one in self.slopes],
             "epsilon_slopes": [_slope_dict(one) for one in self.epsilon_slopes],
             "one_in": {model: self.one_in(model) for model in MODELS},
@@ -209,16 +193,11 @@ class Comparison:
 
     def pictures(self) -> tuple[Picture, Picture]:
         """Draw error against epsilon, and error against the number of people."""
+        epsilon = f"Error against epsilon, with {self.people:,} people"
+        people = f"Error against the number of people, at epsilon {self.epsilon:g}"
         return (
-            self._picture(
-                "epsilon", -1.0, f"Error against epsilon, with {self.people:,} people", _OF_EPSILON
-            ),
-            self._picture(
-                "people",
-                -0.5,
-                f"Error against the number of people, at epsilon {self.epsilon:g}",
-                _OF_PEOPLE,
-            ),
+            self._picture("epsilon", -1.0, epsilon, _OF_EPSILON),
+            self._picture("people", -0.5, people, _OF_PEOPLE),
         )
 
     def _picture(self, axis: str, power: float, title: str, caption: str) -> Picture:

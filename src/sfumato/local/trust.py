@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -75,6 +75,15 @@ class TrustQuestion(ABC):
 
     values: Array
 
+    sql: ClassVar[str]
+    part: ClassVar[Fraction] = Fraction(1)
+    """The part of epsilon with which the engine is asked, where one person's value is replaced by another."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> Any:
+        """What a value can be, as a column's declaration."""
+
     @property
     @abstractmethod
     def truth(self) -> Floats:
@@ -87,13 +96,21 @@ class TrustQuestion(ABC):
 
     # -- a trusted collector -----------------------------------------------------------------
 
-    @abstractmethod
     def open(self) -> Database:
         """Open the people in this system, every row a unit, with a budget that is thrown away."""
+        import pyarrow as pa
 
-    @abstractmethod
+        return connect(
+            pa.table({"value": self.values}),
+            name="people",
+            unit=None,
+            columns={"value": self.domain},
+            budget=Budget(epsilon=_BUDGET, rule="pure"),
+        )
+
     def question(self, database: Database, epsilon: Number) -> Question:
         """Return the question that costs epsilon when one person's value is replaced by another."""
+        return database.sql(self.sql, epsilon=budget_quantity(epsilon, "epsilon") * self.part)
 
     @abstractmethod
     def read(self, question: Question) -> Floats:
@@ -122,14 +139,14 @@ class TrustQuestion(ABC):
         own = float(budget_quantity(epsilon, "epsilon"))
         n = len(self.values)
         each = [local_epsilon(epsilon, n, delta, response=response) for response in (False, True)]
+        shuffled, local = (
+            min(self.protocols(*epsilons), key=self.local_error) for epsilons in (each, (own, own))
+        )
         return {
             "central": Way(asked=self, question=self.question(database, epsilon)),
-            "shuffled": Way(asked=self, protocol=self._best(each[0], each[1])),
-            "local": Way(asked=self, protocol=self._best(own, own)),
+            "shuffled": Way(asked=self, protocol=shuffled),
+            "local": Way(asked=self, protocol=local),
         }
-
-    def _best(self, epsilon: float, of_response: float) -> Protocol:
-        return min(self.protocols(epsilon, of_response), key=self.local_error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,6 +161,13 @@ class MeanAsked(TrustQuestion):
     low: Fraction
     high: Fraction
 
+    sql: ClassVar[str] = "SELECT AVG(value) AS mean FROM people"
+
+    @property
+    def domain(self) -> Any:
+        """A number between its bounds."""
+        return between(self.low, self.high)
+
     @property
     def truth(self) -> Floats:
         """The average."""
@@ -153,14 +177,6 @@ class MeanAsked(TrustQuestion):
     def spread(self) -> float:
         """The variance of a value."""
         return float(self.values.var())
-
-    def open(self) -> Database:
-        """Open the numbers with their bounds."""
-        return _open(self.values, between(self.low, self.high))
-
-    def question(self, database: Database, epsilon: Number) -> Question:
-        """Ask for the average."""
-        return database.sql("SELECT AVG(value) AS mean FROM people", epsilon=epsilon)
 
     def read(self, question: Question) -> Floats:
         """Release; a count that noise made zero leaves the middle of the range as the best guess."""
@@ -210,6 +226,14 @@ class SharesAsked(TrustQuestion):
 
     size: int
 
+    sql: ClassVar[str] = "SELECT value, COUNT(*) AS n FROM people GROUP BY value"
+    part: ClassVar[Fraction] = Fraction(1, 2)
+
+    @property
+    def domain(self) -> Any:
+        """One of the answers."""
+        return one_of(*range(self.size))
+
     @property
     def truth(self) -> Floats:
         """The shares."""
@@ -220,15 +244,6 @@ class SharesAsked(TrustQuestion):
     def spread(self) -> float:
         """The variance of being one of those who gave an answer, on average."""
         return float(np.mean(self.truth * (1 - self.truth)))
-
-    def open(self) -> Database:
-        """Open the answers with their list."""
-        return _open(self.values, one_of(*range(self.size)))
-
-    def question(self, database: Database, epsilon: Number) -> Question:
-        """Count by answer."""
-        half = budget_quantity(epsilon, "epsilon") / 2
-        return database.sql("SELECT value, COUNT(*) AS n FROM people GROUP BY value", epsilon=half)
 
     def read(self, question: Question) -> Floats:
         """Release, and divide by the number of people."""
@@ -260,15 +275,3 @@ class SharesAsked(TrustQuestion):
         """
         assert isinstance(protocol, FrequencyProtocol)
         return protocol.variance(Fraction(1, self.size), len(self.values))
-
-
-def _open(values: Array, domain: Any) -> Database:
-    import pyarrow as pa
-
-    return connect(
-        pa.table({"value": values}),
-        name="people",
-        unit=None,
-        columns={"value": domain},
-        budget=Budget(epsilon=_BUDGET, rule="pure"),
-    )
