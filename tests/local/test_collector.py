@@ -157,8 +157,7 @@ def test_no_bytes_stop_the_collector(noise: list[bytes]) -> None:
 )
 def test_no_value_of_a_field_stops_the_collector(row: dict[str, Any]) -> None:
     collector = Collector(RESPONSE)
-    for batch in collector._reader._lines(io.BytesIO(json.dumps(row).encode())):
-        collector._count(collector._sieve.sift(batch, collector.dropped))
+    collector.add([row])
     assert collector.counted + sum(collector.dropped.values()) == 1
     right = row["survey"] == RESPONSE.fingerprint and row["id"] == "0" * 32
     right = right and type(row["value"]) is int and 0 <= row["value"] < 4
@@ -264,7 +263,7 @@ def test_a_survey_counts_no_more_than_it_says_and_remembers_no_more() -> None:
     reports = report_table(survey, np.zeros(5000, dtype=np.int64))
     collector = Collector(survey)
     collector.add(reports, reports)
-    assert collector.counted == 1000 and len(collector._sieve._seen) == 1000
+    assert collector.counted == 1000 and len(collector._seen) == 1000
     assert collector.dropped["too many"] + collector.dropped["duplicates"] == 9000
 
 

@@ -153,16 +153,10 @@ class Collector(Sieve):
             if simplex:
                 raise InvalidArgument("an average is not a list of shares", place="simplex")
             mean = protocol.mean(self._totals, float(confidence(level)))
-            limits = (np.array([one]) for one in (mean.value, mean.low, mean.high, mean.deviation))
-            values, low, high, deviations = limits
             found = Shares(
-                values=values,
-                low=low,
-                high=high,
-                deviations=deviations,
-                reports=mean.reports,
-                level=mean.level,
-            )
+                values=np.array([mean.value]), low=np.array([mean.low]), high=np.array([mean.high]),
+                deviations=np.array([mean.deviation]), reports=mean.reports, level=mean.level,
+            )  # fmt: skip
             return self._result("average", ("average",), found, notes)
         shares = protocol.shares(self._totals, self.counted, float(confidence(level)))
         if simplex:
