@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet
 from report import Row, show
 
+from sfumato.local.ballots import SubsetSelection, UnaryEncoding
 from sfumato.local.collector import collect
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
@@ -25,9 +26,7 @@ from sfumato.local.hashing import LocalHashing
 from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.questions import OneAnswer
 from sfumato.local.simulation import report_table
-from sfumato.local.subset import SubsetSelection
 from sfumato.local.survey import Survey
-from sfumato.local.unary import UnaryEncoding
 
 __all__ = ["local_rows"]
 

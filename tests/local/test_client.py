@@ -17,12 +17,13 @@ import pytest
 
 from sfumato.errors import InvalidArgument
 from sfumato.local import client
-from sfumato.local.duchi import Duchi
+from sfumato.local.ballots import SubsetSelection, UnaryEncoding
 from sfumato.local.examples import examples, replayed
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
 from sfumato.local.hybrid import Hybrid
+from sfumato.local.means import Duchi
 from sfumato.local.piecewise import Piecewise
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, YesNo
@@ -30,9 +31,7 @@ from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets
 from sfumato.local.several import SeveralAnswers
 from sfumato.local.stages import TwoStageResponse, TwoStageUnary
-from sfumato.local.subset import SubsetSelection
 from sfumato.local.survey import Survey
-from sfumato.local.unary import UnaryEncoding
 from tests.local.laws import exact_law
 
 FILE = Path(client.__file__)

@@ -20,6 +20,7 @@ from scipy import stats
 
 from sfumato.errors import InvalidArgument
 from sfumato.local import client
+from sfumato.local.ballots import SubsetSelection
 from sfumato.local.collector import Collector, collect
 from sfumato.local.hashing import LocalHashing
 from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, YesNo
@@ -27,7 +28,6 @@ from sfumato.local.reports import Reader
 from sfumato.local.response import KaryResponse
 from sfumato.local.results import on_simplex
 from sfumato.local.simulation import report_table, simulated
-from sfumato.local.subset import SubsetSelection
 from sfumato.local.survey import Survey
 
 ALARM = 1e-9

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from sfumato.errors import InvalidArgument
+from sfumato.local.ballots import SubsetSelection
 from sfumato.local.deniability import Deniability, told
-from sfumato.local.duchi import Duchi
+from sfumato.local.means import Duchi
 from sfumato.local.odds import odds_of
 from sfumato.local.piecewise import Piecewise
 from sfumato.local.questions import OneAnswer, YesNo
 from sfumato.local.response import KaryResponse
 from sfumato.local.stages import TwoStageResponse
-from sfumato.local.subset import SubsetSelection
 from sfumato.local.survey import Survey
 
 PRIORS = (Fraction(1, 100), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10))

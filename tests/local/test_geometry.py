@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InvalidArgument
+from sfumato.local.ballots import SubsetSelection
 from sfumato.local.geometry import ProjectiveGeometry
-from sfumato.local.residues import absorb, absorb_last, inverses
-from sfumato.local.subset import SubsetSelection
+from sfumato.local.supports import absorb, absorb_last, inverses
 
 from .matrices import check_draws, check_matrix, check_surveys, rebuilt
 

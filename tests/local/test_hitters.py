@@ -18,9 +18,8 @@ from sfumato.local.hitters import Growth
 from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.questions import Text
 from sfumato.local.registry import read_protocol
-from sfumato.local.strings import digits_of_octets, octets_of, octets_of_digits, text_of
 from sfumato.local.survey import Survey
-from sfumato.local.words import Spectrum, WordLevels
+from sfumato.local.words import Spectrum, WordLevels, digits_of_octets, octets_of, octets_of_digits, text_of
 
 from .laws import exact_law
 from .matrices import check_draws, largest_ratio

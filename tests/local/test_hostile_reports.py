@@ -22,9 +22,9 @@ import pytest
 from pyarrow import ipc
 
 from sfumato.local import client
+from sfumato.local.ballots import SubsetSelection
 from sfumato.local.questions import OneAnswer
 from sfumato.local.response import KaryResponse
-from sfumato.local.subset import SubsetSelection
 from sfumato.local.survey import Survey
 
 QUESTION = OneAnswer(words="How do you get to work?", answers=("walk", "bike", "bus", "car"))

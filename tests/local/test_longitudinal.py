@@ -18,6 +18,7 @@ from scipy import stats
 
 from sfumato.errors import InvalidArgument
 from sfumato.local import client
+from sfumato.local.ballots import UnaryEncoding
 from sfumato.local.longitudinal import LongitudinalPlan, Memoised, Renewed, Rule
 from sfumato.local.protocol import FrequencyProtocol
 from sfumato.local.questions import OneAnswer
@@ -25,7 +26,6 @@ from sfumato.local.response import KaryResponse
 from sfumato.local.shuffling import amplification
 from sfumato.local.stages import TwoStage, TwoStageResponse, TwoStageUnary
 from sfumato.local.survey import Survey
-from sfumato.local.unary import UnaryEncoding
 
 F = Fraction
 Law = dict[tuple[int, ...], Fraction]

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InvalidArgument
+from sfumato.local.ballots import SubsetSelection, UnaryEncoding
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets
 from sfumato.local.several import SeveralAnswers, best_for_several
-from sfumato.local.subset import SubsetSelection
-from sfumato.local.unary import UnaryEncoding
 
 from .matrices import check_draws, check_matrix, check_surveys, code, codes_of, exact_coverage, rebuilt
 

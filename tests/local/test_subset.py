@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidArgument
+from sfumato.local.ballots import SubsetSelection, UnaryEncoding
 from sfumato.local.response import KaryResponse
-from sfumato.local.subset import SubsetSelection
-from sfumato.local.unary import UnaryEncoding
 
 from .matrices import check_draws, check_matrix, check_surveys, code, codes_of, exact_coverage, rebuilt
 

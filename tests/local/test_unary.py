@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import InvalidArgument
-from sfumato.local.ballots import usual_ones
-from sfumato.local.unary import UnaryEncoding
+from sfumato.local.ballots import UnaryEncoding, usual_ones
 
 from .matrices import check_draws, check_matrix, check_surveys, code, codes_of, exact_coverage, rebuilt
 

@@ -1,7 +1,7 @@
 """No trusted collector: every person randomises their own answer before anyone sees it.
 
-Reading order: `odds`, `protocol` (what a protocol is); `response`, `unary`, `subset`, `hashing`, `hadamard`,
-`geometry` (one of many answers); `sets`, `several` (several of them); `duchi`, `piecewise`, `hybrid`
+Reading order: `odds`, `protocol` (what a protocol is); `response`, `ballots`, `hashing`, `hadamard`,
+`geometry` (one of many answers); `sets`, `several` (several of them); `means`, `piecewise`, `hybrid`
 (numbers); `vectors`, `pairs`, `hitters` (texts); `chooser`, `survey`, `client`, `collector` (a whole survey);
 `longitudinal`, `shuffling`, `deniability`, `compare` (what it costs, and what it is worth).
 """
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
+    from sfumato.local.ballots import SubsetSelection, UnaryEncoding
     from sfumato.local.chooser import choose
     from sfumato.local.collector import Collector, collect
     from sfumato.local.deniability import Deniability, told
-    from sfumato.local.duchi import Duchi
     from sfumato.local.geometry import ProjectiveGeometry
     from sfumato.local.hadamard import HadamardResponse
     from sfumato.local.hashing import LocalHashing
     from sfumato.local.hybrid import Hybrid, best_for_number
     from sfumato.local.longitudinal import Memoised, Renewed
+    from sfumato.local.means import Duchi
     from sfumato.local.pairs import PairResponse
     from sfumato.local.piecewise import Piecewise
     from sfumato.local.prefix_tree import PrefixTree
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     from sfumato.local.several import SeveralAnswers, best_for_several
     from sfumato.local.shuffling import Amplification, amplification, central_epsilon, local_epsilon
     from sfumato.local.stages import TwoStageResponse, TwoStageUnary
-    from sfumato.local.subset import SubsetSelection
     from sfumato.local.survey import Survey
-    from sfumato.local.unary import UnaryEncoding
     from sfumato.local.vectors import PrivUnit
 
 __all__ = [
@@ -81,15 +80,16 @@ __getattr__, __dir__ = _contents(
     __name__,
     __all__,
     {
+        "ballots": ["SubsetSelection", "UnaryEncoding"],
         "chooser": ["choose"],
         "collector": ["Collector", "collect"],
         "deniability": ["Deniability", "told"],
-        "duchi": ["Duchi"],
         "geometry": ["ProjectiveGeometry"],
         "hadamard": ["HadamardResponse"],
         "hashing": ["LocalHashing"],
         "hybrid": ["Hybrid", "best_for_number"],
         "longitudinal": ["Memoised", "Renewed"],
+        "means": ["Duchi"],
         "pairs": ["PairResponse"],
         "piecewise": ["Piecewise"],
         "prefix_tree": ["PrefixTree"],
@@ -100,9 +100,7 @@ __getattr__, __dir__ = _contents(
         "several": ["SeveralAnswers", "best_for_several"],
         "shuffling": ["Amplification", "amplification", "central_epsilon", "local_epsilon"],
         "stages": ["TwoStageResponse", "TwoStageUnary"],
-        "subset": ["SubsetSelection"],
         "survey": ["Survey"],
-        "unary": ["UnaryEncoding"],
         "vectors": ["PrivUnit"],
     },
 )

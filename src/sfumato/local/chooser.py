@@ -14,12 +14,12 @@ from fractions import Fraction
 
 from sfumato.core.arguments import Number, budget_quantity, count, positive, upper_float
 from sfumato.errors import InvalidArgument
-from sfumato.local.duchi import Duchi
+from sfumato.local.ballots import SubsetSelection, UnaryEncoding
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
 from sfumato.local.hybrid import Hybrid
-from sfumato.local.means import MeanProtocol
+from sfumato.local.means import Duchi, MeanProtocol
 from sfumato.local.piecewise import Piecewise
 from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.protocol import FrequencyProtocol, Protocol
@@ -27,8 +27,6 @@ from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuesti
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets
 from sfumato.local.several import SeveralAnswers
-from sfumato.local.subset import SubsetSelection
-from sfumato.local.unary import UnaryEncoding
 
 __all__ = ["Candidate", "ProtocolChoice", "choose"]
 

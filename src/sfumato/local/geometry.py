@@ -24,7 +24,7 @@ from sfumato.local.arrays import Array, Flags, Integers, slices
 from sfumato.local.families import smallest_factor
 from sfumato.local.odds import odds_of
 from sfumato.local.protocol import Columns, FieldKind, OddsProtocol, below
-from sfumato.local.residues import absorb, inverses
+from sfumato.local.supports import absorb, inverses
 
 __all__ = ["ProjectiveGeometry"]
 

@@ -15,9 +15,8 @@ from sfumato.core.proportion import clopper_pearson
 from sfumato.local.arrays import Array, Floats, Integers, Octets, slices
 from sfumato.local.families import LinearFamily
 from sfumato.local.protocol import Columns, Shares
-from sfumato.local.strings import octets_of_digits, text_of
 from sfumato.local.supports import number_of, supports_of_continuations, supports_of_strings
-from sfumato.local.words import Spectrum, Word, WordLevels
+from sfumato.local.words import Spectrum, Word, WordLevels, octets_of_digits, text_of
 
 __all__ = ["Growth", "Hitters"]
 

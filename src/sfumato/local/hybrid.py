@@ -13,8 +13,7 @@ from sfumato.core.arguments import Number, probability
 from sfumato.core.coins import bernoulli
 from sfumato.core.search import minimum
 from sfumato.local.arrays import Array, Flags, Floats, Integers
-from sfumato.local.duchi import Duchi
-from sfumato.local.means import MeanProtocol, Sums
+from sfumato.local.means import Duchi, MeanProtocol, Sums
 from sfumato.local.odds import epsilon_of, odds_of
 from sfumato.local.piecewise import Piecewise
 from sfumato.local.protocol import Columns, below

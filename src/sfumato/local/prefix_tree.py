@@ -25,8 +25,7 @@ from sfumato.local.families import LinearFamily, smallest_factor
 from sfumato.local.hitters import Growth, Hitters
 from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
-from sfumato.local.strings import digits_of_octets, octets_of
-from sfumato.local.words import WordLevels
+from sfumato.local.words import WordLevels, digits_of_octets, octets_of
 
 __all__ = ["PrefixTree"]
 

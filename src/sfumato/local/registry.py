@@ -15,7 +15,7 @@ from sfumato.local.protocol import Protocol
 __all__ = ["protocol_of", "read_protocol"]
 
 _HOMES = {
-    "duchi": "duchi.Duchi",
+    "duchi": "means.Duchi",
     "geometry": "geometry.ProjectiveGeometry",
     "hadamard": "hadamard.HadamardResponse",
     "hashing": "hashing.LocalHashing",
@@ -25,10 +25,10 @@ _HOMES = {
     "response": "response.KaryResponse",
     "set": "sets.SetSelection",
     "several": "several.SeveralAnswers",
-    "subset": "subset.SubsetSelection",
+    "subset": "ballots.SubsetSelection",
     "two-stage-response": "stages.TwoStageResponse",
     "two-stage-unary": "stages.TwoStageUnary",
-    "unary": "unary.UnaryEncoding",
+    "unary": "ballots.UnaryEncoding",
     "unary_set": "sets.UnarySets",
 }
 _INNER = "inner"

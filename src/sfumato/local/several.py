@@ -13,12 +13,11 @@ from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument
 from sfumato.local.answers import AnswerSets, Sets, uniform_each
 from sfumato.local.arrays import Array
+from sfumato.local.ballots import SubsetSelection, UnaryEncoding
 from sfumato.local.protocol import DerivedProtocol, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, UnarySets, most_of
 from sfumato.local.stages import TwoStage
-from sfumato.local.subset import SubsetSelection
-from sfumato.local.unary import UnaryEncoding
 
 __all__ = ["SeveralAnswers", "best_for_several"]
 

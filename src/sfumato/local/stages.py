@@ -16,11 +16,11 @@ from typing import ClassVar
 from sfumato.core.arguments import Number, count, probability
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array
+from sfumato.local.ballots import UnaryEncoding
 from sfumato.local.bits import coin_bits
 from sfumato.local.odds import check_odds, epsilon_of, odds_of
 from sfumato.local.protocol import Columns, DerivedProtocol, FrequencyProtocol
 from sfumato.local.response import KaryResponse
-from sfumato.local.unary import UnaryEncoding
 
 __all__ = ["TwoStage", "TwoStageResponse", "TwoStageUnary"]
 

@@ -1,4 +1,9 @@
-"""How many reports support a string, or each continuation of a beginning: exact counts, one by one."""
+"""How many reports support a string, or each continuation of a beginning: exact counts, one by one.
+
+A report is a linear form modulo a prime: it supports the arguments at which the form takes its value. All
+arguments together take one digit after the other (`absorb`): the table of coefficients still to be used
+shrinks as the table of digits already chosen grows, and every cell stands for many reports.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,15 @@ import numpy as np
 
 from sfumato.local.arrays import Array, Integers, Octets, slices
 from sfumato.local.families import LinearFamily
-from sfumato.local.residues import absorb, absorb_last
 
-__all__ = ["number_of", "supports_of_continuations", "supports_of_strings"]
+__all__ = [
+    "absorb",
+    "absorb_last",
+    "inverses",
+    "number_of",
+    "supports_of_continuations",
+    "supports_of_strings",
+]
 
 _PIECE = 1 << 14
 _TOGETHER = 1 << 8  # heads whose tables are summed together
@@ -92,3 +103,53 @@ def _hashes(prime: int, heads: Octets, seeds: Array, value: Array) -> Iterator[A
             np.add(partial[i], rows[i][spelling[i]], out=partial[i + 1])
         last = spelling
         yield partial[-1]
+
+
+_CACHE_NUMBERS = 1 << 17
+_FEWEST = 256
+
+
+def absorb(table: Array) -> Array:
+    """Use up one coefficient: out[z, rest, d] = sum over w of table[z - w d, w, rest], modulo the prime.
+
+    The table counts forms by the value they have so far (z), by the next coefficient (w) and by all else.
+    Afterwards it counts them by their value once the next digit was d; the prime is the length of its axes.
+    """
+    prime, _, rest = table.shape
+    out = np.empty((prime, rest, prime), dtype=table.dtype)
+    for piece in slices(rest, max(_FEWEST, _CACHE_NUMBERS // prime**2)):
+        block = np.ascontiguousarray(table[:, :, piece])
+        total = np.empty((prime, block.shape[2]), dtype=table.dtype)
+        for d in range(prime):
+            total[:] = block[:, 0]
+            for w in range(1, prime):
+                shift = w * d % prime
+                total[shift:] += block[: prime - shift, w]
+                total[:shift] += block[prime - shift :, w]
+            out[:, piece, d] = total
+    return out
+
+
+def absorb_last(table: Array) -> Array:
+    """Use up the last coefficient, and keep those forms only whose value is then 0: out[rest, d]."""
+    prime, _, rest = table.shape
+    coefficients = np.arange(prime)
+    out = np.empty((rest, prime), dtype=table.dtype)
+    for d in range(prime):
+        out[:, d] = table[-coefficients * d % prime, coefficients].sum(axis=0)
+    return out
+
+
+def inverses(values: Integers, prime: int) -> Integers:
+    """Return what each value, none a multiple of the prime, must be multiplied by to give 1 (Fermat).
+
+    >>> inverses(np.array([1, 2, 3, 4]), 5).tolist()
+    [1, 3, 2, 4]
+    """
+    result, power, exponent = np.ones_like(values), values % prime, prime - 2
+    while exponent:
+        if exponent & 1:
+            result = result * power % prime
+        power = power * power % prime
+        exponent >>= 1
+    return result
