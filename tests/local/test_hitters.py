@@ -200,8 +200,8 @@ def test_every_continuation_is_counted_exactly(hashes, length, pairs, monkeypatc
     reports = tree.randomise(np.arange(400 * length, dtype=np.int64).astype(np.uint8).reshape(400, length))
     seeds = tree.family.unpack(reports["seed"]).astype(np.int64)
     largest = spelled(b"\xff" * length, hashes, tree.family.digits)
-    grown = Growth.start(
-        tree.family, tree.levels, largest=np.array(largest), p=tree.p, q=tree.q, candidates=16
+    grown = Growth(
+        family=tree.family, levels=tree.levels, largest=np.array(largest), p=tree.p, q=tree.q, candidates=16
     )
     slots = np.array(tree.levels.slots)
     while not grown.complete:
@@ -393,7 +393,7 @@ def test_forged_reports_lift_a_share_by_no_more_than_is_said():
     count = (share * float(p - q) + float(q)) * n
     exact = ((count + forged) / (n + forged) - count / n) / float(p - q)
     assert lift == pytest.approx(exact, rel=1e-6)
-    assert 0.5 < exact / forged * lied.one_report <= 1  # the bound is not idle
+    assert 0.5 < exact / (forged * lied.one_report) <= 1  # the bound is not idle
 
 
 def test_without_reports_nothing_is_found():

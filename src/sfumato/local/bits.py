@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count, probability
 from sfumato.core.entropy import random_words
 from sfumato.core.uniform import uniform_below
-from sfumato.local.arrays import Array, Flags, Integers, Octets
+from sfumato.local.arrays import Array, Flags, Integers, Octets, slices
 
 __all__ = [
     "bytes_for",
@@ -67,8 +67,8 @@ def coin_bits(chance: Number, rows: int, size: int) -> Octets:
     if bias == 1:
         words[:] = np.uint64(2**64 - 1)
     else:
-        for start in range(0, len(words), _CHUNK):
-            _toss(bias, words[start : start + _CHUNK])
+        for chunk in slices(len(words), _CHUNK):
+            _toss(bias, words[chunk])
     packed = words.view(np.uint8)[:octets].reshape(rows, width)
     packed[:, -1] &= np.uint8(_last_mask(size))
     return packed
@@ -108,9 +108,7 @@ def uniform_subsets(taken: Octets, size: int, wanted: Integers) -> Octets:
     At least a third of all answers should remain free, or the last ones are long in coming.
     """
     chosen = np.empty_like(taken)
-    step = max(1, _BLOCK // taken.shape[1])
-    for start in range(0, len(taken), step):
-        rows = slice(start, start + step)
+    for rows in slices(len(taken), max(1, _BLOCK // taken.shape[1])):
         chosen[rows] = _block_of_subsets(taken[rows], size, wanted[rows])
     return chosen
 
@@ -156,11 +154,10 @@ def ones(packed: Octets) -> Integers:
     """Return how many bits of each row are set."""
     rows, width = packed.shape
     found = np.empty(rows, dtype=np.int64)
-    step = max(1, _CACHE // max(1, width))
-    for start in range(0, rows, step):
-        part = packed[start : start + step]
+    for some in slices(rows, max(1, _CACHE // max(1, width))):
+        part = packed[some]
         wide = part.view(np.uint64) if width % 8 == 0 and part.flags.c_contiguous else part
-        found[start : start + step] = np.bitwise_count(wide).sum(axis=1, dtype=np.int64)
+        found[some] = np.bitwise_count(wide).sum(axis=1, dtype=np.int64)
     return found
 
 
@@ -181,11 +178,10 @@ def count_bits(packed: Octets, size: int) -> Integers:
     """
     width = packed.shape[1]
     totals = np.zeros((width, 8), dtype=np.int64)
-    for left in range(0, width, _STRIP):
-        strip = packed[:, left : left + _STRIP]
-        height = _ROWS * max(1, _CACHE // (_ROWS * strip.shape[1]))
-        for start in range(0, len(strip), height):
-            totals[left : left + _STRIP] += _count_block(strip[start : start + height])
+    for columns in slices(width, _STRIP):
+        strip = packed[:, columns]
+        for rows in slices(len(strip), _ROWS * max(1, _CACHE // (_ROWS * strip.shape[1]))):
+            totals[columns] += _count_block(strip[rows])
     return totals.reshape(-1)[:size]
 
 

@@ -8,13 +8,13 @@ with the shortest report is taken. What takes too long to send or to count is le
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.core.arguments import Number, budget_quantity, count, positive, upper_float
 from sfumato.errors import InvalidArgument
-from sfumato.local.ballots import SubsetSelection, UnaryEncoding
+from sfumato.local.ballots import Ballot, SubsetSelection, UnaryEncoding
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
@@ -70,12 +70,8 @@ class ProtocolChoice:
                 f"  {one.message_bits:>9,}  {one.seconds:>8.2g}  {mark}".rstrip()
             )
         best = min(one.variance for one in self.candidates if not one.refused)
-        why = (
-            "the least variance"
-            if chosen.variance == best
-            else "the shortest report within 1% of the least variance"
-        )
-        lines.append(f"-- {_title(chosen.protocol)} has {why}")
+        why = "" if chosen.variance == best else "the shortest report within 1% of "
+        lines.append(f"-- {_title(chosen.protocol)} has {why}the least variance")
         lines.append(f"-- errors are for {self.people:,} people{self._of_what(chosen)}")
         return "\n".join(lines)
 
@@ -110,22 +106,13 @@ def choose(
     found = []
     for protocol in _protocols(question, promised):
         bits, time = protocol.message_bits, _seconds(protocol, n)
-        refused = (
-            "report too long"
-            if bits > most_bits
-            else "takes too long to count"
-            if time > most_seconds
-            else ""
-        )
+        slow = "takes too long to count" if time > most_seconds else ""
         found.append(
             Candidate(
-                protocol=protocol,
-                variance=_variance(protocol),
-                message_bits=bits,
-                seconds=time,
-                refused=refused,
+                protocol=protocol, variance=_variance(protocol), message_bits=bits, seconds=time,
+                refused="report too long" if bits > most_bits else slow,
             )
-        )
+        )  # fmt: skip
     able = [one for one in found if not one.refused]
     if not able:
         quickest = min((one.seconds for one in found if one.message_bits <= most_bits), default=None)
@@ -148,8 +135,7 @@ def _protocols(question: SurveyQuestion, epsilon: Fraction) -> Iterator[Protocol
         case SeveralOf(size=size, most=most):
             yield SetSelection.from_epsilon(epsilon, size=size, most=most)
             yield UnarySets.from_epsilon(epsilon, size=size, most=most)
-            for inner in (KaryResponse, SubsetSelection, LocalHashing):
-                make: Callable[..., FrequencyProtocol] = inner.from_epsilon
+            for make in (KaryResponse.from_epsilon, SubsetSelection.from_epsilon, LocalHashing.from_epsilon):
                 yield SeveralAnswers.from_epsilon(epsilon, size=size, most=most, inner=make)
         case YesNo():
             yield KaryResponse.from_epsilon(epsilon, size=2)
@@ -191,12 +177,7 @@ def _seconds(protocol: Protocol, people: int) -> float:
     match protocol:
         case LocalHashing(size=size):
             return people * size * 1e-9
-        case (
-            UnaryEncoding(size=size)
-            | SubsetSelection(size=size)
-            | SetSelection(size=size)
-            | UnarySets(size=size)
-        ):
+        case Ballot(size=size):
             return people * size / 8 * 4e-9
         case SeveralAnswers(inner=inner):
             return _seconds(inner, people)

@@ -71,7 +71,7 @@ def report(
     """
     protocol, limits = survey["protocol"], survey["limits"]
     place = _place(survey["survey"], answer)
-    draw = _PROTOCOLS[protocol["name"]]
+    draw, _ = _PROTOCOLS[protocol["name"]]
     head = {"survey": survey["fingerprint"], "id": secrets.token_hex(16)}
     if "cap" not in limits:
         return {**head, **draw(protocol, place, below)}
@@ -161,8 +161,8 @@ def _one(names: list[str] | None, size: int, answer: Any) -> int:
 # -- protocols: each takes its parameters, what it is about, and `below` ------------------------------
 
 
-def _response(protocol: _Table, place: int, below: _Below) -> _Table:
-    return {"value": _tell(place, protocol["size"], protocol["odds"], below)}
+def _response(protocol: _Table, place: int, below: _Below, odds: str = "odds") -> _Table:
+    return {"value": _tell(place, protocol["size"], protocol[odds], below)}
 
 
 def _tell(place: int, size: int, odds: Fraction, below: _Below) -> int:
@@ -236,7 +236,8 @@ def _at_most(places: list[int], most: int, below: _Below) -> list[int]:
 def _several(protocol: _Table, places: list[int], below: _Below) -> _Table:
     drawn = below(max(protocol["most"], len(places)))
     place = places[drawn] if drawn < len(places) else protocol["size"] + drawn
-    return _PROTOCOLS[protocol["inner"]["name"]](protocol["inner"], place, below)
+    draw, _ = _PROTOCOLS[protocol["inner"]["name"]]
+    return draw(protocol["inner"], place, below)
 
 
 def _hashing(protocol: _Table, place: int, below: _Below) -> _Table:
@@ -302,11 +303,11 @@ def _hadamard(protocol: _Table, place: int, below: _Below) -> _Table:
 
 
 def _kept_response(protocol: _Table, place: int, below: _Below) -> _Table:
-    return {"value": _tell(place, protocol["size"], protocol["permanent"], below)}
+    return _response(protocol, place, below, "permanent")
 
 
 def _fresh_response(protocol: _Table, kept: _Table, below: _Below) -> _Table:
-    return {"value": _tell(kept["value"], protocol["size"], protocol["instant"], below)}
+    return _response(protocol, kept["value"], below, "instant")
 
 
 def _fresh_bits(protocol: _Table, kept: _Table, below: _Below) -> _Table:
@@ -337,31 +338,23 @@ def _geometry(protocol: _Table, place: int, below: _Below) -> _Table:
 
 
 def _duchi(protocol: _Table, number: Fraction, below: _Below) -> _Table:
-    return {"value": _end(protocol, number, below)}
+    return {"value": _tell(_rounded(protocol, number, 1, below), 2, protocol["odds"], below)}
 
 
 def _piecewise(protocol: _Table, number: Fraction, below: _Below) -> _Table:
-    return {"value": _near(protocol, number, below)}
+    odds, outputs, window = protocol["odds"], protocol["outputs"], protocol["window"]
+    start = _rounded(protocol, number, outputs - window, below)
+    a, b = odds.numerator, odds.denominator
+    if below((a - b) * window + b * outputs) < (a - b) * window:
+        return {"value": start + below(window)}
+    return {"value": below(outputs)}
 
 
 def _hybrid(protocol: _Table, number: Fraction, below: _Below) -> _Table:
     chance = protocol["chance"]
     if below(chance.denominator) < chance.numerator:
-        return {"value": _near(protocol, number, below)}
-    return {"value": protocol["outputs"] + _end(protocol, number, below)}
-
-
-def _end(protocol: _Table, number: Fraction, below: _Below) -> int:
-    return _tell(_rounded(protocol, number, 1, below), 2, protocol["odds"], below)
-
-
-def _near(protocol: _Table, number: Fraction, below: _Below) -> int:
-    odds, outputs, window = protocol["odds"], protocol["outputs"], protocol["window"]
-    start = _rounded(protocol, number, outputs - window, below)
-    a, b = odds.numerator, odds.denominator
-    if below((a - b) * window + b * outputs) < (a - b) * window:
-        return start + below(window)
-    return below(outputs)
+        return _piecewise(protocol, number, below)
+    return {"value": protocol["outputs"] + _duchi(protocol, number, below)["value"]}
 
 
 def _rounded(protocol: _Table, number: Fraction, cells: int, below: _Below) -> int:
@@ -372,22 +365,22 @@ def _rounded(protocol: _Table, number: Fraction, cells: int, below: _Below) -> i
     return point + (below(place.denominator) < place.numerator % place.denominator)
 
 
-_PROTOCOLS: dict[str, Callable[[_Table, Any, _Below], _Table]] = {
-    "duchi": _duchi,
-    "geometry": _geometry,
-    "hadamard": _hadamard,
-    "hashing": _hashing,
-    "hybrid": _hybrid,
-    "piecewise": _piecewise,
-    "prefixes": _prefixes,
-    "response": _response,
-    "set": _set,
-    "several": _several,
-    "subset": _subset,
-    "two-stage-response": _kept_response,
-    "two-stage-unary": _unary,
-    "unary": _unary,
-    "unary_set": _unary_set,
+_PROTOCOLS: dict[str, tuple[Callable[[_Table, Any, _Below], _Table], tuple[str, ...]]] = {
+    "duchi": (_duchi, ("low", "high", "odds")),
+    "geometry": (_geometry, ("size", "prime", "dimension", "odds")),
+    "hadamard": (_hadamard, ("size", "odds")),
+    "hashing": (_hashing, ("size", "hashes", "odds")),
+    "hybrid": (_hybrid, ("low", "high", "odds", "outputs", "window", "chance")),
+    "piecewise": (_piecewise, ("low", "high", "odds", "outputs", "window")),
+    "prefixes": (_prefixes, ("length", "hashes", "odds", "lengths", "words")),
+    "response": (_response, ("size", "odds")),
+    "set": (_set, ("size", "most", "odds", "chosen")),
+    "several": (_several, ("size", "most")),  # and those of the protocol that it goes around
+    "subset": (_subset, ("size", "odds", "chosen")),
+    "two-stage-response": (_kept_response, ("size", "permanent", "instant")),
+    "two-stage-unary": (_unary, ("size", "own", "other", "if_set", "if_unset")),
+    "unary": (_unary, ("size", "own", "other")),
+    "unary_set": (_unary_set, ("size", "most", "own", "other")),
 }
 
 _FRESH = {  # over what is kept, each day
@@ -403,22 +396,6 @@ BOUNDS = {  # the least and the largest that a phone will work with
     "outputs": (2, 2**31), "prime": (2, 10**5), "size": (1, 2**62), "window": (1, 2**31),
 }  # fmt: skip
 _BY_BIT = ("set", "subset", "two-stage-unary", "unary", "unary_set")  # whose reports have a bit per answer
-_SHAPES = {
-    "duchi": ("low", "high", "odds"),
-    "geometry": ("size", "prime", "dimension", "odds"),
-    "hadamard": ("size", "odds"),
-    "hashing": ("size", "hashes", "odds"),
-    "hybrid": ("low", "high", "odds", "outputs", "window", "chance"),
-    "piecewise": ("low", "high", "odds", "outputs", "window"),
-    "prefixes": ("length", "hashes", "odds", "lengths", "words"),
-    "response": ("size", "odds"),
-    "set": ("size", "most", "odds", "chosen"),
-    "subset": ("size", "odds", "chosen"),
-    "two-stage-response": ("size", "permanent", "instant"),
-    "two-stage-unary": ("size", "own", "other", "if_set", "if_unset"),
-    "unary": ("size", "own", "other"),
-    "unary_set": ("size", "most", "own", "other"),
-}
 _INSIDE = ("geometry", "hadamard", "hashing", "response", "subset", "unary")  # what "several" may go around
 _SINGLES = (*_INSIDE, "two-stage-response", "two-stage-unary")
 _KINDS = {
@@ -478,13 +455,12 @@ def _read(protocol: _Table, allowed: Collection[str]) -> _Table:
     if name == "several":
         inside = {key[6:]: protocol.pop(key) for key in list(protocol) if key.startswith("inner_")}
         inner = _read({**inside, "name": protocol.pop("inner")}, _INSIDE)
-        _need("name" not in inside and set(protocol) == {"size", "most"}, "the inner protocol")
-        size, most = _value("size", protocol["size"]), _value("most", protocol["most"])
-        _need(most <= size and inner["size"] == size + most, "the inner protocol")
-        return {"name": name, "size": size, "most": most, "inner": inner}
-    _need(set(protocol) == set(_SHAPES[name]), "the parameters")
+    _need(set(protocol) == set(_PROTOCOLS[name][1]), "the parameters")
     told = {"name": name, **{key: _value(key, value) for key, value in protocol.items()}}
     size, most = told.get("size", 1), told.get("most", 1)
+    if name == "several":
+        _need("name" not in inside and inner["size"] == size + most, "the inner protocol")
+        told["inner"] = inner
     _need(name not in _BY_BIT or size <= 10**7, "size")
     _need(most <= size and 2 * told.get("chosen", 0) <= size + 1, "chosen, or most")
     _need(all(told[odds] > 1 for odds in ("odds", "permanent", "instant") if odds in told), "odds")
@@ -536,8 +512,6 @@ def _need(fine: bool, what: str) -> None:
 def _max_ratio(protocol: _Table) -> Fraction:
     """Return the largest ratio of one report's probabilities under two answers: e^epsilon, or a bound."""
     match protocol["name"]:
-        case "several":
-            return _max_ratio(protocol["inner"])
         case "two-stage-response":
             r, s, others = protocol["permanent"], protocol["instant"], protocol["size"] - 1
             return Fraction((r * s + others) / (r + s + others - 1))
@@ -545,23 +519,21 @@ def _max_ratio(protocol: _Table) -> Fraction:
             one, none = protocol["if_set"], protocol["if_unset"]
             own, other = (first * one + (1 - first) * none for first in (protocol["own"], protocol["other"]))
             return _bits_ratio(own, other, 1, protocol["size"])
-        case "unary":
-            return _bits_ratio(protocol["own"], protocol["other"], 1, protocol["size"])
-        case "unary_set":
-            return _bits_ratio(protocol["own"], protocol["other"], protocol["most"], protocol["size"])
         case _:
-            return Fraction(protocol["odds"])
+            return _kept_ratio(protocol)
 
 
 def _kept_ratio(protocol: _Table) -> Fraction:
     """Return the same of a report that is kept: what all days together say of one answer."""
     match protocol["name"]:
+        case "several":
+            return _kept_ratio(protocol["inner"])
         case "two-stage-response":
             return Fraction(protocol["permanent"])
-        case "two-stage-unary":
-            return _bits_ratio(protocol["own"], protocol["other"], 1, protocol["size"])
+        case "two-stage-unary" | "unary" | "unary_set":
+            return _bits_ratio(protocol["own"], protocol["other"], protocol.get("most", 1), protocol["size"])
         case _:
-            return _max_ratio(protocol)
+            return Fraction(protocol["odds"])
 
 
 def _bits_ratio(own: Fraction, other: Fraction, most: int, size: int) -> Fraction:

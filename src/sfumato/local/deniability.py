@@ -17,7 +17,6 @@ from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.questions import YesNo
 from sfumato.local.response import KaryResponse
-from sfumato.local.stages import TwoStage
 from sfumato.local.survey import Survey
 
 __all__ = ["Deniability", "told"]
@@ -58,8 +57,7 @@ class Deniability:
     @property
     def odds(self) -> Fraction:
         """The exact e^epsilon of one report; of two stages, of one that is kept, however often it is used."""
-        protocol = self.protocol
-        return protocol.lifetime_ratio if isinstance(protocol, TwoStage) else protocol.max_ratio
+        return self.protocol.lifetime_ratio
 
     @property
     def epsilon(self) -> float:
@@ -117,28 +115,18 @@ class Deniability:
             f"whatever is reported, the odds that anybody gives your answer can change by no more than a "
             f"factor of {self._factor}{times}: {beliefs}"
         )
-        whatever += (
-            ", for as long as it stays the same; that it changed, and when, can be seen."
-            if self.kept
-            else "."
+        if self.kept:
+            whatever += ", for as long as it stays the same; that it changed, and when, can be seen"
+        doubt = self.doubt()
+        if not isinstance(self.protocol, KaryResponse) or doubt is None or self.protocol.size < 2:
+            return f"{whatever[0].upper()}{whatever[1:]}."
+        return (  # what only k-ary response can say: its reports are answers
+            f"If {self.answer} is reported, the chance that it is not your own is "
+            f"{_percent(doubt, up=False)} where {before} of all people would give it, and {whatever}."
         )
-        own = self._own
-        return f"{own}, and {whatever}" if own else f"{whatever[0].upper()}{whatever[1:]}"
 
     def __str__(self) -> str:
         return self.sentence
-
-    @property
-    def _own(self) -> str:
-        """What only k-ary response can say: its reports are answers."""
-        doubt = self.doubt()
-        if not isinstance(self.protocol, KaryResponse) or doubt is None or self.protocol.size < 2:
-            return ""
-        before = _percent(self.prior, up=None)
-        return (
-            f"If {self.answer} is reported, the chance that it is not your own is "
-            f"{_percent(doubt, up=False)} where {before} of all people would give it"
-        )
 
     @property
     def _factor(self) -> str:

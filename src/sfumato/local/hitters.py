@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -78,32 +78,15 @@ class Growth:
     candidates: int
     largest: Octets
     """The digits of the largest string: what would be larger is none."""
-    done: int
-    beginnings: Octets
+    done: int = 0
+    beginnings: Octets = field(default_factory=lambda: np.zeros((1, 0), dtype=np.uint8))
     """The digits, a row per beginning, in order."""
-    counts: Integers | None
+    counts: Integers | None = None
     """The supports of whole strings, negative of those that were given up."""
-    scores: Floats
+    scores: Floats = field(default_factory=lambda: np.zeros(1))
     """How likely each is to be held, as the search sees it: a logarithm."""
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...] = ()
     """How many reports there were of each length."""
-
-    @classmethod
-    def start(
-        cls,
-        family: LinearFamily,
-        levels: WordLevels,
-        *,
-        largest: Octets,
-        p: Fraction,
-        q: Fraction,
-        candidates: int,
-    ) -> Growth:
-        """Start from nothing."""
-        return cls(
-            family=family, levels=levels, p=p, q=q, candidates=candidates, largest=largest, done=0, sizes=(),
-            beginnings=np.zeros((1, 0), dtype=np.uint8), counts=None, scores=np.zeros(1),
-        )  # fmt: skip
 
     @property
     def complete(self) -> bool:
@@ -135,11 +118,10 @@ class Growth:
     ) -> Growth:
         prime = self.family.modulus
         digits = [ending // prime**place % prime for place in range(self.word.kept - 1, -1, -1)]
-        return Growth(
-            family=self.family, levels=self.levels, p=self.p, q=self.q, candidates=self.candidates,
-            largest=self.largest, done=self.done + 1, sizes=(*self.sizes, size),
-            beginnings=np.column_stack([self.beginnings[parent], *(row.astype(np.uint8) for row in digits)]),
-            counts=counts, scores=scores.astype(np.float64),
+        beginnings = np.column_stack([self.beginnings[parent], *(row.astype(np.uint8) for row in digits)])
+        return replace(
+            self, done=self.done + 1, sizes=(*self.sizes, size), beginnings=beginnings, counts=counts,
+            scores=scores.astype(np.float64),
         )  # fmt: skip
 
     # -- counting -----------------------------------------------------------------------
@@ -281,7 +263,7 @@ class Growth:
 
         assert self.counts is not None  # of whole strings
         counts, n, tested = self.counts, sum(self.sizes[-self.levels.tests :]), len(self.counts)
-        p, q, gap = float(self.p), float(self.q), float(self.p - self.q)
+        q, gap = float(self.q), float(self.p - self.q)
         chance = self._chances(float(1 - confidence(level)))
         likely = np.flatnonzero(counts > n * q)
         tail = betainc(counts[likely], n - counts[likely] + 1, q)  # of as many supports, if nobody holds it
@@ -292,13 +274,7 @@ class Growth:
             for c, miss in zip(counts[chosen], chance[chosen], strict=True)
         ]
         low, high = np.array(limits).reshape(-1, 2).T
-        values = (counts[chosen] / max(n, 1) - q) / gap
-        f = np.clip(values, 0.0, 1.0)
-        shares = Shares(
-            values=values, low=np.clip((low - q) / gap, 0.0, 1.0), high=np.clip((high - q) / gap, 0.0, 1.0),
-            deviations=np.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / max(n, 1)) / gap,
-            reports=n, level=level,
-        )  # fmt: skip
+        shares = Shares.of(counts[chosen], n, low, high, p=self.p, q=self.q, level=level)
         return Hitters(
             strings=tuple(
                 octets_of_digits(row, self.family.modulus, octets)

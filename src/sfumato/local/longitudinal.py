@@ -44,12 +44,10 @@ class _Rule:
     def _plan(
         self, rule: Literal["value", "calendar"], days: int, changes: int, every: int = 1
     ) -> LongitudinalPlan:
-        permanent, instant = self.protocol.max_ratio, None
-        if isinstance(self.protocol, TwoStage):
-            permanent, instant = self.protocol.lifetime_ratio, self.protocol.instant_ratio
+        instant = self.protocol.instant_ratio if isinstance(self.protocol, TwoStage) else None
         return LongitudinalPlan(
-            rule=rule, permanent=permanent, instant=instant, days=days, changes=changes, cap=self.cap,
-            every=every,
+            rule=rule, permanent=self.protocol.lifetime_ratio, instant=instant, days=days, changes=changes,
+            cap=self.cap, every=every,
         )  # fmt: skip
 
 

@@ -208,8 +208,8 @@ class PrefixTree(Protocol):
         largest = digits_of_octets(
             np.full((1, self.length), 255, dtype=np.uint8), self.hashes, self.family.digits
         )
-        grown = Growth.start(
-            self.family, self.levels, largest=largest[:, 0], p=self.p, q=self.q,
+        grown = Growth(
+            family=self.family, levels=self.levels, largest=largest[:, 0], p=self.p, q=self.q,
             candidates=count(candidates, "candidates", least=16),
         )  # fmt: skip
         while not grown.complete:

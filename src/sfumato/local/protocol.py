@@ -68,6 +68,11 @@ class Protocol(ABC):
         return epsilon_of(self.max_ratio)
 
     @property
+    def lifetime_ratio(self) -> Fraction:
+        """The exact e^epsilon of a report that is kept, and sent again on any number of days."""
+        return self.max_ratio
+
+    @property
     @abstractmethod
     def message_bits(self) -> int:
         """How many bits a report needs."""
@@ -107,6 +112,23 @@ class Shares:
     deviations: Floats
     reports: int
     level: float
+
+    @classmethod
+    def of(
+        cls, counts: Array, n: int, low: Floats, high: Floats, *, p: Fraction, q: Fraction, level: float
+    ) -> Shares:
+        """Return the shares of answers that so many of n reports support, with limits of that chance."""
+        one, none, gap = float(p), float(q), float(p - q)
+        values = (counts / max(n, 1) - none) / gap
+        f = np.clip(values, 0.0, 1.0)
+        return cls(
+            values=values,
+            low=np.clip((low - none) / gap, 0.0, 1.0),
+            high=np.clip((high - none) / gap, 0.0, 1.0),
+            deviations=np.sqrt((f * one * (1 - one) + (1 - f) * none * (1 - none)) / max(n, 1)) / gap,
+            reports=n,
+            level=level,
+        )
 
 
 class FrequencyProtocol(Protocol):
@@ -154,15 +176,9 @@ class FrequencyProtocol(Protocol):
                 values=nothing, low=np.zeros(self.size), high=np.ones(self.size), deviations=nothing,
                 reports=0, level=level,
             )  # fmt: skip
-        p, q = float(self.p), float(self.q)
-        gap = float(self.p - self.q)
-        values = (counts / n - q) / gap
         distinct, places = np.unique(counts, return_inverse=True)  # of many answers most counts are alike
-        limits = (limit[places] for limit in clopper_pearson(distinct, n, miss / 2))
-        low, high = (np.clip((limit - q) / gap, 0.0, 1.0) for limit in limits)
-        f = np.clip(values, 0.0, 1.0)
-        deviations = np.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / n) / gap
-        return Shares(values=values, low=low, high=high, deviations=deviations, reports=n, level=level)
+        low, high = (limit[places] for limit in clopper_pearson(distinct, n, miss / 2))
+        return Shares.of(counts, n, low, high, p=self.p, q=self.q, level=level)
 
     def _answers(self, answers: Array) -> Integers:
         """Read answers; one outside the domain is its sender's mistake, and is not repeated."""

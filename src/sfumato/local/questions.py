@@ -12,7 +12,9 @@ from sfumato.core.arguments import Number, count
 from sfumato.errors import InvalidArgument
 from sfumato.local.rounding import bounds_of
 
-__all__ = ["NumberIn", "OneAnswer", "SeveralOf", "SurveyQuestion", "Text", "YesNo", "read_question"]
+__all__ = [
+    "NumberIn", "OneAnswer", "SeveralOf", "SurveyQuestion", "Text", "YesNo", "read_question", "written_ratio",
+]  # fmt: skip
 
 _LARGEST_LIST = 1_000_000  # answers with names; more of them are numbered
 
@@ -106,7 +108,7 @@ class NumberIn(SurveyQuestion):
 
     def __post_init__(self) -> None:
         SurveyQuestion.__post_init__(self)
-        low, high = bounds_of(_ratio(self.low), _ratio(self.high))
+        low, high = bounds_of(written_ratio(self.low, "low"), written_ratio(self.high, "high"))
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -174,7 +176,8 @@ def _check_list(answers: tuple[str, ...]) -> None:
         raise InvalidArgument("an answer is listed twice", place="answers", hints=("name each of them once",))
 
 
-def _ratio(value: Any) -> Any:
+def written_ratio(value: Any, place: str) -> Any:
+    """Read '3/4' or '0.75'; numbers are left as they are, and anything long is no number."""
     if not isinstance(value, str):
         return value
     try:
@@ -182,4 +185,6 @@ def _ratio(value: Any) -> Any:
             raise ValueError("too long to be meant")
         return Fraction(value)
     except (ValueError, ZeroDivisionError):
-        raise InvalidArgument("a bound is not a number", place="low", hints=("write 0 or '1/3'",)) from None
+        raise InvalidArgument(
+            "this is not a number", place=place, hints=("write it out: 0.5, or '3/4'",)
+        ) from None

@@ -9,6 +9,7 @@ the same reports, and a guarantee that holds only while the shuffler does what i
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -53,10 +54,11 @@ class Amplification:
         alone = f"One report gives away epsilon {shown_above(self.local)} to whoever sees it."
         if self.central == self.local:
             return f"{alone} Shuffling adds no protection here."
-        return _wrapped(
+        return textwrap.fill(
             f"{alone} Shuffled with at least {self.minimum - 1:,} other honest reports it gives away epsilon "
             f"{shown_above(self.central)} at delta {self.delta:.4g}, if the shuffler is trusted, nothing "
-            "that comes with a report tells its sender, and every person sends one."
+            "that comes with a report tells its sender, and every person sends one.",
+            width=100,
         )
 
 
@@ -202,9 +204,3 @@ def _odds_above(epsilon: Fraction) -> Fraction:
     bits = 2 * _BITS + math.ceil(epsilon * 3 / 2)
     above = Fraction(2**bits, exp_bounds(epsilon, bits)[0])
     return Fraction(math.ceil(above * 2**_BITS), 2**_BITS)
-
-
-def _wrapped(text: str) -> str:
-    import textwrap
-
-    return textwrap.fill(text, 100)

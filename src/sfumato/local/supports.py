@@ -15,13 +15,8 @@ from sfumato.local.arrays import Array, Integers, Octets, slices
 from sfumato.local.families import LinearFamily
 
 __all__ = [
-    "absorb",
-    "absorb_last",
-    "inverses",
-    "number_of",
-    "supports_of_continuations",
-    "supports_of_strings",
-]
+    "absorb", "absorb_last", "inverses", "number_of", "supports_of_continuations", "supports_of_strings",
+]  # fmt: skip
 
 _PIECE = 1 << 14
 _TOGETHER = 1 << 8  # heads whose tables are summed together

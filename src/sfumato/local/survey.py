@@ -23,9 +23,17 @@ from sfumato.errors import InvalidArgument
 from sfumato.local import client
 from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import Protocol
-from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, Text, YesNo, read_question
+from sfumato.local.questions import (
+    NumberIn,
+    OneAnswer,
+    SeveralOf,
+    SurveyQuestion,
+    Text,
+    YesNo,
+    read_question,
+    written_ratio,
+)  # fmt: skip
 from sfumato.local.registry import read_protocol
-from sfumato.local.stages import TwoStage
 
 __all__ = ["Survey"]
 
@@ -156,12 +164,12 @@ class Survey:
             raise InvalidArgument("[survey] is incomplete", place=f"survey.{missing.args[0]}") from None
         limits = dict(limits)
         if "lifetime" in limits:
-            limits["lifetime"] = _written_ratio(limits["lifetime"], "limits.lifetime")
+            limits["lifetime"] = written_ratio(limits["lifetime"], "limits.lifetime")
         return cls(
             name=name,
             version=version,
             question=read_question(kind, words, head),
-            epsilon=budget_quantity(_written_ratio(epsilon, "survey.epsilon"), "survey.epsilon"),
+            epsilon=budget_quantity(written_ratio(epsilon, "survey.epsilon"), "survey.epsilon"),
             protocol=read_protocol(protocol.pop("name", None), protocol),
             text=text,
             **limits,
@@ -181,12 +189,10 @@ class Survey:
             if self.lifetime is not None:
                 raise InvalidArgument("a lifetime is promised, and no cap keeps it", place="limits.lifetime")
             return
-        protocol = self.protocol
-        ratio = protocol.lifetime_ratio if isinstance(protocol, TwoStage) else protocol.max_ratio
         single = isinstance(self.question, (YesNo, OneAnswer)) and not isinstance(self.question, SeveralOf)
         values = self.question.size if single else self.cap  # type: ignore[attr-defined]
         drawn = self.cap if self.every is not None else min(self.cap, values)  # kept by value: one for each
-        cost = Fraction(epsilon_of(ratio)) * drawn  # from above
+        cost = Fraction(epsilon_of(self.protocol.lifetime_ratio)) * drawn  # from above
         if self.lifetime is None:
             object.__setattr__(self, "lifetime", Fraction(math.ceil(cost * _SIXTH), _SIXTH))
             return
@@ -231,18 +237,6 @@ def _decimal(value: Fraction) -> str:
     whole, rest = divmod(value * _SIXTH, _SIXTH)
     text = f"{whole}.{int(rest):06}".rstrip("0").rstrip(".") if rest.denominator == 1 else str(value)
     return text if Fraction(text) == value else str(value)
-
-
-def _written_ratio(value: Any, place: str) -> Any:
-    """Read '3/4' or '0.75'; numbers are left as they are, and anything long is no number."""
-    if not isinstance(value, str):
-        return value
-    if len(value) > 100 or "e" in value.lower():
-        raise InvalidArgument("this is not a number", place=place, hints=("write it out: 0.5",))
-    try:
-        return Fraction(value)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidArgument("this is not a number", place=place, hints=("write '3/4' or 0.5",)) from None
 
 
 def _section(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:

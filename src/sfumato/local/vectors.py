@@ -8,6 +8,7 @@ of a report is p/F on the cap and (1 - p)/(1 - F) elsewhere: only two heights, w
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -21,7 +22,7 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.noise import discrete_gaussian
 from sfumato.core.search import minimum
 from sfumato.errors import InvalidArgument
-from sfumato.local.arrays import Array, Flags, Floats, Integers, Octets
+from sfumato.local.arrays import Array, Flags, Floats, Integers, Octets, slices
 from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol
 from sfumato.local.rounding import bounds_of
@@ -176,10 +177,9 @@ class PrivUnit(Protocol):
         if not np.isfinite(given).all():
             raise InvalidArgument("answers must be finite", place="answers")
         told = np.empty((len(given), _BYTES * self.size), dtype=np.uint8)
-        rows = max(1, _AT_ONCE // self.size)
-        for start in range(0, len(given), rows):
-            part = self._randomise(given[start : start + rows].astype(np.float64))
-            told[start : start + rows] = part.astype(">i2").view(np.uint8).reshape(len(part), -1)
+        for rows in self._batches(len(given)):
+            part = self._randomise(given[rows].astype(np.float64))
+            told[rows] = part.astype(">i2").view(np.uint8).reshape(len(part), -1)
         return {"vector": told}
 
     def _randomise(self, vectors: Floats) -> Integers:
@@ -296,9 +296,8 @@ class PrivUnit(Protocol):
         along = (e * inside + (1 / d - inside)) / (e * cap + 1 - cap)
         return max(along, (1 - along) / (d - 1)) + 1 / (2 * _STEPS) ** 2
 
-    def _batches(self, n: int) -> list[slice]:
-        rows = max(1, _AT_ONCE // self.size)
-        return [slice(start, start + rows) for start in range(0, n, rows)]
+    def _batches(self, n: int) -> Iterator[slice]:
+        return slices(n, max(1, _AT_ONCE // self.size))
 
     def _steps(self, column: Octets) -> Integers:
         return np.ascontiguousarray(column).view(">i2").astype(np.int64)
