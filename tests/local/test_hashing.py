@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidArgument
-from sfumato.local.families import LinearFamily, smallest_factor
-from sfumato.local.hashing import LocalHashing
+from sfumato.local.hashing import LinearFamily, LocalHashing, smallest_factor
 
 from .laws import exact_law
 from .matrices import check_draws, check_matrix, check_surveys, exact_coverage, rebuilt

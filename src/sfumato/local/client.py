@@ -25,7 +25,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["BOUNDS", "RATIO", "Refused", "load", "read_memory", "report", "write_memory"]
+__all__ = ["BOUNDS", "RATIO", "Refused", "load", "read_answer", "read_memory", "report", "write_memory"]
 
 _Below = Callable[[int], int]
 _Table = dict[str, Any]  # a section of the survey file, or the fields of a report
@@ -70,7 +70,7 @@ def report(
     the survey's cap on drawn reports is reached, the last one is.
     """
     protocol, limits = survey["protocol"], survey["limits"]
-    place = _place(survey["survey"], answer)
+    place = read_answer(survey["survey"], answer)
     draw, _ = _PROTOCOLS[protocol["name"]]
     head = {"survey": survey["fingerprint"], "id": secrets.token_hex(16)}
     if "cap" not in limits:
@@ -121,7 +121,7 @@ def write_memory(path: str, memory: _Table) -> None:
 # -- answers ------------------------------------------------------------------------------------
 
 
-def _place(question: _Table, answer: Any) -> Any:
+def read_answer(question: _Table, answer: Any) -> Any:
     """Return what the protocol is about: the answer's place, a set of places, a number, or bytes."""
     kind = question["kind"]
     names = ["no", "yes"] if kind == "yes_no" else question.get("answers")

@@ -21,7 +21,7 @@ from sfumato.core.coins import bernoulli
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Integers, slices
-from sfumato.local.families import smallest_factor
+from sfumato.local.hashing import smallest_factor
 from sfumato.local.odds import odds_of
 from sfumato.local.protocol import Columns, FieldKind, OddsProtocol, below
 from sfumato.local.supports import absorb, inverses

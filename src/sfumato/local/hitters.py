@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.local.arrays import Array, Floats, Integers, Octets, slices
-from sfumato.local.families import LinearFamily
+from sfumato.local.hashing import LinearFamily
 from sfumato.local.protocol import Columns, Shares
 from sfumato.local.supports import number_of, supports_of_continuations, supports_of_strings
 from sfumato.local.words import Spectrum, Word, WordLevels, octets_of_digits, text_of

@@ -21,7 +21,7 @@ from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Integers, Octets, slices
-from sfumato.local.families import LinearFamily, smallest_factor
+from sfumato.local.hashing import LinearFamily, smallest_factor
 from sfumato.local.hitters import Growth, Hitters
 from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, FieldKind, Protocol

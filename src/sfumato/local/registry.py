@@ -12,7 +12,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.local.client import BOUNDS, RATIO
 from sfumato.local.protocol import Protocol
 
-__all__ = ["protocol_of", "read_protocol"]
+__all__ = ["read_protocol"]
 
 _HOMES = {
     "duchi": "means.Duchi",
@@ -34,22 +34,16 @@ _HOMES = {
 _INNER = "inner"
 
 
-def protocol_of(name: Any) -> type[Protocol]:
-    """Return the class of a protocol."""
+def read_protocol(name: Any, parameters: Mapping[str, Any]) -> Protocol:
+    """Return the protocol with these parameters: integers, and ratios written as '3/4'."""
     if not isinstance(name, str) or name not in _HOMES:
         raise InvalidArgument(
             "a survey names an unknown protocol",
             place="protocol",
             hints=(f"it is one of {', '.join(_HOMES)}",),
         )
-    module, kind = _HOMES[name].split(".")
-    found: type[Protocol] = getattr(importlib.import_module(f"sfumato.local.{module}"), kind)
-    return found
-
-
-def read_protocol(name: Any, parameters: Mapping[str, Any]) -> Protocol:
-    """Return the protocol with these parameters: integers, and ratios written as '3/4'."""
-    kind = protocol_of(name)
+    module, title = _HOMES[name].split(".")
+    kind: type[Protocol] = getattr(importlib.import_module(f"sfumato.local.{module}"), title)
     rest = dict(parameters)
     values: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]

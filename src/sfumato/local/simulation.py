@@ -14,9 +14,9 @@ import numpy as np
 from sfumato.core.arguments import count, probability
 from sfumato.core.entropy import random_words
 from sfumato.errors import InvalidArgument
+from sfumato.local import client
 from sfumato.local.arrays import Flags
-from sfumato.local.prefix_tree import PrefixTree
-from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, Text, YesNo
+from sfumato.local.questions import NumberIn, SeveralOf, Text
 from sfumato.local.reports import arrow_of
 from sfumato.local.survey import Survey
 
@@ -36,27 +36,29 @@ def simulated(survey: Survey, shares: Mapping[str, float], people: int) -> pyarr
     """
     n, question = count(people, "people"), survey.question
     chances = {answer: float(probability(share, "shares")) for answer, share in shares.items()}
-    if isinstance(question, SeveralOf):
-        held = [_places(question, answer) for answer in chances]
-        flags = np.array([_chosen(share, n) for share in chances.values()])
-        return report_table(survey, [np.array(held)[flags[:, person]] for person in range(n)])
+    several, head = isinstance(question, SeveralOf), client.load(survey.text.encode())["survey"]
+    try:
+        truths = [client.read_answer(head, [answer] if several else answer) for answer in chances]
+    except client.Refused as refusal:
+        raise InvalidArgument(
+            f"a share is given for something that is no answer: {refusal}",
+            place="shares",
+            hints=("see the survey file",),
+        ) from None
+    if several:
+        held, flags = np.array(truths)[:, 0], np.array([_chosen(share, n) for share in chances.values()])
+        return report_table(survey, [held[flags[:, person]] for person in range(n)])
     if abs(sum(chances.values()) - 1) > 1e-9:
         raise InvalidArgument(
             "the shares do not add up to one", place="shares", hints=("give every answer that is held",)
         )
-    which = np.repeat(np.arange(len(chances)), _parts(list(chances.values()), n))
-    truths: list[Any]
-    match question:
-        case YesNo() | OneAnswer():
-            truths = [_places(question, answer) for answer in chances]
-        case NumberIn():
-            truths = [_number(answer) for answer in chances]
-        case Text():
-            assert isinstance(survey.protocol, PrefixTree)
-            return report_table(survey, survey.protocol.encode(chances)[which])
-        case _:
-            raise InvalidArgument("respondents of this survey cannot be invented", place="survey")
-    return report_table(survey, np.array(truths)[which])
+    if isinstance(question, Text):
+        given = np.frombuffer(b"".join(truths), dtype=np.uint8).reshape(-1, question.length)
+    else:
+        given = np.array(truths, dtype=np.float64 if isinstance(question, NumberIn) else np.int64)
+    # As nearly as whole people can be split by shares.
+    steps = np.rint(np.cumsum(list(chances.values())) * n).astype(np.int64)
+    return report_table(survey, given[np.repeat(np.arange(len(given)), np.diff(steps, prepend=0))])
 
 
 def report_table(survey: Survey, answers: Any) -> pyarrow.Table:
@@ -73,28 +75,6 @@ def report_table(survey: Survey, answers: Any) -> pyarrow.Table:
     if survey.cap is not None:
         columns["day"] = np.zeros(n, dtype=np.int64)
     return pyarrow.table(columns | {name: arrow_of(values) for name, values in fields.items()})
-
-
-def _places(question: Any, answer: str) -> int:
-    names = question.answers or tuple(map(str, range(question.size)))
-    if answer not in names:
-        raise InvalidArgument(
-            "a share is given for something that is no answer", place="shares", hints=("see the survey file",)
-        )
-    return int(names.index(answer))
-
-
-def _number(answer: str) -> float:
-    try:
-        return float(answer)
-    except ValueError:
-        raise InvalidArgument("a share is given for something that is no number", place="shares") from None
-
-
-def _parts(shares: list[float], people: int) -> list[int]:
-    """Split people by shares: as nearly as whole people can be."""
-    steps = np.rint(np.cumsum(shares) * people).astype(np.int64)
-    return [int(part) for part in np.diff(steps, prepend=0)]
 
 
 def _chosen(share: float, people: int) -> Flags:

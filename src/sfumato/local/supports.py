@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from sfumato.local.arrays import Array, Integers, Octets, slices
-from sfumato.local.families import LinearFamily
+from sfumato.local.hashing import LinearFamily
 
 __all__ = [
     "absorb", "absorb_last", "inverses", "number_of", "supports_of_continuations", "supports_of_strings",
