@@ -19,7 +19,7 @@ from sfumato.core.coins import bernoulli
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Integers
 from sfumato.local.bits import bytes_for, coin_bits, count_bits, ones, put_bits, uniform_subsets, well_formed
-from sfumato.local.odds import odds_of, root_of
+from sfumato.local.odds import odds_of
 from sfumato.local.protocol import Columns, FieldKind, FrequencyProtocol, OddsProtocol
 
 __all__ = ["Ballot", "ChosenBallot", "CoinBallot", "SubsetSelection", "UnaryEncoding", "usual_ones"]
@@ -171,11 +171,10 @@ class UnaryEncoding(CoinBallot):
 
         Rounds: down. Where symmetric, h / (h + 1) for a rational h just below the root of the odds.
         """
-        odds = odds_of(epsilon)
         if symmetric:
-            root = root_of(odds)
+            root = odds_of(epsilon, 2)
             return cls(size=size, own=root / (root + 1), other=1 / (root + 1))
-        return cls(size=size, own=Fraction(1, 2), other=1 / (odds + 1))
+        return cls(size=size, own=Fraction(1, 2), other=1 / (odds_of(epsilon) + 1))
 
     @property
     def max_ratio(self) -> Fraction:

@@ -25,7 +25,9 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["BOUNDS", "RATIO", "Refused", "load", "read_answer", "read_memory", "report", "write_memory"]
+__all__ = [
+    "BOUNDS", "KINDS", "RATIO", "Refused", "load", "read_answer", "read_memory", "report", "write_memory",
+]  # fmt: skip
 
 _Below = Callable[[int], int]
 _Table = dict[str, Any]  # a section of the survey file, or the fields of a report
@@ -398,7 +400,7 @@ BOUNDS = {  # the least and the largest that a phone will work with
 _BY_BIT = ("set", "subset", "two-stage-unary", "unary", "unary_set")  # whose reports have a bit per answer
 _INSIDE = ("geometry", "hadamard", "hashing", "response", "subset", "unary")  # what "several" may go around
 _SINGLES = (*_INSIDE, "two-stage-response", "two-stage-unary")
-_KINDS = {
+KINDS = {  # what describes the answers of a question, and the protocols for it
     "yes_no": ((), _SINGLES),
     "one_of": (("answers", "size"), _SINGLES),
     "several_of": (("answers", "size", "most"), ("set", "several", "unary_set")),
@@ -411,7 +413,7 @@ def _checked(found: _Table) -> _Table:
     """Return the sections; every value is known, of its kind and within its bounds."""
     _need(set(found) <= {"survey", "protocol", "limits"}, "the sections")
     head, limits = dict(found["survey"]), dict(found.get("limits", {}))
-    domain, protocols = _KINDS[head["kind"]]
+    domain, protocols = KINDS[head["kind"]]
     _need(set(head) <= {"name", "version", "question", "kind", "epsilon", *domain}, "[survey]")
     _need(isinstance(head["name"], str) and 0 < len(head["name"].strip()) <= len(head["name"]) <= 200, "name")
     _need(isinstance(head["question"], str) and bool(head["question"].strip()), "question")

@@ -13,7 +13,7 @@ from sfumato.core.arguments import Number, budget_quantity, exact
 from sfumato.core.exponential import exp_below, log_above
 from sfumato.errors import InvalidArgument
 
-__all__ = ["check_odds", "epsilon_of", "odds_of", "root_of"]
+__all__ = ["check_odds", "epsilon_of", "odds_of"]
 
 _BITS = 32
 _LARGEST = 20
@@ -27,10 +27,10 @@ def check_odds(
         raise InvalidArgument(what, place=place)
 
 
-def odds_of(epsilon: Number) -> Fraction:
-    """Return a rational just below e^epsilon, short enough to publish and to draw with quickly.
+def odds_of(epsilon: Number, parts: int = 1) -> Fraction:
+    """Return a rational just below e^(epsilon / parts), short enough to publish and to draw with quickly.
 
-    Rounds: down, to 32 binary digits after the point.
+    Rounds: down, to 32 binary digits after the point, and by less the more parts there are.
 
     >>> odds_of(1)
     Fraction(5837465777, 2147483648)
@@ -42,22 +42,17 @@ def odds_of(epsilon: Number) -> Fraction:
             place="epsilon",
             hints=("with an epsilon that large nearly every report is the truth",),
         )
-    odds = Fraction(int(exp_below(loss) * 2**_BITS), 2**_BITS)
+    scale = 2 ** (_BITS + 2 * (parts.bit_length() - 1))
+    odds = Fraction(int(exp_below(loss / parts) * scale), scale)
     if odds <= 1:
         raise InvalidArgument(
             "epsilon is too small to leave any information in a report",
             place="epsilon",
-            hints=("an epsilon between 0.1 and 5 is usual",),
+            hints=(
+                "an epsilon between 0.1 and 5 is usual" if parts == 1 else "let people hold fewer answers",
+            ),
         )
     return odds
-
-
-def root_of(odds: Fraction) -> Fraction:
-    """Return a rational h just below the root of the odds: h * h is at most the odds."""
-    from math import isqrt
-
-    root = Fraction(isqrt(odds.numerator * odds.denominator * 4**_BITS), odds.denominator * 2**_BITS)
-    return Fraction(int(root * 2**_BITS), 2**_BITS)
 
 
 def epsilon_of(odds: Fraction) -> float:

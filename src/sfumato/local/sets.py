@@ -12,9 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.core.arguments import Number, budget_quantity, count
+from sfumato.core.arguments import Number, count
 from sfumato.core.coins import bernoulli
-from sfumato.core.exponential import exp_below
 from sfumato.core.search import minimum
 from sfumato.errors import InvalidArgument
 from sfumato.local.answers import AnswerSets, Sets
@@ -200,9 +199,9 @@ class UnarySets(CoinBallot):
             both = [cls.from_epsilon(epsilon, size=size, most=most, symmetric=kind) for kind in (True, False)]
             return min(both, key=lambda kind: kind.variance(Fraction(most, size), 1))
         if symmetric:
-            root = _odds_of_part(epsilon, min(2 * most, size))
+            root = odds_of(epsilon, min(2 * most, size))
             return cls(size=size, most=most, own=root / (root + 1), other=1 / (root + 1))
-        part = _odds_of_part(epsilon, most)
+        part = odds_of(epsilon, most)
         return cls(size=size, most=most, own=Fraction(1, 2), other=1 / (part + 1))
 
     @property
@@ -219,17 +218,3 @@ class UnarySets(CoinBallot):
         heads = bernoulli(self.own, size=len(sets.values))
         put_bits(packed, sets.owners, sets.values, heads)
         return {"bits": packed}
-
-
-def _odds_of_part(epsilon: Number, parts: int) -> Fraction:
-    """Return a rational just below e^(epsilon / parts). Rounds: down, by less the more parts there are."""
-    odds_of(epsilon)  # refuses what makes no sense
-    digits = 34 + parts.bit_length()
-    odds = Fraction(int(exp_below(budget_quantity(epsilon, "epsilon") / parts) * 2**digits), 2**digits)
-    if odds <= 1:
-        raise InvalidArgument(
-            "epsilon is too small to be shared among this many answers",
-            place="epsilon",
-            hints=("let people hold fewer answers",),
-        )
-    return odds

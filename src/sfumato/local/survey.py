@@ -24,11 +24,9 @@ from sfumato.local import client
 from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import Protocol
 from sfumato.local.questions import (
-    NumberIn,
     OneAnswer,
     SeveralOf,
     SurveyQuestion,
-    Text,
     YesNo,
     read_question,
     written_ratio,
@@ -41,7 +39,6 @@ _REPORTS = 10_000_000
 _LIMITS = ("reports", "honest", "cap", "every", "lifetime")
 _SIXTH = 10**6
 _MOST = 100
-_ONE_ANSWER = ("response", "unary", "subset", "hashing", "two-stage-response", "two-stage-unary")
 _FIRST_LINES = (
     "# A survey in which every answer is randomised before it leaves the respondent's hands.\n"
     "# Published as it is: a single changed byte makes it another survey, whose reports are counted apart.\n"
@@ -257,13 +254,7 @@ def _known(found: Mapping[str, Any], names: tuple[str, ...], where: str) -> None
 
 def _check_domain(question: SurveyQuestion, protocol: Protocol) -> None:
     """Refuse a protocol that is about other answers than the question."""
-    names = {
-        YesNo: _ONE_ANSWER,
-        OneAnswer: (*_ONE_ANSWER, "hadamard", "geometry"),
-        SeveralOf: ("set", "several", "unary_set"),
-        NumberIn: ("duchi", "piecewise", "hybrid"),
-        Text: ("prefixes",),
-    }[type(question)]
+    _, names = client.KINDS[question.kind]
     fits = protocol.name in names
     for name in ("size", "most", "low", "high", "length"):
         if hasattr(question, name) and hasattr(protocol, name):

@@ -77,12 +77,8 @@ class WordLevels:
     the others are about a word of w, of which the digits since the next shorter length are kept.
 
     Each length below m has two levels, the search among whole strings three, the test of what was found
-    five: one to give up on most, four for the rest. What a length must tell apart does not depend on how
-    many there are, so that these stay in proportion. Of some forty plans that were simulated with normal
-    noise, for a million people, 48 bits and epsilon 2, this is among those that lose the fewest strings of
-    one percent: one in nine hundred. Were all asked about whole strings, and could all 2^48 be looked at, one
-    in four thousand would still fail a test at level 0.95: its supports are 11.7 deviations above noise,
-    and among so many 8.17 are needed.
+    five: one to give up on most, four for the rest. Of some forty plans that were simulated, for a million
+    people, 48 bits and epsilon 2, this is among those that lose the fewest strings of one percent.
     """
 
     prime: int
