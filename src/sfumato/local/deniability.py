@@ -64,8 +64,8 @@ class Deniability:
         """What all reports together give away. Rounds: up."""
         return upper_float(Fraction(epsilon_of(self.odds)) * self.times)
 
-    def most(self, prior: Number | None = None) -> Fraction:
-        """Return the largest chance that an observer can come to give an answer, from a `prior` one.
+    def most(self) -> Fraction:
+        """Return the largest chance that an observer can come to give an answer.
 
         Theorem: by Bayes, if an answer is at most `odds` times as likely a cause of a report as any
         other turns a chance of a into at most odds a / (odds a + 1 - a); and so again for every
@@ -74,14 +74,12 @@ class Deniability:
         >>> told(KaryResponse.coin_toss()).most()
         Fraction(3, 4)
         """
-        before = self._belief(prior)
-        gained = self._gained
+        before, gained = self.prior, self._gained
         return Fraction(1) if gained is None else gained * before / (gained * before + 1 - before)
 
-    def least(self, prior: Number | None = None) -> Fraction:
+    def least(self) -> Fraction:
         """Return the smallest such chance. Rounds: down, and only beyond epsilon 200, to 0."""
-        before = self._belief(prior)
-        gained = self._gained
+        before, gained = self.prior, self._gained
         return Fraction(0) if gained is None else before / (before + gained * (1 - before))
 
     # -- of a report that says yes ----------------------------------------------------------
@@ -98,7 +96,7 @@ class Deniability:
         """
         if not isinstance(self.protocol, FrequencyProtocol):
             return None
-        f = self._belief(share)
+        f = self.prior if share is None else _chance(share)
         own, others = self.protocol.p * f, self.protocol.q * (1 - f)
         return others / (own + others)
 
@@ -140,9 +138,6 @@ class Deniability:
     def _gained(self) -> Fraction | None:
         """The odds of all reports together; None where they are beyond all measure."""
         return None if self.epsilon > _CERTAIN else self.odds**self.times
-
-    def _belief(self, share: Number | None) -> Fraction:
-        return self.prior if share is None else _chance(share)
 
 
 def told(source: Protocol | Survey, prior: Number = _HALF, *, times: int | None = None) -> Deniability:
