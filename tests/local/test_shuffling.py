@@ -26,6 +26,11 @@ F = Fraction
 GROWN = [F(1), F(101, 100), F(6, 5), F(3, 2), F(2), F(29, 10)]  # e^epsilon
 
 
+def both(pair: Clones, epsilon: float) -> tuple[float, float]:
+    """Return the two bounds of the pair's delta."""
+    return pair.at_least(epsilon), pair.at_most(epsilon)
+
+
 def shuffled(laws: list[list[Fraction]]) -> dict[tuple[int, ...], Fraction]:
     """Return the exact law of how often each report occurs, by adding one person after another."""
     width = len(laws[0])
@@ -70,7 +75,7 @@ def test_the_bounds_enclose_the_exact_delta(odds, others):
             # A float is next to ln(grown), not on it: delta falls by at most e^epsilon per unit.
             off = F(4 * grown * max(F(math.ulp(epsilon)), F(2) ** -60))
             exact = pair_delta(pair.odds, pair.cover, others, grown)
-            low, high = pair.delta(epsilon)
+            low, high = both(pair, epsilon)
             assert F(low) - off <= exact <= F(high) + off
             assert high - low <= 1e-11 * high + 2e-14
 
@@ -89,7 +94,7 @@ def test_the_bounds_enclose_a_direct_sum(odds, others, epsilon):
         one, none = stats.binom.pmf(a - 1, clones, 0.5), stats.binom.pmf(a, clones, 0.5)
         excess = (w * one + (1 - w) * none) - math.exp(epsilon) * ((1 - w) * one + w * none)
         total += chances[clones] * math.fsum(excess[excess > 0])
-    low, high = pair.delta(epsilon)
+    low, high = both(pair, epsilon)
     assert low * (1 - 1e-9) - 1e-18 <= total <= high * (1 + 1e-9) + 1e-18
     assert high - low <= 1e-9 * high + 1e-30
 
@@ -102,7 +107,7 @@ def test_lumps_enclose_what_they_lump():
         module._crowd.cache_clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "_BUCKETS", buckets)
-            found[buckets] = pair.delta(0.005)
+            found[buckets] = both(pair, 0.005)
     module._crowd.cache_clear()
     assert (
         found[600][0]
@@ -128,7 +133,7 @@ def test_what_is_cut_off_is_counted(odds):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_NATS", 1.0)
         crowd = module._crowd(80, pair.cover)
-        bounds = [pair.delta(math.log(grown)) for grown in GROWN[:4]]
+        bounds = [both(pair, math.log(grown)) for grown in GROWN[:4]]
     module._crowd.cache_clear()
     assert crowd.before > 1e-3 and crowd.high.sum() - crowd.low.sum() > 1e-3
     for (low, high), between in zip(bounds, exact, strict=True):
@@ -333,4 +338,4 @@ def test_what_makes_no_sense_is_refused(arguments, place):
     with pytest.raises(InvalidArgument):
         Clones(odds=F(1), cover=F(1, 2), others=3)
     with pytest.raises(InvalidArgument):
-        Clones.of_any(F(2), 3).delta(-0.1)
+        Clones.of_any(F(2), 3).at_most(-0.1)

@@ -46,7 +46,18 @@ _FAR = 1 + 2.0**-24  # what lies before and after is tiny, and bounded less care
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clones:
-    """The pair for `others` other people; each is a clone with probability `cover`."""
+    """The pair for `others` other people; each is a clone with probability `cover`.
+
+    Theorem: with N = C + 1 draws, K of them from Q0, the positive part of P - e^epsilon Q is
+    that of (2/N) m (1 + e^epsilon) (K - x) under a fair Bin(N, 1/2), where m = (r-1)/(r+1) and
+    x = (N/2)(1 + tanh(epsilon/2)/m). Its sum over K >= t, t the least integer not below x, is
+    (t/2) Pr[K = t] - (x - N/2) Pr[K >= t] (De Moivre); the tail is (t/2) Pr[K = t] times a continued
+    fraction of positive terms, whose convergents lie below and above it in turn (DiDonato and
+    Morris 1992). Given N it falls as N grows, for further fair coins are post-processing: where N is
+    lumped, the ends of a lump bound all of it.
+    Assumes: numpy's exp, expm1, log, log1p and tanh err by less than four units in the last place.
+    Rounds: both outward, by a margin that follows every rounding.
+    """
 
     odds: Fraction
     cover: Fraction
@@ -67,29 +78,14 @@ class Clones:
         """Among k-ary responses of these odds, whatever k is."""
         return cls(odds=odds, cover=2 / (odds + 1), others=others)
 
-    def delta(self, epsilon: float) -> tuple[float, float]:
-        """Return a lower and an upper bound of the pair's delta at this epsilon.
-
-        Theorem: with N = C + 1 draws, K of them from Q0, the positive part of P - e^epsilon Q is
-        that of (2/N) m (1 + e^epsilon) (K - x) under a fair Bin(N, 1/2), where m = (r-1)/(r+1) and
-        x = (N/2)(1 + tanh(epsilon/2)/m). Its sum over K >= t, t the least integer not below x, is
-        (t/2) Pr[K = t] - (x - N/2) Pr[K >= t] (De Moivre); the tail is (t/2) Pr[K = t] times a continued
-        fraction of positive terms, whose convergents lie below and above it in turn (DiDonato and
-        Morris 1992). Given N it falls as N grows, for further fair coins are post-processing: where N is
-        lumped, the ends of a lump bound all of it.
-        Assumes: numpy's exp, expm1, log, log1p and tanh err by less than four units in the last place.
-        Rounds: both outward, by a margin that follows every rounding.
-        """
-        return self.at_least(epsilon), self.at_most(epsilon)
-
     def at_least(self, epsilon: float) -> float:
-        """Return the lower bound alone."""
+        """Return a lower bound of the pair's delta at this epsilon."""
         crowd, gap, depth = self._prepared(epsilon)
         total = math.fsum(crowd.low * _excess(crowd.last + 1, epsilon, gap, depth, up=False))
         return max(0.0, total * (1 - 8 * _UNIT))
 
     def at_most(self, epsilon: float) -> float:
-        """Return the upper bound alone."""
+        """Return an upper bound of the pair's delta at this epsilon."""
         crowd, gap, depth = self._prepared(epsilon)
         total = math.fsum(crowd.high * _excess(crowd.first + 1, epsilon, gap, depth, up=True))
         if crowd.before:

@@ -1,10 +1,5 @@
 """What trust is worth: one question in three models of trust, on the same people, with the same promise.
 
-    found = compare("people.parquet", column="income", low=0, high=200_000, epsilon=1)
-    print(found)            errors against epsilon and against the number of people, measured and by formula
-    found.pictures()        the same, drawn
-    found.sentence          what to take away
-
 The errors are distances from the truth, which only the owner of the table may look at.
 """
 

@@ -38,10 +38,8 @@ class SeveralAnswers(DerivedProtocol):
     is heard about a uniformly random one: the estimate for an answer falls short by the sum of 1 - most / s
     over those who hold it among s > most answers, as a share of all people.
 
-    Its variance is most^2 times the inner one: more than that of `SetSelection`, which reports about the
-    whole set, and less than that of a bit per answer (`UnarySets`) unless epsilon is large for `most` and
-    the answer common: most sinh(epsilon / (2 most)) is below sinh(epsilon / 2). What speaks for it is that
-    a report is as short as the inner one: a hashed value rather than a bit per answer.
+    Its variance is most^2 times the inner one, more than that of `SetSelection`; what speaks for it is that
+    a report is as short as the inner one.
     """
 
     size: int

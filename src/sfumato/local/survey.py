@@ -151,7 +151,6 @@ class Survey:
             raise InvalidArgument(f"the survey is not TOML: {error}", place="survey") from None
         _known(found, ("survey", "protocol", "limits"), "the file")
         head, protocol, limits = (_section(found, name) for name in ("survey", "protocol", "limits"))
-        head, protocol = dict(head), dict(protocol)
         _known(limits, _LIMITS, "[limits]")
         try:
             name, version, words, kind, epsilon = (
@@ -159,7 +158,6 @@ class Survey:
             )
         except KeyError as missing:
             raise InvalidArgument("[survey] is incomplete", place=f"survey.{missing.args[0]}") from None
-        limits = dict(limits)
         if "lifetime" in limits:
             limits["lifetime"] = written_ratio(limits["lifetime"], "limits.lifetime")
         return cls(
@@ -236,11 +234,11 @@ def _decimal(value: Fraction) -> str:
     return text if Fraction(text) == value else str(value)
 
 
-def _section(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _section(found: Mapping[str, Any], name: str) -> dict[str, Any]:
     section = found.get(name, {})
     if not isinstance(section, dict):
         raise InvalidArgument(f"[{name}] is not a section", place=name)
-    return section
+    return dict(section)
 
 
 def _known(found: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
