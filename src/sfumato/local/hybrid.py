@@ -105,11 +105,8 @@ class Hybrid(MeanProtocol):
     @property
     def largest_report(self) -> Fraction:
         """The larger one."""
-        return (
-            max(self.piecewise.largest_report, self.duchi.largest_report)
-            if self.chance
-            else self.duchi.largest_report
-        )
+        near = self.piecewise.largest_report if self.chance else Fraction(0)
+        return max(near, self.duchi.largest_report)
 
     @property
     def moments(self) -> tuple[Fraction, Fraction]:

@@ -20,6 +20,7 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
+from sfumato.local.answers import uniform_each
 from sfumato.local.arrays import Array, Floats, Integers
 from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import DerivedProtocol, Shares
@@ -172,20 +173,12 @@ class PairResponse(DerivedProtocol):
             raise InvalidArgument(f"keys must be integers from 0 to {self.size - 1}", place="keys")
         items = 2 * self.size + uniform_below(self.most, size=held.people)
         counts = held.counts
-        places = self._places(counts)
+        places = uniform_each(np.maximum(counts, self.most))
         drawn = places < counts
         pairs = (np.cumsum(counts) - counts + places)[drawn]
         signs = round_at_random(np.asarray(held.values)[pairs], self.low, self.high, 1)
         items[drawn] = 2 * keys[pairs].astype(np.int64) + signs
         return self.single.randomise(items)
-
-    def _places(self, counts: Integers) -> Integers:
-        """Draw a place below max(count, most) for every person."""
-        places = np.asarray(uniform_below(self.most, size=len(counts)))
-        for many in np.unique(counts[counts > self.most]).tolist():
-            where = np.flatnonzero(counts == many)
-            places[where] = uniform_below(many, size=len(where))
-        return places
 
     # -- from reports to the population -------------------------------------------------
 

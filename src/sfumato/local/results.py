@@ -86,12 +86,9 @@ class Result:
         return pyarrow.table({"answer": list(self.answers), **numbers})
 
     def __repr__(self) -> str:
-        order = (
-            np.argsort(-self.values, kind="stable")
-            if len(self.answers) > _SHOWN
-            else range(len(self.answers))
-        )
-        shown = [int(place) for place in order][:_SHOWN]
+        shown = list(range(len(self.answers)))
+        if len(shown) > _SHOWN:
+            shown = np.argsort(-self.values, kind="stable")[:_SHOWN].tolist()
         names = [_short(self.answers[place]) for place in shown]
         width = max((len(name) for name in (*names, "answer")), default=6)
         heading = f"{100 * self.level:.8g}% limits"
