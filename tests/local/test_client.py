@@ -22,14 +22,12 @@ from sfumato.local.examples import examples, replayed
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
-from sfumato.local.hybrid import Hybrid
 from sfumato.local.means import Duchi
-from sfumato.local.piecewise import Piecewise
+from sfumato.local.piecewise import Hybrid, Piecewise
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, YesNo
 from sfumato.local.response import KaryResponse
-from sfumato.local.sets import SetSelection, UnarySets
-from sfumato.local.several import SeveralAnswers
+from sfumato.local.sets import SetSelection, SeveralAnswers, UnarySets
 from sfumato.local.stages import TwoStageResponse, TwoStageUnary
 from sfumato.local.survey import Survey
 from tests.local.laws import exact_law

@@ -16,10 +16,9 @@ from sfumato.errors import InvalidArgument
 from sfumato.local.ballots import SubsetSelection
 from sfumato.local.compare import compare
 from sfumato.local.comparison import OWNER, Comparison, MeasuredError
-from sfumato.local.hybrid import Hybrid
 from sfumato.local.means import Duchi
 from sfumato.local.people import People, invent_ages, invent_answers, read_answers, read_numbers
-from sfumato.local.piecewise import Piecewise
+from sfumato.local.piecewise import Hybrid, Piecewise
 from sfumato.local.response import KaryResponse
 from sfumato.local.shuffling import central_epsilon
 from sfumato.local.trust import MODELS, MeanAsked, SharesAsked, Way

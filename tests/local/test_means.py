@@ -15,10 +15,9 @@ from scipy import stats
 
 from sfumato.errors import InvalidArgument
 from sfumato.local import rounding
-from sfumato.local.hybrid import Hybrid, best_for_number
 from sfumato.local.means import Duchi, MeanProtocol
 from sfumato.local.odds import odds_of
-from sfumato.local.piecewise import Piecewise
+from sfumato.local.piecewise import Hybrid, Piecewise, best_for_number
 from sfumato.local.rounding import bounds_of, round_at_random
 
 F = Fraction

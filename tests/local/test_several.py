@@ -12,8 +12,7 @@ import pytest
 from sfumato.errors import InvalidArgument
 from sfumato.local.ballots import SubsetSelection, UnaryEncoding
 from sfumato.local.response import KaryResponse
-from sfumato.local.sets import SetSelection, UnarySets
-from sfumato.local.several import SeveralAnswers, best_for_several
+from sfumato.local.sets import SetSelection, SeveralAnswers, UnarySets, best_for_several
 
 from .matrices import check_draws, check_matrix, check_surveys, code, codes_of, exact_coverage, rebuilt
 

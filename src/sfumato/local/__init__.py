@@ -1,9 +1,9 @@
 """No trusted collector: every person randomises their own answer before anyone sees it.
 
 Reading order: `odds`, `protocol` (what a protocol is); `response`, `ballots`, `hashing`, `hadamard`,
-`geometry` (one of many answers); `sets`, `several` (several of them); `means`, `piecewise`, `hybrid`
-(numbers); `vectors`, `pairs`, `hitters` (texts); `chooser`, `survey`, `client`, `collector` (a whole survey);
-`longitudinal`, `shuffling`, `deniability`, `compare` (what it costs, and what it is worth).
+`geometry` (one of many answers); `sets` (several of them); `means`, `piecewise` (numbers); `vectors`,
+`pairs`, `hitters` (texts); `chooser`, `survey`, `client`, `collector` (a whole survey); `longitudinal`,
+`shuffling`, `deniability`, `compare` (what it costs, and what it is worth).
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     from sfumato.local.geometry import ProjectiveGeometry
     from sfumato.local.hadamard import HadamardResponse
     from sfumato.local.hashing import LocalHashing
-    from sfumato.local.hybrid import Hybrid, best_for_number
     from sfumato.local.longitudinal import Memoised, Renewed
     from sfumato.local.means import Duchi
     from sfumato.local.pairs import PairResponse
-    from sfumato.local.piecewise import Piecewise
+    from sfumato.local.piecewise import Hybrid, Piecewise, best_for_number
     from sfumato.local.prefix_tree import PrefixTree
     from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, Text, YesNo
     from sfumato.local.response import KaryResponse
     from sfumato.local.results import Result
-    from sfumato.local.sets import SetSelection, UnarySets
-    from sfumato.local.several import SeveralAnswers, best_for_several
+    from sfumato.local.sets import SetSelection, SeveralAnswers, UnarySets, best_for_several
     from sfumato.local.shuffling import Amplification, amplification, central_epsilon, local_epsilon
     from sfumato.local.stages import TwoStageResponse, TwoStageUnary
     from sfumato.local.survey import Survey
@@ -87,17 +85,15 @@ __getattr__, __dir__ = _contents(
         "geometry": ["ProjectiveGeometry"],
         "hadamard": ["HadamardResponse"],
         "hashing": ["LocalHashing"],
-        "hybrid": ["Hybrid", "best_for_number"],
         "longitudinal": ["Memoised", "Renewed"],
         "means": ["Duchi"],
         "pairs": ["PairResponse"],
-        "piecewise": ["Piecewise"],
+        "piecewise": ["Hybrid", "Piecewise", "best_for_number"],
         "prefix_tree": ["PrefixTree"],
         "questions": ["NumberIn", "OneAnswer", "SeveralOf", "Text", "YesNo"],
         "response": ["KaryResponse"],
         "results": ["Result"],
-        "sets": ["SetSelection", "UnarySets"],
-        "several": ["SeveralAnswers", "best_for_several"],
+        "sets": ["SetSelection", "SeveralAnswers", "UnarySets", "best_for_several"],
         "shuffling": ["Amplification", "amplification", "central_epsilon", "local_epsilon"],
         "stages": ["TwoStageResponse", "TwoStageUnary"],
         "survey": ["Survey"],

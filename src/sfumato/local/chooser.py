@@ -18,15 +18,13 @@ from sfumato.local.ballots import Ballot, SubsetSelection, UnaryEncoding
 from sfumato.local.geometry import ProjectiveGeometry
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
-from sfumato.local.hybrid import Hybrid
 from sfumato.local.means import Duchi, MeanProtocol
-from sfumato.local.piecewise import Piecewise
+from sfumato.local.piecewise import Hybrid, Piecewise
 from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuestion, Text, YesNo
 from sfumato.local.response import KaryResponse
-from sfumato.local.sets import SetSelection, UnarySets
-from sfumato.local.several import SeveralAnswers
+from sfumato.local.sets import SetSelection, SeveralAnswers, UnarySets
 
 __all__ = ["Candidate", "ProtocolChoice", "choose"]
 

@@ -22,8 +22,8 @@ from sfumato.catalog import between, one_of
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.local.arrays import Array, Floats
 from sfumato.local.ballots import SubsetSelection
-from sfumato.local.hybrid import best_for_number
 from sfumato.local.means import MeanProtocol
+from sfumato.local.piecewise import best_for_number
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.shuffling import local_epsilon
