@@ -153,7 +153,7 @@ def test_senseless_parameters_are_refused():
         with pytest.raises(InvalidArgument):
             UnaryEncoding.from_epsilon(epsilon, size=4)
     with pytest.raises(InvalidArgument):  # the root of the odds rounds to one
-        UnaryEncoding.from_epsilon(3e-10, size=4, symmetric=True)
+        UnaryEncoding.from_epsilon(1e-10, size=4, symmetric=True)
     for own, other in [(F(1, 2), F(1, 2)), (F(1, 3), F(1, 2)), (1, F(1, 2)), (F(1, 2), 0), (2, F(1, 2))]:
         with pytest.raises(InvalidArgument):
             UnaryEncoding(size=3, own=own, other=other)
