@@ -14,24 +14,14 @@ from sqlglot import exp
 from sfumato.aggregates.registry import Function
 from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
+from sfumato.plan import tree
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Scope, ScopedRows
-from sfumato.plan.tree import (
-    Aggregate,
-    ColumnRef,
-    Expression,
-    PerUnit,
-    Query,
-    Relation,
-    Scan,
-    SemiJoin,
-    parts,
-)
 
 __all__ = ["claimed", "with_clause"]
 
 
-def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggregate:
+def claimed(aggregate: tree.Aggregate, node: exp.Expr, question: Statement) -> tree.Aggregate:
     """Return an aggregate with the bounds that were written inside its call."""
     places = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     for entry in question.bounds:
@@ -62,8 +52,8 @@ def claimed(aggregate: Aggregate, node: exp.Expr, question: Statement) -> Aggreg
 
 
 def with_clause(
-    query: Query, select: exp.Select, rows: ScopedRows, scope: Scope, question: Statement
-) -> Query:
+    query: tree.Query, select: exp.Select, rows: ScopedRows, scope: Scope, question: Statement
+) -> tree.Query:
     """Return a private question in the sense of GoogleSQL's clause, if that SELECT has one."""
     clause = question.clause
     if clause is None:
@@ -97,12 +87,12 @@ def _is_here(select: exp.Select, question: Statement) -> bool:
     return re.search(r"\bselect\b", between) is None
 
 
-def _check_declared(query: Query, question: Statement) -> None:
+def _check_declared(query: tree.Query, question: Statement) -> None:
     assert question.clause is not None
     tables = {scan.alias: question.catalog.table(scan.table) for scan in _scans(query.source)}
     for _, key in query.keys:
         known = False
-        if isinstance(key, ColumnRef):
+        if isinstance(key, tree.ColumnRef):
             alias, _, name = key.name.partition(".")
             table = tables.get(alias)
             field = table.field(name) if table is not None else None
@@ -118,7 +108,7 @@ def _check_declared(query: Query, question: Statement) -> None:
             )
 
 
-def _averages_of_rows(query: Query) -> Query:
+def _averages_of_rows(query: tree.Query) -> tree.Query:
     """Return the question where each row is a unit: a unit's own average is its only value."""
     aggregates = tuple(
         (name, replace(one, bounds_per_row=one.bounds_per_group, bounds_per_group=None))
@@ -129,7 +119,7 @@ def _averages_of_rows(query: Query) -> Query:
     return replace(query, aggregates=aggregates)
 
 
-def _averages_of_averages(query: Query, question: Statement) -> Query:
+def _averages_of_averages(query: tree.Query, question: Statement) -> tree.Query:
     if all(aggregate.function is not Function.AVG for _, aggregate in query.aggregates):
         return query
     if len(query.grouping_sets) > 1:
@@ -151,21 +141,23 @@ def _averages_of_averages(query: Query, question: Statement) -> Query:
             )
         own = replace(aggregate, bounds_per_group=None, bounds_per_row=None)
         inner.append((f"{under}.{name}", own))
-        column = ColumnRef(name=f"{under}.{name}", kind=_kind(own))
+        column = tree.ColumnRef(name=f"{under}.{name}", kind=_kind(own))
         outer.append((name, _over_units(aggregate, column, query, question)))
     question.options = replace(question.options, max_rows=1)
     return replace(
         query,
-        source=PerUnit(source=query.source, keys=keys, aggregates=tuple(inner)),
+        source=tree.PerUnit(source=query.source, keys=keys, aggregates=tuple(inner)),
         keys=tuple(
-            (name, ColumnRef(name=f"{under}.{name}", kind=_kind(key), span=key.span))
+            (name, tree.ColumnRef(name=f"{under}.{name}", kind=_kind(key), span=key.span))
             for name, key in query.keys
         ),
         aggregates=tuple(outer),
     )
 
 
-def _over_units(aggregate: Aggregate, column: ColumnRef, query: Query, question: Statement) -> Aggregate:
+def _over_units(
+    aggregate: tree.Aggregate, column: tree.ColumnRef, query: tree.Query, question: Statement
+) -> tree.Aggregate:
     average = aggregate.function is Function.AVG
     bounds = aggregate.bounds_per_group
     if bounds is None and aggregate.function in (Function.COUNT, Function.COUNT_ROWS):
@@ -178,7 +170,7 @@ def _over_units(aggregate: Aggregate, column: ColumnRef, query: Query, question:
         bounds = (0.0, float(caps[0]))
     if aggregate.bounds_per_row is not None:
         question.refuse("SUM beside AVG takes bounds per group", "SF404", aggregate.span)
-    return Aggregate(
+    return tree.Aggregate(
         function=Function.AVG if average else Function.SUM,
         arguments=(column,),
         bounds_per_row=bounds if average else None,
@@ -187,14 +179,14 @@ def _over_units(aggregate: Aggregate, column: ColumnRef, query: Query, question:
     )
 
 
-def _scans(relation: Relation) -> list[Scan]:
+def _scans(relation: tree.Relation) -> list[tree.Scan]:
     """Return the scans whose rows a relation has, without those that only decide which rows stay."""
-    if isinstance(relation, SemiJoin):
+    if isinstance(relation, tree.SemiJoin):
         return _scans(relation.source)
-    below = [_scans(part) for part in parts(relation) if isinstance(part, Relation)]
-    return [relation] if isinstance(relation, Scan) else [scan for scans in below for scan in scans]
+    below = [_scans(part) for part in tree.parts(relation) if isinstance(part, tree.Relation)]
+    return [relation] if isinstance(relation, tree.Scan) else [scan for scans in below for scan in scans]
 
 
-def _kind(value: Expression | Aggregate) -> Kind:
+def _kind(value: tree.Expression | tree.Aggregate) -> Kind:
     assert value.kind is not None
     return value.kind

@@ -4,13 +4,6 @@ A function is here only if its value depends on its arguments alone: nothing vol
 that reads files, settings or other rows. Engines render these names with one total meaning:
 what has no value (a division by zero, the root of a negative number, an overflow) is NULL.
 
-    arithmetic    + - * / // % neg abs round floor ceil sqrt ln exp power least greatest
-    comparison    = <> < <= > >= between in is_null
-    logic         and or not coalesce nullif
-    text          lower upper trim ltrim rtrim length substr replace concat || left right
-                  contains starts_with ends_with like ilike
-    time          year quarter month week day dow isodow dayofyear hour minute date_trunc date_diff
-
 Whole numbers and decimals are computed exactly, beside a binary number as binary numbers: the kinds of
 results are those that DuckDB gives the same text (`numbers.py`). `/` is the binary quotient, `//` that of
 whole numbers, cut toward zero. `least`, `greatest` and `concat`
@@ -27,16 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sfumato.catalog.kind import Kind
-from sfumato.plan.numbers import (
-    NumberError,
-    common_number,
-    exact_literal,
-    product_kind,
-    quotient_kind,
-    remainder_kind,
-    rounded_kind,
-    sum_kind,
-)
+from sfumato.plan import numbers
 from sfumato.plan.tree import Call, Case, Cast, Expression, Literal, Span
 
 __all__ = [
@@ -86,7 +70,7 @@ def common_kind(kinds: _Kinds) -> Kind | None:
     if len(present) < 2:
         return present[0] if present else None
     if all(kind.numeric for kind in present):
-        return _checked(common_number, present)
+        return _checked(numbers.common_number, present)
     raise FunctionError(f"cannot mix {' and '.join(sorted(kind.value for kind in present))}")
 
 
@@ -119,7 +103,7 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
     except FunctionError as error:
         raise FunctionError(f"`{name}` {error}") from None
     if name == "round":
-        kind = rounded_kind(kind, _digits(arguments))
+        kind = numbers.rounded_kind(kind, _digits(arguments))
     if name == "date_trunc":
         _check_truncation(arguments)
     if name == "date_diff" and not (isinstance(arguments[0], Literal) and arguments[0].value in _DIFFERENCES):
@@ -161,7 +145,7 @@ def _with_decimals(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
     if not any(argument.kind is not None and argument.kind.digits for argument in arguments):
         return arguments
     return tuple(
-        exact_literal(argument)
+        numbers.exact_literal(argument)
         if isinstance(argument, Literal) and argument.kind is not None and argument.kind.whole
         else argument
         for argument in arguments
@@ -177,7 +161,7 @@ def _digits(arguments: tuple[Expression, ...]) -> int:
 def _checked(rule: Callable[[list[Kind]], Kind], kinds: list[Kind]) -> Kind:
     try:
         return rule(kinds)
-    except NumberError as error:
+    except numbers.NumberError as error:
         raise FunctionError(str(error)) from None
 
 
@@ -265,7 +249,7 @@ def _real(kinds: _Kinds) -> Kind:
 def _whole(kinds: _Kinds) -> Kind:
     """FLOOR and CEIL: of a whole number a binary one, as the engine has it."""
     (kind,) = _need_numbers(kinds) or [Kind.INTEGER]
-    return Kind.REAL if kind.whole else rounded_kind(kind, 0)
+    return Kind.REAL if kind.whole else numbers.rounded_kind(kind, 0)
 
 
 def _rounded(kinds: _Kinds) -> Kind:
@@ -319,11 +303,11 @@ _difference = _takes(_MOMENTS, Kind.INTEGER, _TEXTS)
 
 
 FUNCTIONS: dict[str, Signature] = {
-    **{name: Signature(2, 2, _computed(sum_kind)) for name in ("+", "-")},
-    "*": Signature(2, 2, _computed(product_kind)),
-    "/": Signature(2, 2, _computed(quotient_kind)),
+    **{name: Signature(2, 2, _computed(numbers.sum_kind)) for name in ("+", "-")},
+    "*": Signature(2, 2, _computed(numbers.product_kind)),
+    "/": Signature(2, 2, _computed(numbers.quotient_kind)),
     "//": Signature(2, 2, _integer),
-    "%": Signature(2, 2, _computed(remainder_kind)),
+    "%": Signature(2, 2, _computed(numbers.remainder_kind)),
     **{name: Signature(1, 1, _number) for name in ("neg", "abs")},
     **{name: Signature(1, 1, _whole) for name in ("floor", "ceil")},
     "round": Signature(1, 2, _rounded, (1,)),

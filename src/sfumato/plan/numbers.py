@@ -72,9 +72,7 @@ def _common(first: Kind, second: Kind) -> Kind:
         return Kind.REAL if Kind.REAL in (first, second) else Kind.FLOAT
     if first.whole and second.whole:
         return Kind.HUGEINT
-    one, other = as_decimal(first), as_decimal(second)
-    before = max(one.digits - one.scale, other.digits - other.scale)
-    scale = max(one.scale, other.scale)
+    before, scale = _digits([first, second])
     if before + scale > MOST_DIGITS and first.digits and second.digits:
         raise NumberError(f"cannot hold {first.value} and {second.value} in one decimal exactly")
     return Kind.decimal(min(MOST_DIGITS, before + scale), scale)
@@ -88,10 +86,14 @@ def sum_kind(kinds: list[Kind]) -> Kind:
     """
     if not any(kind.digits for kind in kinds) or any(kind.binary for kind in kinds):
         return common_number(kinds)
-    one, other = (as_decimal(kind) for kind in kinds)
-    scale = max(one.scale, other.scale)
-    before = max(one.digits - one.scale, other.digits - other.scale)
+    before, scale = _digits(kinds)
     return Kind.decimal(min(MOST_DIGITS, before + scale + 1), scale)
+
+
+def _digits(kinds: list[Kind]) -> tuple[int, int]:
+    """Return how many digits before and behind the point hold all of several kinds of exact numbers."""
+    decimals = [as_decimal(kind) for kind in kinds]
+    return max(one.digits - one.scale for one in decimals), max(one.scale for one in decimals)
 
 
 def product_kind(kinds: list[Kind]) -> Kind:
@@ -120,14 +122,12 @@ def widened(first: Kind, second: Kind) -> tuple[Kind, Kind]:
 
 def remainder_kind(kinds: list[Kind]) -> Kind:
     """Return the kind of `%`: of decimals that no decimal holds both, binary."""
-    if any(kind.digits for kind in kinds) and not any(kind.binary for kind in kinds):
-        one, other = (as_decimal(kind) for kind in kinds)
-        before = max(one.digits - one.scale, other.digits - other.scale)
-        if before + max(one.scale, other.scale) > MOST_DIGITS:
-            if any(kind.whole for kind in kinds):  # the engine decides by the narrower type of the column
-                raise NumberError(f"cannot hold {kinds[0].value} and {kinds[1].value} in one decimal exactly")
-            return Kind.REAL
-    return common_number(kinds)
+    decimal = any(kind.digits for kind in kinds) and not any(kind.binary for kind in kinds)
+    if not decimal or sum(_digits(kinds)) <= MOST_DIGITS:
+        return common_number(kinds)
+    if any(kind.whole for kind in kinds):  # the engine decides by the narrower type of the column
+        raise NumberError(f"cannot hold {kinds[0].value} and {kinds[1].value} in one decimal exactly")
+    return Kind.REAL
 
 
 def quotient_kind(kinds: list[Kind]) -> Kind:
