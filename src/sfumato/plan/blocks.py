@@ -176,18 +176,13 @@ class _Block:
                 part, lambda child: child.copy() if isinstance(child, exp.Star) else self._change(child)
             )
 
+        def change(child: exp.Expr) -> exp.Expr:
+            if isinstance(child, exp.Identifier):
+                return child.copy()
+            return function(child) if child is node.this else self._change(child, aliases)
+
         check(node, self.question)
-        called = node.this
-        return rebuilt(
-            node,
-            lambda child: (
-                (function(child) if not isinstance(child, exp.Identifier) else child.copy())
-                if child is called
-                else child.copy()
-                if isinstance(child, exp.Identifier)
-                else self._change(child, aliases)
-            ),
-        )
+        return rebuilt(node, change)
 
     def _is_alias(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and not node.table and node.name.lower() in self.items

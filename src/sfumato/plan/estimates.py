@@ -61,7 +61,7 @@ def bounds_request(
         raise InvalidArgument("a chance lies between 0 and 1", place="false_alarm")
     buckets = Buckets.of(field.kind)
     value = col(field.name)
-    frame = rows_of(found.name, catalog, _as_it_is).where(~value.is_null())
+    frame = rows_of(found.name, catalog, lambda request: request).where(~value.is_null())
     place = Val(lambda find: buckets.index(find(field.name)))
     request = frame.select(bucket=place).agg(**{_CELLS: histogram("bucket")})
     sought = SoughtBounds(
@@ -96,7 +96,7 @@ def caps_request(
     fields = [_field(found, key, f"caps(by={key!r})") for key in keys]
     if len({field.name for field in fields}) != len(fields):
         raise InvalidArgument("a column to group by is named twice", place="by")
-    frame = rows_of(found.name, catalog, _as_it_is)
+    frame = rows_of(found.name, catalog, lambda request: request)
     for field in fields:
         if isinstance(field.domain, OneOf):  # groups beyond the list are not there to be counted
             frame = frame.where(col(field.name).is_in(*field.domain.values))
@@ -114,10 +114,6 @@ def caps_request(
         f"no cap above {most:,} is told: that limit was chosen in public",
     )
     return replace(units.agg(**asked), notes=notes)
-
-
-def _as_it_is(request: Request) -> Request:
-    return request
 
 
 # -- names ----------------------------------------------------------------------------------

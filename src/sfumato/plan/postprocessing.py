@@ -53,13 +53,12 @@ def post_processing_union(
     check(query, context.question)
     sides = []
     for side in (query.this, query.expression):
-        inner = side
-        if done and id(inner) in done:
-            sides.append(done[id(inner)])
-        elif isinstance(inner, exp.SetOperation) and inner.args.get("with_") is None:
-            sides.append(post_processing_union(inner, context, done))
+        if done and id(side) in done:
+            sides.append(done[id(side)])
+        elif isinstance(side, exp.SetOperation) and side.args.get("with_") is None:
+            sides.append(post_processing_union(side, context, done))
         else:
-            rewritten = released_subquery(inner, context)
+            rewritten = released_subquery(side, context)
             names = rewritten.named_selects if isinstance(rewritten, exp.Query) else []
             sides.append(Released(rewritten, tuple(names)))  # type: ignore[arg-type]
     allowed = ("this", "expression", "distinct", "by_name", "order", "limit", "offset", "with_")

@@ -86,16 +86,8 @@ class Scope:
 
     def find(self, name: str, alias: str | None = None) -> list[Output]:
         """Return the columns that a name can mean here; one, if it is known and not ambiguous."""
-        found = [
-            output
-            for source in self.sources
-            if alias is None or source.alias.lower() == alias.lower()
-            for output in source.outputs
-            if output.name.lower() == name.lower()
-        ]
-        if alias is None and len(found) > 1 and name.lower() in self.merged:
-            return found[:1]
-        return found
+        found = [output for output in self._outputs(alias) if output.name.lower() == name.lower()]
+        return found[:1] if alias is None and name.lower() in self.merged else found
 
     def unsupported(self, name: str, alias: str | None = None) -> UnsupportedColumn | None:
         """Return the column of this name that no question can read, None if there is none."""
@@ -111,15 +103,16 @@ class Scope:
 
     def all(self, alias: str | None = None) -> list[Output]:
         """Return the columns of `*` or of `alias.*`; a name of USING comes once."""
-        outputs: list[Output] = []
-        seen: set[str] = set()
-        for source in self.sources:
-            if alias is not None and source.alias.lower() != alias.lower():
-                continue
-            for output in source.outputs:
-                key = output.name.lower()
-                if alias is None and key in self.merged and key in seen:
-                    continue
-                seen.add(key)
-                outputs.append(output)
-        return outputs
+        outputs = self._outputs(alias)
+        names = [output.name.lower() for output in outputs]
+        merged = self.merged if alias is None else set()
+        places = [at for at, name in enumerate(names) if name not in merged or names.index(name) == at]
+        return [outputs[at] for at in places]
+
+    def _outputs(self, alias: str | None) -> list[Output]:
+        return [
+            output
+            for source in self.sources
+            if alias is None or source.alias.lower() == alias.lower()
+            for output in source.outputs
+        ]

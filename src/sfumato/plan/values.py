@@ -140,14 +140,11 @@ def _constant(value: Any) -> Value:
 
 
 def _kind(kind: Kind | str) -> Kind:
-    if isinstance(kind, Kind):
-        return kind
     try:
-        return Kind(kind.replace(" ", "").lower())
+        return kind if isinstance(kind, Kind) else Kind(kind.replace(" ", "").lower())
     except (AttributeError, ValueError):
-        pass
-    hint = "integer, hugeint, decimal(15,2), float, real, text, boolean, date or timestamp"
-    raise InvalidArgument("cast takes the name of a kind", place="cast", hints=(hint,))
+        hint = "integer, hugeint, decimal(15,2), float, real, text, boolean, date or timestamp"
+        raise InvalidArgument("cast takes the name of a kind", place="cast", hints=(hint,)) from None
 
 
 def col(name: str) -> Val:
