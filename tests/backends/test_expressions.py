@@ -20,7 +20,8 @@ from sfumato.backends.sql_values import constant, normalised, sql_type
 from sfumato.catalog import Kind
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported
-from sfumato.plan.functions import FUNCTIONS, FunctionError, call
+from sfumato.plan.functions import FUNCTIONS, call
+from sfumato.plan.numbers import KindError
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 INF, NAN = math.inf, math.nan
@@ -130,7 +131,7 @@ def signatures(name: str) -> list[Call]:
             for chosen in itertools.product(*options):
                 try:
                     found.append(call(name, tuple(chosen)))
-                except FunctionError:
+                except KindError:
                     continue
     return found
 
@@ -275,7 +276,7 @@ def test_what_two_expressions_share_does_not_fail_for_both(kinds: tuple[Kind, Ki
             try:
                 calls.append(call(name, arguments))
                 calls.append(call("*", (calls[-1], second)))
-            except FunctionError:
+            except KindError:
                 continue
     rows = list(itertools.product(*(EXTREMES[kind] for kind in kinds)))
     alone = [evaluate(node, rows, kinds) for node in calls]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from sfumato.catalog import Kind, kind_of
-from sfumato.plan.functions import FUNCTIONS, NAMES, FunctionError, call, case, cast
+from sfumato.plan.functions import FUNCTIONS, NAMES, call, case, cast
 from sfumato.plan.hints import did_you_mean
+from sfumato.plan.numbers import KindError
 from sfumato.plan.tree import Cast, ColumnRef, Expression, Literal
 
 X, R = ColumnRef(name="t.x", kind=Kind.INTEGER), ColumnRef(name="t.r", kind=Kind.REAL)
@@ -76,7 +77,7 @@ def test_kinds(name: str, arguments: tuple[Expression, ...], kind: Kind) -> None
     ],
 )
 def test_misfits(name: str, arguments: tuple[Expression, ...]) -> None:
-    with pytest.raises(FunctionError):
+    with pytest.raises(KindError):
         call(name, arguments)
 
 
@@ -96,7 +97,7 @@ def test_casts_to_the_same_kind_vanish() -> None:
 def test_case_needs_truths_and_one_kind() -> None:
     assert case(((B, X),), R).kind is Kind.REAL
     for branches, otherwise in [(((X, X),), X), (((B, X),), S), (((B, lit(None)),), lit(None))]:
-        with pytest.raises(FunctionError):
+        with pytest.raises(KindError):
             case(branches, otherwise)
 
 

@@ -20,11 +20,12 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument
-from sfumato.plan import functions, tree
+from sfumato.plan import tree
 from sfumato.plan.conditions import kept
 from sfumato.plan.groups import cubed, rolled_up
 from sfumato.plan.hints import did_you_mean, refusal
 from sfumato.plan.limits import MOST_GROUPING_SETS
+from sfumato.plan.numbers import KindError
 from sfumato.plan.projections import united
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import join_rows, table_rows
@@ -301,7 +302,7 @@ def _read(value: Any, scope: Scope) -> tree.Expression:
 
     try:
         return val(value).build(find)
-    except functions.FunctionError as error:
+    except KindError as error:
         _refuse(str(error), "SF403")
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sfumato.plan.functions import FunctionError, call
+from sfumato.plan.functions import call
+from sfumato.plan.numbers import KindError
 from sfumato.plan.question import Statement
 from sfumato.plan.tree import Call, Expression
 
@@ -43,7 +44,7 @@ class Context:
         """Return a call of the allow-list, or refuse it with a caret."""
         try:
             return call(name, arguments)
-        except FunctionError as error:
+        except KindError as error:
             self.question.refuse(str(error), "SF403", at)
 
     def private(self, node: exp.Expr) -> bool:

@@ -69,10 +69,10 @@ def with_clause(
             message = f"privacy_unit_column is `{name}`, but the catalog protects `{unit}`"
             question.refuse(message, "SF406", clause.span)
     averages = any(one.function is Function.AVG for _, one in query.aggregates) and not rows.by_row
-    if clause.options.max_rows_total is not None and query.keys and averages:
+    if question.options.max_rows_total is not None and query.keys and averages:
         message = "max_rows_contributed counts rows, and AVG averages each unit's own average"
         question.refuse(message, "SF404", clause.span, "with AVG and GROUP BY use max_groups_contributed")
-    if clause.options.keys == "declared":
+    if question.options.keys == "declared":
         _check_declared(query, question)
     return _averages_of_rows(query) if rows.by_row else _averages_of_averages(query, question)
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sfumato.catalog.kind import MOST_DIGITS, Kind, kind_of
 from sfumato.plan import functions, syntax
 from sfumato.plan.hints import did_you_mean
+from sfumato.plan.numbers import KindError
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Output, Scope
 from sfumato.plan.tree import ColumnRef, Expression, Literal, Span
@@ -54,7 +55,7 @@ class Expressions:
             return replaced
         try:
             return self._read(node)
-        except functions.FunctionError as error:
+        except KindError as error:
             hints = tuple(hint for word, hint in _REMEDIES.items() if word in str(error))
             self.question.refuse(str(error), "SF403", node, *hints)
 

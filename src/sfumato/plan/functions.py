@@ -21,19 +21,10 @@ from dataclasses import dataclass
 
 from sfumato.catalog.kind import Kind
 from sfumato.plan import numbers
+from sfumato.plan.numbers import KindError
 from sfumato.plan.tree import Call, Case, Cast, Expression, Literal, Span
 
-__all__ = [
-    "DATE_PARTS",
-    "FUNCTIONS",
-    "FunctionError",
-    "NAMES",
-    "Signature",
-    "call",
-    "case",
-    "cast",
-    "common_kind",
-]
+__all__ = ["DATE_PARTS", "FUNCTIONS", "NAMES", "Signature", "call", "case", "cast", "common_kind"]
 
 _Kinds = tuple[Kind | None, ...]
 _Rule = Callable[[_Kinds], Kind]
@@ -44,10 +35,6 @@ DATE_PARTS = ("day", "dayofyear", "dow", "hour", "isodow", "minute", "month", "q
 _TRUNCATE_DATE = ("year", "quarter", "month", "week", "day")
 _TRUNCATE_TIMESTAMP = (*_TRUNCATE_DATE, "hour", "minute")
 _DIFFERENCES = ("year", "quarter", "month", "day", "hour", "minute")
-
-
-class FunctionError(Exception):
-    """A call that does not fit the function; it becomes a refusal with a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +57,12 @@ def common_kind(kinds: _Kinds) -> Kind | None:
     if len(present) < 2:
         return present[0] if present else None
     if all(kind.numeric for kind in present):
-        return _checked(numbers.common_number, present)
-    raise FunctionError(f"cannot mix {' and '.join(sorted(kind.value for kind in present))}")
+        return numbers.common_number(present)
+    raise KindError(f"cannot mix {' and '.join(sorted(kind.value for kind in present))}")
 
 
 def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None) -> Call:
-    """Return a call of the allow-list; raise `FunctionError` if the arguments do not fit.
+    """Return a call of the allow-list; raise `KindError` if the arguments do not fit.
 
     Text constants beside dates are read as dates: `day >= '2024-02-01'`.
 
@@ -86,12 +73,12 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
     least, most = signature.least, signature.most
     if len(arguments) < least or (most is not None and len(arguments) > most):
         wanted = f"{least} or more" if most is None else f"{least} to {most}" if most > least else f"{least}"
-        raise FunctionError(f"`{name}` takes {wanted} argument(s), got {len(arguments)}")
+        raise KindError(f"`{name}` takes {wanted} argument(s), got {len(arguments)}")
     for position in signature.literal:
         if position < len(arguments) and not isinstance(arguments[position], Literal):
-            raise FunctionError(f"argument {position + 1} of `{name}` must be a constant")
+            raise KindError(f"argument {position + 1} of `{name}` must be a constant")
     if name == "in" and not all(isinstance(argument, Literal) for argument in arguments[1:]):
-        raise FunctionError("`in` takes a list of constants")
+        raise KindError("`in` takes a list of constants")
     if signature.kind is _compared:
         arguments = _with_dates(arguments)
     elif name == "date_diff":
@@ -100,28 +87,28 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
         arguments = _with_decimals(arguments)
     try:
         kind = signature.kind(tuple(argument.kind for argument in arguments))
-    except FunctionError as error:
-        raise FunctionError(f"`{name}` {error}") from None
+    except KindError as error:
+        raise KindError(f"`{name}` {error}") from None
     if name == "round":
         kind = numbers.rounded_kind(kind, _digits(arguments))
     if name == "date_trunc":
         _check_truncation(arguments)
     if name == "date_diff" and not (isinstance(arguments[0], Literal) and arguments[0].value in _DIFFERENCES):
-        raise FunctionError(f"`date_diff` counts one of {', '.join(_DIFFERENCES)}")
+        raise KindError(f"`date_diff` counts one of {', '.join(_DIFFERENCES)}")
     return Call(function=name, arguments=arguments, kind=kind, span=span)
 
 
 def case(
     branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression, span: Span | None = None
 ) -> Case:
-    """Return a CASE; raise `FunctionError` if conditions are not truths or values do not mix."""
+    """Return a CASE; raise `KindError` if conditions are not truths or values do not mix."""
     for condition, _ in branches:
         if condition.kind not in (None, Kind.BOOLEAN):
-            raise FunctionError("a condition of CASE must be true or false")
+            raise KindError("a condition of CASE must be true or false")
     *values, last = _with_decimals((*(value for _, value in branches), otherwise))
     kind = common_kind((*(value.kind for value in values), last.kind))
     if kind is None:
-        raise FunctionError("CASE needs a value other than NULL")
+        raise KindError("CASE needs a value other than NULL")
     tests = (condition for condition, _ in branches)
     return Case(branches=tuple(zip(tests, values, strict=True)), otherwise=last, kind=kind, span=span)
 
@@ -158,13 +145,6 @@ def _digits(arguments: tuple[Expression, ...]) -> int:
     return digits if isinstance(digits, int) else 0
 
 
-def _checked(rule: Callable[[list[Kind]], Kind], kinds: list[Kind]) -> Kind:
-    try:
-        return rule(kinds)
-    except numbers.NumberError as error:
-        raise FunctionError(str(error)) from None
-
-
 def _with_dates(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
     dated = [argument.kind for argument in arguments if argument.kind in (Kind.DATE, Kind.TIMESTAMP)]
     if not dated or dated[0] is None:
@@ -189,16 +169,16 @@ def _dated(literal: Literal, kind: Kind, span: Span | None) -> Literal:
         except ValueError:
             continue
         if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-            raise FunctionError("timestamps have no time zone")
+            raise KindError("timestamps have no time zone")
         return Literal(value=value, kind=found, span=span)
-    raise FunctionError(f"'{text}' is not a {kind.value}; write it as 2024-02-01")
+    raise KindError(f"'{text}' is not a {kind.value}; write it as 2024-02-01")
 
 
 def _check_truncation(arguments: tuple[Expression, ...]) -> None:
     part, operand = arguments
     allowed = _TRUNCATE_DATE if operand.kind is Kind.DATE else _TRUNCATE_TIMESTAMP
     if not isinstance(part, Literal) or part.value not in allowed:
-        raise FunctionError(f"`date_trunc` of this kind takes one of {', '.join(allowed)}")
+        raise KindError(f"`date_trunc` of this kind takes one of {', '.join(allowed)}")
 
 
 # -- kinds ----------------------------------------------------------------------------------
@@ -207,13 +187,13 @@ def _check_truncation(arguments: tuple[Expression, ...]) -> None:
 def _need(kinds: _Kinds, *allowed: Kind) -> None:
     for kind in kinds:
         if kind is not None and kind not in allowed:
-            raise FunctionError(f"takes {' or '.join(one.value for one in allowed)}, got {kind.value}")
+            raise KindError(f"takes {' or '.join(one.value for one in allowed)}, got {kind.value}")
 
 
 def _need_numbers(kinds: _Kinds) -> list[Kind]:
     for kind in kinds:
         if kind is not None and not kind.numeric:
-            raise FunctionError(f"takes numbers, got {kind.value}")
+            raise KindError(f"takes numbers, got {kind.value}")
     return [kind for kind in kinds if kind is not None]
 
 
@@ -224,7 +204,7 @@ def _computed(rule: Callable[[list[Kind]], Kind]) -> _Rule:
         present = _need_numbers(kinds)
         if len(present) < len(kinds):  # NULL
             return common_kind(kinds) or Kind.INTEGER
-        return _checked(rule, present)
+        return rule(present)
 
     return kind
 
@@ -237,7 +217,7 @@ def _number(kinds: _Kinds) -> Kind:
 def _integer(kinds: _Kinds) -> Kind:
     for kind in kinds:
         if kind is not None and not kind.whole:
-            raise FunctionError(f"takes integer, got {kind.value}")
+            raise KindError(f"takes integer, got {kind.value}")
     return common_kind(kinds) or Kind.INTEGER
 
 
@@ -261,7 +241,7 @@ def _rounded(kinds: _Kinds) -> Kind:
 def _same(kinds: _Kinds) -> Kind:
     kind = common_kind(kinds)
     if kind is None:
-        raise FunctionError("needs a value other than NULL")
+        raise KindError("needs a value other than NULL")
     return kind
 
 

@@ -82,7 +82,7 @@ class _Reader:
             if self._word(at + 3) == "options":
                 end = self._options(at + 4, whole)
             else:
-                self.question.clause = Clause(span=whole, end=whole.end, options=Options(), unit=None)
+                self.question.clause = Clause(span=whole, end=whole.end, unit=None)
             found.append(self._span(at + 1, end))
         return found
 
@@ -132,11 +132,10 @@ class _Reader:
         if "max_rows_total" in given:  # and no other cap, whatever is declared: none is tighter
             given |= {"max_groups": given["max_rows_total"], "max_rows": given["max_rows_total"]}
         try:
-            options = Options(**given)
+            self.question.options = Options(**given)
         except InvalidArgument as error:
             self.question.refuse(error.message, "SF401", whole, *error.hints)
-        self.question.options = options
-        self.question.clause = Clause(span=whole, end=self.tokens[at].end + 1, options=options, unit=unit)
+        self.question.clause = Clause(span=whole, end=self.tokens[at].end + 1, unit=unit)
         return at
 
     def bounds(self) -> list[Span]:

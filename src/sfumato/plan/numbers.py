@@ -20,7 +20,7 @@ from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.plan.tree import Literal
 
 __all__ = [
-    "NumberError",
+    "KindError",
     "as_decimal",
     "common_number",
     "exact_literal",
@@ -35,8 +35,8 @@ __all__ = [
 _WORD_DIGITS = 18  # of a decimal that fits into 64 bits
 
 
-class NumberError(Exception):
-    """Kinds of numbers that have no common kind, or whose product has none."""
+class KindError(Exception):
+    """Kinds of values that do not fit one another or the function; it becomes a refusal with a place."""
 
 
 def as_decimal(kind: Kind) -> Kind:
@@ -74,7 +74,7 @@ def _common(first: Kind, second: Kind) -> Kind:
         return Kind.HUGEINT
     before, scale = _digits([first, second])
     if before + scale > MOST_DIGITS and first.digits and second.digits:
-        raise NumberError(f"cannot hold {first.value} and {second.value} in one decimal exactly")
+        raise KindError(f"cannot hold {first.value} and {second.value} in one decimal exactly")
     return Kind.decimal(min(MOST_DIGITS, before + scale), scale)
 
 
@@ -107,7 +107,7 @@ def product_kind(kinds: list[Kind]) -> Kind:
     one, other = widened(*kinds)
     scale = one.scale + other.scale
     if scale > MOST_DIGITS:
-        raise NumberError(f"needs {scale} digits behind the point, and decimals have {MOST_DIGITS}")
+        raise KindError(f"needs {scale} digits behind the point, and decimals have {MOST_DIGITS}")
     return Kind.decimal(min(MOST_DIGITS, one.digits + other.digits), scale)
 
 
@@ -126,7 +126,7 @@ def remainder_kind(kinds: list[Kind]) -> Kind:
     if not decimal or sum(_digits(kinds)) <= MOST_DIGITS:
         return common_number(kinds)
     if any(kind.whole for kind in kinds):  # the engine decides by the narrower type of the column
-        raise NumberError(f"cannot hold {kinds[0].value} and {kinds[1].value} in one decimal exactly")
+        raise KindError(f"cannot hold {kinds[0].value} and {kinds[1].value} in one decimal exactly")
     return Kind.REAL
 
 

@@ -11,8 +11,9 @@ from sfumato.plan.aggregates import Aggregates
 from sfumato.plan.conditions import kept
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
-from sfumato.plan.functions import FunctionError, cast, common_kind
+from sfumato.plan.functions import cast, common_kind
 from sfumato.plan.groups import Grouping
+from sfumato.plan.numbers import KindError
 from sfumato.plan.postprocessing_rules import output_names
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Columns, Output, Scope, ScopedRows
@@ -220,7 +221,7 @@ def united(
         here = [branch.outputs[position].column for branch in branches]
         try:
             kind = common_kind(tuple(column.kind for column in here if column is not None))
-        except FunctionError:
+        except KindError:
             kind = None
         if kind is None:
             hint = "convert it: CAST(.. AS VARCHAR), or .cast('text')"

@@ -34,11 +34,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """GoogleSQL's privacy clause: its first words, where it ends, its options, and the unit it names."""
+    """GoogleSQL's privacy clause: its first words, where it ends, and the unit it names."""
 
     span: Span
     end: int
-    options: Options
     unit: tuple[str | None, str] | None
 
 

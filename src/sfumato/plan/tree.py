@@ -248,10 +248,8 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One private question, and the free post-processing of its noisy answer.
+    """One private question; its noisy answer is a table with the columns of `keys` and `aggregates`.
 
-    The noisy answer is a table named `released` with the columns of `keys` and `aggregates`;
-    `postprocessing` is SQL over it (and other tables of `inner` queries, each by its name), or None.
     Grouping sets are tuples of key positions; plain GROUP BY has one that holds them all.
     """
 
