@@ -28,7 +28,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import Ledger, Owner, Reservation
-from sfumato.plan.join_conditions import with_join_conditions
+from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.unit_safety import check_units

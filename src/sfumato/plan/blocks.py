@@ -50,7 +50,7 @@ class _Block:
         self.collect = Aggregates(context.question, self.expressions)
         self.aggregates: list[Aggregate] = []
         self.table = context.question.free_table()
-        self.items: dict[str, exp.Expr] = {}
+        self.items: dict[str, tuple[str, exp.Expr]] = {}
 
     def read(self) -> Released:
         question = self.question
@@ -61,7 +61,7 @@ class _Block:
             value = self._change(item.unalias(), aliases="last")
             values.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
             if isinstance(item, exp.Alias):
-                self.items.setdefault(item.alias.lower(), value)
+                self.items.setdefault(item.alias.lower(), (item.alias, value))
         table = exp.Table(this=exp.to_identifier(self.table, quoted=True))
         result = exp.Select(expressions=values, from_=exp.From(this=table))
         for name in ("having", "qualify", "windows", "order", "limit", "offset", "distinct"):
@@ -188,14 +188,8 @@ class _Block:
         return isinstance(node, exp.Column) and not node.table and node.name.lower() in self.items
 
     def _alias(self, node: exp.Expr, plain: bool) -> exp.Expr:
-        if plain:
-            name = next(
-                item.alias
-                for item in self.select.expressions
-                if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower()
-            )
-            return exp.column(exp.to_identifier(name, quoted=True))
-        return exp.Paren(this=self.items[node.name.lower()].copy())
+        name, value = self.items[node.name.lower()]
+        return exp.column(exp.to_identifier(name, quoted=True)) if plain else exp.Paren(this=value.copy())
 
     def _noisy(self, name: str) -> exp.Column:
         return exp.Column(

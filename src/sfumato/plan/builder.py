@@ -54,8 +54,7 @@ def table(
     known = alias or found.name
 
     def build(question: Statement) -> tuple[ScopedRows, Scope]:
-        rows = table_rows(found, known, question)
-        return rows, Scope(sources=[ScopedSource.of(known, rows)])
+        return _named(table_rows(found, known, question), known)
 
     return Frame(catalog=catalog, build=build, finish=finish)
 

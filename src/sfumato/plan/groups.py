@@ -65,9 +65,6 @@ class _Reader:
             self.question.refuse("GROUP BY lists nothing", "SF401", self.select)
         for element in group.expressions:
             elements.append(self._sets(element))
-        return self._grouping(elements, group)
-
-    def _grouping(self, elements: list[Sequence[_Set]], group: exp.Expr) -> Grouping:
         self._check_sets(math.prod(len(element) for element in elements), group)
         sets = [tuple(sorted(set().union(*map(set, chosen)))) for chosen in product(*elements)]
         if len(set(sets)) != len(sets):

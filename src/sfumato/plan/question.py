@@ -118,13 +118,7 @@ class Statement:
         if len(self._aliases) >= MOST_RELATIONS:
             hint = "a query of WITH counts wherever it is used: use it once, or ask in several questions"
             self.refuse(f"a question has at most {MOST_RELATIONS} tables and subqueries", "SF404", None, hint)
-        stem = re.sub(r"\W", "_", wanted) or "_"
-        name, count = stem, 1
-        while name.lower() in self._aliases:
-            count += 1
-            name = f"{stem}_{count}"
-        self._aliases.add(name.lower())
-        return name
+        return _free(re.sub(r"\W", "_", wanted) or "_", self._aliases)
 
     def reserve(self, name: str) -> None:
         """Keep a name from being given to a released table."""
@@ -132,12 +126,7 @@ class Statement:
 
     def free_table(self) -> str:
         """Return a name for a released table: one that no other table of the statement has."""
-        name, count = "released", 1
-        while name in self._reserved:
-            count += 1
-            name = f"released_{count}"
-        self._reserved.add(name)
-        return name
+        return _free("released", self._reserved)
 
     def ask(self, name: str, query: Query) -> None:
         """Add a private question, answered by the released table of that name, or refuse it."""
@@ -149,3 +138,12 @@ class Statement:
         """Note that post-processing reads a public table."""
         if name not in self.public:
             self.public.append(name)
+
+
+def _free(stem: str, taken: set[str]) -> str:
+    name, count = stem, 1
+    while name.lower() in taken:
+        count += 1
+        name = f"{stem}_{count}"
+    taken.add(name.lower())
+    return name

@@ -234,10 +234,7 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
     near = Expressions(question, inside)
     wide = Expressions(question, inside, outside=True)
     outside = Expressions(question, scope)
-    pairs = []
-    if operand is not None:
-        pairs.append((query.expressions[0].unalias(), operand))
-    elif not query.is_star:
+    if operand is None and not query.is_star:
         for value in (item.unalias() for item in query.expressions):
             if near.unit(value) is None:
                 near(value)
@@ -257,12 +254,13 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
             conditions.append(wide.condition(part))
         else:
             local.append(near.condition(part))
-    for item, value in pairs:
-        inner_unit, outer_unit = wide.unit(item), outside.unit(value)
+    if operand is not None:
+        item = query.expressions[0].unalias()
+        inner_unit, outer_unit = wide.unit(item), outside.unit(operand)
         if inner_unit is not None and outer_unit is not None:
             on_unit = _whole([inner_unit, outer_unit], node, context)
         else:
-            conditions.append(context.call("=", (outside(value), near(item)), node))
+            conditions.append(context.call("=", (outside(operand), near(item)), node))
     return SemiJoin(
         source=relation,
         other=kept(inner.relation, local),

@@ -115,10 +115,9 @@ def _statement(question: Statement) -> exp.Query:
         question.refuse("a quote or comment is not closed", "SF401")
     if not tokens:
         question.refuse("there is no question", "SF401")
-    first = tokens[0]
-    if first.token_type not in _STARTS:
-        hint = "one statement: SELECT .. or WITH .. SELECT .."
-        question.refuse("only a SELECT is a question", "SF407", Span(first.start, first.end + 1), hint)
+    start = Span(tokens[0].start, tokens[0].end + 1)
+    if tokens[0].token_type not in _STARTS:
+        question.refuse("only a SELECT is a question", "SF407", start)
     check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:
@@ -133,8 +132,7 @@ def _statement(question: Statement) -> exp.Query:
         hint = "ask each by itself, or both in one: WITH a AS (..), b AS (..) SELECT .. FROM a, b"
         question.refuse("one statement at a time", "SF407", at, hint)
     if not isinstance(found[0], exp.Query):
-        place = Span(first.start, first.end + 1)
-        question.refuse("only a SELECT is a question", "SF407", place)
+        question.refuse("only a SELECT is a question", "SF407", start)
     statement = balanced(found[0])
     check_statement(statement, question)
     return cast(exp.Query, statement)
