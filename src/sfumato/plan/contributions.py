@@ -91,15 +91,11 @@ def _check_declared(query: tree.Query, question: Statement) -> None:
     assert question.clause is not None
     tables = {scan.alias: question.catalog.table(scan.table) for scan in _scans(query.source)}
     for _, key in query.keys:
-        known = False
-        if isinstance(key, tree.ColumnRef):
-            alias, _, name = key.name.partition(".")
-            table = tables.get(alias)
-            field = table.field(name) if table is not None else None
-            known = table is not None and (
-                not table.private or (field is not None and isinstance(field.domain, OneOf))
-            )
-        if not known:
+        alias, _, name = key.name.partition(".") if isinstance(key, tree.ColumnRef) else ("", "", "")
+        table = tables.get(alias)
+        field = table.field(name) if table is not None else None
+        listed = field is not None and isinstance(field.domain, OneOf)
+        if table is None or (table.private and not listed):
             question.refuse(
                 "PUBLIC_GROUPS needs keys that are known in advance",
                 "SF405",

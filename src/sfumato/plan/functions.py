@@ -32,6 +32,7 @@ _Rule = Callable[[_Kinds], Kind]
 DATE_PARTS = ("day", "dayofyear", "dow", "hour", "isodow", "minute", "month", "quarter", "week", "year")
 """Parts of a date that are functions; `date_trunc` and `date_diff` take those that follow one another."""
 
+_MOMENTS = (Kind.DATE, Kind.TIMESTAMP)
 _TRUNCATE_DATE = ("year", "quarter", "month", "week", "day")
 _TRUNCATE_TIMESTAMP = (*_TRUNCATE_DATE, "hour", "minute")
 _DIFFERENCES = ("year", "quarter", "month", "day", "hour", "minute")
@@ -120,7 +121,7 @@ def cast(
 
     `limits` are those of a type of whole numbers that is narrower than its kind.
     """
-    if isinstance(operand, Literal) and operand.kind is Kind.TEXT and kind in (Kind.DATE, Kind.TIMESTAMP):
+    if isinstance(operand, Literal) and operand.kind is Kind.TEXT and kind in _MOMENTS:
         return _dated(operand, kind, span)
     if operand.kind is kind and limits is None:
         return operand
@@ -146,10 +147,10 @@ def _digits(arguments: tuple[Expression, ...]) -> int:
 
 
 def _with_dates(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    dated = [argument.kind for argument in arguments if argument.kind in (Kind.DATE, Kind.TIMESTAMP)]
-    if not dated or dated[0] is None:
+    kinds = [argument.kind for argument in arguments]
+    kind = next((kind for kind in kinds if kind in _MOMENTS), None)
+    if kind is None:
         return arguments
-    kind = dated[0]
     return tuple(
         _dated(argument, kind, argument.span)
         if isinstance(argument, Literal) and argument.kind is Kind.TEXT
@@ -184,17 +185,21 @@ def _check_truncation(arguments: tuple[Expression, ...]) -> None:
 # -- kinds ----------------------------------------------------------------------------------
 
 
-def _need(kinds: _Kinds, *allowed: Kind) -> None:
-    for kind in kinds:
-        if kind is not None and kind not in allowed:
-            raise KindError(f"takes {' or '.join(one.value for one in allowed)}, got {kind.value}")
+def _need(kinds: _Kinds, fits: Callable[[Kind], bool], wanted: str) -> list[Kind]:
+    """Return the kinds of values that are not NULL, all of which must fit."""
+    present = [kind for kind in kinds if kind is not None]
+    for kind in present:
+        if not fits(kind):
+            raise KindError(f"takes {wanted}, got {kind.value}")
+    return present
 
 
 def _need_numbers(kinds: _Kinds) -> list[Kind]:
-    for kind in kinds:
-        if kind is not None and not kind.numeric:
-            raise KindError(f"takes numbers, got {kind.value}")
-    return [kind for kind in kinds if kind is not None]
+    return _need(kinds, lambda kind: kind.numeric, "numbers")
+
+
+def _need_one_of(kinds: _Kinds, *allowed: Kind) -> None:
+    _need(kinds, lambda kind: kind in allowed, " or ".join(kind.value for kind in allowed))
 
 
 def _computed(rule: Callable[[list[Kind]], Kind]) -> _Rule:
@@ -215,9 +220,7 @@ def _number(kinds: _Kinds) -> Kind:
 
 
 def _integer(kinds: _Kinds) -> Kind:
-    for kind in kinds:
-        if kind is not None and not kind.whole:
-            raise KindError(f"takes integer, got {kind.value}")
+    _need(kinds, lambda kind: kind.whole, "integer")
     return common_kind(kinds) or Kind.INTEGER
 
 
@@ -234,7 +237,7 @@ def _whole(kinds: _Kinds) -> Kind:
 
 def _rounded(kinds: _Kinds) -> Kind:
     _need_numbers(kinds[:1])
-    _need(kinds[1:], Kind.INTEGER)
+    _need_one_of(kinds[1:], Kind.INTEGER)
     return kinds[0] or Kind.INTEGER
 
 
@@ -266,14 +269,14 @@ def _takes(allowed: tuple[Kind, ...], gives: Kind, first: tuple[Kind, ...] = ())
     """Return the rule of a function of arguments of these kinds; `first`: the first one is of others."""
 
     def kind(kinds: _Kinds) -> Kind:
-        _need(kinds[: len(first)], *first)
-        _need(kinds[len(first) :], *allowed)
+        _need_one_of(kinds[: len(first)], *first)
+        _need_one_of(kinds[len(first) :], *allowed)
         return gives
 
     return kind
 
 
-_TEXTS, _MOMENTS = (Kind.TEXT,), (Kind.DATE, Kind.TIMESTAMP)
+_TEXTS = (Kind.TEXT,)
 _logic = _takes((Kind.BOOLEAN,), Kind.BOOLEAN)
 _text = _takes(_TEXTS, Kind.TEXT)
 _text_to_truth = _takes(_TEXTS, Kind.BOOLEAN)

@@ -108,9 +108,8 @@ class _Reader:
                 strategy = _STRATEGIES.get(self._word(at))
                 if strategy is None:
                     message = f"the group selection strategy `{self._word(at)}` is not known"
-                    self.question.refuse(
-                        message, "SF402", self._span(at, at), "LAPLACE_THRESHOLD or PUBLIC_GROUPS"
-                    )
+                    place = self._span(at, at)
+                    self.question.refuse(message, "SF402", place, "LAPLACE_THRESHOLD or PUBLIC_GROUPS")
                 given["keys"] = strategy
                 at += 1
             else:

@@ -37,7 +37,6 @@ __all__ = [
     "balanced",
     "check_query",
     "check_statement",
-    "check_text",
     "check_tokens",
     "is_number",
 ]
@@ -71,13 +70,6 @@ _LEFT_AS_IT_IS = 16  # AND and OR of so few conditions are not rearranged
 
 
 # -- text -----------------------------------------------------------------------------------
-
-
-def check_text(text: str, question: Statement) -> None:
-    """Refuse a text that is too long to be read."""
-    if len(text) > MOST_CHARACTERS:
-        hint = "a long list of values is better kept in a public table, and joined"
-        question.refuse(f"a question has at most {MOST_CHARACTERS:,} characters", "SF401", None, hint)
 
 
 def check_tokens(tokens: Sequence[Token], question: Statement) -> None:

@@ -76,13 +76,9 @@ def outline_aggregate(aggregate: tree.Aggregate, *, alias: bool = True) -> str:
         parts.append(f"group in {aggregate.bounds_per_group}")
     if aggregate.bounds_per_row is not None:
         parts.append(f"row in {aggregate.bounds_per_row}")
-    name = aggregate.function.label
+    name, where = aggregate.function.label, aggregate.where
     text = f"{name}({', '.join(parts)})" if parts else name
-    return (
-        text
-        if aggregate.where is None
-        else f"{text} where {outline_expression(aggregate.where, alias=alias)}"
-    )
+    return text if where is None else f"{text} where {outline_expression(where, alias=alias)}"
 
 
 def outline_expression(expression: tree.Expression, *, alias: bool = True) -> str:

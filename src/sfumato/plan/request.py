@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -13,6 +12,7 @@ from sfumato.core.arguments import budget_quantity, delta_quantity, positive
 from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument
 from sfumato.plan.buckets import SoughtBounds
+from sfumato.plan.hints import did_you_mean
 from sfumato.plan.tree import Query
 
 __all__ = ["NamedQuery", "Options", "Request", "with_options"]
@@ -104,7 +104,6 @@ def with_options(request: Request, options: Mapping[str, Any]) -> Request:
     """Return a request with other options, by their names; those that are not given stay as they are."""
     known = tuple(Options.__dataclass_fields__)
     if unknown := [name for name in options if name not in known]:
-        near = difflib.get_close_matches(unknown[0], known, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
-        raise InvalidArgument(f"a question has no option `{unknown[0]}`", place=unknown[0], hints=(hint,))
+        hints = did_you_mean(unknown[0], known) or (f"it has {', '.join(known)}",)
+        raise InvalidArgument(f"a question has no option `{unknown[0]}`", place=unknown[0], hints=hints)
     return replace(request, options=replace(request.options, **options))

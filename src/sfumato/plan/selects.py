@@ -77,10 +77,8 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
         return post_processing(select, context, found=found)
     everything, scope, done = sources(select, context, None, found)
     kept = filtered(everything, scope, select.args.get("where"), context, done)
-    clauses = [*select.expressions]
-    for name in ("having", "qualify", "order"):
-        if select.args.get(name) is not None:
-            clauses.append(select.args[name])
+    later = [select.args.get(name) for name in ("having", "qualify", "order")]
+    clauses = [*select.expressions, *(clause for clause in later if clause is not None)]
     if select.args.get("group") is None and not any(has_aggregate(clause) for clause in clauses):
         if kept.unit is None and any(select.args.get(name) for name in projections.CHOICES):
             return projections.chosen_rows(select, kept, scope, context, alias)
@@ -187,15 +185,13 @@ def _check_table(node: exp.Table, context: Context) -> None:
 
 def refuse_table(node: exp.Table, question: Statement) -> NoReturn:
     """Refuse what is not a table of the catalog."""
+    known = ", ".join(sorted(table.name for table in question.catalog.tables))
+    hint = f"known tables: {known}" if known else "the catalog is empty"
     if not isinstance(node.this, exp.Identifier):
-        names = ", ".join(sorted(table.name for table in question.catalog.tables))
-        message = "table functions are refused: they reach beyond the catalog"
-        question.refuse(message, "SF403", node, f"known tables: {names}")
+        question.refuse("table functions are refused: they reach beyond the catalog", "SF403", node, hint)
     if node.args.get("db") is not None:
         hint = "tables of the catalog have a single name"
         question.refuse(f"no table `{node.sql(dialect='duckdb')}`", "SF402", node, hint)
-    known = [table.name for table in question.catalog.tables]
-    hint = f"known tables: {', '.join(sorted(known))}" if known else "the catalog is empty"
     question.refuse(f"no table `{node.name}`", "SF402", node, hint)
 
 

@@ -13,7 +13,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
 from sfumato.plan.dialect import parsed
-from sfumato.plan.limits import balanced, check_statement, check_text, check_tokens
+from sfumato.plan.limits import MOST_CHARACTERS, balanced, check_statement, check_tokens
 from sfumato.plan.question import Statement
 from sfumato.plan.request import Request
 from sfumato.plan.selects import plan, refuse_table
@@ -106,7 +106,9 @@ def _refuse_public(statement: exp.Expr, question: Statement) -> NoReturn:
 
 
 def _statement(question: Statement) -> exp.Query:
-    check_text(question.text, question)
+    if len(question.text) > MOST_CHARACTERS:
+        hint = "a long list of values is better kept in a public table, and joined"
+        question.refuse(f"a question has at most {MOST_CHARACTERS:,} characters", "SF401", None, hint)
     if "\0" in question.text:
         question.refuse("a NUL character cannot stand in a question", "SF401")
     try:
