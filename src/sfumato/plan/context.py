@@ -9,9 +9,10 @@ from sqlglot import exp
 from sfumato.plan.functions import call
 from sfumato.plan.numbers import KindError
 from sfumato.plan.question import Statement
+from sfumato.plan.scope import ScopedRows
 from sfumato.plan.tree import Call, Expression
 
-__all__ = ["Context", "Cte", "Released"]
+__all__ = ["Context", "Cte", "Released", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,10 @@ class Released:
 
     query: exp.Query
     columns: tuple[str, ...]
+
+
+Source = tuple[str, ScopedRows] | Released | None
+"""An entry of FROM: an alias and rows of people, a released query, or None if it is public."""
 
 
 @dataclass(slots=True)

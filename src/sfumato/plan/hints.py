@@ -22,6 +22,7 @@ _BY_CODE = {
 
 CLAUSES = {
     "cluster": "ORDER BY sorts the noisy result",
+    "columns": "name columns with AS in the SELECT list",
     "count": "an aggregate takes one column",
     "distribute": "ORDER BY sorts the noisy result",
     "escape": "LIKE takes a pattern without ESCAPE; CONTAINS(x, '50%') finds a percent sign",

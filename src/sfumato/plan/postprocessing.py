@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sfumato.plan.context import Context, Released
+from sfumato.plan.context import Context, Released, Source
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
 from sfumato.plan.question import Statement
-from sfumato.plan.scope import ScopedRows
 from sfumato.plan.syntax import has_aggregate, within
 
 __all__ = ["post_processing", "post_processing_union", "released_subquery"]
@@ -37,10 +36,7 @@ def released_subquery(node: exp.Expr, context: Context, parents: tuple[_Names, .
 
 
 def post_processing(
-    select: exp.Select,
-    context: Context,
-    parents: tuple[_Names, ...] = (),
-    found: list[tuple[str, ScopedRows] | Released | None] | None = None,
+    select: exp.Select, context: Context, parents: tuple[_Names, ...] = (), found: list[Source] | None = None
 ) -> Released:
     """Return a SELECT over released and public tables; `found` is its FROM, if that was read before."""
     return _Post(select, context, parents, found).read()
@@ -83,7 +79,7 @@ class _Post:
     select: exp.Select
     context: Context
     parents: tuple[_Names, ...]
-    found: list[tuple[str, ScopedRows] | Released | None] | None
+    found: list[Source] | None
     names: _Names = field(default_factory=dict)
 
     @property
@@ -156,7 +152,7 @@ class _Post:
                 names.append(name)
         return tuple(unique(names))
 
-    def _table(self, node: exp.Expr, source: tuple[str, ScopedRows] | Released | None) -> exp.Expr:
+    def _table(self, node: exp.Expr, source: Source) -> exp.Expr:
         """Return an entry of FROM over released or public tables, and note its columns."""
         question = self.question
         if isinstance(source, tuple):

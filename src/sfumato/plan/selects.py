@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sfumato.plan import projections
 from sfumato.plan.blocks import private_block
-from sfumato.plan.context import Context, Cte, Released
+from sfumato.plan.context import Context, Cte, Released, Source
 from sfumato.plan.groups import grouping
 from sfumato.plan.postprocessing import post_processing, post_processing_union
 from sfumato.plan.question import Statement
@@ -108,7 +108,7 @@ def from_nodes(select: exp.Select, context: Context) -> list[exp.Expr]:
     return [source.this, *(join.this for join in select.args.get("joins") or [])]
 
 
-def read_source(node: exp.Expr, context: Context) -> tuple[str, ScopedRows] | Released | None:
+def read_source(node: exp.Expr, context: Context) -> Source:
     """Return an entry of FROM: an alias and rows of people, a released query, or None if it is public."""
     question = context.question
     if isinstance(node, exp.Table):
@@ -132,7 +132,7 @@ def read_source(node: exp.Expr, context: Context) -> tuple[str, ScopedRows] | Re
         return node.alias or node.name, result
     if isinstance(node, exp.Subquery):
         question.only(node, "this", "alias")
-        _check_alias(node, context)
+        _check_alias(node, question)
         if not context.private(node):
             return None
         name = node.alias or "subquery"
@@ -143,10 +143,7 @@ def read_source(node: exp.Expr, context: Context) -> tuple[str, ScopedRows] | Re
 
 
 def sources(
-    select: exp.Select,
-    context: Context,
-    parent: Scope | None,
-    found: list[tuple[str, ScopedRows] | Released | None] | None = None,
+    select: exp.Select, context: Context, parent: Scope | None, found: list[Source] | None = None
 ) -> tuple[ScopedRows, Scope, list[exp.Expr]]:
     """Return the rows of FROM with its joins, the scope of expressions, and what WHERE gave to joins."""
     nodes = from_nodes(select, context)
@@ -180,7 +177,7 @@ def _check_table(node: exp.Table, context: Context) -> None:
     if not known or not isinstance(node.this, exp.Identifier) or node.args.get("db") is not None:
         refuse_table(node, question)
     question.only(node, "this", "alias")
-    _check_alias(node, context)
+    _check_alias(node, question)
 
 
 def refuse_table(node: exp.Table, question: Statement) -> NoReturn:
@@ -195,13 +192,9 @@ def refuse_table(node: exp.Table, question: Statement) -> NoReturn:
     question.refuse(f"no table `{node.name}`", "SF402", node, hint)
 
 
-def _check_alias(node: exp.Expr, context: Context) -> None:
-    alias = node.args.get("alias")
-    if isinstance(alias, exp.TableAlias):
-        if alias.args.get("columns"):
-            hint = "name columns with AS in the SELECT list"
-            context.question.refuse("column names after an alias", "SF404", alias, hint)
-        context.question.only(alias, "this")
+def _check_alias(node: exp.Expr, question: Statement) -> None:
+    if isinstance(alias := node.args.get("alias"), exp.TableAlias):
+        question.only(alias, "this")
 
 
 # -- WITH -----------------------------------------------------------------------------------
@@ -219,7 +212,7 @@ def _with_ctes(query: exp.Query, context: Context) -> Context:
     ctes = dict(context.ctes)
     for cte in clause.expressions:
         question.only(cte, "this", "alias")
-        _check_alias(cte, context)
+        _check_alias(cte, question)
         name = cte.alias.lower()
         if name in {other.alias.lower() for other in clause.expressions if other is not cte}:
             question.refuse(f"`{cte.alias}` is defined twice", "SF402", cte.args["alias"])
