@@ -8,6 +8,9 @@
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto --dist worksteal
 
+# The tests start hundreds of processes; each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 RIVALS := .venv-rivals
 PIP_INSTALL := -m pip install -qq --no-cache-dir --disable-pip-version-check
