@@ -155,6 +155,7 @@ def _check_exceedances(hits: int, trials: int, chance: float) -> None:
     assert stats.binom.sf(hits - 1, trials, chance) > FALSE_ALARM / 2
 
 
+@pytest.mark.soak
 def test_the_collectors_counts_err_as_predicted() -> None:
     """Through the engine: how many noises reach a size is binomial, of an exact chance. False alarm 1e-9.
 
@@ -170,6 +171,7 @@ def test_the_collectors_counts_err_as_predicted() -> None:
     assert asked.central_error(question) == pytest.approx(variance / 60**2, rel=1e-9)
 
 
+@pytest.mark.soak
 def test_the_collectors_mean_errs_as_predicted() -> None:
     """Through the engine, where the average is the middle of the range: the noise is the sum's, over n.
 

@@ -119,7 +119,7 @@ def test_a_phone_reports_by_exactly_that_law(short_steps):
         assert exact_law(told) == exact_law(phone(tree, text.encode()))
 
 
-@pytest.mark.parametrize(("epsilon", "length"), [(0.1, 8), (2, 6), (5, 64)])
+@pytest.mark.parametrize(("epsilon", "length"), [(0.1, 8), (2, 6), pytest.param(5, 64, marks=pytest.mark.soak)])
 def test_both_halves_take_the_same_words(epsilon, length):
     tree = PrefixTree.from_epsilon(epsilon, octets=length)
     told = {"name": "prefixes", **tree.parameters()}
@@ -303,6 +303,7 @@ def population(n, shares, length, tree):
     return rows
 
 
+@pytest.mark.soak
 def test_what_many_hold_is_found(monkeypatch):
     """Shares of 5% and more of a hundred thousand, of 32 bits. False alarm below 1e-9: the least is
     13 deviations from zero where the fewest are asked, and no test takes more than 6. Power: a level,
@@ -354,6 +355,7 @@ def test_estimates_and_deviations_are_those_of_local_hashing():
     assert found.shares.deviations[0] == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.soak
 def test_what_nobody_holds_is_hardly_ever_reported():
     """At level 0.8 a string that nobody holds is reported in at most a tenth of 60 surveys.
 
