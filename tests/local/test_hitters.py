@@ -119,7 +119,9 @@ def test_a_phone_reports_by_exactly_that_law(short_steps):
         assert exact_law(told) == exact_law(phone(tree, text.encode()))
 
 
-@pytest.mark.parametrize(("epsilon", "length"), [(0.1, 8), (2, 6), pytest.param(5, 64, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("epsilon", "length"), [(0.1, 8), (2, 6), pytest.param(5, 64, marks=pytest.mark.soak)]
+)
 def test_both_halves_take_the_same_words(epsilon, length):
     tree = PrefixTree.from_epsilon(epsilon, octets=length)
     told = {"name": "prefixes", **tree.parameters()}
