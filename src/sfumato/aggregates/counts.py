@@ -59,20 +59,18 @@ class _Counted(LinearRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class CountRows(_Counted):
-    """COUNT(*)."""
-
-    arity: ClassVar[int] = 0
-    counts_rows: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
 class Count(_Counted):
     """COUNT(x)."""
 
     counts_rows: ClassVar[bool] = True
     adds_up: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class CountRows(Count):
+    """COUNT(*)."""
+
+    arity: ClassVar[int] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKin
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
 from sfumato.analysis.refusals import refuse
-from sfumato.analysis.selection import DELTAS, Round, Selection, grid_of, round_shares, units_measure
+from sfumato.analysis.selection import DELTAS, SHARES, Round, Selection, grid_of, units_measure
 from sfumato.analysis.single_quantile import (
     QuantileSearch,
     QuantileSearchItem,
@@ -328,7 +328,7 @@ def _deciding(query: BoundedQuery, place: int, law: type[NoiseLaw]) -> Item:
         sensitivity=grid_of(groups),
         weight=Fraction(groups ** law.power()),
         shifts=((1, 1),),
-        rounds=round_shares(law),
+        rounds=SHARES[law.euclidean],
     )
 
 

@@ -32,9 +32,9 @@ from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.core.events import Event
 from sfumato.core.noise_law import NoiseLaw
 
-__all__ = ["DELTAS", "MOST_WEIGHTS", "Round", "Selection", "grid_of", "round_shares", "units_measure"]
+__all__ = ["DELTAS", "MOST_WEIGHTS", "Round", "SHARES", "Selection", "grid_of", "units_measure"]
 
-_SHARES = {True: (Fraction(1, 32), Fraction(31, 32)), False: (Fraction(1, 96), Fraction(95, 96))}
+SHARES = {True: (Fraction(1, 32), Fraction(31, 32)), False: (Fraction(1, 96), Fraction(95, 96))}
 """What each round spends of the selection's budget, where costs add up like squares of shifts and where not:
 measured to find many more keys where some are popular, and to miss 1 to 2% of them where none is.
 """
@@ -92,11 +92,6 @@ class Selection:
 def grid_of(groups: int) -> int:
     """Return the steps G of one unit: enough that rounding down takes at most a thousandth."""
     return _GRID << max(0, (1024 * groups // _GRID).bit_length())
-
-
-def round_shares(law: type[NoiseLaw]) -> tuple[Fraction, ...]:
-    """Return what each round spends of the selection's budget."""
-    return _SHARES[law.euclidean]
 
 
 def units_measure(query: BoundedQuery) -> str | None:
