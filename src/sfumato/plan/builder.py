@@ -199,7 +199,10 @@ class Frame(Generic[_T]):
 
     def grouping_sets(self, *sets: Sequence[str], **named: Val) -> Grouped[_T]:
         """Return groups by each of several lists of keys: `grouping_sets(["region", "sex"], [])`."""
-        order = list(dict.fromkeys([*(key for one in _lists(sets) for key in one), *named]))
+        if any(isinstance(one, str) or not all(isinstance(key, str) for key in one) for one in sets):
+            hint = "grouping_sets(['region', 'decade'], [], decade=sf.col('age') // 10)"
+            raise InvalidArgument("a grouping set is a list of names", place="grouping_sets", hints=(hint,))
+        order = list(dict.fromkeys([*(key for one in sets for key in one), *named]))
         keys = tuple((key, val(named[key])) if key in named else (_last(key), col(key)) for key in order)
         places = tuple(tuple(sorted({order.index(key) for key in one})) for one in sets)
         if len(set(places)) != len(places) or not places:
@@ -275,13 +278,6 @@ def _refuse(message: str, code: str, *hints: str) -> NoReturn:
 def _check_frames(*others: object) -> None:
     if not all(isinstance(other, Frame) for other in others):
         raise InvalidArgument("another table is wanted here", place="other", hints=("db.table('places')",))
-
-
-def _lists(sets: tuple[Sequence[str], ...]) -> tuple[Sequence[str], ...]:
-    if any(isinstance(one, str) or not all(isinstance(key, str) for key in one) for one in sets):
-        hint = "grouping_sets(['region', 'decade'], [], decade=sf.col('age') // 10)"
-        raise InvalidArgument("a grouping set is a list of names", place="grouping_sets", hints=(hint,))
-    return sets
 
 
 def _read(value: Any, scope: Scope) -> tree.Expression:

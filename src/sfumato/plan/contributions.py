@@ -34,14 +34,11 @@ def claimed(aggregate: tree.Aggregate, node: exp.Expr, question: Statement) -> t
             allowed = entry.per_group == (question.clause is not None)
         if not allowed:
             name = aggregate.function.label.upper()
-            question.refuse(
-                f"{name} has no bounds per {'group' if entry.per_group else 'row'} here",
-                "SF403",
-                entry.span,
-                "leave them out: a unit counts once, or with max_distinct values"
-                if not (record.adds_up or record.clamps)
-                else f"use contribution_bounds_per_{'row' if entry.per_group else 'group'}",
-            )
+            this, other = ("group", "row") if entry.per_group else ("row", "group")
+            hint = f"use contribution_bounds_per_{other}"
+            if not (record.adds_up or record.clamps):
+                hint = "leave them out: a unit counts once, or with max_distinct values"
+            question.refuse(f"{name} has no bounds per {this} here", "SF403", entry.span, hint)
         if aggregate.bounds_per_group is not None or aggregate.bounds_per_row is not None:
             question.refuse("bounds are given twice", "SF401", entry.span)
         if entry.per_group:
@@ -96,12 +93,9 @@ def _check_declared(query: tree.Query, question: Statement) -> None:
         field = table.field(name) if table is not None else None
         listed = field is not None and isinstance(field.domain, OneOf)
         if table is None or (table.private and not listed):
-            question.refuse(
-                "PUBLIC_GROUPS needs keys that are known in advance",
-                "SF405",
-                key.span or question.clause.span,
-                "declare its values: column = one_of(..), or group by a column of a public table",
-            )
+            at = key.span or question.clause.span
+            hint = "declare its values: column = one_of(..), or group by a column of a public table"
+            question.refuse("PUBLIC_GROUPS needs keys that are known in advance", "SF405", at, hint)
 
 
 def _averages_of_rows(query: tree.Query) -> tree.Query:
@@ -129,12 +123,9 @@ def _averages_of_averages(query: tree.Query, question: Statement) -> tree.Query:
             outer.append((name, aggregate))
             continue
         if not (aggregate.function is Function.AVG or aggregate.function.record.adds_up):
-            question.refuse(
-                f"{aggregate.function.label.upper()} cannot stand beside AVG under this clause",
-                "SF404",
-                aggregate.span,
-                "here AVG averages each unit's own average; ask for the other in its own question",
-            )
+            message = f"{aggregate.function.label.upper()} cannot stand beside AVG under this clause"
+            hint = "here AVG averages each unit's own average; ask for the other in its own question"
+            question.refuse(message, "SF404", aggregate.span, hint)
         own = replace(aggregate, bounds_per_group=None, bounds_per_row=None)
         inner.append((f"{under}.{name}", own))
         column = tree.ColumnRef(name=f"{under}.{name}", kind=_kind(own))

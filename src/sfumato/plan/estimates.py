@@ -46,15 +46,11 @@ def bounds_request(
     found = private_table(catalog, table, text, columns=(column,))
     field = _field(found, column, text)
     if not field.kind.numeric:
-        _refuse(
-            f"bounds are of numbers, and `{field.name}` is a {field.kind.value}",
-            "SF403",
-            text,
-            column,
-            "declare it: between(date(2020, 1, 1), date(2025, 1, 1))"
-            if field.kind in (Kind.DATE, Kind.TIMESTAMP)
-            else "groups by it are found privately; columns of CSV files are text until bounds are declared",
-        )
+        hint = "groups by it are found privately; columns of CSV files are text until bounds are declared"
+        if field.kind in (Kind.DATE, Kind.TIMESTAMP):
+            hint = "declare it: between(date(2020, 1, 1), date(2025, 1, 1))"
+        message = f"bounds are of numbers, and `{field.name}` is a {field.kind.value}"
+        _refuse(message, "SF403", text, column, hint)
     if not 0 <= exact(share, "share") < 1:
         raise InvalidArgument("the share to leave outside lies between 0 and 1", place="share")
     if not 0 < exact(false_alarm, "false_alarm") < 1:

@@ -121,9 +121,8 @@ class Expressions:
         output = self.output(node)
         if output.column is None:
             hint = "it serves to join private tables, in COUNT(DISTINCT ..) and in inner GROUP BY"
-            self.question.refuse(
-                f"`{output.name}` names the unit of protection and cannot be read", "SF406", node, hint
-            )
+            message = f"`{output.name}` names the unit of protection and cannot be read"
+            self.question.refuse(message, "SF406", node, hint)
         return ColumnRef(name=output.column.name, kind=output.column.kind, span=self.question.span(node))
 
     def output(self, node: exp.Column) -> Output:
@@ -281,12 +280,9 @@ class Expressions:
     def _refuse(self, node: exp.Expr) -> NoReturn:
         refuse = self.question.refuse
         if syntax.is_query(node) or isinstance(node, (exp.In, exp.Exists, exp.All, exp.Any)):
-            refuse(
-                "a subquery can stand only in FROM, or as [NOT] EXISTS or IN among the conditions of WHERE",
-                "SF404",
-                node,
-                "conditions of WHERE are joined by AND; write NOT IN as NOT EXISTS",
-            )
+            where = "in FROM, or as [NOT] EXISTS or IN among the conditions of WHERE"
+            hint = "conditions of WHERE are joined by AND; write NOT IN as NOT EXISTS"
+            refuse(f"a subquery can stand only {where}", "SF404", node, hint)
         if isinstance(node, exp.Window):
             hint = "aggregate first: a window over the noisy result is free"
             refuse("a window over private rows would mix people", "SF404", node, hint)

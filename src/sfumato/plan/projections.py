@@ -248,10 +248,8 @@ def _check_union(query: exp.Expr, context: Context) -> None:
         return
     if not isinstance(query, exp.Union) or query.args.get("distinct"):
         name = "UNION without ALL" if isinstance(query, exp.Union) else type(query).__name__.upper()
-        reason, hint = (
-            "compares the rows of different people",
-            "UNION ALL of rows of the same people is allowed",
-        )
+        reason = "compares the rows of different people"
+        hint = "UNION ALL of rows of the same people is allowed"
         if not context.private(query):
             reason, hint = "of public rows is not supported here", "SELECT DISTINCT * FROM (.. UNION ALL ..)"
         question.refuse(f"{name} {reason}", "SF404", query.expression, hint)

@@ -59,9 +59,8 @@ class Options:
         noise_laws(self.noise)  # refuses an unknown name
         if self.keys not in (None, "declared", "selected"):
             hint = "leave it out: declared groups are shown, others are found privately"
-            raise InvalidArgument(
-                f"keys must be declared or selected, got {self.keys!r}", place="keys", hints=(hint,)
-            )
+            message = f"keys must be declared or selected, got {self.keys!r}"
+            raise InvalidArgument(message, place="keys", hints=(hint,))
         for name in ("others", "non_negative", "intervals", "losses"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False", place=name, hints=(f"{name}=True",))

@@ -69,9 +69,8 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
     if any(isinstance(source, Released) for source in found):
         if over_people:
             hint = "aggregate the private rows first, and join the results"
-            question.refuse(
-                "a noisy result cannot be joined with private rows", "SF406", select.args["from_"], hint
-            )
+            at = select.args["from_"]
+            question.refuse("a noisy result cannot be joined with private rows", "SF406", at, hint)
         return post_processing(select, context, found=found)
     if not over_people and (not found or context.private(select)):
         return post_processing(select, context, found=found)

@@ -53,13 +53,11 @@ def request_of(statement: exp.Query, question: Statement) -> Request:
         _refuse_public(statement, question)
     result = plan(statement, context, question.alias("answer"))
     if not isinstance(result, Released):
-        question.refuse(
-            "this would show rows of people",
-            "SF404",
-            statement,
+        hints = (
             "ask for aggregates: COUNT, SUM, AVG, MEDIAN, ..",
             "GROUP BY of the unit belongs into an inner query",
         )
+        question.refuse("this would show rows of people", "SF404", statement, *hints)
     for entry in question.bounds:
         if not entry.taken:
             hint = "they belong to an aggregate of the outermost private SELECT"

@@ -56,9 +56,8 @@ class Summary:
         """Return the aggregate with each value clamped between two bounds."""
         if not self.function.record.clamps or len(self.arguments) != 1:
             hint = "clamp_groups bounds how many rows of one unit count"
-            raise InvalidArgument(
-                f"{self.function.label} has no values to clamp", place="clamp_rows", hints=(hint,)
-            )
+            message = f"{self.function.label} has no values to clamp"
+            raise InvalidArgument(message, place="clamp_rows", hints=(hint,))
         return replace(self, bounds_per_row=_bounds(low, high))
 
     def clamp_groups(self, low: Any, high: Any) -> Summary:
@@ -74,11 +73,9 @@ def aggregate(name: str, *values: Any) -> Summary:
     function = function_called(name) if isinstance(name, str) else None
     if function is None or len(values) != function.record.arity:
         known = ", ".join(sorted(called for one in Function for called in one.record.names))
-        raise InvalidArgument(
-            "there is no aggregate of this name that takes this number of values",
-            place="aggregate",
-            hints=(f"known are {known}", "count, count_distinct, median and quantile are functions"),
-        )
+        message = "there is no aggregate of this name that takes this number of values"
+        hints = (f"known are {known}", "count, count_distinct, median and quantile are functions")
+        raise InvalidArgument(message, place="aggregate", hints=hints)
     return Summary(function=function, arguments=tuple(_column(value) for value in values))
 
 

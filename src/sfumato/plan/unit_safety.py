@@ -111,14 +111,12 @@ class _Pass:
             hint = "ask about each of them by itself, in requests of their own"
             self._refuse(f"units `{left.name}` and `{right.name}` are not the same people", join.span, hint)
         if not join.on_unit:
-            self._refuse(
-                "two private tables can be joined only on their unit",
-                join.span,
-                f"match it by itself, joined to the rest by AND: a.{left.column} = b.{right.column}"
-                if self.text
-                else "join(other, unit=True)",
-                *(["an inner query must select its unit to be joined on it"] if self.text else []),
+            by_text = (
+                f"match it by itself, joined to the rest by AND: a.{left.column} = b.{right.column}",
+                "an inner query must select its unit to be joined on it",
             )
+            hints = by_text if self.text else ("join(other, unit=True)",)
+            self._refuse("two private tables can be joined only on their unit", join.span, *hints)
         return left
 
     def _semi_join(self, join: tree.SemiJoin, source: Unit | None, other: Unit | None) -> Unit | None:
@@ -131,13 +129,9 @@ class _Pass:
         if source.column is None or other.column is None:
             self._refuse("a subquery over private rows must be matched on the unit", join.span, _ROW_UNIT)
         if not join.on_unit or source.name != other.name:
-            self._refuse(
-                "a subquery over private rows must be matched on the unit",
-                join.span,
-                f"add to its conditions: {other.column} = outer_table.{source.column}"
-                if self.text
-                else "exists(other, unit=True)",
-            )
+            by_text = f"add to its conditions: {other.column} = outer_table.{source.column}"
+            hint = by_text if self.text else "exists(other, unit=True)"
+            self._refuse("a subquery over private rows must be matched on the unit", join.span, hint)
         return source
 
     def _union(self, union: tree.Union, units: list[Unit | None]) -> Unit | None:

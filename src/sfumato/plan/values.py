@@ -158,9 +158,8 @@ def call(function: str, *arguments: Any) -> Val:
     """Return a call of the allow-list by name: `call("lower", col("job"))`."""
     if function not in functions.FUNCTIONS:
         message = f"`{function}` is not on the list of functions"
-        raise InvalidArgument(
-            message, place="call", hints=hints_for("SF403", did_you_mean(function, functions.NAMES))
-        )
+        hints = hints_for("SF403", did_you_mean(function, functions.NAMES))
+        raise InvalidArgument(message, place="call", hints=hints)
     values = tuple(val(argument) for argument in arguments)
     return Val(lambda find: functions.call(function, tuple(value.build(find) for value in values)))
 
