@@ -19,7 +19,7 @@ from sfumato.plan.groups import Grouping
 from sfumato.plan.postprocessing import released_subquery
 from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
 from sfumato.plan.scope import Scope, ScopedRows
-from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query, within
+from sfumato.plan.syntax import has_aggregate, is_aggregate, within
 from sfumato.plan.tree import GROUPING_SET, Aggregate, Query
 
 __all__ = ["private_block"]
@@ -94,7 +94,7 @@ class _Block:
 
     def _change(self, node: exp.Expr, aliases: str = "") -> exp.Expr:
         """Return an expression over the noisy table; `aliases` says when names of the SELECT list count."""
-        if is_query(node):
+        if isinstance(node, exp.Query):
             return released_subquery(node, self.context)
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
             self.question.refuse("`*` would show rows", "SF404", node, "COUNT(*) counts them")
@@ -110,7 +110,7 @@ class _Block:
         if isinstance(node, exp.Window):
             return self._window(node, aliases)
         if not has_aggregate(node) and not any(
-            is_query(part) or isinstance(part, exp.Window) for part in within(node)
+            isinstance(part, (exp.Query, exp.Window)) for part in within(node)
         ):
             key = self._key(node)
             if key is not None:

@@ -55,10 +55,7 @@ class Context:
     def private(self, node: exp.Expr) -> bool:
         """Whether a query reads a private table anywhere."""
         for table in node.find_all(exp.Table):
-            cte = self.ctes.get(table.name.lower())
-            if cte is not None and cte.private:
-                return True
-            known = self.question.catalog.table(table.name)
-            if known is not None and known.private:
+            cte, known = self.ctes.get(table.name.lower()), self.question.catalog.table(table.name)
+            if (cte is not None and cte.private) or (known is not None and known.private):
                 return True
         return False

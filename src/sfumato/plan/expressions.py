@@ -279,7 +279,7 @@ class Expressions:
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         refuse = self.question.refuse
-        if syntax.is_query(node) or isinstance(node, (exp.In, exp.Exists, exp.All, exp.Any)):
+        if isinstance(node, (exp.Query, exp.In, exp.Exists, exp.All, exp.Any)):
             where = "in FROM, or as [NOT] EXISTS or IN among the conditions of WHERE"
             hint = "conditions of WHERE are joined by AND; write NOT IN as NOT EXISTS"
             refuse(f"a subquery can stand only {where}", "SF404", node, hint)

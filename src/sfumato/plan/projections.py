@@ -17,7 +17,7 @@ from sfumato.plan.numbers import KindError
 from sfumato.plan.postprocessing_rules import output_names
 from sfumato.plan.question import Statement
 from sfumato.plan.scope import Columns, Output, Scope, ScopedRows
-from sfumato.plan.syntax import has_aggregate, is_aggregate, is_query
+from sfumato.plan.syntax import has_aggregate, is_aggregate
 from sfumato.plan.tree import Aggregate, ColumnRef, Expression, PerUnit, Projection, PublicChoice, Span, Union
 
 __all__ = [
@@ -147,7 +147,7 @@ def per_unit_rows(
             if aggregate not in aggregates:
                 aggregates.append(aggregate)
             return ColumnRef(name=f"{under}.a{aggregates.index(aggregate)}", kind=kind)
-        if has_aggregate(node) or is_query(node) or not list(node.find_all(exp.Column)):
+        if has_aggregate(node) or isinstance(node, exp.Query) or not list(node.find_all(exp.Column)):
             return None
         if isinstance(node, exp.Column) and (not isinstance(node.this, exp.Identifier) or read.unit(node)):
             return None

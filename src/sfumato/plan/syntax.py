@@ -26,7 +26,6 @@ __all__ = [
     "function_name",
     "has_aggregate",
     "is_aggregate",
-    "is_query",
     "is_volatile",
     "within",
 ]
@@ -214,11 +213,6 @@ def function_name(node: exp.Expr) -> str:
     return type(node).__name__.lower()
 
 
-def is_query(node: exp.Expr) -> bool:
-    """Whether a node is a query, bare or in parentheses."""
-    return isinstance(node, exp.Query)
-
-
 def is_volatile(node: exp.Expr) -> bool:
     """Whether a call's value changes from call to call."""
     return isinstance(node, _VOLATILE) or function_name(node) in _VOLATILE_NAMES
@@ -238,7 +232,7 @@ def within(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the node and all below it, without entering queries."""
     yield node
     for child in node.iter_expressions():
-        if not is_query(child):
+        if not isinstance(child, exp.Query):
             yield from within(child)
 
 
@@ -247,7 +241,7 @@ def has_aggregate(node: exp.Expr) -> bool:
 
     In SUM(COUNT(*)) OVER () the sum is a window function, the count an aggregate.
     """
-    if is_query(node):
+    if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
         inner: exp.Expr = node.this
