@@ -16,7 +16,7 @@ from sfumato.plots import Line
 from tests.attacks.chances import above, below
 
 STUDIES = 1200
-SMALL = {"studies": STUDIES, "people": 6, "traits": 60}
+SMALL = {"studies": STUDIES, "people": 3, "traits": 30}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def margin(people: int) -> float:
 
 
 def test_exact_means_tell(found: AttackResult) -> None:
-    """False alarm below 1e-9: rates of 1,200 people, 0.93 expected (about root of 60/6 deviations)."""
+    """False alarm below 1e-9: rates of 1,200 people, 0.93 expected (about root of 30/3 deviations)."""
     assert found.naive.share > 0.85
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -247,10 +248,8 @@ class Levels(Hierarchy):
 
 def _named(parents: Mapping[str, tuple[str, ...]], column: Coded) -> None:
     """Refuse a name that stands for fewer values on one level than on another: a reader could not tell."""
-    covers: dict[tuple[int, str], int] = {}
-    for value, chain in parents.items():
-        for level, name in enumerate((value, *chain)):
-            covers[level, name] = covers.get((level, name), 0) + 1
+    names = (pair for value, chain in parents.items() for pair in enumerate((value, *chain)))
+    covers = Counter(names)
     known: dict[str, int] = {}
     for (level, name), many in covers.items():
         if known.setdefault(name, many) != many:
@@ -262,14 +261,12 @@ def _named(parents: Mapping[str, tuple[str, ...]], column: Coded) -> None:
 
 
 def _chains(tree: Any, path: tuple[str, ...]) -> Any:
+    listed = path and isinstance(tree, Sequence) and not isinstance(tree, str)
     if isinstance(tree, Mapping):
         for name, below in tree.items():
             yield from _chains(below, (str(name), *path))
-    elif isinstance(tree, Sequence) and not isinstance(tree, str) and path:
-        for value in tree:
-            if isinstance(value, Mapping | list | tuple):
-                raise InvalidArgument("a tree has names, and lists of values at its ends", place="tree")
-            yield str(value), path
+    elif listed and not any(isinstance(value, Mapping | list | tuple) for value in tree):
+        yield from ((str(value), path) for value in tree)
     else:
         raise InvalidArgument("a tree has names, and lists of values at its ends", place="tree")
 

@@ -5,9 +5,8 @@ group, for each race and for each ethnicity; race by ethnicity; and sex by singl
 for each block, and for each race and ethnicity only for the whole tract. Each person is counted once in
 each kind.
 
-Whoever reads them writes down how many people of each sex, age, race and ethnicity live in each block:
-unknown whole numbers that must add up to every published one. A solver finds such numbers in a second. If
-the tables are noisy, nobody fits all of them; then the likeliest people are those who fit best.
+Whoever reads them solves for the number of people of each kind in each block. If the tables are noisy,
+nobody fits all of them; then the likeliest people are those who fit best.
 """
 
 from __future__ import annotations
