@@ -45,7 +45,7 @@ def array_of(column: Any) -> npt.NDArray[Any]:
     return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
 
 
-def python_values(column: Any, kind: Kind | None = None) -> list[Value]:
+def python_values(column: Any, kind: Kind | None) -> list[Value]:
     """Return an Arrow column as Python has its values; Arrow has decimals for whole numbers of 128 bits."""
     values = column.to_pylist()
     if kind is not Kind.HUGEINT:
@@ -62,11 +62,11 @@ class Keys(Sequence[tuple[Value, ...]]):
     __slots__ = ("_columns", "_kinds", "_places")
 
     def __init__(
-        self, columns: tuple[Any, ...], places: npt.NDArray[np.int64], kinds: tuple[Kind | None, ...] = ()
+        self, columns: tuple[Any, ...], places: npt.NDArray[np.int64], kinds: tuple[Kind, ...]
     ) -> None:
         self._columns = columns  # Arrow arrays
         self._places = places
-        self._kinds = kinds or (None,) * len(columns)
+        self._kinds = kinds
 
     def __repr__(self) -> str:
         return "<keys: hidden>"
@@ -78,10 +78,10 @@ class Keys(Sequence[tuple[Value, ...]]):
     def __getitem__(self, index: int) -> tuple[Value, ...]: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Keys: ...
+    def __getitem__(self, index: slice | npt.NDArray[np.int64]) -> Keys: ...
 
-    def __getitem__(self, index: int | slice) -> tuple[Value, ...] | Keys:
-        if isinstance(index, slice):
+    def __getitem__(self, index: int | slice | npt.NDArray[np.int64]) -> tuple[Value, ...] | Keys:
+        if isinstance(index, slice | np.ndarray):
             return Keys(self._columns, self._places[index], self._kinds)
         place = int(self._places[index])
         return next(iter(Keys(self._columns, np.array([place]), self._kinds)))

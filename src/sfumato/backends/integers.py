@@ -20,7 +20,6 @@ from sfumato.backends.sql_values import NAN, constant
 from sfumato.catalog.kind import Kind
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import Expression
 
 __all__ = ["RowInteger", "Stage", "row_integer"]
 
@@ -52,14 +51,6 @@ class Stage:
         """Return the column that holds a piece of SQL."""
         return self.columns.setdefault(sql, f"x{len(self.columns)}")
 
-    def condition(self, node: Expression) -> str:
-        """Return the column that holds a condition."""
-        return self(expression(node, self.names))
-
-    def present(self, factor: Factor) -> str:
-        """Return a test whether a factor has a value."""
-        return f"{self(expression(factor.expression, self.names, Kind.REAL))} IS NOT NULL"
-
     def steps(self, factor: Factor) -> str:
         """Return the number of steps of a factor, a BIGINT, NULL where it is absent."""
         grid, centre = factor.grid, float(factor.centre)
@@ -90,14 +81,14 @@ def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
 
     The index of a cell is given plus one.
     """
-    tests = [] if measure.condition is None else [stage.condition(measure.condition)]
+    tests = [] if measure.condition is None else [stage(expression(measure.condition, stage.names))]
     steps: list[str] = []
     low, high, scale = 1, 1, 1
     for factor in measure.factors:
         grid = factor.grid
         if measure.kind is not MeasureKind.CELLS and grid.low == grid.high:
             scale *= grid.low  # it only tells whether the value is there
-            tests.append(stage.present(factor))
+            tests.append(f"{stage(expression(factor.expression, stage.names, Kind.REAL))} IS NOT NULL")
             continue
         steps.append(stage.steps(factor))
         ends = [low * grid.low, low * grid.high, high * grid.low, high * grid.high]

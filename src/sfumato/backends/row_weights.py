@@ -80,10 +80,7 @@ class RowWeights:
             shares = [abs(s) * t // b * (1 if s > 0 else -1) for s, t, b in triples]
             result[over] = np.array(shares, dtype=sums.dtype)
             return result
-        size = np.abs(part)
-        if int(size.max()) * int(top.max()) < 2**63:
-            share = size * top // bottom
-        else:  # s = q b + r: then s t / b = q t + r t / b, and r t < b t
-            share = size // bottom * top + (size % bottom) * top // bottom
+        whole, rest = np.divmod(np.abs(part), bottom)  # s = q b + r: s t / b = q t + r t / b, and r t < b t
+        share = whole * top + rest * top // bottom
         result[over] = np.where(part < 0, -share, share)
         return result

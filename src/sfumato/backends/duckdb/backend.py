@@ -226,17 +226,15 @@ def _exact(
     one: GroupingSet,
     totals: GroupTotals,
 ) -> ExactGroups:
-    keys = tuple(columns[key] for key in one.chosen)
-    of_kinds = tuple(kinds[key] for key in one.chosen)
+    taken = tuple(columns[key] for key in one.chosen)
+    keys = Keys(taken, one.firsts, tuple(kinds[key] for key in one.chosen))
     if query.declared is not None or not one.chosen:
         measures = {name: np.asarray(values) for name, values in totals.measures.items()}
-        return ExactGroups(
-            grouping_set=one.chosen, keys=Keys(keys, one.firsts, of_kinds), measures=measures, units=None
-        )
+        return ExactGroups(grouping_set=one.chosen, keys=keys, measures=measures, units=None)
     there = np.flatnonzero(totals.units > 0)  # a key that no kept unit has must not be there at all
     return ExactGroups(
         grouping_set=one.chosen,
-        keys=Keys(keys, one.firsts[there], of_kinds),
+        keys=keys[there],
         measures={
             name: values.among(there) if isinstance(values, SparseCells) else values[there]
             for name, values in totals.measures.items()

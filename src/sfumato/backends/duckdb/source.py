@@ -25,7 +25,7 @@ what was paid for one version is never answered from another.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,21 +174,21 @@ class Source:
         cursor = self.cursor()
         described = cursor.execute(f"DESCRIBE {identifier(name)}").fetchall()
         cursor.close()
-        _, fields, more = readable_columns((column, of_type) for column, of_type, *_ in described)
-        self._note(name, fields, (*left_out, *more))
+        self._note(name, ((column, of_type) for column, of_type, *_ in described), left_out)
 
     def _show(self, name: str, table: EngineTable) -> None:
         """Give a table of the engine's the name that it is asked under; leave out what has no kind."""
-        selected, fields, left_out = readable_columns(table.columns)
-        self._note(name, fields, (*table.left_out, *left_out))
-        self._connection.execute(
-            f"CREATE VIEW {identifier(name)} AS SELECT {', '.join(selected)} FROM {table.sql}"
-        )
+        selected = ", ".join(self._note(name, table.columns, table.left_out))
+        self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {selected} FROM {table.sql}")
 
-    def _note(self, name: str, fields: list[Field], left_out: Sequence[UnsupportedColumn]) -> None:
+    def _note(
+        self, name: str, described: Iterable[tuple[str, str]], left_out: tuple[UnsupportedColumn, ...]
+    ) -> list[str]:
+        selected, fields, more = readable_columns(described)
         if not fields:
             raise InvalidArgument(f"table `{name}` has no column that can be asked about", place=name)
-        self._fields[name], self._left_out[name] = tuple(fields), tuple(left_out)
+        self._fields[name], self._left_out[name] = tuple(fields), (*left_out, *more)
+        return selected
 
 
 def open_tables(
