@@ -57,9 +57,14 @@ class Declaration:
         """Return the table; refuse a declaration that does not fit its columns. Reads no value."""
         known = {each.name: each for each in fields}
         columns = self.known()
+
+        def declared(each: Field) -> Field:
+            column = columns.get(each.name, Column())
+            return replace(each, domain=column.domain, nullable=column.nullable)
+
         table = Table(
             name=self.name,
-            fields=tuple(self._field(each, columns.get(each.name, Column())) for each in fields),
+            fields=tuple(declared(each) for each in fields),
             unit=self.unit,
             max_groups=self.max_groups,
             max_rows=self.max_rows,
@@ -81,24 +86,17 @@ class Declaration:
         return table
 
     @staticmethod
-    def _field(known: Field, declared: Column) -> Field:
-        return Field(name=known.name, kind=known.kind, domain=declared.domain, nullable=declared.nullable)
-
-    @staticmethod
     def _fits(known: Field, column: Column) -> None:
         if not isinstance(column.domain, Between):
             return  # a Field checks lists of values itself
-        times = {Kind.DATE, Kind.TIMESTAMP}
+        listed = known.kind in (Kind.TEXT, Kind.BOOLEAN)
         of_time = not isinstance(column.domain.lower, Fraction)
-        if of_time != (known.kind in times) or known.kind in (Kind.TEXT, Kind.BOOLEAN):
+        if listed or of_time != (known.kind in (Kind.DATE, Kind.TIMESTAMP)):
+            hint = "text has one_of, not bounds" if listed else "give bounds of the kind that the column has"
             raise InvalidArgument(
                 f"`{known.name}` is of kind {known.kind.value}; the bounds declared for it are not",
                 place=known.name,
-                hints=(
-                    "text has one_of, not bounds"
-                    if known.kind in (Kind.TEXT, Kind.BOOLEAN)
-                    else "give bounds of the kind that the column has",
-                ),
+                hints=(hint,),
             )
 
 

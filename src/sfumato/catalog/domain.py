@@ -28,9 +28,7 @@ class Between:
 
     def __post_init__(self) -> None:
         lower, upper = _bound(self.lower, "lower"), _bound(self.upper, "upper")
-        if isinstance(lower, Fraction) != isinstance(upper, Fraction) or (
-            type(lower) is not type(upper) and not isinstance(lower, Fraction)
-        ):
+        if type(lower) is not type(upper):
             raise InvalidArgument("both bounds must be of one kind", place="between")
         if lower > upper:  # type: ignore[operator]
             raise InvalidArgument(

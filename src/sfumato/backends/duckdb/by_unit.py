@@ -7,9 +7,10 @@ are changes nothing in the totals, and is seen by no one outside this process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.duckdb.compile import Layout, Program, lay_out, presence
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.exact import Members
-from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
+from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.row_weights import RowWeights
 from sfumato.backends.totals import (
@@ -175,7 +176,8 @@ class _Adding:
         slots = self.layout.slots.get(name, ())
         match measure.kind:
             case MeasureKind.MOMENT:
-                limbs = zip(_lower(slots), (kept.sums[slot] for slot in slots), strict=True)
+                below = accumulate((slot.bits for slot in slots), initial=0)  # each limb of an integer
+                limbs = zip(below, (kept.sums[slot] for slot in slots), strict=False)
                 added = contribution(measure, self.program.integers[name], kept.rows, limbs, weights)
                 if measure.skips_absent:
                     (seen,) = self.layout.slots[presence(name)]
@@ -215,11 +217,6 @@ class _Adding:
                     sizes=np.concatenate([part.sizes for part in parts] or [_NOBODY]),
                 )
         return self._totals
-
-
-def _lower(slots: Sequence[Slot]) -> list[int]:
-    """Return how many bits lie below each limb of an integer."""
-    return [sum(slot.bits for slot in slots[:place]) for place in range(len(slots))]
 
 
 def _units(kept: Kept, one: GroupingSet, there: npt.NDArray[np.bool_]) -> _Integers:

@@ -110,12 +110,11 @@ def _refuse_drift(
     others = first.keys() ^ found.keys() or {column for column in first if first[column] != found[column]}
     column = min(others)
     if column not in found or column not in first:
-        has = "lacks" if column in first else "has"
-        what = f"{has} the column `{column}`"
+        what = f"{'lacks' if column in first else 'has'} the column `{column}`"
+    elif found[column][0] == first[column][0]:
+        what = f"has `{column}` in another resolution than the first file"
     else:
         what = f"has `{column}` as {found[column][0]}, and the first file as {first[column][0]}"
-        if found[column][0] == first[column][0]:
-            what = f"has `{column}` in another resolution than the first file"
     raise InvalidArgument(
         f"the files of table `{name}` differ: file {place + 1} {what}",
         place=f"{name}.{column}",
