@@ -73,3 +73,13 @@ def test_it_is_taken_for_dense_units_of_one_group() -> None:
 )
 def test_elsewhere_rows_are_sorted(pairs: list[tuple[int, int]], changes: dict[str, object]) -> None:
     assert count_one_group(rows_of(pairs), PACKING, choice(3, **changes)) is None
+
+
+def test_a_cap_over_all_groups_holds_in_one_group() -> None:
+    """Six rows of one unit weigh no more than two, though each group would allow all six."""
+    kept = bound_contributions(rows_of([(0, 1)] * 6 + [(1, 2)]), PACKING, choice(6, max_total=2))
+    cells: Counter[int] = Counter()
+    for one in kept:
+        for place, added in zip(*(column.tolist() for column in one.runs[RUN.slot]), strict=True):
+            cells[place] += added
+    assert cells == {0: 2 * WEIGHT, 1: WEIGHT}
