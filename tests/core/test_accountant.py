@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 import threading
 import time
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.core.accountant import PrivacyBudget, PrivacyFilter
+from sfumato.core.calibration import discrete_sigma_squared_of_mu
 from sfumato.core.events import DiscreteGaussian, Gaussian, Pure
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
@@ -114,8 +116,8 @@ def test_delta_is_split_once_and_the_parts_do_not_mix():
 def test_epsilon_of_one_query_means_that_query_alone():
     """Ten queries of epsilon 0.5, each (0.5, delta)-private alone, fit where epsilons would add up to 5."""
     budget = PrivacyBudget(epsilon=3, delta=1e-7)
-    square = 1 / budget.allowance(0.5) + F(1, 10)  # integers need a little more than 1 / mu^2
-    event = DiscreteGaussian(sigma_squared=square, sensitivity=1)
+    mu = math.sqrt(budget.allowance(0.5))
+    event = DiscreteGaussian(sigma_squared=discrete_sigma_squared_of_mu(1, mu), sensitivity=1)
     assert 0.95e-7 < event.delta(0.5) <= 1e-7
     purse, asked = PrivacyFilter(budget), 0
     while purse.can_spend(event):
@@ -221,22 +223,35 @@ def test_threads_never_overspend(monkeypatch):
 @pytest.mark.parametrize(
     "rule", [PureRule(), ZeroConcentratedRule(), RenyiRule(order=3.5), GaussianRule()], ids=repr
 )
-def test_a_budget_is_read_back_from_its_record(rule):
-    budget = PrivacyBudget(epsilon=F(1, 3), delta=1e-6, keys_delta=1e-7, rule=rule)
-    assert PrivacyBudget.from_dict(json.loads(json.dumps(budget.to_dict()))) == budget
+def test_a_filter_continues_from_its_record(rule):
+    purse = PrivacyFilter(PrivacyBudget(epsilon=F(1, 3), delta=1e-6, keys_delta=1e-7, rule=rule))
+    purse.spend(Pure(loss=F(1, 1000)), keys_delta=1e-8)
+    record = json.loads(json.dumps(purse.to_dict()))
+    again = PrivacyFilter.from_dict(record)
+    assert again.budget == purse.budget
+    assert (again.spent, again.remaining) == (purse.spent, purse.remaining)
+    assert (again.keys_spent, again.keys_remaining) == (purse.keys_spent, purse.keys_remaining)
 
 
 @pytest.mark.parametrize(
-    "record",
+    "change",
     [
-        {},
-        {"epsilon": "1/0", "delta": "0", "keys_delta": "0", "rule": {"rule": "pure"}},
-        {"epsilon": "nan", "delta": "0", "keys_delta": "0", "rule": {"rule": "pure"}},
+        {"spent": "-1"},
+        {"spent": 5},
+        {"spent": "1e3"},
+        {"spent": " 1"},
+        {"spent": "9" * 10_000},
+        {"spent": "\u0661"},
+        {"keys_spent": None},
+        {"budget": {}},
+        {"budget": {"epsilon": "1/0", "delta": "0", "keys_delta": "0", "rule": {"rule": "pure"}}},
+        {"budget": {"epsilon": "nan", "delta": "0", "keys_delta": "0", "rule": {"rule": "pure"}}},
     ],
 )
-def test_malformed_records_are_refused(record):
+def test_malformed_records_are_refused(change):
+    record = {**PrivacyFilter(PrivacyBudget(epsilon=1)).to_dict(), **change}
     with pytest.raises(InvalidArgument):
-        PrivacyBudget.from_dict(record)
+        PrivacyFilter.from_dict(record)
 
 
 def test_a_filter_cannot_be_copied():

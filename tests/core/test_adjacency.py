@@ -48,6 +48,18 @@ def test_replacing_is_covered_and_the_norms_are_attained(coordinates, one_sided)
     assert max(sum(1 for move in change if move) for change in changes) == replaced.coordinates
 
 
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_a_group_is_covered_and_the_norms_are_attained(one_sided):
+    base = Sensitivity(each=1, coordinates=1, one_sided=one_sided)
+    values = (0, 1) if one_sided else (-1, 0, 1)
+    vectors = list(contributions(base, 3, values))
+    sums = [[sum(moves) for moves in zip(*three, strict=True)] for three in product(vectors, repeat=3)]
+    group = base.group(3)
+    assert all(covers(group, total) for total in sums)
+    assert max(sum(map(abs, total)) for total in sums) == group.l1 == 3
+    assert max(sum(move * move for move in total) for total in sums) == group.l2_squared == 9
+
+
 def test_add_remove_is_the_default_and_changes_nothing():
     base = Sensitivity(each=3, coordinates=5)
     assert base.under(Adjacency.ADD_REMOVE) == base
@@ -82,6 +94,7 @@ def test_senseless_sensitivities_are_refused(value):
         lambda: Sensitivity(each=1, coordinates=value),
         lambda: Sensitivity.of_counts(rows=value),
         lambda: Sensitivity.of_counts(groups=value),
+        lambda: Sensitivity(each=1).group(value),
     ]
     if value is not None:
         builds += [

@@ -12,11 +12,14 @@ from sfumato.core.calibration import (
     analytic_sigma_squared,
     calibrate,
     discrete_sigma_squared,
+    discrete_sigma_squared_of_mu,
     gaussian_error,
     laplace_error,
     laplace_scale,
     laplace_scale_of_error,
     sigma_squared_of_error,
+    sigma_squared_of_mu,
+    sigma_squared_of_rho,
     textbook_sigma,
 )
 from sfumato.core.composition import Composition
@@ -33,6 +36,9 @@ TARGETS = [(0.01, 1e-9), (0.1, 1e-6), (1, 1e-5), (3, 1e-12), (8, 1e-3)]
 def test_exact_where_the_formula_is_rational():
     assert laplace_scale(3, 0.1) == 30
     assert DiscreteLaplace(scale=laplace_scale(3, 0.1), sensitivity=3).epsilon() == F(1, 10)
+    assert sigma_squared_of_rho(4, 0.1) == 20
+    assert DiscreteGaussian(sigma_squared=sigma_squared_of_rho(4, 0.1), sensitivity=2).rho() == F(1, 10)
+    assert sigma_squared_of_mu(4, 0.1) == 400
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
@@ -73,6 +79,14 @@ def test_the_discrete_gaussian_meets_its_target(sensitivity, epsilon, delta):
     assert DiscreteGaussian(sigma_squared=square, sensitivity=sensitivity).delta(epsilon) <= delta
     less = DiscreteGaussian(sigma_squared=square * F(999, 1000), sensitivity=sensitivity)
     assert less.delta(epsilon) > delta
+
+
+@pytest.mark.parametrize(("sensitivity", "mu"), [(1, 0.01), (1, 1), (7, 0.5), (3, 2)])
+def test_the_discrete_gaussian_of_a_mu_needs_little_more_than_the_continuous(sensitivity, mu):
+    square = discrete_sigma_squared_of_mu(sensitivity, mu)
+    assert DiscreteGaussian(sigma_squared=square, sensitivity=sensitivity).mu() <= mu
+    continuous = sigma_squared_of_mu(sensitivity**2, mu)
+    assert continuous < square < continuous + F(1, 5)
 
 
 def test_a_batch_is_calibrated_as_a_batch():
@@ -136,11 +150,17 @@ def test_noise_from_a_wanted_error_is_the_most(noise_of, error_of, error):
     [
         lambda v: laplace_scale(v, 1),
         lambda v: laplace_scale(1, v),
+        lambda v: sigma_squared_of_rho(v, 1),
+        lambda v: sigma_squared_of_rho(1, v),
+        lambda v: sigma_squared_of_mu(v, 1),
+        lambda v: sigma_squared_of_mu(1, v),
         lambda v: analytic_sigma_squared(v, 1, 0.1),
         lambda v: textbook_sigma(v, 0.5, 0.1),
         lambda v: textbook_sigma(1, v, 0.1),
         lambda v: discrete_sigma_squared(v, 1, 0.1),
         lambda v: discrete_sigma_squared(1, v, 0.1),
+        lambda v: discrete_sigma_squared_of_mu(v, 1),
+        lambda v: discrete_sigma_squared_of_mu(1, v),
         lambda v: calibrate(lambda s: Laplace(scale=s), epsilon=v, delta=0.1),
         lambda v: calibrate(lambda s: Laplace(scale=s), epsilon=1, delta=0.1, times=v),
         lambda v: calibrate(lambda s: Laplace(scale=s), epsilon=1, delta=0.1, start=v),

@@ -28,7 +28,8 @@ import sfumato.core.events
 import sfumato.core.renyi
 import sfumato.local
 from sfumato.catalog import Unit
-from sfumato.core import PrivacyBudget, PureRule
+from sfumato.core import PrivacyBudget, PrivacyFilter, PureRule
+from sfumato.core.accountant import Odometer
 from sfumato.core.arguments import MOST_EVENTS, written
 from sfumato.core.composition import Composition
 from sfumato.core.events import Event, Gaussian, PoissonSubsampled, Pure, Repeated
@@ -231,6 +232,10 @@ def use(event: Event) -> None:
         lambda: PrivacyBudget.from_dict(
             {**PrivacyBudget(epsilon=1).to_dict(), "epsilon": "1e999999999"}  # a billion digits
         ),
+        lambda: PrivacyFilter.from_dict(
+            {**PrivacyFilter(PrivacyBudget(epsilon=1)).to_dict(), "spent": "9" * 5000}
+        ),
+        lambda: Odometer.from_dict({"events": [], "keys_delta": "1e-5000000"}),
         lambda: Survey.parse(
             Survey.plan("s", YesNo(words="Really?"), epsilon=1).text.replace(
                 'epsilon = "1"', 'epsilon = "1e-5000000"'

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.core.events import (
+    Approximate,
     FinitePair,
     Gaussian,
     Laplace,
@@ -105,3 +106,21 @@ def test_heavy_atoms_sit_on_the_grid() -> None:
         outline = LossSketch.of(event, REMOVE)
         places = event.support(REMOVE)[1] / WindowPlan.around([(outline, 100)], 1.0, 1e-4).step
         assert 0 <= places - round(places) + 1e-6 < 1e-4
+
+
+class TestReaching:
+    def test_follows_a_gaussian_beyond_its_support(self) -> None:
+        event = Gaussian(sigma=1)
+        outline = LossSketch.reaching(event, REMOVE, 20.0)
+        assert outline is not None
+        assert outline.edges[-1] > event.support(REMOVE)[1] + 5
+        assert outline.moments(20.0)[0] == pytest.approx(210.0, rel=1e-3)
+
+    def test_bounded_losses_need_no_more(self) -> None:
+        outline = LossSketch.reaching(COIN, REMOVE, 500.0)
+        assert outline is not None
+        assert outline.edges[-1] == pytest.approx(math.log(3))
+
+    def test_knows_when_there_is_no_bound(self) -> None:
+        assert LossSketch.reaching(Approximate(loss=1, failure=Fraction(1, 10**60)), REMOVE, 2.0) is None
+        assert LossSketch.reaching(Gaussian(sigma=1), REMOVE, 300.0) is None

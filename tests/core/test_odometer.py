@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import pytest
@@ -39,10 +40,10 @@ def test_running_sums():
 def test_the_batch_is_never_dearer_than_the_sums_and_exact_for_gaussians():
     gaussians = of(*[Gaussian(sigma=F(50))] * 100)
     exact = epsilon_of_mu(F(1, 5), 1e-6)
-    assert exact * (1 - 1e-9) <= gaussians.batch(1e-6) <= exact * 1.001
+    assert exact * (1 - 1e-9) <= gaussians.batch(1e-6).epsilon <= exact * 1.001
     assert gaussians.read(GaussianRule(), 1e-6).epsilon == pytest.approx(exact, rel=1e-9)
     mixed = of(*[Laplace(scale=F(20))] * 30, *[Gaussian(sigma=F(50))] * 30)
-    tight = mixed.batch(1e-6)
+    tight = mixed.batch(1e-6).epsilon
     assert all(tight < reading.epsilon for reading in mixed.readings(1e-6))
 
 
@@ -56,7 +57,7 @@ def test_keys_use_their_part_of_delta():
     odometer = Odometer()
     odometer.record(Gaussian(sigma=F(10)), keys_delta=1e-7)
     assert odometer.keys_delta == F(1, 10**7)
-    assert odometer.batch(2e-7) > of(Gaussian(sigma=F(10))).batch(2e-7)
+    assert odometer.batch(2e-7).epsilon > of(Gaussian(sigma=F(10))).batch(2e-7).epsilon
     with pytest.raises(Unsupported):
         odometer.batch(1e-7)
 
@@ -67,8 +68,22 @@ def test_a_batch_that_may_fail_more_often_than_delta_is_refused():
 
 
 def test_nothing_recorded_costs_nothing():
-    assert Odometer().batch(1e-6) == 0
+    assert Odometer().batch(1e-6).epsilon == 0
     assert all(reading.total == reading.epsilon == 0 for reading in Odometer().readings(1e-6))
+
+
+def test_it_continues_from_its_record():
+    odometer = of(Laplace(scale=F(1, 3)), Gaussian(sigma=F(7)))
+    again = Odometer.from_dict(json.loads(json.dumps(odometer.to_dict())))
+    assert again.events == odometer.events and again.keys_delta == odometer.keys_delta
+
+
+@pytest.mark.parametrize(
+    "record", [{}, {"events": [{}], "keys_delta": "0"}, {"events": [], "keys_delta": "1/0"}]
+)
+def test_malformed_records_are_refused(record):
+    with pytest.raises((InvalidArgument, Unsupported)):
+        Odometer.from_dict(record)
 
 
 @pytest.mark.parametrize("value", NOT_DELTAS, ids=name)

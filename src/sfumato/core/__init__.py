@@ -2,8 +2,8 @@
 
 No data, no SQL, no files. Reading order: `entropy`, `exponential`, `coins`, `staircase`,
 `noise` (how noise is drawn); `laplace`, `gaussian`, `response`, `selection`, `sparse`, `finite`
-(what is done with it); `events`, `losses`, `composition` (what that costs); `tradeoff`, `rules`,
-`accountant`, `calibration` (how cost is stated, limited, chosen).
+(what is done with it); `events`, `losses`, `composition` (what that costs); `measures`,
+`tradeoff`, `rules`, `accountant`, `calibration` (how cost is stated, limited, chosen).
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from sfumato.core.individual import IndividualPrivacy
     from sfumato.core.laplace import LaplaceMechanism
     from sfumato.core.losses import LossDistribution
+    from sfumato.core.measures import (
+        ApproximateDP,
+        GaussianDP,
+        PureDP,
+        RenyiCurve,
+        RenyiDP,
+        ZeroConcentratedDP,
+    )
     from sfumato.core.mechanism import Mechanism, PostProcessed
     from sfumato.core.noise import discrete_gaussian, discrete_laplace, geometric
     from sfumato.core.proportion import Proportion
@@ -36,9 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adjacency",
+    "ApproximateDP",
     "Composition",
     "ExponentialMechanism",
     "FiniteMechanism",
+    "GaussianDP",
     "GaussianMechanism",
     "GaussianRule",
     "Grid",
@@ -52,13 +62,17 @@ __all__ = [
     "PrivacyBudget",
     "PrivacyFilter",
     "Proportion",
+    "PureDP",
     "PureRule",
     "RandomizedResponseMechanism",
+    "RenyiCurve",
+    "RenyiDP",
     "RenyiRule",
     "ReportNoisyMax",
     "Sensitivity",
     "SparseVector",
     "TradeOff",
+    "ZeroConcentratedDP",
     "ZeroConcentratedRule",
     "bernoulli",
     "bernoulli_exp",
@@ -86,6 +100,7 @@ __getattr__, __dir__ = _contents(
         "individual": ["IndividualPrivacy"],
         "laplace": ["LaplaceMechanism"],
         "losses": ["LossDistribution"],
+        "measures": ["ApproximateDP", "GaussianDP", "PureDP", "RenyiCurve", "RenyiDP", "ZeroConcentratedDP"],
         "mechanism": ["Mechanism", "PostProcessed"],
         "noise": ["discrete_gaussian", "discrete_laplace", "geometric"],
         "proportion": ["Proportion"],

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from sfumato.core.arguments import Cost, Number, budget_quantity, delta_quantity, written
 from sfumato.core.entropy import process_id
 from sfumato.core.events.base import Event
+from sfumato.core.measures import ApproximateDP
 from sfumato.core.rules import UNITS, GaussianRule, PureRule, Rule, ZeroConcentratedRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
 
@@ -220,6 +221,25 @@ class PrivacyFilter:
         left, keys_left = self.budget.limit - self._spent, self.budget.keys_limit - self._keys_spent
         return self.budget.shortage(units, keys_units, left=left, keys_left=keys_left)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready record of budget and spending; `PrivacyFilter.from_dict` reads it back."""
+        with self._lock:
+            return {
+                "budget": self.budget.to_dict(),
+                "spent": str(self._spent),
+                "keys_spent": str(self._keys_spent),
+            }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> PrivacyFilter:
+        """Rebuild a filter where another left off."""
+        try:
+            rebuilt = PrivacyFilter(PrivacyBudget.from_dict(record["budget"]))
+            rebuilt._spent, rebuilt._keys_spent = _units(record["spent"]), _units(record["keys_spent"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidArgument("malformed record of a filter") from error
+        return rebuilt
+
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a filter cannot be copied or pickled: its budget would be spent twice")
 
@@ -289,8 +309,8 @@ class Odometer:
         """Return the running sums under every rule that needs no parameter."""
         return tuple(self.read(rule, delta) for rule in (PureRule(), ZeroConcentratedRule(), GaussianRule()))
 
-    def batch(self, delta: Number) -> float:
-        """Return the tight epsilon at `delta` of exactly these events together with their key selections.
+    def batch(self, delta: Number) -> ApproximateDP:
+        """Return the tight (epsilon, delta) of exactly these events together with their key selections.
 
         Theorem: composition of privacy-loss distributions (Sommer, Meiser, Mohammadi 2019; Koskela,
         Jalko, Honkela 2020).
@@ -298,7 +318,8 @@ class Odometer:
         """
         from sfumato.core.composition import Composition
 
-        left = delta_quantity(delta) - self._keys_delta
+        failure = delta_quantity(delta)
+        left = failure - self._keys_delta
         if left <= 0:
             raise Unsupported(
                 f"key selection alone used {float(self._keys_delta):.3g} of delta",
@@ -307,4 +328,27 @@ class Odometer:
         epsilon = Composition(self._events).epsilon(left)
         if math.isinf(epsilon):
             raise Unsupported(f"these events have no finite epsilon at delta = {float(left):.3g}")
-        return epsilon
+        return ApproximateDP(epsilon=Fraction(epsilon), delta=failure)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready record; `Odometer.from_dict` reads it back."""
+        return {"events": [event.to_dict() for event in self._events], "keys_delta": str(self._keys_delta)}
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Odometer:
+        """Rebuild an odometer where another left off."""
+        rebuilt = Odometer()
+        try:
+            rebuilt._events = [Event.from_dict(event) for event in record["events"]]
+            rebuilt._keys_delta = budget_quantity(
+                written(record["keys_delta"], "keys_delta"), "keys_delta", zero=True
+            )
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise InvalidArgument("malformed record of an odometer") from error
+        return rebuilt
+
+
+def _units(text: Any) -> int:
+    if not isinstance(text, str) or not (text.isascii() and text.isdecimal()):
+        raise InvalidArgument("malformed record of a filter: units are written as decimal digits")
+    return int(text)

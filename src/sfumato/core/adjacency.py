@@ -91,7 +91,7 @@ class Sensitivity:
         directions. If all push one way the changes oppose each other, |a - b| <= max(a, b)
         per entry and |a - b|^2 <= |a|^2 + |b|^2: entries keep their bound, the squared l2
         norm doubles only. The box covers the same entries or as many others: twice as many.
-        Where only an event is known, `event.group(2)` covers a replacement, and groups of people likewise.
+        Where only an event is known, `event.group(2)` covers a replacement.
         """
         match adjacency:
             case Adjacency.ADD_REMOVE:
@@ -107,3 +107,17 @@ class Sensitivity:
                 raise InvalidArgument(
                     f"adjacency must be an Adjacency, got {type(adjacency).__name__}", place="adjacency"
                 )
+
+    def group(self, size: int) -> Sensitivity:
+        """Return the sensitivity to `size` people joining or leaving together.
+
+        Theorem: the triangle inequality: norms grow by `size`, so the squared l2 norm by its square.
+        """
+        people = count(size, "size")
+        return Sensitivity(
+            each=self.each * people,
+            coordinates=self.coordinates * people,
+            l1_bound=self.l1 * people,
+            l2_squared_bound=self.l2_squared * people**2,
+            one_sided=self.one_sided,
+        )

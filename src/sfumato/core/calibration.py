@@ -20,11 +20,14 @@ __all__ = [
     "analytic_sigma_squared",
     "calibrate",
     "discrete_sigma_squared",
+    "discrete_sigma_squared_of_mu",
     "gaussian_error",
     "laplace_error",
     "laplace_scale",
     "laplace_scale_of_error",
     "sigma_squared_of_error",
+    "sigma_squared_of_mu",
+    "sigma_squared_of_rho",
     "textbook_sigma",
 ]
 
@@ -45,6 +48,23 @@ def laplace_scale(l1: Number, epsilon: Number) -> Fraction:
     Fraction(30, 1)
     """
     return positive(l1, "l1") / budget_quantity(epsilon, "epsilon")
+
+
+def sigma_squared_of_rho(l2_squared: Number, rho: Number) -> Fraction:
+    """Return the squared sigma of rho-zCDP: l2^2 / (2 rho), exactly; discrete or continuous.
+
+    Theorem: Bun and Steinke (2016); for integer noise Canonne, Kamath, Steinke (2020).
+    """
+    return positive(l2_squared, "l2_squared") / (2 * budget_quantity(rho, "rho"))
+
+
+def sigma_squared_of_mu(l2_squared: Number, mu: Number) -> Fraction:
+    """Return the squared sigma of mu-Gaussian DP: (l2 / mu)^2, exactly; for continuous noise.
+
+    Theorem: Dong, Roth, Su (2022), Theorem 2.7. Integer noise needs a little more:
+    `discrete_sigma_squared_of_mu`.
+    """
+    return positive(l2_squared, "l2_squared") / budget_quantity(mu, "mu") ** 2
 
 
 def analytic_sigma_squared(l2_squared: Number, epsilon: Number, delta: Number) -> Fraction:
@@ -93,8 +113,23 @@ def discrete_sigma_squared(sensitivity: int, epsilon: Number, delta: Number) -> 
     def private(square: float) -> bool:
         return DiscreteGaussian(sigma_squared=Fraction(square), sensitivity=shift).delta(loss) <= failure
 
-    start = float(analytic_sigma_squared(shift**2, epsilon, delta))
-    return Fraction(smallest(private, *bracket(private, float(_finite(start))), _FINE))
+    return _least(private, float(analytic_sigma_squared(shift**2, epsilon, delta)))
+
+
+def discrete_sigma_squared_of_mu(sensitivity: int, mu: Number) -> Fraction:
+    """Return about the smallest squared sigma of integer Gaussian noise that is mu-Gaussian DP.
+
+    Theorem: the mu of a discrete Gaussian is certified threshold by threshold (`DiscreteGaussian.mu`).
+    Rounds: up: the result itself was tested.
+    """
+    from sfumato.core.events import DiscreteGaussian
+
+    shift, distance = count(sensitivity, "sensitivity"), budget_quantity(mu, "mu")
+
+    def private(square: float) -> bool:
+        return DiscreteGaussian(sigma_squared=Fraction(square), sensitivity=shift).mu() <= distance
+
+    return _least(private, upper_float(sigma_squared_of_mu(shift**2, distance)))
 
 
 def calibrate(
@@ -163,6 +198,10 @@ def _finite(noise: float) -> Fraction:
     if not noise <= _WIDEST:
         raise Unsupported("no amount of noise reaches the target", hints=("ask for less privacy",))
     return Fraction(noise)
+
+
+def _least(private: Callable[[float], bool], start: float) -> Fraction:
+    return Fraction(smallest(private, *bracket(private, float(_finite(start))), _FINE))
 
 
 def _most(error_of: Callable[[float], int], error: Number) -> Fraction:

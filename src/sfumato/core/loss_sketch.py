@@ -42,8 +42,29 @@ class LossSketch:
 
     @classmethod
     def of(cls, event: Event, direction: Direction) -> LossSketch:
-        """Cut an event's support evenly and, for losses of very different sizes, in octaves around zero."""
+        """Sketch an event over its support."""
+        return cls._between(event, direction, *event.support(direction))
+
+    @classmethod
+    def reaching(cls, event: Event, direction: Direction, theta: float) -> LossSketch | None:
+        """Sketch it as far up as E[e^(theta L)] needs; None where that has no known bound."""
+        sketch = cls.of(event, direction)
         low, high = event.support(direction)
+        if event.tails(np.array([high]), direction)[0][0] == 0.0:
+            return sketch
+        # The support leaves out up to 1e-40 of mass: follow it up until it no longer counts.
+        beyond = high + (high - low) * np.linspace(0.0, 40.0, 4001)
+        tail = event.tails(beyond, direction)[0]
+        weights = _log(tail) + theta * beyond
+        faint = np.flatnonzero((tail > 0.0) & (weights < sketch.moments(theta)[0] - 60.0))
+        endless = tail[-1] > 0.0 and tail[-1] == tail[len(tail) // 2]
+        if endless or len(faint) == 0:
+            return None
+        return cls._between(event, direction, low, float(beyond[faint[0]]))
+
+    @classmethod
+    def _between(cls, event: Event, direction: Direction, low: float, high: float) -> LossSketch:
+        """Cut a range evenly and, because losses may have very different sizes, in octaves around zero."""
         reach = max(abs(low), abs(high), _LEAST_LOSS)
         octaves = reach * np.exp2(-np.arange(0.0, 40.0, 1.0 / 16.0))
         sliver = 1e-9 * reach  # the ends of a bounded loss are often atoms: give them cells of their own

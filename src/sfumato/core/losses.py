@@ -155,7 +155,8 @@ def renyi_of_event(event: Event, order: float) -> float:
     """Return an upper bound on the Renyi divergence of `order` > 1, the larger of both directions.
 
     Theorem: e^((order-1) L) is convex in e^-L, so the pessimistic distribution has the larger
-    mean. Where some loss lies above the event's support the answer is inf. Rounds: up.
+    mean. Assumes: once P(L > l) e^((order-1) l) has fallen by e^60 from its bulk it stays
+    negligible; where it has not when P(L > l) underflows, the answer is inf. Rounds: up.
     """
     from sfumato.core.loss_sketch import LossSketch
 
@@ -164,9 +165,9 @@ def renyi_of_event(event: Event, order: float) -> float:
     theta = order - 1.0
     worst = 0.0
     for direction in event.directions:
-        if event.tails(np.array([event.support(direction)[1]]), direction)[0][0] > 0.0:
+        outline = LossSketch.reaching(event, direction, theta)
+        if outline is None:
             return math.inf
-        outline = LossSketch.of(event, direction)
         step = outline.step_for(theta, 2**15)
         law = LossDistribution.pessimistic(event, step, direction, outline.knots([theta], step))
         worst = max(worst, law.cumulant(theta) / theta)
