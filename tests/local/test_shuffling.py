@@ -20,7 +20,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.local import clones as module
 from sfumato.local.clones import Clones
 from sfumato.local.response import KaryResponse
-from sfumato.local.shuffling import amplification, central_epsilon, local_epsilon
+from sfumato.local.shuffling import amplification, central_epsilon, closed_form, local_epsilon
 
 F = Fraction
 GROWN = [F(1), F(101, 100), F(6, 5), F(3, 2), F(2), F(29, 10)]  # e^epsilon
@@ -238,10 +238,13 @@ def test_the_covers_are_those_of_the_proof():
 
 
 def test_the_published_figures():
-    """Feldman, McMillan and Talwar's own programme gives [0.16754, 0.17279]."""
+    """Feldman, McMillan and Talwar's own programme gives [0.16754, 0.17279], and 0.53780 on paper."""
     found = amplification(4, minimum=100_000, delta=1e-6)
     assert 0.16754 <= found.central_low <= found.central <= 0.17279
     assert found.central - found.central_low < 1e-9
+    assert round(closed_form(4, 100_000, 1e-6), 5) == 0.53780
+    for local, n in ((0.5, 10**4), (1, 10**5), (4, 10**6), (6, 10**7)):
+        assert central_epsilon(local, n, 1e-8) <= closed_form(local, n, 1e-8)
 
 
 def test_more_people_less_privacy_loss_and_so_on():

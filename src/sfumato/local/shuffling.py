@@ -22,7 +22,7 @@ from sfumato.local.clones import Clones
 from sfumato.local.protocol import Protocol
 from sfumato.local.response import KaryResponse
 
-__all__ = ["Amplification", "amplification", "central_epsilon", "local_epsilon", "shown_above"]
+__all__ = ["Amplification", "amplification", "central_epsilon", "closed_form", "local_epsilon", "shown_above"]
 
 _LARGEST = 100
 _LARGEST_LOCAL = 20.0  # what protocols offer
@@ -121,6 +121,28 @@ def local_epsilon(central: Number, minimum: int, delta: Number, *, response: boo
 
     less = _crossing(delta_at, least, 0.0, _LARGEST_LOCAL - own)[1]
     return own if less == _LARGEST_LOCAL - own else _LARGEST_LOCAL - less
+
+
+def closed_form(local: Number, minimum: int, delta: Number) -> float:
+    """Return the bound that is written on paper, for comparison: never use it where `central_epsilon` is.
+
+    Theorem (Feldman, McMillan and Talwar 2021): for a local epsilon of at most ln(n/(16 ln(4/delta)))
+    with s = 8 sqrt(e^local ln(4/delta)/n) + 8 e^local/n, the central one is at most
+    ln(1 + s (1 - e^-local)/(1 + e^-local/(1 + s))). Elsewhere it says nothing, and the local one stays.
+
+    >>> round(closed_form(4, minimum=100_000, delta=1e-6), 5)
+    0.5378
+    """
+    own, people = float(budget_quantity(local, "local")), count(minimum, "minimum")
+    allowed = delta_quantity(delta)
+    if allowed == 0:
+        return own
+    logarithm = math.log(4 / allowed)
+    if own > math.log(people / (16 * logarithm)):
+        return own
+    grown = math.exp(own)
+    s = 8 * math.sqrt(grown * logarithm / people) + 8 * grown / people
+    return min(own, math.log1p(s * (1 - 1 / grown) / (1 + 1 / (grown * (1 + s)))))
 
 
 def shown_above(epsilon: float) -> str:

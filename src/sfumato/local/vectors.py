@@ -103,7 +103,9 @@ class PrivUnit(Protocol):
         """Take the cap with the least variance; `norm` is the declared largest length of a vector."""
         from scipy.special import betainc
 
-        odds, shape = odds_of(epsilon), (count(size, "size", least=2) - 1) / 2
+        if count(size, "size", least=2) > _MOST:
+            raise InvalidArgument("a vector has at most a million coordinates here", place="size")
+        odds, shape = odds_of(epsilon), (size - 1) / 2
         e = float(odds)
 
         def share(angle: float) -> float:
