@@ -2,11 +2,13 @@
 
 Here is what engines share: the meaning of values and expressions (`sql_values`, `expressions`) and of
 integers (`integers`), which of a unit's groups and rows count and with what weight (`priorities`,
-`contributions`), and what comes out (`exact`, `totals`). The folder `duckdb` opens tables with that engine.
+`contributions`), and what comes out (`exact`, `totals`). Each engine has a folder (`duckdb`); the
+`registry` opens tables with the engine that reads them.
 """
 
 from sfumato.backends.duckdb.backend import Backend
-from sfumato.backends.duckdb.source import Source, open_tables
+from sfumato.backends.duckdb.source import Source
 from sfumato.backends.exact import Exact, ExactGroups, Members
+from sfumato.backends.registry import open_tables
 
 __all__ = ["Backend", "Exact", "ExactGroups", "Members", "Source", "open_tables"]

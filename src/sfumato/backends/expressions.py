@@ -225,7 +225,8 @@ def _called(name: str, of: Kind | None, arguments: _Arguments, kind: Kind, names
 
 
 def _in(arguments: _Arguments, kind: Kind, names: _Names) -> str:
-    value, *options = (expression(argument, names, _common(arguments)) for argument in arguments)
+    common = _common(arguments)
+    value, *options = (expression(argument, names, common) for argument in arguments)
     return f"({value} IN ({', '.join(options)}))"
 
 

@@ -47,7 +47,7 @@ from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
 if TYPE_CHECKING:
     from sfumato.backends.duckdb.copies import Copied
 
-__all__ = ["Source", "open_tables"]
+__all__ = ["Source", "open_source", "reads"]
 
 _SECONDS = 3600  # how long one statement may take, unless said otherwise
 _CONFIGURATION: dict[str, Any] = {
@@ -191,7 +191,7 @@ class Source:
         return selected
 
 
-def open_tables(
+def open_source(
     tables: Mapping[str, Any],
     *,
     threads: int | None = None,
@@ -201,29 +201,9 @@ def open_tables(
     read: bool = True,
     kinds: Mapping[str, Mapping[str, Kind]] | None = None,
 ) -> Source:
-    """Open tables by name: paths or objects.
-
-    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (A CSV file
-    is read all the same.) `kinds` has, for each private table, the kinds of columns that are declared: in a
-    CSV file all others are text. Tables that are not in it are public.
-
-    Nothing private is ever written to disk. No statement runs for more than `seconds`, or takes more than
-    `memory`, by default four fifths of what the machine has. A question declares `question_memory` of it, by
-    default all of it, and waits until that much is free.
-    """
+    """Open tables by name; what the options mean is said by `backends.registry`."""
     import duckdb
 
-    if not tables:
-        raise InvalidArgument("there are no tables to open", place="tables")
-    if len({name.lower() for name in tables}) != len(tables):
-        raise InvalidArgument("two tables have one name", place="tables")
-    for name, origin in tables.items():
-        if not _is_path(origin) and not _is_object(origin):
-            raise InvalidArgument(
-                f"table `{name}` is neither a path nor a table",
-                place=name,
-                hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
-            )
     given = {"threads": threads, "memory_limit": memory, "max_execution_time": max(1, round(1000 * seconds))}
     configuration = _CONFIGURATION | {name: value for name, value in given.items() if value is not None}
     with ExitStack() as refused:
@@ -270,6 +250,11 @@ def open_tables(
         connection.execute("SET lock_configuration = true")
         refused.pop_all()
     return source
+
+
+def reads(origin: Any) -> bool:
+    """Return whether this engine reads an origin: a path, or an object that holds a table."""
+    return _is_path(origin) or _is_object(origin)
 
 
 def _is_path(origin: Any) -> bool:
