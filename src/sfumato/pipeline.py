@@ -115,15 +115,7 @@ def plan(
     refuse_copies(queries, catalog, backend.public_copies)
     boundings = tuple(bound(query, catalog, options, backend) for query in queries)
     losses = losses_of(request, boundings, catalog)
-    costs = price_together(
-        boundings,
-        budget,
-        epsilon=asked,
-        weights=options.weights,
-        noise=options.noise,
-        keys_delta=options.delta,
-        whole=main_part(losses),
-    )
+    costs = price_together(boundings, budget, epsilon=asked, options=options, whole=main_part(losses))
     if not all(cost.noises or cost.selections for cost in costs):
         raise QueryRefused(
             "this asks for declared groups and nothing about them",

@@ -65,11 +65,11 @@ def test_the_cheapest_epsilon_of_several_is_for_all_of_them() -> None:
 
 def test_the_delta_for_keys_is_divided_and_has_a_limit() -> None:
     keyed = bound(question(ROWS, by=(WORD,)), catalog(), CAPS)
-    costs = price_together((keyed, EASY, keyed), GAUSSIAN, epsilon=1, keys_delta=1e-9)
+    costs = price_together((keyed, EASY, keyed), GAUSSIAN, epsilon=1, options=Options(delta=1e-9))
     assert costs[1].keys_delta == 0
     assert 0 < costs[0].keys_delta + costs[2].keys_delta <= Fraction(1e-9)
     with pytest.raises(InvalidArgument, match="above the 1e-08"):
-        price(keyed, GAUSSIAN, epsilon=1, keys_delta=2e-8)
+        price(keyed, GAUSSIAN, epsilon=1, options=Options(delta=2e-8))
 
 
 def test_a_pure_budget_is_named_where_it_is_much_better() -> None:

@@ -151,9 +151,9 @@ def test_shares_are_equal_and_weights_move_them() -> None:
         cost = price(bounding, budget, epsilon=1)
         even = [noise.law.variance for noise in cost.noises]
         assert even[0] / rows**2 == pytest.approx(even[1] / total**2, rel=1e-3)
-        favoured = price(bounding, budget, epsilon=1, weights={"a0": Fraction(8)})
+        favoured = price(bounding, budget, epsilon=1, options=Options(weights={"a0": Fraction(8)}))
         assert favoured.noises[0].law.variance < even[0] < even[1] < favoured.noises[1].law.variance
-    laplace = price(bounding, PURE, epsilon=1, weights={"a0": Fraction(8)})
+    laplace = price(bounding, PURE, epsilon=1, options=Options(weights={"a0": Fraction(8)}))
     ratio = (laplace.noises[1].law.parameter / total) / (laplace.noises[0].law.parameter / rows)
     assert float(ratio) == pytest.approx(2)  # the cube root of 8
 
@@ -163,7 +163,7 @@ def test_the_split_is_the_best_one() -> None:
     weights = {"a0": Fraction(5), "a1": Fraction(1, 3)}
     bounding = bounded(question(ROWS, aggregate(Function.SUM, AMOUNT)))
     for budget, power in ((PURE, 1), (GAUSSIAN, 2)):
-        cost = price(bounding, budget, epsilon=1, weights=weights)
+        cost = price(bounding, budget, epsilon=1, options=Options(weights=weights))
         reaches = [one.sensitivity for one in bounding.query.measures]
         relative = np.array(
             [noise.law.variance / reach**2 for noise, reach in zip(cost.noises, reaches, strict=True)]
@@ -181,13 +181,14 @@ def test_kinds_of_noise() -> None:
     asked = question(ROWS, by=(REGION,))
     assert price(bounded(asked), PURE, epsilon=1).noises[0].law.name == "laplace"
     assert price(bounded(asked), GAUSSIAN, epsilon=1).noises[0].law.name == "gaussian"
-    assert price(bounded(asked), GAUSSIAN, epsilon=1, noise="laplace").noises[0].law.name == "laplace"
+    insisted = price(bounded(asked), GAUSSIAN, epsilon=1, options=Options(noise="laplace"))
+    assert insisted.noises[0].law.name == "laplace"
     generous = PrivacyBudget(epsilon=200, delta=Fraction(1, 10**6))
     assert price(bounded(question(ROWS)), generous, epsilon=200).noises[0].law.name == "laplace"
     with pytest.raises(Unsupported):
-        price(bounded(asked), PURE, epsilon=1, noise="gaussian")
+        price(bounded(asked), PURE, epsilon=1, options=Options(noise="gaussian"))
     with pytest.raises(InvalidArgument):
-        price(bounded(asked), PURE, epsilon=1, noise="uniform")  # type: ignore[arg-type]
+        price(bounded(asked), PURE, epsilon=1, options=Options(noise="uniform"))
 
 
 def test_the_better_kind_is_taken() -> None:
@@ -195,7 +196,7 @@ def test_the_better_kind_is_taken() -> None:
     for epsilon in (Fraction(1, 2), Fraction(5), Fraction(100)):
         chosen = price(bounding, GAUSSIAN, epsilon=epsilon).noises[0].law.variance
         each = [
-            price(bounding, GAUSSIAN, epsilon=epsilon, noise=kind).noises[0].law.variance
+            price(bounding, GAUSSIAN, epsilon=epsilon, options=Options(noise=kind)).noises[0].law.variance
             for kind in ("laplace", "gaussian")
         ]
         assert chosen == min(each)
@@ -207,7 +208,7 @@ def test_a_question_must_say_what_it_may_cost() -> None:
     with pytest.raises(InvalidArgument):
         price(bounded(question(ROWS)), PURE, epsilon=0)
     with pytest.raises(InvalidArgument):
-        price(bounded(question(ROWS)), PURE, epsilon=1, weights={"nobody": Fraction(1)})
+        price(bounded(question(ROWS)), PURE, epsilon=1, options=Options(weights={"nobody": Fraction(1)}))
 
 
 # -- groups that fall together --------------------------------------------------------------
@@ -327,14 +328,14 @@ def test_keys_take_their_share_of_delta() -> None:
     part = price(asked, GAUSSIAN, epsilon=Fraction(1, 2))
     assert 0 < part.keys_delta < GAUSSIAN.keys_delta / 10
     assert price(asked, GAUSSIAN, epsilon=3).keys_delta > GAUSSIAN.keys_delta / 2
-    given = price(asked, GAUSSIAN, epsilon=Fraction(1, 2), keys_delta=Fraction(1, 10**9))
+    given = price(asked, GAUSSIAN, epsilon=Fraction(1, 2), options=Options(delta=Fraction(1, 10**9)))
     assert Fraction(1, 2 * 10**9) < given.keys_delta <= Fraction(1, 10**9)
 
 
 def test_grouping_sets_share_the_delta_of_their_keys() -> None:
     asked = bounded(question(ROWS, by=(WORD, REGION), sets=((0, 1), (0,), (1,), ())))
     share = Fraction(1, 10**8)
-    cost = price(asked, GAUSSIAN, epsilon=1, keys_delta=share)
+    cost = price(asked, GAUSSIAN, epsilon=1, options=Options(delta=share))
     assert [one.grouping_set for one in cost.selections] == [0, 1, 2]  # the total is always shown
     assert share / 2 < cost.keys_delta <= share
 

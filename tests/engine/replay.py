@@ -69,7 +69,7 @@ def planned(asked: Asked) -> Replay:
     (named,) = request.queries
     options = Options(**asked.options)
     bounding = bound(named.query, CATALOG, options)
-    cost = price(bounding, BUDGET, epsilon=Fraction(1, 2), noise=options.noise)
+    cost = price(bounding, BUDGET, epsilon=Fraction(1, 2), options=Options(noise=options.noise))
     return Replay(bounding, cost, bounding.query)
 
 

@@ -97,7 +97,7 @@ def test_every_edge_is_on_its_side() -> None:
 def noisy(text: str, days: list[Any], moments: list[Any], times: int, noise: Any) -> tuple[Any, Any]:
     """Return an answer and its noisy table, repeated with fresh noise."""
     bounding, found = exact(text, days, moments)
-    cost = price(bounding, BUDGET, epsilon=1, noise=noise)
+    cost = price(bounding, BUDGET, epsilon=1, options=Options(noise=noise))
     copies = ExactGroups(
         grouping_set=(),
         keys=[()] * times,

@@ -45,7 +45,7 @@ def asked(
     (named,) = parse(text, CATALOG).queries
     bounding = bound(named.query, CATALOG, Options(max_groups=groups, max_rows=rows, min_units=least))
     budget = PrivacyBudget(epsilon=3, delta=2 * delta, keys_delta=delta)
-    return bounding, price(bounding, budget, epsilon=1, noise=noise, keys_delta=delta)
+    return bounding, price(bounding, budget, epsilon=1, options=Options(noise=noise, delta=delta))
 
 
 @cache

@@ -34,7 +34,7 @@ CAPS: dict[str, Any] = {"max_groups": 3, "max_rows": 2, "others": True}
 def planned(text: str, noise: Any) -> tuple[Bounding, Cost]:
     (named,) = parse(text, CATALOG).queries
     bounding = bound(named.query, CATALOG, Options(**CAPS))
-    return bounding, price(bounding, BUDGET, epsilon=Fraction(1, 2), noise=noise)
+    return bounding, price(bounding, BUDGET, epsilon=Fraction(1, 2), options=Options(noise=noise))
 
 
 def vectors(groups: ExactGroups, bounding: Bounding, share: int) -> dict[str, dict[Any, Any]]:
@@ -112,7 +112,8 @@ def test_numbers_that_decide_are_used_twice(noise: Any) -> None:
     """Charged as without everything else, the number of units would be undercharged."""
     for text in TEXTS[1:]:
         bounding, cost = planned(text, noise)
-        plain = price(replace(bounding, others=False), BUDGET, epsilon=Fraction(1, 2), noise=noise)
+        alone, options = replace(bounding, others=False), Options(noise=noise)
+        plain = price(alone, BUDGET, epsilon=Fraction(1, 2), options=options)
         name = _deciding(bounding)
         noises = tuple(
             replace(

@@ -27,6 +27,7 @@ from sfumato.backends.duckdb.compile import compile_query
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.catalog import Kind
 from sfumato.core import Grid
+from sfumato.plan.request import Options
 from sfumato.release import weighted_selection
 from tests.engine.questions import Asked, questions
 from tests.engine.replay import BUDGET, Replay, differences, leaves, planned, record
@@ -178,7 +179,8 @@ def test_a_group_too_few_is_caught(text: str) -> None:
 def test_a_price_for_fewer_groups_is_caught(text: str, noise: Any) -> None:
     """The box is right, and the events are not."""
     plan = honest(text)
-    cheap = price(claiming(plan, max_groups=1).bounding, BUDGET, epsilon=Fraction(1, 2), noise=noise)
+    one_group, options = claiming(plan, max_groups=1).bounding, Options(noise=noise)
+    cheap = price(one_group, BUDGET, epsilon=Fraction(1, 2), options=options)
     assert any("paid for" in wrong for wrong in caught(replace(plan, cost=cheap)))
 
 

@@ -64,7 +64,7 @@ def priced(
 ) -> tuple[Bounding, Cost]:
     (named,) = parse(text, catalog).queries
     bounding = bound(named.query, catalog, Options(**{"max_groups": 2, "max_rows": 1, **options}))
-    return bounding, price(bounding, budget, epsilon=epsilon, noise=options.get("noise"))
+    return bounding, price(bounding, budget, epsilon=epsilon, options=Options(noise=options.get("noise")))
 
 
 def table(cells: Integers, bounding: Bounding, cost: Cost, times: int) -> Any:

@@ -116,7 +116,7 @@ class Frozen:
 def frozen(text: str, rows: int, noise: Any) -> Frozen:
     (named,) = parse(text, CATALOG).queries
     bounding = bound(named.query, CATALOG, Options(max_groups=3, max_rows=rows, max_distinct=40))
-    cost = price(bounding, BUDGET, epsilon=1, noise=noise)
+    cost = price(bounding, BUDGET, epsilon=1, options=Options(noise=noise))
     return Frozen(bounding, cost, backend().run(bounding.query).reveal())
 
 

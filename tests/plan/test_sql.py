@@ -6,10 +6,10 @@ import pytest
 
 from sfumato.catalog import Catalog
 from sfumato.errors import QueryRefused
-from sfumato.plan.outline import outline
 from sfumato.plan.request import Options, Request
 from sfumato.plan.sql import parse
 from tests.plan.example import CATALOG, accepted, refused
+from tests.plan.outline import outline
 
 
 def rendered(request: Request) -> str:

@@ -20,12 +20,12 @@ from sfumato.analysis.calendar import counted
 from sfumato.analysis.domains import narrowed
 from sfumato.analysis.measures import Argument, Measures, with_values
 from sfumato.analysis.ranges import Known, known_of
-from sfumato.analysis.refusals import refuse
 from sfumato.analysis.shapes import column_leaves, is_aggregate, scans
 from sfumato.analysis.value_grids import Cells, cells_of, clamped_grid, ones, ranked_cells
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.core.intervals import Interval
+from sfumato.plan.hints import refuse
 from sfumato.plan.limits import FURTHEST, NEAREST
 from sfumato.plan.tree import Aggregate, Call, Case, Cast, Expression, Literal, Query, Span
 

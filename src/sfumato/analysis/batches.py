@@ -16,16 +16,17 @@ allows: they are (epsilon, delta_loss)-private together by the rule's own theore
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.pricing import Cost, price
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.arguments import Number, delta_quantity
+from sfumato.core.arguments import Number
 from sfumato.core.rules import PureRule
+from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
-__all__ = ["price_together"]
+__all__ = ["divided", "price_together"]
 
 _BITS = 32
 
@@ -35,28 +36,15 @@ def price_together(
     budget: PrivacyBudget,
     *,
     epsilon: Number | None,
-    weights: Mapping[str, Fraction] | None = None,
-    noise: str | None = None,
-    keys_delta: Number | None = None,
+    options: Options = DEFAULT_OPTIONS,
     whole: Fraction = Fraction(1),
 ) -> tuple[Cost, ...]:
     """Return the noise of each question with which all of them are (epsilon, delta_loss)-private together.
 
-    `keys_delta` is for all of them: those that select keys share it equally. `whole` is the part of what
-    epsilon allows that they may use, beside others.
+    `whole` is the part of what epsilon allows that they may use, beside others.
     """
-    selecting = max(1, sum(bounding.select_keys for bounding in boundings))
-    each = None if keys_delta is None else delta_quantity(keys_delta, name="keys_delta") / selecting
-
-    def priced(bounding: Bounding, part: Fraction) -> Cost:
-        own = {answer.name for answer in bounding.answers}
-        known = {name: weight for name, weight in (weights or {}).items() if name in own}
-        chosen = weights if len(boundings) == 1 else known
-        return price(
-            bounding, budget, epsilon=epsilon, weights=chosen, noise=noise, keys_delta=each, part=part
-        )
-
-    alone = tuple(priced(bounding, whole) for bounding in boundings)
+    asked = list(zip(boundings, divided(options, boundings), strict=True))
+    alone = tuple(price(one, budget, epsilon=epsilon, options=own, part=whole) for one, own in asked)
     if len(alone) <= 1:
         return alone
     power = 3 if isinstance(budget.rule, PureRule) else 2
@@ -65,4 +53,18 @@ def price_together(
         Fraction(max(1, math.floor(wish / math.fsum(wishes) * (2**_BITS - len(wishes)))), 2**_BITS)
         for wish in wishes
     ]
-    return tuple(priced(bounding, whole * part) for bounding, part in zip(boundings, parts, strict=True))
+    return tuple(
+        price(one, budget, epsilon=epsilon, options=own, part=whole * part)
+        for (one, own), part in zip(asked, parts, strict=True)
+    )
+
+
+def divided(options: Options, boundings: tuple[Bounding, ...]) -> tuple[Options, ...]:
+    """Return the options of each question: its own weights, and an equal share of the delta for keys."""
+    if len(boundings) == 1:
+        return (options,)
+    selecting = max(1, sum(bounding.select_keys for bounding in boundings))
+    delta = None if options.delta is None else options.delta / selecting
+    names = [{answer.name for answer in bounding.answers} for bounding in boundings]
+    weights = [{name: one for name, one in options.weights.items() if name in own} for own in names]
+    return tuple(replace(options, delta=delta, weights=own) for own in weights)

@@ -17,14 +17,14 @@ from sfumato.analysis.domains import columns_of
 from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import Measures
 from sfumato.analysis.public_keys import PublicTables, listed_groups
-from sfumato.analysis.refusals import refuse
 from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
 from sfumato.analysis.shapes import Cap, declared_cap, is_private, may_copy_rows, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
-from sfumato.plan.request import Options
+from sfumato.plan.hints import refuse
+from sfumato.plan.request import DEFAULT_OPTIONS, Options
 from sfumato.plan.tree import Query, Span
 
 __all__ = ["bound"]
@@ -33,13 +33,13 @@ _MOST_CELLS = 2**27  # of all declared groups together: a table of a gigabyte, w
 
 
 def bound(
-    query: Query, catalog: Catalog, options: Options | None = None, tables: PublicTables | None = None
+    query: Query, catalog: Catalog, options: Options = DEFAULT_OPTIONS, tables: PublicTables | None = None
 ) -> Bounding:
     """Return what the engine computes for a question, and how its answer follows from that.
 
     `tables` reads public tables, for the groups that they list.
     """
-    return _Bounder(query, catalog, Options() if options is None else options, tables).bounding()
+    return _Bounder(query, catalog, options, tables).bounding()
 
 
 @dataclass(slots=True)

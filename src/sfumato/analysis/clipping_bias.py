@@ -35,13 +35,13 @@ from sfumato.analysis.clamped_arguments import beyond, biting, clamped_sums, lit
 from sfumato.analysis.domains import columns_of
 from sfumato.analysis.public_keys import PublicTables
 from sfumato.analysis.ranges import Known
-from sfumato.analysis.refusals import refuse
 from sfumato.analysis.shapes import one_row_per_unit
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.plan.conditions import one_of
 from sfumato.plan.functions import call
+from sfumato.plan.hints import refuse
 from sfumato.plan.outline import outline_expression
 from sfumato.plan.request import NamedQuery, Request
 from sfumato.plan.tree import Aggregate, ColumnRef, Expression, Filter, PerUnit, Query, Relation

@@ -18,6 +18,7 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.rules import UNITS
 from sfumato.plan import tree
 from sfumato.plan.outline import outline_expression
+from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
 __all__ = ["explain"]
 
@@ -28,9 +29,7 @@ def explain(
     *,
     epsilon: Number,
     size: float | None = None,
-    weights: Mapping[str, Fraction] | None = None,
-    noise: str | None = None,
-    keys_delta: Number | None = None,
+    options: Options = DEFAULT_OPTIONS,
     part: Fraction = Fraction(1),
     aggregates: Mapping[str, str] | None = None,
     names: Mapping[str, str] | None = None,
@@ -43,15 +42,7 @@ def explain(
     """
     wanted = budget_quantity(epsilon, "epsilon")
     costs = [
-        price(
-            bounding,
-            budget,
-            epsilon=wanted * factor,
-            weights=weights,
-            noise=noise,
-            keys_delta=keys_delta,
-            part=part,
-        )
+        price(bounding, budget, epsilon=wanted * factor, options=options, part=part)
         for factor in (Fraction(1, 2), Fraction(1), Fraction(2))
     ]
     by_size = "" if size is None else f" in groups of {size:,g} rows"
@@ -62,7 +53,7 @@ def explain(
         ("cost", _cost(costs[1], budget)),
         (f"expected error (95%){by_size}", _errors(bounding, costs, size, names or {})),
     ]
-    other = alternative(bounding, costs[1], budget, size=size, noise=noise)
+    other = alternative(bounding, costs[1], budget, size=size, noise=options.noise)
     if other is not None:
         sections.append(("another budget", [str(other)]))
     return "\n".join("\n  ".join([title, *body]) for title, body in sections)

@@ -18,6 +18,7 @@ from sfumato.analysis.pricing import Cost
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.errors import InvalidArgument
+from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
 __all__ = ["cheapest", "forecasts"]
 
@@ -46,9 +47,7 @@ def cheapest(
     error: Number | Mapping[str, float],
     size: float | None = None,
     level: float = 0.95,
-    weights: Mapping[str, Fraction] | None = None,
-    noise: str | None = None,
-    keys_delta: Number | None = None,
+    options: Options = DEFAULT_OPTIONS,
     whole: Fraction = Fraction(1),
 ) -> Fraction:
     """Return about the smallest epsilon at which every aggregate (or each that is named) errs by no more.
@@ -69,15 +68,7 @@ def cheapest(
 
     @lru_cache
     def excess(epsilon: Fraction) -> float:
-        costs = price_together(
-            several,
-            budget,
-            epsilon=epsilon,
-            weights=weights,
-            noise=noise,
-            keys_delta=keys_delta,
-            whole=whole,
-        )
+        costs = price_together(several, budget, epsilon=epsilon, options=options, whole=whole)
         worst = 0.0
         for asked, cost in zip(several, costs, strict=True):
             for place in range(len(asked.query.grouping_sets)):

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sfumato.analysis.bounded import BoundedQuery
-from sfumato.analysis.refusals import refuse
 from sfumato.analysis.shapes import is_private, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
 from sfumato.plan.columns import outputs, references
 from sfumato.plan.conditions import conjuncts
+from sfumato.plan.hints import refuse
 
 __all__ = ["CopiesOf", "MOST_COPIES", "MOST_UNIT_JOINS", "public_row_count", "refuse_copies", "unit_joins"]
 

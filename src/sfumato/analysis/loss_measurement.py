@@ -23,7 +23,7 @@ from sfumato.analysis.bounding import bound
 from sfumato.analysis.pricing import Cost
 from sfumato.catalog.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.plan.request import Request
+from sfumato.plan.request import Options, Request
 
 __all__ = ["MEASURED_PART", "QuestionLoss", "losses_of", "main_part", "priced_losses"]
 
@@ -65,5 +65,6 @@ def priced_losses(
 ) -> tuple[QuestionLoss, ...]:
     """Return the losses with the noise that makes their measurement cost its part."""
     measured = tuple(loss.bounding for loss in losses if loss.bounding is not None)
-    costs = iter(price_together(measured, budget, epsilon=epsilon, noise=noise, whole=MEASURED_PART))
+    own = Options(noise=noise)
+    costs = iter(price_together(measured, budget, epsilon=epsilon, options=own, whole=MEASURED_PART))
     return tuple(replace(loss, cost=next(costs)) if loss.bounding is not None else loss for loss in losses)

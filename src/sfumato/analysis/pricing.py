@@ -34,7 +34,6 @@ from sfumato.aggregates.answer import AddedNoise
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
-from sfumato.analysis.refusals import refuse
 from sfumato.analysis.selection import DELTAS, SHARES, Round, Selection, grid_of, units_measure
 from sfumato.analysis.single_quantile import (
     QuantileSearch,
@@ -44,11 +43,13 @@ from sfumato.analysis.single_quantile import (
     single_quantile,
 )
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.arguments import Number, budget_quantity, delta_quantity, positive
+from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.events import Composed, Event
 from sfumato.core.noise_law import NoiseLaw, noise_laws
 from sfumato.core.rules import PureRule
 from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.plan.hints import refuse
+from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
 __all__ = ["Cost", "Noise", "price"]
 
@@ -120,15 +121,13 @@ def price(
     budget: PrivacyBudget,
     *,
     epsilon: Number | None,
-    weights: Mapping[str, Fraction] | None = None,
-    noise: str | None = None,
-    keys_delta: Number | None = None,
+    options: Options = DEFAULT_OPTIONS,
     part: Fraction = Fraction(1),
 ) -> Cost:
     """Return the noise with which the whole query is (epsilon, delta_loss)-private by itself.
 
-    `weights` names aggregates that matter more (or less) than 1; `noise` insists on one kind.
-    `keys_delta` is what selecting keys may use of the budget's delta for keys; unless given, the
+    Of the options, `weights` names aggregates that matter more (or less) than 1, `noise` insists on one
+    kind, and `delta` is what selecting keys may use of the budget's delta for keys; unless given, the
     share of it that the query takes of the whole budget. `part` is how much of what epsilon allows the
     query may use: several queries whose parts add up to one are (epsilon, delta_loss)-private together.
     """
@@ -140,10 +139,10 @@ def price(
         )
     wanted = budget_quantity(epsilon, "epsilon")
     allowance = budget.allowance(wanted) * part
-    share = _keys_share(bounding, budget, allowance, keys_delta)
+    share = _keys_share(bounding, budget, allowance, options.delta)
     candidates = []
-    for law in _laws(budget, noise):
-        items = _items(bounding, law, dict(weights or {}), pure=_counts_pure(budget))
+    for law in _laws(budget, options.noise):
+        items = _items(bounding, law, options.weights, pure=_counts_pure(budget))
         candidates.append(calibrated(law, items, budget, allowance))
     best = min(candidates, key=lambda candidate: candidate.objective)
     cost = _cost(best, bounding, budget, wanted, share)
@@ -243,7 +242,7 @@ def _counts_pure(budget: PrivacyBudget) -> bool:
 
 
 def _items(
-    bounding: Bounding, law: type[NoiseLaw], weights: dict[str, Fraction], *, pure: bool
+    bounding: Bounding, law: type[NoiseLaw], weights: Mapping[str, Fraction], *, pure: bool
 ) -> tuple[Item, ...]:
     query = bounding.query
     unknown = weights.keys() - {answer.name for answer in bounding.answers}
@@ -253,7 +252,7 @@ def _items(
     for place, grouping_set in enumerate(query.grouping_sets):
         for measure in query.measures:
             users = [answer for answer in bounding.answers if measure.name in answer.measures]
-            given = [positive(weights[user.name], "weights") for user in users if user.name in weights]
+            given = [weights[user.name] for user in users if user.name in weights]
             total, others = _total(query, measure), bounding.others
             item = Item(
                 measure=measure.name,
@@ -351,7 +350,7 @@ def _shifts(
 
 
 def _keys_share(
-    bounding: Bounding, budget: PrivacyBudget, allowance: Fraction, given: Number | None
+    bounding: Bounding, budget: PrivacyBudget, allowance: Fraction, given: Fraction | None
 ) -> Fraction:
     if not bounding.select_keys:
         return Fraction(0)
@@ -364,17 +363,16 @@ def _keys_share(
             at=bounding.keys_span,
         )
     if given is not None:
-        share = delta_quantity(given, name="keys_delta")
-        if share <= 0:
+        if given <= 0:
             raise InvalidArgument("keys_delta must be above zero to select keys", place="keys_delta")
-        if share > budget.keys_delta:
+        if given > budget.keys_delta:
             raise InvalidArgument(
-                f"a delta of {float(share):.3g} is above the {float(budget.keys_delta):.3g} that this budget"
+                f"a delta of {float(given):.3g} is above the {float(budget.keys_delta):.3g} that this budget"
                 " has for selecting keys",
                 place="delta",
                 hints=("leave delta out, and the question takes its share",),
             )
-        return share
+        return given
     whole = budget.allowance(budget.epsilon)
     return _rounded_down(budget.keys_delta * min(Fraction(1), allowance / whole))
 

@@ -28,11 +28,11 @@ from sfumato.analysis.domains import columns_of
 from sfumato.analysis.join_fanout import public_row_count
 from sfumato.analysis.public_rows import components, public_rows
 from sfumato.analysis.ranges import Known, known_of
-from sfumato.analysis.refusals import refuse
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Value
 from sfumato.plan.columns import outputs, references, substituted
 from sfumato.plan.conditions import one_of
+from sfumato.plan.hints import refuse
 from sfumato.plan.request import Options
 from sfumato.plan.tree import ColumnRef, Expression, Listed, Query, Relation
 

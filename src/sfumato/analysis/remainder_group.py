@@ -21,9 +21,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
-from sfumato.analysis.refusals import refuse
 from sfumato.catalog.kind import Kind, Value
 from sfumato.plan.conditions import one_of
+from sfumato.plan.hints import refuse
 from sfumato.plan.tree import Case, Literal
 
 __all__ = ["LABEL", "check_others", "declared_others"]

@@ -112,10 +112,8 @@ class Aggregates:
             unit = self.expressions.unit(value)
             if unit is None:
                 return Aggregate(function=Function.COUNT_DISTINCT, arguments=(self.expressions(value),))
-            if not unit.whole:
-                hint = "count it on the side that the join preserves, or filter with EXISTS"
-                message = f"`{unit.name}` is absent where the outer join found no match"
-                self.question.refuse(message, "SF406", value, hint)
+            hint = "count it on the side that the join preserves, or filter with EXISTS"
+            self.question.check_whole(unit, value, hint)
             if self.inner:
                 self.question.refuse("within one unit this is always 1", "SF404", call)
             return Aggregate(function=Function.COUNT_UNITS)

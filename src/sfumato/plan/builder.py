@@ -23,13 +23,13 @@ from sfumato.errors import InvalidArgument
 from sfumato.plan import tree
 from sfumato.plan.conditions import kept
 from sfumato.plan.groups import cubed, rolled_up
-from sfumato.plan.hints import did_you_mean, refusal
+from sfumato.plan.hints import did_you_mean, refuse
 from sfumato.plan.limits import MOST_GROUPING_SETS
 from sfumato.plan.numbers import KindError
 from sfumato.plan.projections import united
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import join_rows, table_rows
-from sfumato.plan.request import Options, Request
+from sfumato.plan.request import Request
 from sfumato.plan.scope import Columns, Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.summaries import Summary
 from sfumato.plan.values import Val, col, val
@@ -264,7 +264,6 @@ class Grouped(Generic[_T]):
             text="",
             queries=tuple(question.queries),
             postprocessing=f"SELECT {listed} FROM {identifier(name)}",
-            options=Options(),
         )
 
 
@@ -272,7 +271,7 @@ class Grouped(Generic[_T]):
 
 
 def _refuse(message: str, code: str, *hints: str) -> NoReturn:
-    raise refusal("", message, code, None, *hints)
+    refuse("", message, *hints, code=code)
 
 
 def _check_frames(*others: object) -> None:

@@ -20,7 +20,7 @@ from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 from sfumato.plan.buckets import Buckets, SoughtBounds
 from sfumato.plan.builder import table as rows_of
-from sfumato.plan.hints import did_you_mean, refusal
+from sfumato.plan.hints import did_you_mean, refuse
 from sfumato.plan.request import Options, Request
 from sfumato.plan.summaries import count, histogram, max_, quantile
 from sfumato.plan.tree import Span
@@ -164,4 +164,4 @@ def _field(table: Table, name: str, text: str) -> Field:
 
 def _refuse(message: str, code: str, text: str, at: str, *hints: str) -> NoReturn:
     start = text.find(at) if at else -1
-    raise refusal(text, message, code, Span(start, start + len(at)) if start >= 0 else None, *hints)
+    refuse(text, message, *hints, at=Span(start, start + len(at)) if start >= 0 else None, code=code)

@@ -103,9 +103,7 @@ class _Reader:
                 self.question.refuse("an aggregate cannot be grouped by", "SF404", node)
             unit = self.expressions.unit(value)
             if unit is not None:
-                if not unit.whole:
-                    message = "this unit is absent where the outer join found no match"
-                    self.question.refuse(message, "SF406", node)
+                self.question.check_whole(unit, node)
                 self.unit = True
                 continue
             key = self.expressions(value)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import NoReturn
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.tree import Span
 
-__all__ = ["CLAUSES", "did_you_mean", "hints_for", "refusal"]
+__all__ = ["CLAUSES", "did_you_mean", "hints_for", "refuse"]
 
 _BY_CODE = {
     "SF401": "one question: SELECT .. FROM .. WHERE .. GROUP BY ..",
@@ -51,10 +52,10 @@ def hints_for(code: str, hints: tuple[str, ...]) -> tuple[str, ...]:
     return hints or tuple(hint for known, hint in _BY_CODE.items() if known == code)
 
 
-def refusal(text: str, message: str, code: str, span: Span | None, *hints: str) -> QueryRefused:
-    """Return the error of a question that is refused, with its place in the text."""
-    start, end = (None, None) if span is None else (span.start, span.end)
-    return QueryRefused(message, code=code, text=text, start=start, end=end, hints=hints_for(code, hints))
+def refuse(text: str, message: str, *hints: str, at: Span | None = None, code: str = "SF405") -> NoReturn:
+    """Raise the refusal of a question, with a caret under `at` and what to do instead."""
+    start, end = (None, None) if at is None else (at.start, at.end)
+    raise QueryRefused(message, code=code, text=text, start=start, end=end, hints=hints_for(code, hints))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:

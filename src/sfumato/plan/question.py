@@ -9,9 +9,10 @@ from typing import NoReturn
 from sqlglot import exp
 
 from sfumato.catalog.catalog import Catalog
-from sfumato.plan.hints import CLAUSES, refusal
+from sfumato.plan.hints import CLAUSES, refuse
 from sfumato.plan.limits import MOST_RELATIONS, check_query
 from sfumato.plan.request import NamedQuery, Options
+from sfumato.plan.scope import Output
 from sfumato.plan.syntax import function_name
 from sfumato.plan.tree import Query, Span
 from sfumato.plan.unit_safety import check_units
@@ -59,7 +60,13 @@ class Statement:
 
     def refuse(self, message: str, code: str, at: exp.Expr | Span | None = None, *hints: str) -> NoReturn:
         """Raise the refusal of this question, with a caret under `at`."""
-        raise refusal(self.text, message, code, at if isinstance(at, Span) else self.place(at), *hints)
+        refuse(self.text, message, *hints, at=at if isinstance(at, Span) else self.place(at), code=code)
+
+    def check_whole(self, unit: Output, at: exp.Expr, *hints: str) -> None:
+        """Refuse the unit of the far side of an outer join: a row without a match has none."""
+        if not unit.whole:
+            message = f"`{unit.name}` is absent where the outer join found no match"
+            self.refuse(message, "SF406", at, *hints)
 
     def only(self, node: exp.Expr, *handled: str) -> None:
         """Refuse a node that says anything beyond the arguments that are handled.

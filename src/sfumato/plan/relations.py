@@ -169,9 +169,8 @@ def _compared_units(part: exp.Expr, read: Expressions) -> list[Output]:
 
 
 def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
-    if not all(unit.whole for unit in units):
-        hint = "match the unit of the side that the outer join preserves"
-        context.question.refuse("this unit is absent where the outer join found no match", "SF406", at, hint)
+    for unit in units:
+        context.question.check_whole(unit, at, "match the unit of the side that the outer join preserves")
     return True
 
 

@@ -15,7 +15,7 @@ from sfumato.plan.buckets import SoughtBounds
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.tree import Query
 
-__all__ = ["NamedQuery", "Options", "Request", "with_options"]
+__all__ = ["DEFAULT_OPTIONS", "NamedQuery", "Options", "Request", "with_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,10 @@ class Options:
             raise InvalidArgument(message, place="weights", hints=("weights={'n': 1, 'mean': 3}",))
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
+
+
+DEFAULT_OPTIONS = Options()
+"""What holds of a question that says nothing about its treatment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

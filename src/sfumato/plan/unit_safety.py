@@ -31,7 +31,7 @@ from typing import NoReturn
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.table import Unit
 from sfumato.plan import tree
-from sfumato.plan.hints import refusal
+from sfumato.plan.hints import refuse
 
 __all__ = ["check_units", "unit_of"]
 
@@ -43,7 +43,7 @@ def check_units(query: tree.Query, catalog: Catalog) -> Unit:
     unit = unit_of(query.source, catalog, query.text)
     if unit is None:
         hint = "public tables can be read directly in the database"
-        raise refusal(query.text, "this asks nothing of a private table", "SF404", None, hint)
+        refuse(query.text, "this asks nothing of a private table", hint, code="SF404")
     return unit
 
 
@@ -148,4 +148,4 @@ class _Pass:
         return first
 
     def _refuse(self, message: str, span: tree.Span | None, *hints: str) -> NoReturn:
-        raise refusal(self.text, message, "SF406", span, *hints)
+        refuse(self.text, message, *hints, at=span, code="SF406")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sfumato.analysis.batches import divided
 from sfumato.analysis.forecast import cheapest, forecasts
 from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
 from sfumato.analysis.shapes import scans
@@ -64,26 +65,23 @@ class Question:
             raise InvalidArgument(
                 "explaining needs an epsilon", place="epsilon", hints=("ask with epsilon=0.5, for example",)
             )
-        options = self.request.options
         priced = self.priced()
-        selecting = max(1, sum(bounding.select_keys for bounding in priced.boundings))
+        options = divided(self.request.options, priced.boundings)
         texts = [
             explain(
                 bounding,
                 self.database.terms,
                 epsilon=self.epsilon,
                 size=size,
-                weights=options.weights if len(priced.costs) == 1 else None,
-                noise=options.noise,
-                keys_delta=None if options.delta is None else options.delta / selecting,
+                options=own,
                 part=cost.part,
                 aggregates={
                     name: outline_aggregate(one, alias=False) for name, one in named.query.aggregates
                 },
                 names=self.names(),
             )
-            for named, bounding, cost in zip(
-                self.request.queries, priced.boundings, priced.costs, strict=True
+            for named, bounding, own, cost in zip(
+                self.request.queries, priced.boundings, options, priced.costs, strict=True
             )
         ]
         return self._named("\n\n".join([*texts, *_said_of_losses(priced), *self._left_out()]))
@@ -123,7 +121,7 @@ class Question:
 
     def within(self, error: Number | Mapping[str, float], *, size: float | None = None) -> Question:
         """Return this question at about the smallest epsilon whose 95% error is no larger. Free."""
-        options, budget = self.request.options, self.database.terms
+        budget = self.database.terms
         try:
             priced = self.priced(budget.epsilon)
             epsilon = cheapest(
@@ -131,9 +129,7 @@ class Question:
                 budget,
                 error=self._inner_names(error) if isinstance(error, Mapping) else error,
                 size=size,
-                weights=options.weights,
-                noise=options.noise,
-                keys_delta=options.delta,
+                options=self.request.options,
                 whole=main_part(priced.losses),
             )
         except InvalidArgument as refusal:  # in the names of the question
