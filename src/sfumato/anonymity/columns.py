@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.backends.owned import read_owned
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Coded", "Coding", "Floats", "Integers", "OWNER", "Scale", "encode", "read", "texts_of"]
+__all__ = ["Coded", "Coding", "Flags", "Floats", "Integers", "OWNER", "Scale", "encode", "read", "texts_of"]
 
-Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 OWNER = "For the owner of the table, which was read as it is: nothing here is private, nor a release."
 """What every report ends with."""
@@ -77,8 +80,6 @@ class Coded:
     @cached_property
     def numbers(self) -> Floats:
         """The values that are not missing, as floats: numbers, or moments in their own unit."""
-        import pyarrow as pa
-
         known = self.known
         if self.scale is Scale.MOMENT:
             known = known.cast(pa.int32() if pa.types.is_date32(known.type) else pa.int64()).cast(pa.int64())
@@ -108,9 +109,6 @@ def encode(name: str, column: Any) -> Coded:
     >>> ages.values.to_pylist(), ages.codes.tolist()
     ([17, 31, None], [1, 2, 0, 1])
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # of several chunks still: texts beyond two gigabytes
         array = pa.chunked_array(array.chunks, array.type).cast(pa.large_string()).combine_chunks()
@@ -134,8 +132,6 @@ def encode(name: str, column: Any) -> Coded:
 
 
 def _scale(name: str, of_type: Any) -> Scale:
-    import pyarrow as pa
-
     types = pa.types
     if types.is_integer(of_type) or types.is_floating(of_type) or types.is_decimal(of_type):
         return Scale.NUMBER

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.anonymity.classes import group
 from sfumato.anonymity.columns import OWNER, Coding, Integers, encode
@@ -74,8 +75,6 @@ class Generalised:
         It has the generalised quasi-identifiers, the sensitive columns and those that were kept as they
         are, and no others: an identifier that slipped through would undo everything.
         """
-        import pyarrow as pa
-
         kept = np.flatnonzero(self.class_of >= 0)
         rest = [encode(name, self.source.column(name)) for name in self.coding.others]
         ranked = [self.class_of, *(each.codes for each in (*self.coding.sensitive, *rest))]

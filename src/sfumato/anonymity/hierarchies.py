@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.anonymity.columns import Coded, Floats, Integers, Scale
 from sfumato.anonymity.ladders import STAR, Ladder, levelled
@@ -103,8 +104,6 @@ class Intervals(Hierarchy):
 
     def _finest(self, column: Coded, low: Fraction, width: Fraction) -> Integers:
         """Return the number of the narrowest interval that each value lies in."""
-        import pyarrow as pa
-
         known = column.known
         if len(known) == 0:
             return np.zeros(0, dtype=np.int64)
@@ -139,8 +138,6 @@ class Prefixes(Hierarchy):
 
     def ladder(self, column: Coded) -> Ladder:
         """Return the levels of a column of texts."""
-        import pyarrow as pa
-
         types = pa.types
         if not (types.is_string(column.values.type) or types.is_large_string(column.values.type)):
             hint = "Intervals are for numbers, Calendar for dates"
@@ -168,8 +165,6 @@ class Calendar(Hierarchy):
 
     def ladder(self, column: Coded) -> Ladder:
         """Return the levels of a column of dates or timestamps."""
-        import pyarrow as pa
-
         if column.scale is not Scale.MOMENT:
             raise _unfit(column, "a calendar is for dates", "is it a column of texts? write it as dates")
         known = column.known

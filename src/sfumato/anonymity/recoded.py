@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.anonymity.classes import group
 from sfumato.anonymity.columns import Coded, Floats, Integers, Scale, texts_of
@@ -49,8 +50,6 @@ class Recoded:
 
 def by_level(ladder: Ladder, level: int) -> Recoded:
     """Generalise every row to one level of a hierarchy."""
-    import pyarrow as pa
-
     rung, column = ladder.levels[level], ladder.column
     starts, stops = ladder.runs(level)
     return Recoded(
@@ -73,8 +72,6 @@ def by_run(ladder: Ladder, low: Integers, high: Integers, of_row: Integers) -> R
     With a hierarchy that is the lowest of its values that covers them; else an interval or a set.
     `of_row` is the class of each row.
     """
-    import pyarrow as pa
-
     column = ladder.column
     many = column.size
     values = column.values.take(pa.array(ladder.order))

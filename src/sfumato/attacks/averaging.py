@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.anonymity.columns import Flags, Floats
 from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, bit_bound, right
 from sfumato.attacks.population import invent_firms
 from sfumato.attacks.victims import Victims
@@ -82,9 +82,7 @@ def averaging(
     )
 
 
-def _without_account(
-    bits: npt.NDArray[np.bool_], each: float, questions: int
-) -> list[tuple[int, Proportion]]:
+def _without_account(bits: Flags, each: float, questions: int) -> list[tuple[int, Proportion]]:
     """Average what a server says that adds the same noise and keeps no account; the others are known."""
     noise = discrete_laplace(1 / each, size=questions * len(bits)).reshape(questions, len(bits))
     averages = bits + np.cumsum(noise, axis=0) / np.arange(1, questions + 1)[:, None]
@@ -92,7 +90,7 @@ def _without_account(
     return [(asked, right(averages[asked - 1] > 0.5, bits)) for asked in shown]
 
 
-def _until_refused(question: Question) -> npt.NDArray[np.float64]:
+def _until_refused(question: Question) -> Floats:
     """Ask this system until it refuses; return a row of counts for each answer."""
     answers = []
     while True:

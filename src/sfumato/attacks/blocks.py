@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from sfumato.anonymity.columns import Integers
 from sfumato.attacks.population import uniforms
 from sfumato.backends.owned import read_owned
 from sfumato.catalog import one_of
@@ -49,7 +51,6 @@ _MOST = 500_000  # unknown numbers of one tract
 _INERTIA = 0.5
 """What it costs, in logarithms of odds, to put somebody where the guess has nobody, or the reverse."""
 
-_Ints = npt.NDArray[np.int64]
 _Published = Mapping[str, npt.NDArray[Any]]
 
 
@@ -57,12 +58,12 @@ _Published = Mapping[str, npt.NDArray[Any]]
 class Blocks:
     """People in blocks, one row each: every column numbered from 0, blocks in the order of their tracts."""
 
-    tract: _Ints
-    block: _Ints
-    sex: _Ints
-    age: _Ints
-    race: _Ints
-    ethnicity: _Ints
+    tract: Integers
+    block: Integers
+    sex: Integers
+    age: Integers
+    race: Integers
+    ethnicity: Integers
 
     @classmethod
     def read(cls, data: Any, columns: Sequence[str]) -> Blocks:
@@ -71,8 +72,6 @@ class Blocks:
             raise InvalidArgument(
                 "six different columns are needed", place="columns", hints=(f"for {', '.join(COLUMNS)}",)
             )
-        import pyarrow as pa
-
         table = read_owned(data, list(columns)).drop_null()
         if table.num_rows == 0:
             raise InvalidArgument("there are no people", place="data")
@@ -113,32 +112,30 @@ class Blocks:
         return found | {"age": AGES, "age_group": len(_GROUPS), "young": _YOUNG}
 
     @property
-    def columns(self) -> dict[str, _Ints]:
+    def columns(self) -> dict[str, Integers]:
         """The columns that tables count by; `young` is -1 from the age of 20."""
         return _with_age_groups({name: getattr(self, name) for name in COLUMNS})
 
-    def cells(self) -> _Ints:
+    def cells(self) -> Integers:
         """Return how many people of each block, sex, age, race and ethnicity there are."""
         return self._counted(("block", "sex", "age", "race", "ethnicity"))
 
-    def exact(self) -> dict[str, _Ints]:
+    def exact(self) -> dict[str, Integers]:
         """Return the tables as they are: the naive release."""
         return {title: self._counted(by) for title, by in TABLES.items()}
 
-    def _counted(self, by: Sequence[str]) -> _Ints:
+    def _counted(self, by: Sequence[str]) -> Integers:
         columns, size = self.columns, self.sizes
         counted = np.zeros([size[name] for name in by], dtype=np.int64)
         among = columns["young"] >= 0 if "young" in by else slice(None)
         np.add.at(counted, tuple(columns[name][among] for name in by), 1)
         return counted
 
-    def released(self, epsilon: float) -> dict[str, _Ints]:
+    def released(self, epsilon: float) -> dict[str, Integers]:
         """Return the same tables from this system, each for an equal part of epsilon.
 
         The lists of blocks, ages and so on are public, so every cell is shown, empty or not.
         """
-        import pyarrow as pa
-
         columns, size = self.columns, self.sizes
         rows = {name: pa.array(values, mask=values < 0) for name, values in columns.items()}
         database = connect(
@@ -162,7 +159,7 @@ class Blocks:
         return tables
 
 
-def _with_age_groups(columns: Mapping[str, _Ints]) -> dict[str, _Ints]:
+def _with_age_groups(columns: Mapping[str, Integers]) -> dict[str, Integers]:
     age = columns["age"]
     return {**columns, "age_group": _OF_AGE[age], "young": np.where(age < _YOUNG, age, -1)}
 
@@ -170,7 +167,7 @@ def _with_age_groups(columns: Mapping[str, _Ints]) -> dict[str, _Ints]:
 # -- solving -----------------------------------------------------------------------------------
 
 
-def fitting(tables: _Published, blocks: _Ints, tract: int, *, seconds: float = 60) -> _Ints:
+def fitting(tables: _Published, blocks: Integers, tract: int, *, seconds: float = 60) -> Integers:
     """Return people of one tract who fit exact tables: counts by block, sex, age, race and ethnicity.
 
     Of all who fit, any: the direction in which the solver looks is random. Whole numbers are demanded, though
@@ -195,7 +192,7 @@ def fitting(tables: _Published, blocks: _Ints, tract: int, *, seconds: float = 6
     return people.reshape(shape)
 
 
-def nearest(tables: _Published, blocks: _Ints, tract: int, guess: _Ints, epsilon: float) -> _Ints:
+def nearest(tables: _Published, blocks: Integers, tract: int, guess: Integers, epsilon: float) -> Integers:
     """Return people of one tract who fit noisy tables best, starting from a guess of who they are.
 
     Theorem: under noise of a Laplace law the likeliest are those for whom the sum of all misfits, over the
@@ -232,7 +229,7 @@ def nearest(tables: _Published, blocks: _Ints, tract: int, guess: _Ints, epsilon
     return np.diff(whole, axis=1, prepend=0).astype(np.int64).reshape(shape)
 
 
-def _sums(tables: _Published, blocks: _Ints, tract: int) -> tuple[Any, npt.NDArray[Any], tuple[int, ...]]:
+def _sums(tables: _Published, blocks: Integers, tract: int) -> tuple[Any, npt.NDArray[Any], tuple[int, ...]]:
     """Return which unknowns add up to which published numbers of one tract, these numbers, and the shape."""
     from scipy import sparse
 

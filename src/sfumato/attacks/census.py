@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.anonymity.columns import Flags, Integers
 from sfumato.attacks.attack_result import AttackResult, MeasuredRate, rates, with_interval
 from sfumato.attacks.blocks import AGES, COLUMNS, TABLES, Blocks, fitting, nearest
 from sfumato.attacks.population import choose, invent_blocks
@@ -20,8 +20,6 @@ from sfumato.core import Proportion
 from sfumato.plots import Axis, Line, Picture
 
 __all__ = ["census"]
-
-_Ints = npt.NDArray[np.int64]
 
 _STORY = """\
 The census of 2010 published billions of counts about blocks of a few dozen people: sex by age, age by
@@ -99,8 +97,8 @@ class _Truth:
     """Who really lives there."""
 
     people: Blocks
-    cells: _Ints
-    inhabitants: _Ints
+    cells: Integers
+    inhabitants: Integers
 
     @classmethod
     def of(cls, people: Blocks) -> _Truth:
@@ -108,7 +106,7 @@ class _Truth:
         cells = people.cells()
         return cls(people=people, cells=cells, inhabitants=cells.sum(axis=(1, 2, 3, 4)))
 
-    def rebuild(self, tables: dict[str, _Ints], epsilon: float | None = None) -> _Ints:
+    def rebuild(self, tables: dict[str, Integers], epsilon: float | None = None) -> Integers:
         """Rebuild the people of every tract: from exact tables, or from those of an epsilon."""
         rebuilt = np.zeros_like(self.cells)
         for tract, own in self._tracts():
@@ -118,12 +116,12 @@ class _Truth:
                 rebuilt[own] = nearest(tables, own, tract, self._drawn(own), epsilon)
         return rebuilt
 
-    def _tracts(self) -> list[tuple[int, _Ints]]:
+    def _tracts(self) -> list[tuple[int, Integers]]:
         """Return the tracts, and which blocks each has."""
         tract, block = self.people.tract, self.people.block
         return [(one, np.unique(block[tract == one])) for one in range(int(tract.max()) + 1)]
 
-    def _drawn(self, own: _Ints) -> _Ints:
+    def _drawn(self, own: Integers) -> Integers:
         """Draw people for the blocks of a tract, as many as live there, by the tract's shares.
 
         These are its shares of each sex, of each age, and of each race and ethnicity: what is taken to be
@@ -140,7 +138,7 @@ class _Truth:
         np.add.at(drawn, (block, choose(shares.ravel(), len(block))), 1)
         return drawn.reshape(len(own), *counted.shape)
 
-    def compare(self, rebuilt: _Ints) -> _Rebuilt:
+    def compare(self, rebuilt: Integers) -> _Rebuilt:
         """Compare rebuilt people with the truth."""
         n = self.people.people
         told, unlike = self._told(rebuilt)
@@ -151,7 +149,7 @@ class _Truth:
             unlike=Proportion(hits=int((told & unlike).sum()), trials=max(1, int(unlike.sum()))),
         )
 
-    def _told(self, rebuilt: _Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _told(self, rebuilt: Integers) -> tuple[Flags, Flags]:
         """Return of whom race and ethnicity are told right, and who is unlike most of the block.
 
         A list of everybody's name, block, sex and age is joined with the rebuilt people: of the same age, or
@@ -182,7 +180,7 @@ class _Truth:
         return exact / _GUESSES, unlike / _GUESSES
 
     def facts(
-        self, naive: _Rebuilt, through: list[tuple[float, _Rebuilt]], tables: dict[str, _Ints]
+        self, naive: _Rebuilt, through: list[tuple[float, _Rebuilt]], tables: dict[str, Integers]
     ) -> tuple[tuple[str, str], ...]:
         """Say in words what was published, and how right the rebuilt people are."""
         numbers = sum(table.size for table in tables.values())
@@ -199,7 +197,7 @@ class _Truth:
         return tuple(lines)
 
 
-def _within_a_year(rebuilt: _Ints, truth: _Ints) -> int:
+def _within_a_year(rebuilt: Integers, truth: Integers) -> int:
     """Return how many rebuilt people can be paired with true ones alike in all but a year of age.
 
     From the youngest on: who is left over from the year before must be paired now or never, and costs

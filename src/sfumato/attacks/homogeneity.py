@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
 from sfumato.anonymity import Generalised, Goal, reach
+from sfumato.anonymity.columns import Flags, Floats, Integers
 from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, right
 from sfumato.attacks.population import invent_people
 from sfumato.attacks.victims import enough, fair_sample, one_row_each, shuffled
@@ -25,9 +26,6 @@ from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Bars, Picture
 
 __all__ = ["homogeneity"]
-
-_Ints = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
 
 _KS = (2, 5, 10, 25)
 _RULED_OUT = 2
@@ -107,7 +105,7 @@ def homogeneity(
 
 
 def _known(
-    made: Generalised, codes: _Ints, table: Any, quasi: Sequence[str], secret: str
+    made: Generalised, codes: Integers, table: Any, quasi: Sequence[str], secret: str
 ) -> tuple[float, float, float]:
     """Return the shares of people whose secret a k-anonymous table tells without any doubt, by `_WAYS`."""
     there = _held(made.class_of, codes)
@@ -124,8 +122,6 @@ def _invented(people: int) -> Any:
 
     As they do where there is an outbreak, a hazard of one trade, or an illness of old age.
     """
-    import pyarrow
-
     table = invent_people(people).patients(0.5)
     years = table.column("birth_date").to_numpy().astype("datetime64[Y]").astype(int)
     zips, _ = _coded(table.column("zip"))
@@ -134,17 +130,17 @@ def _invented(people: int) -> Any:
     own, names = _coded(table.column("diagnosis"))
     usual = np.asarray(uniform_below(len(names), size=int(cells.max()) + 1))
     shared = np.asarray(bernoulli(_SHARED, size=len(own)), dtype=bool)
-    diagnosis = pyarrow.array(names).take(pyarrow.array(np.where(shared, usual[cells], own)))
+    diagnosis = pa.array(names).take(pa.array(np.where(shared, usual[cells], own)))
     return table.set_column(table.column_names.index("diagnosis"), "diagnosis", diagnosis)
 
 
-def _coded(column: Any) -> tuple[_Ints, list[Any]]:
+def _coded(column: Any) -> tuple[Integers, list[Any]]:
     """Return values as numbers, and what the numbers stand for."""
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def _wanted(codes: _Ints, values: list[Any], value: Any, secret: str) -> int:
+def _wanted(codes: Integers, values: list[Any], value: Any, secret: str) -> int:
     if len(values) < 2:
         raise InvalidArgument(
             f"column `{secret}` is the same for everyone: there is nothing to guess", place="secret"
@@ -156,14 +152,14 @@ def _wanted(codes: _Ints, values: list[Any], value: Any, secret: str) -> int:
     return values.index(value)
 
 
-def _held(classes: _Ints, codes: _Ints) -> _Bools:
+def _held(classes: Integers, codes: Integers) -> Flags:
     """Return, for each class, which values are in it."""
     there = np.zeros((int(classes.max()) + 1, int(codes.max()) + 1), dtype=bool)
     there[classes, codes] = True
     return there
 
 
-def _not_theirs(codes: _Ints, values: int) -> list[_Ints]:
+def _not_theirs(codes: Integers, values: int) -> list[Integers]:
     """Return values that are not a person's own, and different from each other, drawn for each person."""
     if values <= _RULED_OUT:
         return []
@@ -173,28 +169,24 @@ def _not_theirs(codes: _Ints, values: int) -> list[_Ints]:
     return [(codes + 1 + steps) % values for steps in (first, second)]
 
 
-def _in_two(table: Any, codes: _Ints, quasi: Sequence[str], secret: str, goal: Goal) -> float:
+def _in_two(table: Any, codes: Integers, quasi: Sequence[str], secret: str, goal: Goal) -> float:
     """Divide people among two hospitals, a third to both; make both tables, and look at those in both."""
-    import pyarrow
-
     order = shuffled(np.arange(len(codes)))
     third = len(codes) // 3
     if third < 2 * goal.k:
         return float("nan")
     held = []
     for who in (order[: 2 * third], order[third:]):
-        made = reach(table.take(pyarrow.array(who)), quasi, goal, sensitive=secret)
+        made = reach(table.take(pa.array(who)), quasi, goal, sensitive=secret)
         held.append(_held(made.class_of, codes[who])[made.class_of])
     both = held[0][third:] & held[1][:third]  # who is in both comes last in the first, first in the second
     return float((both.sum(axis=1) == 1).mean())
 
 
-def _asked(classes: _Ints, flags: _Bools, epsilon: float) -> npt.NDArray[np.float64]:
+def _asked(classes: Integers, flags: Flags, epsilon: float) -> Floats:
     """Ask this system how many of each class have it; which classes there are is taken to be public."""
-    import pyarrow
-
     many = int(classes.max()) + 1
-    table = pyarrow.table({"person": np.arange(len(classes)), "class": classes, "flag": flags})
+    table = pa.table({"person": np.arange(len(classes)), "class": classes, "flag": flags})
     columns = {"class": one_of(*range(many))}
     db = one_row_each(table, name="patients", unit="person", epsilon=epsilon, columns=columns)
     text = 'SELECT "class", COUNT(*) AS n FROM patients WHERE flag GROUP BY "class"'

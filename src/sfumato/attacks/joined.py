@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from sfumato.anonymity.columns import Flags, Integers
 from sfumato.attacks.attack_result import with_interval
 from sfumato.backends.owned import read_owned
 from sfumato.core import Proportion
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Linked", "Tables", "alone", "cells_of"]
-
-_Ints = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,11 +52,8 @@ class Tables:
         roll = _alike(names, table, [*on, *who])
         return cls(data=table, roll=roll, on=on, secret=secret, identity=identity)
 
-    def says(self, value: Any) -> _Bools:
+    def says(self, value: Any) -> Flags:
         """Return which rows say what is asked for."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         column = self.data[self.secret]
         try:
             found = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(False)
@@ -78,8 +74,6 @@ class Tables:
 
 def _alike(roll: Any, table: Any, on: Sequence[str]) -> Any:
     """Return the roll with its columns of the same types as the table's."""
-    import pyarrow as pa
-
     for name in on:
         try:
             column = roll[name].cast(table[name].type)
@@ -93,10 +87,8 @@ def _alike(roll: Any, table: Any, on: Sequence[str]) -> Any:
     return roll
 
 
-def cells_of(tables: Sequence[Any], on: Sequence[str]) -> list[_Ints]:
+def cells_of(tables: Sequence[Any], on: Sequence[str]) -> list[Integers]:
     """Number the combinations of values, alike in all tables; -1 where a value is missing."""
-    import pyarrow as pa
-
     rows = [table.num_rows for table in tables]
     code = np.zeros(sum(rows), dtype=np.int64)
     missing = np.zeros(sum(rows), dtype=np.bool_)
@@ -110,7 +102,7 @@ def cells_of(tables: Sequence[Any], on: Sequence[str]) -> list[_Ints]:
     return np.split(code, np.cumsum(rows)[:-1])
 
 
-def alone(cells: _Ints) -> _Bools:
+def alone(cells: Integers) -> Flags:
     """Return which rows are the only one of their cell."""
     counted = np.bincount(cells[cells >= 0], minlength=1)
     return np.asarray((cells >= 0) & (counted[cells] == 1))
@@ -124,10 +116,10 @@ class Linked:
     attacked: on the roll, and alone with their values among everyone in either table.
     """
 
-    claims: _Bools
-    right: _Bools | None
-    victims: _Ints
-    listed: _Bools
+    claims: Flags
+    right: Flags | None
+    victims: Integers
+    listed: Flags
 
     @classmethod
     def of(cls, tables: Tables) -> Linked:
@@ -161,7 +153,7 @@ class Linked:
             listed=listed,
         )
 
-    def naive(self, chosen: _Ints) -> Proportion:
+    def naive(self, chosen: Integers) -> Proportion:
         """Return how many of the victims the join names rightly, and so their secret with them."""
         if self.right is None:
             return Proportion(hits=int(self.claims.sum()), trials=max(1, int(self.listed.sum())))

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
 from sfumato.anonymity.classes import group
+from sfumato.anonymity.columns import Flags, Integers
 from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate
 from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.population import Population, invent_people
@@ -24,9 +25,6 @@ from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Bars, Picture
 
 __all__ = ["linkage"]
-
-_Ints = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
 
 _STORY = """\
 A hospital publishes what ails its patients, without their names: ZIP code, birth date, sex, diagnosis. A
@@ -110,10 +108,8 @@ def linkage(
 # -- through this system -----------------------------------------------------------------------
 
 
-def _through(tables: Tables, condition: str, chosen: _Ints, bits: _Bools, epsilon: float) -> MeasuredRate:
+def _through(tables: Tables, condition: str, chosen: Integers, bits: Flags, epsilon: float) -> MeasuredRate:
     """Ask this system for the join: how many patients who have it match each of the victims."""
-    import pyarrow as pa
-
     unit = "record number"
     table = tables.data.select([*tables.on, tables.secret])
     victims = table.select(list(tables.on)).take(pa.array(chosen))

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
+from sfumato.anonymity.columns import Flags, Floats, Integers
 from sfumato.attacks.attack_result import AttackResult, MeasuredRate
 from sfumato.attacks.victims import flags_of
 from sfumato.backends.owned import read_owned
@@ -29,9 +30,6 @@ from sfumato.plots import Axis, Line, Picture, thinned
 from sfumato.session import Budget, connect
 
 __all__ = ["Scores", "membership"]
-
-_Floats = npt.NDArray[np.float64]
-_Signs = npt.NDArray[np.int64]
 
 _DELTA = 1e-6
 _EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -105,8 +103,8 @@ def membership(
 class Scores:
     """A test's scores of people who took part, and of people who did not; each of a study of its own."""
 
-    took_part: _Floats
-    did_not: _Floats
+    took_part: Floats
+    did_not: Floats
     threshold: float = 0.0
 
     def right(self) -> Proportion:
@@ -131,8 +129,8 @@ class Scores:
 class _Population:
     """How common each attribute is, and people: rows of true and false, where they are not invented."""
 
-    common: _Floats
-    rows: npt.NDArray[np.bool_] | None = None
+    common: Floats
+    rows: Flags | None = None
 
     @classmethod
     def invented(cls, traits: int) -> _Population:
@@ -155,7 +153,7 @@ class _Population:
         shares = rows.mean(axis=0)
         return cls(common=np.clip(shares, 1 / len(rows), 1 - 1 / len(rows)), rows=rows)
 
-    def draw(self, people: int) -> _Signs:
+    def draw(self, people: int) -> Integers:
         """Draw people: +1 where they have an attribute, -1 where not."""
         if self.rows is None:
             have = [np.asarray(bernoulli(float(share), size=people), dtype=bool) for share in self.common]
@@ -170,10 +168,10 @@ class _Studies:
     One person for each study, so that all guesses are independent of each other.
     """
 
-    common: _Floats
-    members: _Signs  # study, person, attribute
-    asked: _Signs  # attributes of the person asked about in each study
-    took_part: npt.NDArray[np.bool_]
+    common: Floats
+    members: Integers  # study, person, attribute
+    asked: Integers  # attributes of the person asked about in each study
+    took_part: Flags
 
     @classmethod
     def drawn(cls, population: _Population, studies: int, people: int) -> _Studies:
@@ -182,12 +180,10 @@ class _Studies:
         asked = np.where(took_part[:, None], members[:, 0], population.draw(studies))
         return cls(common=population.common, members=members, asked=asked, took_part=took_part)
 
-    def released(self, epsilon: float) -> _Floats:
+    def released(self, epsilon: float) -> Floats:
         """Ask this system for the sums of all studies at once: everyone is in one of them."""
-        import pyarrow
-
         studies, people, attributes = self.members.shape
-        table = pyarrow.table(
+        table = pa.table(
             {
                 "person": np.repeat(np.arange(studies * people), attributes),
                 "study": np.repeat(np.arange(studies), people * attributes),
@@ -214,14 +210,14 @@ class _Studies:
         sums[release.column("study"), release.column("attribute")] = release.column("s")
         return sums
 
-    def realistic(self, sums: _Floats) -> Scores:
+    def realistic(self, sums: Floats) -> Scores:
         """Score by the likelihood ratio of the person's attributes: study's shares to population's."""
         people = self.members.shape[1]
         share = np.clip((sums / people + 1) / 2, 0.5 / people, 1 - 0.5 / people)
         have, have_not = np.log(share / self.common), np.log((1 - share) / (1 - self.common))
         return self._scores(np.where(self.asked > 0, have, have_not).sum(axis=1))
 
-    def strongest(self, sums: _Floats) -> Scores:
+    def strongest(self, sums: Floats) -> Scores:
         """Score by what is left of the sums without all who are known, along the person's attributes.
 
         Theorem: if the person took part, what is left is x + noise, else noise, with x her attributes; for
@@ -230,7 +226,7 @@ class _Studies:
         known = self.members.sum(axis=1) - self.asked * self.took_part[:, None]
         return self._scores(((sums - known) * self.asked).sum(axis=1), threshold=len(self.common) / 2)
 
-    def _scores(self, scores: _Floats, threshold: float = 0.0) -> Scores:
+    def _scores(self, scores: Floats, threshold: float = 0.0) -> Scores:
         return Scores(took_part=scores[self.took_part], did_not=scores[~self.took_part], threshold=threshold)
 
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from scipy.special import ndtri
 
+from sfumato.anonymity.columns import Flags, Floats, Integers
 from sfumato.attacks.victims import one_row_each
 from sfumato.catalog import between, one_of
 from sfumato.core import bernoulli, uniform_below
@@ -33,8 +36,6 @@ __all__ = [
     "uniforms",
 ]
 
-_Ints = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
 
 # Shares of people by age, in steps of five years up to 100: about the United States in 2000.
 _PYRAMID = (
@@ -56,12 +57,12 @@ DIAGNOSES = {
 """What people are in hospital for, and how many of a hundred."""
 
 
-def uniforms(size: int) -> _Floats:
+def uniforms(size: int) -> Floats:
     """Draw numbers evenly between 0 and 1, neither of them included."""
     return np.asarray((uniform_below(2**52, size=size) + 0.5) / 2.0**52, dtype=np.float64)
 
 
-def choose(weights: npt.ArrayLike, size: int) -> _Ints:
+def choose(weights: npt.ArrayLike, size: int) -> Integers:
     """Draw places in a list of weights, each as often as it weighs.
 
     >>> choose([0, 3, 0], 4)
@@ -71,16 +72,12 @@ def choose(weights: npt.ArrayLike, size: int) -> _Ints:
     return np.asarray(np.searchsorted(steps, uniforms(size) * steps[-1], side="right"), dtype=np.int64)
 
 
-def _normal(size: int) -> _Floats:
-    from scipy.special import ndtri
-
+def _normal(size: int) -> Floats:
     return np.asarray(ndtri(uniforms(size)))
 
 
-def _lognormal_sizes(total: int, mean: float, spread: float) -> _Ints:
+def _lognormal_sizes(total: int, mean: float, spread: float) -> Integers:
     """Divide `total` among areas whose sizes are evenly spaced quantiles of a lognormal law."""
-    from scipy.special import ndtri
-
     areas = max(1, round(total / mean))
     relative = np.exp(spread * ndtri((np.arange(areas) + 0.5) / areas))
     ends = np.rint(np.cumsum(relative) / relative.sum() * total).astype(np.int64)
@@ -102,15 +99,13 @@ class Firms:
     answer has its own noise and costs each person the same epsilon.
     """
 
-    sick: npt.NDArray[np.bool_]
-    salary: _Ints
+    sick: Flags
+    salary: Integers
 
     counting = "SELECT firm, COUNT(*) AS n FROM staff WHERE sick GROUP BY firm"
 
     def open(self, epsilon: float, *, without: bool = False) -> Database:
         """Open the people, or all but the victims, in this system, with a budget."""
-        import pyarrow
-
         firms, people = self.sick.shape
         rows = {
             "firm": np.repeat(np.arange(firms), people).reshape(firms, people),
@@ -120,7 +115,7 @@ class Firms:
             "salary": self.salary,
         }
         return one_row_each(
-            pyarrow.table({name: row[:, int(without) :].ravel() for name, row in rows.items()}),
+            pa.table({name: row[:, int(without) :].ravel() for name, row in rows.items()}),
             name="staff",
             unit="person",
             epsilon=epsilon,
@@ -143,23 +138,21 @@ def invent_firms(firms: int, people: int) -> Firms:
 class Population:
     """Everybody who lives in a region; one row each, numbered from 0."""
 
-    zip: _Ints
+    zip: Integers
     born: npt.NDArray[np.datetime64]
-    sex: _Ints
-    diagnosis: _Ints
+    sex: Integers
+    diagnosis: Integers
 
     @property
-    def adults(self) -> npt.NDArray[np.bool_]:
+    def adults(self) -> Flags:
         """Who is 18 or older."""
         return np.asarray(self.born <= _TODAY - np.timedelta64(18 * 365 + 5, "D"))
 
-    def table(self, who: _Ints, *, sick: bool = False, moved: npt.NDArray[np.bool_] | None = None) -> Any:
+    def table(self, who: Integers, *, sick: bool = False, moved: Flags | None = None) -> Any:
         """Return some people as a table: number, ZIP code, birth date, sex, and what ails them.
 
         Whoever has `moved` is listed in the ZIP code after their own.
         """
-        import pyarrow as pa
-
         areas = int(self.zip.max()) + 1
         at = self.zip[who] if moved is None else np.where(moved, (self.zip[who] + 1) % areas, self.zip[who])
         columns = {
@@ -212,8 +205,6 @@ def invent_blocks(blocks: int, tract: int) -> Any:
     Blocks differ from each other in who lives there, as they do: each has weights of its own for race, and
     a share of Hispanic people of its own.
     """
-    import pyarrow as pa
-
     number = count(blocks, "blocks")
     sizes = np.clip(np.exp(np.log(25) + 0.6 * _normal(number)), 5, 60).astype(np.int64)
     block = np.repeat(np.arange(number), sizes)
@@ -247,8 +238,6 @@ def invent_ratings(viewers: int, films: int) -> Any:
     The films' popularity falls like a power of their rank, a few viewers rate very much (lognormal), stars
     depend on the film and the viewer, and ratings come several a day, on days when a viewer sits down to it.
     """
-    import pyarrow as pa
-
     people, titles = count(viewers, "viewers", least=10), count(films, "films", least=50)
     wanted = np.minimum(4 + np.exp(3.2 + 1.0 * _normal(people)), titles / 2).astype(np.int64)
     drawn = np.repeat(np.arange(people), wanted)
@@ -274,6 +263,4 @@ def invent_ratings(viewers: int, films: int) -> Any:
 
 
 def _named(names: list[str], codes: npt.NDArray[Any]) -> Any:
-    import pyarrow as pa
-
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names)).cast(pa.string())

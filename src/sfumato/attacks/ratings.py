@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
+from sfumato.anonymity.columns import Flags, Integers
 from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate, rates, with_interval
 from sfumato.attacks.population import invent_ratings
 from sfumato.attacks.scoreboard import Ratings, Scoreboard, Tried
@@ -22,9 +23,6 @@ from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Picture
 
 __all__ = ["ratings"]
-
-_Ints = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
 
 _STORY = """\
 In 2006 Netflix published a hundred million ratings of half a million subscribers, under numbers instead of
@@ -122,11 +120,9 @@ def _picture(counts: Sequence[int], tried: Sequence[Tried]) -> Picture:
 
 
 def _through(
-    table: Ratings, sought: _Ints, chosen: _Ints, rating: _Ints, seen: _Bools, epsilon: float
+    table: Ratings, sought: Integers, chosen: Integers, rating: Integers, seen: Flags, epsilon: float
 ) -> MeasuredRate:
     """Ask this system who has seen the films, of those who gave the one rating known of each victim."""
-    import pyarrow as pa
-
     rows = {"film": table.film, "stars": table.levels, "day": table.day}
     text = (
         f'SELECT k."{TARGET}", COUNT(*) AS n FROM ratings r '
@@ -149,10 +145,8 @@ def _through(
     )
 
 
-def _of_use(table: Ratings, sought: _Ints, truth: int) -> tuple[str, str]:
+def _of_use(table: Ratings, sought: Integers, truth: int) -> tuple[str, str]:
     """Ask what such a table is for: how many have rated a film of the list, at epsilon 1."""
-    import pyarrow as pa
-
     text = "SELECT COUNT(DISTINCT r.viewer) AS n FROM ratings r JOIN sought f ON f.film = r.film"
     rows, public = {"viewer": table.viewer, "film": table.film}, {"sought": pa.table({"film": sought})}
     told = count_of_use(pa.table(rows), text, truth, name="ratings", unit="viewer", public=public)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
+from sfumato.anonymity.columns import Flags, Floats
 from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right
 from sfumato.attacks.victims import Victims
 from sfumato.core import PrivacyBudget, bernoulli, discrete_gaussian
@@ -26,9 +27,6 @@ from sfumato.session import Budget, connect
 __all__ = ["Method", "rebuild", "reconstruction"]
 
 Method = Literal["least squares", "linear programming"]
-
-_Bools = npt.NDArray[np.bool_]
-_Floats = npt.NDArray[np.float64]
 
 _DELTA = 1e-6
 _AT_ONCE = 1000  # halves in one question: as many rows as a public table may make of one private row
@@ -43,7 +41,7 @@ privacy. That is why there is a budget. This system answers all of these questio
 carries the noise that their number takes."""
 
 
-def rebuild(halves: _Bools, answers: _Floats, *, method: Method = "least squares") -> _Bools:
+def rebuild(halves: Flags, answers: Floats, *, method: Method = "least squares") -> Flags:
     """Return everyone's bit from counts over subsets: one row of `halves` and one answer for each question.
 
     Least squares minimises the sum of squared residues, linear programming the sum of absolute ones with
@@ -60,7 +58,7 @@ def rebuild(halves: _Bools, answers: _Floats, *, method: Method = "least squares
     return np.asarray(found > 0.5)
 
 
-def _least_squares(halves: _Bools, answers: _Floats) -> _Floats:
+def _least_squares(halves: Flags, answers: Floats) -> Floats:
     """Solve the equations around one half, with a pinch of ridge: about as many as people are unstable."""
     questions, people = halves.shape
     equations, residues = halves.astype(float), answers - halves.sum(axis=1) / 2
@@ -71,7 +69,7 @@ def _least_squares(halves: _Bools, answers: _Floats) -> _Floats:
     return np.asarray(equations.T @ np.linalg.solve(squares, residues) + 0.5)
 
 
-def _least_absolute(halves: _Bools, answers: _Floats) -> _Floats:
+def _least_absolute(halves: Flags, answers: Floats) -> Floats:
     from scipy.optimize import linprog
     from scipy.sparse import csr_matrix, eye, hstack
 
@@ -148,20 +146,18 @@ def reconstruction(
     )
 
 
-def _coins(number: int) -> _Bools:
+def _coins(number: int) -> Flags:
     return np.asarray(bernoulli(0.5, size=number), dtype=bool)
 
 
-def _asked(bits: _Bools, halves: _Bools, epsilon: float) -> _Floats:
+def _asked(bits: Flags, halves: Flags, epsilon: float) -> Floats:
     """Ask this system for the counts, some hundred halves in one question, all from one budget."""
-    import pyarrow
-
-    people = pyarrow.table({"person": np.arange(len(bits)), "code": np.arange(len(bits)), "secret": bits})
+    people = pa.table({"person": np.arange(len(bits)), "code": np.arange(len(bits)), "secret": bits})
     batches = [halves[start : start + _AT_ONCE] for start in range(0, len(halves), _AT_ONCE)]
     public = {}
     for number, batch in enumerate(batches):
         half, code = np.nonzero(batch)
-        public[f"halves{number}"] = pyarrow.table({"half": half, "code": code})
+        public[f"halves{number}"] = pa.table({"half": half, "code": code})
     answers: list[int] = []
     budget = Budget(epsilon=epsilon, delta=_DELTA)
     db = connect(people, name="people", unit="person", budget=budget, public=public)
@@ -188,7 +184,7 @@ def _share(budget: PrivacyBudget, questions: int) -> float:
 
 
 def _growing(
-    bits: _Bools, halves: _Bools, exact: _Floats, method: Method
+    bits: Flags, halves: Flags, exact: Floats, method: Method
 ) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
     """Return what share is rebuilt from more and more answers, each with noise of some size."""
     lines = []

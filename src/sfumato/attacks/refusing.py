@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
+from sfumato.anonymity.columns import Flags, Floats, Integers
 from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound, right
 from sfumato.attacks.victims import one_row_each
 from sfumato.catalog import between, one_of
@@ -20,8 +21,6 @@ from sfumato.core import Proportion, uniform_below
 from sfumato.core.arguments import count
 
 __all__ = ["MaxAuditor", "refusing"]
-
-_Ints = npt.NDArray[np.int64]
 
 _MOST = 1_000_000
 _STORY = """\
@@ -115,12 +114,10 @@ def _refuses(salaries: list[int]) -> bool:
     return auditor.largest((0, 1)) is None
 
 
-def _asked(salaries: _Ints, epsilon: float) -> npt.NDArray[np.float64]:
+def _asked(salaries: Integers, epsilon: float) -> Floats:
     """Ask this system the same two questions of all threes; return by how much the largest drops."""
-    import pyarrow
-
     threes = len(salaries)
-    table = pyarrow.table(
+    table = pa.table(
         {
             "three": np.repeat(np.arange(threes), 3),
             "person": np.arange(3 * threes),
@@ -139,7 +136,7 @@ def _asked(salaries: _Ints, epsilon: float) -> npt.NDArray[np.float64]:
     return np.asarray(of_all - of_two)
 
 
-def _guessed(drops: npt.NDArray[np.float64], third: npt.NDArray[np.bool_]) -> Proportion:
+def _guessed(drops: Floats, third: Flags) -> Proportion:
     """Say yes where the largest drops by more than some amount; the amount is chosen on half of the threes.
 
     An attacker may practise as much as they like: the law of the noise is public.

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from sfumato.anonymity.columns import Flags, Floats, Integers
 from sfumato.attacks.population import choose
 from sfumato.attacks.victims import enough, fair_sample, shuffled
 from sfumato.backends.owned import read_owned
@@ -22,10 +24,6 @@ from sfumato.core.arguments import probability
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Ratings", "Scoreboard", "Tried"]
-
-_Ints = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
-_Bools = npt.NDArray[np.bool_]
 
 _STARS, _DAYS, _STANDS_OUT = 1.5, 30.0, 1.5  # the scales of the scoreboard, as in the paper
 _OFF_STARS, _OFF_DAYS = 1, 14  # how far off what the attacker knows may be
@@ -36,10 +34,10 @@ _FEWEST = 20
 class Ratings:
     """Who rated what: viewers and films numbered from 0, ordered by film."""
 
-    viewer: _Ints
-    film: _Ints
-    stars: _Floats
-    day: _Ints
+    viewer: Integers
+    film: Integers
+    stars: Floats
+    day: Integers
     viewers: int
     films: int
     titles: Any
@@ -77,16 +75,13 @@ class Ratings:
         )
 
     @property
-    def levels(self) -> _Ints:
+    def levels(self) -> Integers:
         """The stars, numbered from the fewest: whole numbers, whatever the stars are."""
         return np.unique(self.stars, return_inverse=True)[1]
 
-    def film_list(self, wanted: Sequence[Any] | None) -> _Ints:
+    def film_list(self, wanted: Sequence[Any] | None) -> Integers:
         """Return the numbers of the films that are sought: those named, or some that a third rated."""
         if wanted is not None:
-            import pyarrow as pa
-            import pyarrow.compute as pc
-
             places = pc.index_in(pa.array(list(wanted), type=self.titles.type), self.titles)
             if not len(places) or places.null_count:
                 raise InvalidArgument(
@@ -110,13 +105,13 @@ class Ratings:
         begin, end = np.searchsorted(self.film, (film, film + 1))
         return slice(int(begin), int(end))
 
-    def seen(self, films: _Ints) -> _Bools:
+    def seen(self, films: Integers) -> Flags:
         """Return which viewers have rated one of some films."""
         found = np.zeros(self.viewers, dtype=np.bool_)
         found[self.viewer[np.isin(self.film, films)]] = True
         return found
 
-    def singled(self, seen: _Bools, sought: _Ints, most: int) -> tuple[_Ints, _Ints]:
+    def singled(self, seen: Flags, sought: Integers, most: int) -> tuple[Integers, Integers]:
         """Draw viewers, half of them with the secret, and of each a rating that nobody else gave.
 
         Its film is not on the list, else it would tell the secret by itself.
@@ -137,10 +132,8 @@ class Ratings:
         return who[chosen], alone[first[chosen]]
 
 
-def _numbers(column: Any, name: str) -> _Floats:
+def _numbers(column: Any, name: str) -> Floats:
     """Return numbers; of dates and timestamps the number of days."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.date32(), safe=False)
     if pa.types.is_date32(column.type):
@@ -170,17 +163,17 @@ class Scoreboard:
     """The published records, by film, and what a rating of each film weighs."""
 
     table: Ratings
-    there: _Bools
-    viewer: _Ints
-    stars: _Floats
-    day: _Ints
-    starts: _Ints
-    weight: _Floats
-    open_rows: _Ints  # ratings of films outside the list, ordered by viewer: what may be known
-    open_starts: _Ints
+    there: Flags
+    viewer: Integers
+    stars: Floats
+    day: Integers
+    starts: Integers
+    weight: Floats
+    open_rows: Integers  # ratings of films outside the list, ordered by viewer: what may be known
+    open_starts: Integers
 
     @classmethod
-    def of(cls, table: Ratings, sought: _Ints, share: float) -> Scoreboard:
+    def of(cls, table: Ratings, sought: Integers, share: float) -> Scoreboard:
         """Publish a random share of the viewers, without their names."""
         there = np.asarray(bernoulli(probability(share, "published"), size=table.viewers))
         rows = there[table.viewer]
@@ -201,7 +194,7 @@ class Scoreboard:
             open_starts=np.searchsorted(table.viewer[known], np.arange(table.viewers + 1)),
         )
 
-    def attack(self, seen: _Bools, known: int, targets: int) -> Tried:
+    def attack(self, seen: Flags, known: int, targets: int) -> Tried:
         """Look for the records of viewers of whom a few ratings are known, and read the secret off them.
 
         As many again who are not published are looked for: a claim about one of them is false.
@@ -225,7 +218,7 @@ class Scoreboard:
             false=Proportion(hits=int(false), trials=len(absent)) if len(absent) else None,
         )
 
-    def _about(self, viewer: int, known: int) -> tuple[_Ints, _Floats, _Floats]:
+    def _about(self, viewer: int, known: int) -> tuple[Integers, Floats, Floats]:
         """Return what is known of a viewer: films, stars and days, each somewhat off, a quarter all wrong."""
         table = self.table
         rows = shuffled(self.open_rows[self.open_starts[viewer] : self.open_starts[viewer + 1]])[:known]
@@ -238,7 +231,7 @@ class Scoreboard:
         day[:wrong] = table.day[uniform_below(len(table.day), size=wrong)]
         return film, stars, day.astype(np.float64)
 
-    def claim(self, films: _Ints, stars: _Floats, days: _Floats) -> int:
+    def claim(self, films: Integers, stars: Floats, days: Floats) -> int:
         """Return the viewer whose published record fits best, or -1 if it does not stand out.
 
         A record scores, for each film that it shares, the more the closer stars and days are, divided by

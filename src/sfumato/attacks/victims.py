@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
+from sfumato.anonymity.columns import Flags, Integers
 from sfumato.attacks.attack_result import MeasuredRate
 from sfumato.backends.owned import read_owned
 from sfumato.core import bernoulli, uniform_below
@@ -33,9 +34,6 @@ TARGET = "target number"
 
 _FEWEST = 20
 
-_Ints = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
-
 
 def one_row_each(table: Any, *, name: str, unit: str, epsilon: float, **declared: Any) -> Database:
     """Open a table in which everyone has one row, with a budget of epsilon."""
@@ -43,13 +41,11 @@ def one_row_each(table: Any, *, name: str, unit: str, epsilon: float, **declared
     return connect(table, name=name, unit=unit, max_groups=1, max_rows=1, budget=budget, **declared)
 
 
-def flags_of(table: Any, name: str, *, place: str) -> _Bools:
+def flags_of(table: Any, name: str, *, place: str) -> Flags:
     """Return a column of an Arrow table that is of true and false, or of 1 and 0; NULL is false."""
-    import pyarrow
-
     column = table.column(name)
-    if pyarrow.types.is_boolean(column.type) or pyarrow.types.is_integer(column.type):
-        nothing = pyarrow.scalar(0).cast(column.type)
+    if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
+        nothing = pa.scalar(0).cast(column.type)
         values = np.asarray(column.fill_null(nothing))
         if np.isin(values, (0, 1)).all():
             return values.astype(bool)
@@ -65,7 +61,7 @@ class Victims:
     """A column of true and false of somebody's own table; each row is a person."""
 
     trait: str
-    bits: _Bools
+    bits: Flags
 
     counting = "SELECT COUNT(*) AS n FROM people WHERE secret"
 
@@ -85,7 +81,7 @@ class Victims:
             )
         return cls(trait=trait, bits=bits)
 
-    def draw(self, victims: int) -> _Ints:
+    def draw(self, victims: int) -> Integers:
         """Draw victims: half of them with, half without, so that guessing is right half the time."""
         half = count(victims, "trials", least=2) // 2
         kinds = ((np.flatnonzero(self.bits), half), (np.flatnonzero(~self.bits), victims - half))
@@ -93,18 +89,16 @@ class Victims:
 
     def open(self, epsilon: float) -> Database:
         """Open the people in this system, with a budget."""
-        import pyarrow
-
-        table = pyarrow.table({"person": np.arange(len(self.bits)), "secret": self.bits})
+        table = pa.table({"person": np.arange(len(self.bits)), "secret": self.bits})
         return one_row_each(table, name="people", unit="person", epsilon=epsilon)
 
 
-def shuffled(items: _Ints) -> _Ints:
+def shuffled(items: Integers) -> Integers:
     """Return the same numbers in random order."""
     return items[np.argsort(uniform_below(2**62, size=len(items)), kind="stable")]
 
 
-def fair_sample(bits: _Bools, most: int) -> _Ints:
+def fair_sample(bits: Flags, most: int) -> Integers:
     """Draw people of whom each has the bit with probability one half, whoever was drawn before.
 
     A fair coin chooses the kind of the next one; it ends with the first coin that nobody is left for. So
@@ -126,14 +120,14 @@ def fair_sample(bits: _Bools, most: int) -> _Ints:
     return chosen[: len(coins) if served.all() else int(np.argmin(served))]
 
 
-def enough(chosen: _Ints, who: str, *hints: str) -> None:
+def enough(chosen: Integers, who: str, *hints: str) -> None:
     """Refuse an experiment with too few victims."""
     if len(chosen) < _FEWEST:
         raise InvalidArgument(f"fewer than {_FEWEST} {who} can be asked about", place="data", hints=hints)
 
 
 def guess_bits(
-    table: Any, text: str, bits: _Bools, epsilon: float, *, name: str, unit: str, public: Mapping[str, Any]
+    table: Any, text: str, bits: Flags, epsilon: float, *, name: str, unit: str, public: Mapping[str, Any]
 ) -> MeasuredRate:
     """Ask this system a question whose groups are people, and guess the bit of each from its noisy count.
 

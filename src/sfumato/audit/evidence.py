@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import delta_quantity, exact
+from sfumato.core.arguments import FloatArray, delta_quantity, exact
 from sfumato.core.proportion import Proportion, clopper_pearson
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Evidence", "epsilon_of_counts", "read_delta", "read_miss"]
 
-_FloatArray = npt.NDArray[np.float64]
-
 
 def epsilon_of_counts(
     likely: npt.ArrayLike, unlikely: npt.ArrayLike, trials: tuple[int, int], *, delta: float, miss: float
-) -> _FloatArray:
+) -> FloatArray:
     """Return ln((p_low - delta) / q_high) for hits of an event under two neighbours, zero at least.
 
     Theorem: if the mechanism is (epsilon, delta)-private, P(S) <= e^epsilon Q(S) + delta for every event S

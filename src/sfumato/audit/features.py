@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.audit.output_table import OutputColumn, OutputTable
+from sfumato.core.arguments import FloatArray
 
 __all__ = ["Feature", "fitted", "lowest_bits", "plain"]
-
-_FloatArray = npt.NDArray[np.float64]
 
 _PAIRED = 6  # up to this many columns, all pairs are looked at; above it, neighbours only
 _BINS = 24
@@ -33,7 +32,7 @@ class Feature:
     """A number per output; NaN where it makes no sense, which no threshold holds for."""
 
     words: str
-    of: Callable[[OutputTable], _FloatArray]
+    of: Callable[[OutputTable], FloatArray]
 
 
 def plain(outputs: OutputTable) -> Iterator[Feature]:
@@ -58,16 +57,16 @@ def plain(outputs: OutputTable) -> Iterator[Feature]:
     yield Feature("the place of the largest", lambda s: _table(s, whole).argmax(axis=1).astype(np.float64))
 
 
-def _feature(words: str, function: Callable[..., _FloatArray], *names: str) -> Feature:
+def _feature(words: str, function: Callable[..., FloatArray], *names: str) -> Feature:
     """Return a function of the numbers of some columns."""
     return Feature(words, lambda outputs: function(*(outputs.column(name).numbers for name in names)))
 
 
-def _remainders(values: _FloatArray, modulus: int) -> _FloatArray:
+def _remainders(values: FloatArray, modulus: int) -> FloatArray:
     return np.mod(np.where(np.isfinite(values), values, np.nan), modulus)
 
 
-def lowest_bits(values: _FloatArray) -> _FloatArray:
+def lowest_bits(values: FloatArray) -> FloatArray:
     """Return the exponent of the lowest set bit of floats: 0.5 has -1, 12 has 2, zero and the like NaN.
 
     A float that was rounded at a large number is a multiple of a coarse power of two; the same float
@@ -90,7 +89,7 @@ def fitted(left: OutputTable, right: OutputTable) -> Iterator[Feature]:
     columns together, as if they were independent (naive Bayes).
     """
     names = list(dict.fromkeys([*left.columns, *right.columns]))
-    scores: list[Callable[[OutputTable], _FloatArray]] = []
+    scores: list[Callable[[OutputTable], FloatArray]] = []
     for name in names:
         score = _score_of_column(left.column(name), right.column(name))
         if score is not None:
@@ -109,7 +108,7 @@ def fitted(left: OutputTable, right: OutputTable) -> Iterator[Feature]:
 # -- scores -----------------------------------------------------------------------------------
 
 
-def _score_of_column(left: OutputColumn, right: OutputColumn) -> Callable[[OutputColumn], _FloatArray] | None:
+def _score_of_column(left: OutputColumn, right: OutputColumn) -> Callable[[OutputColumn], FloatArray] | None:
     """Learn ln(P(value) / Q(value)): per value where these are few, else per bin."""
     numbers = np.concatenate([left.numbers, right.numbers])
     if left.atoms is not None or right.atoms is not None:
@@ -135,7 +134,7 @@ def _score_of_column(left: OutputColumn, right: OutputColumn) -> Callable[[Outpu
 
 def _score_of_outputs(
     left: OutputTable, right: OutputTable, names: list[str]
-) -> Callable[[OutputTable], _FloatArray] | None:
+) -> Callable[[OutputTable], FloatArray] | None:
     """Learn the likelihood ratio of whole outputs, where few of them are different."""
 
     def rows(outputs: OutputTable) -> list[Any]:
@@ -163,12 +162,12 @@ def _ratios(left: list[Any], right: list[Any]) -> dict[Any, float] | None:
     return dict(zip(counts, ratios.tolist(), strict=True))
 
 
-def _log_ratio(left: _FloatArray, right: _FloatArray, lefts: int, rights: int) -> _FloatArray:
+def _log_ratio(left: FloatArray, right: FloatArray, lefts: int, rights: int) -> FloatArray:
     """Return smoothed log-ratios; where nothing was seen, zero."""
-    ratios: _FloatArray = np.log((left + 0.5) / (right + 0.5)) + math.log((rights + 1) / (lefts + 1))
+    ratios: FloatArray = np.log((left + 0.5) / (right + 0.5)) + math.log((rights + 1) / (lefts + 1))
     return np.where(left + right == 0, 0.0, ratios)
 
 
-def _table(outputs: OutputTable, names: list[str]) -> _FloatArray:
+def _table(outputs: OutputTable, names: list[str]) -> FloatArray:
     table = np.stack([outputs.column(name).numbers for name in names], axis=1)
     return np.where(np.isnan(table), -np.inf, table)

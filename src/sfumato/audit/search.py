@@ -11,10 +11,9 @@ import numpy.typing as npt
 from sfumato.audit.evidence import epsilon_of_counts
 from sfumato.audit.features import Feature, fitted, plain
 from sfumato.audit.output_table import OutputColumn, OutputTable
+from sfumato.core.arguments import FloatArray
 
 __all__ = ["Distinguisher", "best_distinguisher"]
-
-_FloatArray = npt.NDArray[np.float64]
 
 _CUTS = 300
 _EXTREMES = 12  # at each end: rare events are there
@@ -54,7 +53,7 @@ def best_distinguisher(left: OutputTable, right: OutputTable, *, delta: float, m
 
 
 def _by_threshold(
-    feature: Feature, left: _FloatArray, right: _FloatArray, *, delta: float, miss: float
+    feature: Feature, left: FloatArray, right: FloatArray, *, delta: float, miss: float
 ) -> Iterator[Distinguisher]:
     """Yield the best events that a feature is at least, at most, or equal to something."""
     cuts = _cuts(left, right)
@@ -64,9 +63,7 @@ def _by_threshold(
     below = [np.searchsorted(values, cuts, side="left") for values in ordered]
     upto = [np.searchsorted(values, cuts, side="right") for values in ordered]
     trials = len(left), len(right)
-    tests: list[
-        tuple[str, list[npt.NDArray[np.int64]], Callable[[_FloatArray, float], npt.NDArray[np.bool_]]]
-    ]
+    tests: list[tuple[str, list[npt.NDArray[np.int64]], Callable[[FloatArray, float], npt.NDArray[np.bool_]]]]
     tests = [
         (">=", [len(values) - some for values, some in zip(ordered, below, strict=True)], np.greater_equal),
         ("<=", upto, np.less_equal),
@@ -136,21 +133,21 @@ def _finalists(
 
 def _quick(
     p: npt.NDArray[np.int64], q: npt.NDArray[np.int64], trials: tuple[int, int], delta: float
-) -> _FloatArray:
+) -> FloatArray:
     """Return about the lower bound: Wilson's limits at five standard errors."""
     z2 = 25.0
 
-    def limit(hits: npt.NDArray[np.int64], n: int, side: int) -> _FloatArray:
+    def limit(hits: npt.NDArray[np.int64], n: int, side: int) -> FloatArray:
         share = hits / n
         spread = np.sqrt(z2 * share * (1 - share) / n + z2**2 / (4 * n * n))
-        found: _FloatArray = (share + z2 / (2 * n) + side * spread) / (1 + z2 / n)
+        found: FloatArray = (share + z2 / (2 * n) + side * spread) / (1 + z2 / n)
         return found
 
     low = np.maximum(limit(p, trials[0], -1) - delta, 1e-300)
     return np.log(low) - np.log(np.maximum(limit(q, trials[1], 1), 1e-300))
 
 
-def _cuts(left: _FloatArray, right: _FloatArray) -> _FloatArray:
+def _cuts(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return where to cut: all values where they are few, else quantiles and what is at the ends."""
     pooled = np.concatenate([left, right])
     values = np.unique(pooled[~np.isnan(pooled)])
