@@ -1,9 +1,4 @@
-"""Averaging: ask the same thing again and again, until the noise has gone.
-
-A server that adds noise and keeps no account gives everything away to whoever is patient. This system charges
-every answer to one budget, and when it is spent says no: to everyone, whatever the data. And a question
-that is asked again under its key is the same answer, with the same noise: free, and of no use.
-"""
+"""Averaging: ask the same thing again and again, until the noise has gone, or the budget."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Census tables: enough small tables about a block are its people.
-
-The same tables come from this system with noise. There is nobody who fits all of them, and the people
-who fit them best are about as right as a guess, until epsilon is large.
-"""
+"""Census tables: enough small tables about a block are its people."""
 
 from __future__ import annotations
 
@@ -46,9 +42,8 @@ def census(
     `columns` name the tract, the block, sex, age, race and ethnicity of each row, which is a person. The
     invented blocks are in tracts of `tract` blocks each, by default in one.
 
-    The intervals take people for independent, which neighbours in one solution are not quite.
-
-    For an owner's eyes: the finding is made from the data itself, and is no release.
+    The intervals take people for independent, which neighbours in one solution are not quite. For an owner's
+    eyes, and no release.
     """
     people = Blocks.read(invent_blocks(blocks, tract or blocks) if data is None else data, columns)
     truth = _Truth.of(people)

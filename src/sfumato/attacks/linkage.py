@@ -1,9 +1,4 @@
-"""Linkage: a table without names, joined with a list that has them.
-
-The same join can be asked of this system, with the roll as a public table: one group for each voter. It
-answers with noise, and an attacker who knows everything else is right about one diagnosis as often as
-epsilon says, and no more.
-"""
+"""Linkage: a table without names, joined with a list that has them: a public table, to this system."""
 
 from __future__ import annotations
 
@@ -54,9 +49,8 @@ def linkage(
     `on` are the columns that both have. `secret` is the column that the attacker wants to read, `value`
     what it may say (by default what about half of the rows say). `identity` names a column of both tables
     that says who each row really is; it is used to check the claims, never to make them. Without a `roll`
-    the attacker is taken to have a list of everybody. Each row is a person.
-
-    For an owner's eyes: the finding is made from the data itself, and is no release.
+    the attacker is taken to have a list of everybody. Each row is a person. For an owner's eyes, and no
+    release.
     """
     if data is None:
         if roll is not None:

@@ -67,7 +67,8 @@ def membership(
     noisy = {epsilon: world.released(epsilon) for epsilon in epsilons}
     realistic = {epsilon: world.realistic(sums) for epsilon, sums in noisy.items()}
     strongest = {epsilon: world.strongest(sums) for epsilon, sums in noisy.items()}
-    bounds = {epsilon: _bound(epsilon) for epsilon in epsilons}
+    failures = {epsilon: Budget(epsilon=epsilon, delta=_DELTA).delta_loss for epsilon in epsilons}
+    bounds = {epsilon: TradeOff.of_mu(largest_mu(epsilon, delta)) for epsilon, delta in failures.items()}
     curve = []
     for epsilon, scores in strongest.items():
         bound = (1 + bounds[epsilon].advantage()) / 2
@@ -228,11 +229,6 @@ class _Studies:
 
     def _scores(self, scores: Floats, threshold: float = 0.0) -> Scores:
         return Scores(took_part=scores[self.took_part], did_not=scores[~self.took_part], threshold=threshold)
-
-
-def _bound(epsilon: float) -> TradeOff:
-    """Return the trade-off curve of a Gaussian release of (epsilon, delta)."""
-    return TradeOff.of_mu(largest_mu(epsilon, Budget(epsilon=epsilon, delta=_DELTA).delta_loss))
 
 
 def _roc(epsilon: float, naive: Scores, realistic: Scores, strongest: Scores, bound: TradeOff) -> Picture:

@@ -1,9 +1,4 @@
-"""Sparse ratings: a few films that somebody mentioned find their whole record.
-
-Through this system the attacker knows as much, and more: one rating of the victim exactly, which nobody
-else has. The question "how many who gave that rating have also rated a film of this list?" is about one
-person, and is answered with noise that hides one person.
-"""
+"""Sparse ratings: a few films that somebody mentioned find their whole record."""
 
 from __future__ import annotations
 
@@ -52,9 +47,7 @@ def ratings(
     viewers is `published`, so that the attacker may also look for somebody who is not there. Of each of
     `targets` viewers he knows a few ratings, off by up to a star and two weeks, a quarter of them all
     wrong. He wants to know who has rated a film of a list; `sought` names it, by default it is drawn
-    so that a third of viewers have.
-
-    For an owner's eyes: the finding is made from the data itself, and is no release.
+    so that a third of viewers have. For an owner's eyes, and no release.
     """
     counts = sorted({count(number, "known") for number in known})
     table = Ratings.read(invent_ratings(viewers, films) if data is None else data, columns, counts[-1])

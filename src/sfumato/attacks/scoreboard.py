@@ -1,8 +1,6 @@
 """The scoreboard: published ratings without names, and how well each record fits what is known of somebody.
 
-Each film that a record shares with what is known scores, the more the closer stars and days are, and the more
-the fewer have rated it. The best record is taken for the right one if it stands out from the second best. The
-idea, the weights and the threshold are those of Narayanan and Shmatikov (2008).
+The idea, the weights and the threshold are those of Narayanan and Shmatikov (2008).
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.audit.evidence import Evidence, epsilon_of_counts, read_delta, read_miss
+from sfumato.audit.evidence import Evidence, epsilon_of_counts, read_miss
 from sfumato.audit.output_table import OutputTable, output_table_of
 from sfumato.audit.search import Distinguisher, best_distinguisher
-from sfumato.core.arguments import Number, count
+from sfumato.core.arguments import Number, count, delta_quantity
 from sfumato.core.proportion import Proportion
 from sfumato.errors import InvalidArgument
 
@@ -86,7 +86,7 @@ def best_bound(
     Screening takes a twelfth of the trials for each pair, choosing a quarter for each of those that stay,
     testing the rest for one.
     """
-    lost, wrong = read_delta(delta), read_miss(miss)
+    lost, wrong = float(delta_quantity(delta)), read_miss(miss)
     if count(trials, "trials") < 2 * _CHOOSING:
         raise InvalidArgument("an audit needs more trials than that", place="trials", hints=("1000, say",))
     if not pairs:

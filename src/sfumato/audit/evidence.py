@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import FloatArray, delta_quantity, exact
+from sfumato.core.arguments import FloatArray, exact
 from sfumato.core.proportion import Proportion, clopper_pearson
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Evidence", "epsilon_of_counts", "read_delta", "read_miss"]
+__all__ = ["Evidence", "epsilon_of_counts", "read_miss"]
 
 
 def epsilon_of_counts(
@@ -45,11 +45,6 @@ def read_miss(miss: Any) -> float:
             "miss must lie between 0 and 1", place="miss", hints=("1e-9 is one error in a thousand million",)
         )
     return value
-
-
-def read_delta(delta: Any) -> float:
-    """Read the delta of a claim."""
-    return float(delta_quantity(delta))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

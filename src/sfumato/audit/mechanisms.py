@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.audit.black_box import Pair
 from sfumato.audit.neighbours import answers, numbers
-from sfumato.audit.subject import Claim, Subject
+from sfumato.audit.subject import ONE, Claim, Subject
 from sfumato.audit.zoo.sparse import sparse_subject
 from sfumato.audit.zoo.sums import sum_subject
 from sfumato.core.adjacency import Sensitivity
@@ -21,7 +21,7 @@ from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip, ReportN
 
 __all__ = ["mechanisms"]
 
-_ONE, _AT_DELTA = Claim(epsilon=1), Claim(epsilon=1, delta=0.02)
+_AT_DELTA = Claim(epsilon=1, delta=0.02)
 _UTILITIES = answers(5)
 _FAR = 60  # outputs of integer noise that a table holds, to each side; ratios beyond are the same, or rarer
 _Mechanism = ExponentialMechanism | PermuteAndFlip | ReportNoisyMax
@@ -31,9 +31,9 @@ def mechanisms() -> tuple[Subject, ...]:
     """Return every mechanism of the core, under the claim of its own event."""
     three = Sensitivity(each=Fraction(1), coordinates=3)
     return (
-        _additive("Laplace noise on a count", LaplaceMechanism(1), _ONE),
+        _additive("Laplace noise on a count", LaplaceMechanism(1), ONE),
         _additive("Gaussian noise on a count", GaussianMechanism.from_budget(1, 0.02), _AT_DELTA),
-        _vector("Laplace noise on three counts", LaplaceMechanism.from_epsilon(1, sensitivity=three), _ONE),
+        _vector("Laplace noise on three counts", LaplaceMechanism.from_epsilon(1, sensitivity=three), ONE),
         _vector(
             "Gaussian noise on three counts",
             GaussianMechanism.from_budget(1, 0.02, sensitivity=three),
@@ -114,7 +114,7 @@ def _choice(name: str, mechanism: _Mechanism) -> Subject:
 
     return Subject(
         name=name,
-        claim=_ONE,
+        claim=ONE,
         run=run,
         neighbours=_UTILITIES,
         trials=40_000 if isinstance(mechanism, ExponentialMechanism) else 8_000,

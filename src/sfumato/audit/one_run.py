@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.audit.evidence import read_delta, read_miss
-from sfumato.core.arguments import Number, count
+from sfumato.audit.evidence import read_miss
+from sfumato.core.arguments import Number, count, delta_quantity
+from sfumato.core.search import largest
 from sfumato.errors import InvalidArgument
 
 __all__ = ["one_run_epsilon", "one_run_miss"]
@@ -32,7 +33,7 @@ def one_run_miss(canaries: int, guesses: int, right: int, *, epsilon: float, del
             "there are at most as many guesses as canaries, and as many right ones as guesses",
             place="guesses",
         )
-    lost = read_delta(delta)
+    lost = float(delta_quantity(delta))
     law = binom(r, 1 / (1 + np.exp(-epsilon)))
     beta = float(law.sf(v - 1))
     if not lost or not v:
@@ -50,17 +51,8 @@ def one_run_epsilon(
     0.9767
     """
     wrong = read_miss(miss)
-    if one_run_miss(canaries, guesses, right, epsilon=0.0, delta=delta) > wrong:
-        return 0.0
-    low, high = 0.0, 1.0
-    while one_run_miss(canaries, guesses, right, epsilon=high, delta=delta) <= wrong:
-        low, high = high, 2 * high
-        if high > _LARGEST:
-            return low
-    for _ in range(60):
-        middle = (low + high) / 2
-        if one_run_miss(canaries, guesses, right, epsilon=middle, delta=delta) <= wrong:
-            low = middle
-        else:
-            high = middle
-    return low
+
+    def ruled_out(epsilon: float) -> bool:
+        return one_run_miss(canaries, guesses, right, epsilon=epsilon, delta=delta) <= wrong
+
+    return largest(ruled_out, 0.0, _LARGEST) if ruled_out(0.0) else 0.0

@@ -11,7 +11,7 @@ from sfumato.audit.queries import BUDGET, PURE, examine_query
 from sfumato.audit.subject import Claim, Subject, Verdict, examine
 from sfumato.audit.worlds import CATALOG, Rows, arrow_tables, tables
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.session import Database, connect
+from sfumato.session import connect
 
 __all__ = ["AuditQuestion", "PUBLIC", "QUESTIONS", "WHOLE", "examine_questions", "released"]
 
@@ -161,32 +161,23 @@ def released(
     So few trials can only see what is badly wrong: noise that is missing, keys that are simply shown.
     """
     [pair] = [pair for pair in tables(CATALOG, public=PUBLIC) if pair.name == neighbours]
-    opened: dict[int, Database] = {}
-
-    def database(rows: Rows) -> Database:
-        if id(rows) not in opened:
-            held = arrow_tables(rows, CATALOG)
-            table = CATALOG.table("visits")
-            assert table is not None
-            opened[id(rows)] = connect(
-                held["visits"],
-                name="visits",
-                unit="person",
-                columns={one.name: one.domain for one in table.fields if one.domain is not None},
-                max_groups=table.max_groups,
-                max_rows=table.max_rows,
-                max_rows_total=table.max_rows_total,
-                budget=_WHOLE,
-            )
-        return opened[id(rows)]
+    table = CATALOG.table("visits")
+    assert table is not None
 
     def run(rows: Rows, number: int) -> list[dict[Any, Any]]:
-        question = database(rows).sql(text, epsilon=epsilon)
-        outputs = []
-        for _ in range(number):
-            answer = question.release()
-            outputs.append({row[:1] if len(row) > 1 else (): row[-1] for row in answer})
-        return outputs
+        database = connect(
+            arrow_tables(rows, CATALOG)["visits"],
+            name="visits",
+            unit="person",
+            columns={one.name: one.domain for one in table.fields if one.domain is not None},
+            max_groups=table.max_groups,
+            max_rows=table.max_rows,
+            max_rows_total=table.max_rows_total,
+            budget=_WHOLE,
+        )
+        question = database.sql(text, epsilon=epsilon)
+        answers = (question.release() for _ in range(number))
+        return [{row[:1] if len(row) > 1 else (): row[-1] for row in answer} for answer in answers]
 
     delta = float(_WHOLE.delta_loss + _WHOLE.keys_delta)
     subject = Subject(

@@ -15,6 +15,7 @@ from sfumato.core.arguments import FloatArray
 
 __all__ = ["Distinguisher", "best_distinguisher"]
 
+_Counts = npt.NDArray[np.int64]
 _CUTS = 300
 _EXTREMES = 12  # at each end: rare events are there
 _ATOMS = 200
@@ -62,15 +63,13 @@ def _by_threshold(
     ordered = [np.sort(values[~np.isnan(values)]) for values in (left, right)]
     below = [np.searchsorted(values, cuts, side="left") for values in ordered]
     upto = [np.searchsorted(values, cuts, side="right") for values in ordered]
-    trials = len(left), len(right)
-    tests: list[tuple[str, list[npt.NDArray[np.int64]], Callable[[FloatArray, float], npt.NDArray[np.bool_]]]]
-    tests = [
+    tests: list[tuple[str, list[_Counts], Callable[[FloatArray, float], npt.NDArray[np.bool_]]]] = [
         (">=", [len(values) - some for values, some in zip(ordered, below, strict=True)], np.greater_equal),
         ("<=", upto, np.less_equal),
         ("=", [more - some for more, some in zip(upto, below, strict=True)], np.equal),
     ]
     for sign, hits, compare in tests:
-        for at, left_is_likely, promise in _finalists(hits[0], hits[1], trials, delta=delta, miss=miss):
+        for at, left_is_likely, promise in _finalists(hits[0], hits[1], len(left), delta=delta, miss=miss):
             cut = float(cuts[at])
             yield Distinguisher(
                 f"[{feature.words} {sign} {cut:.12g}]",
@@ -92,9 +91,8 @@ def _by_atom(left: OutputTable, right: OutputTable, *, delta: float, miss: float
                 for text, number in zip(*np.unique(side.texts(), return_counts=True), strict=True):
                     counted.setdefault(str(text), [0, 0])[place] += int(number)
         known = sorted(counted, key=lambda atom: -abs(counted[atom][0] - counted[atom][1]))[:_ATOMS]
-        hits = np.array([counted[atom] for atom in known])
-        found = _finalists(hits[:, 0], hits[:, 1], (left.size, right.size), delta=delta, miss=miss)
-        for at, left_is_likely, promise in found:
+        hits = np.array([counted[atom] for atom in known]).T
+        for at, left_is_likely, promise in _finalists(hits[0], hits[1], left.size, delta=delta, miss=miss):
             value = known[at]
             yield Distinguisher(
                 f"[{name} is {value or 'not there'}]",
@@ -111,40 +109,29 @@ def _holds(column: OutputColumn, value: str | None) -> npt.NDArray[np.bool_]:
 
 
 def _finalists(
-    left: npt.NDArray[np.int64],
-    right: npt.NDArray[np.int64],
-    trials: tuple[int, int],
-    *,
-    delta: float,
-    miss: float,
+    left: _Counts, right: _Counts, trials: int, *, delta: float, miss: float
 ) -> Iterator[tuple[int, bool, float]]:
     """Yield places, orders and exact promises of the few events that look best by a quick bound."""
-    for left_is_likely, p, q, sizes in (
-        (True, left, right, trials),
-        (False, right, left, (trials[1], trials[0])),
-    ):
-        quick = _quick(p, q, sizes, delta)
-        top = np.argsort(quick)[-_FINALISTS:]
-        exact = epsilon_of_counts(p[top], q[top], sizes, delta=delta, miss=miss)
+    for left_is_likely, p, q in ((True, left, right), (False, right, left)):
+        top = np.argsort(_quick(p, q, trials, delta))[-_FINALISTS:]
+        exact = epsilon_of_counts(p[top], q[top], (trials, trials), delta=delta, miss=miss)
         at = int(np.argmax(exact))
         if exact[at] > 0:
             yield int(top[at]), left_is_likely, float(exact[at])
 
 
-def _quick(
-    p: npt.NDArray[np.int64], q: npt.NDArray[np.int64], trials: tuple[int, int], delta: float
-) -> FloatArray:
+def _quick(p: _Counts, q: _Counts, n: int, delta: float) -> FloatArray:
     """Return about the lower bound: Wilson's limits at five standard errors."""
     z2 = 25.0
 
-    def limit(hits: npt.NDArray[np.int64], n: int, side: int) -> FloatArray:
+    def limit(hits: _Counts, side: int) -> FloatArray:
         share = hits / n
         spread = np.sqrt(z2 * share * (1 - share) / n + z2**2 / (4 * n * n))
         found: FloatArray = (share + z2 / (2 * n) + side * spread) / (1 + z2 / n)
         return found
 
-    low = np.maximum(limit(p, trials[0], -1) - delta, 1e-300)
-    return np.log(low) - np.log(np.maximum(limit(q, trials[1], 1), 1e-300))
+    low = np.maximum(limit(p, -1) - delta, 1e-300)
+    return np.log(low) - np.log(np.maximum(limit(q, 1), 1e-300))
 
 
 def _cuts(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from sfumato.audit.white_box import exact_epsilon
 from sfumato.core.arguments import budget_quantity, delta_quantity
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Claim", "ExactEpsilon", "Subject", "Verdict", "examine"]
+__all__ = ["Animal", "Claim", "ExactEpsilon", "ONE", "Subject", "Verdict", "examine"]
 
 _ROUNDING = 1e-9  # relative: exact values are computed in floats, and claims rounded to them
 _SAMPLED = 2  # pairs that are sampled where the law says which are worst
@@ -32,6 +32,10 @@ class Claim:
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:.4g}" + (f", delta {self.delta:.3g}" if self.delta else "")
+
+
+ONE = Claim(epsilon=1)
+"""What most of the mechanisms here claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,21 @@ class Subject:
     def __post_init__(self) -> None:
         if not self.neighbours:
             raise InvalidArgument("a subject needs pairs of neighbours", place="neighbours")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Animal:
+    """A mistake that was made in earnest: a broken mechanism under a false claim, and a sound twin."""
+
+    subject: Subject
+    twin: Subject
+    mistake: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.subject.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ Each animal has a sound twin, which must pass: an auditor that cries wolf is of 
 
 from __future__ import annotations
 
+from sfumato.audit.subject import Animal
 from sfumato.audit.zoo.accounts import ANIMALS as _ACCOUNTS
-from sfumato.audit.zoo.animal import Animal
 from sfumato.audit.zoo.noise import ANIMALS as _NOISE
 from sfumato.audit.zoo.rows import ANIMALS as _ROWS
 from sfumato.audit.zoo.sparse import ANIMALS as _SPARSE

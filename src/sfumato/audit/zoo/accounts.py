@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from sfumato.audit.black_box import Pair
 from sfumato.audit.neighbours import answers, numbers
-from sfumato.audit.subject import Claim, Subject
-from sfumato.audit.zoo.animal import Animal
+from sfumato.audit.subject import Animal, Claim, Subject
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.response import RandomizedResponseMechanism
 from sfumato.core.selection import ExponentialMechanism

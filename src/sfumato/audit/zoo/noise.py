@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.audit.neighbours import numbers
-from sfumato.audit.subject import Subject
-from sfumato.audit.zoo.animal import ONE, Animal
+from sfumato.audit.subject import ONE, Animal, Subject
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.uniform import uniform_below
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from sfumato.analysis.keys import threshold
 from sfumato.audit.output_table import OutputColumns
-from sfumato.audit.subject import Claim, Subject
+from sfumato.audit.subject import ONE, Animal, Claim, Subject
 from sfumato.audit.worlds import CATALOG, Rows, tables
-from sfumato.audit.zoo.animal import ONE, Animal
 from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise import discrete_laplace
 

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from sfumato.audit.neighbours import answers
 from sfumato.audit.output_table import OutputColumns
-from sfumato.audit.subject import Subject
-from sfumato.audit.zoo.animal import ONE, Animal
+from sfumato.audit.subject import ONE, Animal, Subject
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.sparse import SparseVector
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.neighbours import numbers
-from sfumato.audit.subject import Subject
-from sfumato.audit.zoo.animal import ONE, Animal
+from sfumato.audit.subject import ONE, Animal, Subject
 from sfumato.core.grid import Grid
 from sfumato.core.laplace import LaplaceMechanism
 from sfumato.core.noise import discrete_laplace
