@@ -206,7 +206,10 @@ def undivided_weights(patch: Patch) -> None:
 
 
 def any_unit(patch: Patch) -> None:
-    patch.setattr(relations, "_same_unit", lambda *sides: "TRUE")
+    matched = relations._matched
+    patch.setattr(
+        relations, "_matched", lambda left, right, join: matched(left, right, replace(join, on_unit=False))
+    )
 
 
 def eager_choice(patch: Patch) -> None:
