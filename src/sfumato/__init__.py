@@ -10,26 +10,7 @@ if TYPE_CHECKING:
     from sfumato import core, errors
     from sfumato.catalog import between, one_of
     from sfumato.ledger import OWNER
-    from sfumato.plan.summaries import (
-        aggregate,
-        avg,
-        corr,
-        count,
-        count_distinct,
-        count_units,
-        covar_pop,
-        covar_samp,
-        histogram,
-        max_,
-        median,
-        min_,
-        quantile,
-        stddev_pop,
-        stddev_samp,
-        sum_,
-        var_pop,
-        var_samp,
-    )
+    from sfumato.plan.summaries import *
     from sfumato.plan.values import call, col, lit, when
     from sfumato.release import Release
     from sfumato.session import Budget, Database, Question, connect, open
@@ -77,30 +58,12 @@ __getattr__, __dir__ = _contents(
     __name__,
     __all__,
     {
+        "": ["core", "errors"],
         "catalog": ["between", "one_of"],
         "ledger": ["OWNER"],
-        "plan.summaries": [
-            "aggregate",
-            "avg",
-            "corr",
-            "count",
-            "count_distinct",
-            "count_units",
-            "covar_pop",
-            "covar_samp",
-            "histogram",
-            "max_",
-            "median",
-            "min_",
-            "quantile",
-            "stddev_pop",
-            "stddev_samp",
-            "sum_",
-            "var_pop",
-            "var_samp",
-        ],
         "plan.values": ["call", "col", "lit", "when"],
         "release": ["Release"],
         "session": ["Budget", "Database", "Question", "connect", "open"],
     },
+    rest="plan.summaries",
 )
