@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from sfumato.cli.options import Plain, PlainOption, command, group_of, names_of
+from sfumato.cli.outputs import can_write, write
+from sfumato.cli.screen import say, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -47,8 +49,6 @@ def _measure(
 ) -> None:
     """Measure how well rows hide: k, uniqueness, risk, and with a sensitive column l and t."""
     from sfumato.anonymity import measure, risk_picture, size_picture
-    from sfumato.cli.outputs import can_write
-    from sfumato.cli.screen import say, working
 
     can_write(html, {file: "the table"}, place="--html")
     with working("measuring"):
@@ -89,8 +89,6 @@ def _reach(
     """Generalise a table until every class of rows has k, and l and t; write it, and say what it cost."""
     from sfumato.anonymity import Goal, reach
     from sfumato.anonymity.hierarchy_file import read_hierarchies
-    from sfumato.cli.outputs import can_write, write
-    from sfumato.cli.screen import say, working
 
     goal = Goal(k=k, l=l, entropy_l=entropy_l, t=t)
     if not output.lower().endswith((".parquet", ".csv")):
@@ -118,7 +116,6 @@ def _reach(
 
 
 def _page(title: str, report: str, pictures: tuple[Picture, ...], path: str) -> None:
-    from sfumato.cli.outputs import write
     from sfumato.pages import figure, page, preformatted
 
     whole = page(title, [preformatted(report), *(figure(picture) for picture in pictures)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,8 @@ import typer
 from typer import Option
 
 from sfumato.cli.options import Plain, PlainOption, command, group_of, names_of
+from sfumato.cli.outputs import can_write, write
+from sfumato.cli.screen import working
 
 if TYPE_CHECKING:
     from sfumato.attacks import AttackResult
@@ -118,11 +121,7 @@ def _membership(
 
 @command(attack_app, "homogeneity")
 def _homogeneity(
-    *,
-    data: _Data = None,
-    on: _Quasi = "zip,birth_date,sex",
-    secret: _Secret = "diagnosis",
-    options: _Options,
+    *, data: _Data = None, on: _Quasi = "zip,birth_date,sex", secret: _Secret = "diagnosis", options: _Options
 ) -> None:
     """What a k-anonymous table tells all the same, and who knows more than it."""
     _attack(options, "homogeneity", data=data, quasi=names_of(on), secret=secret)
@@ -137,11 +136,7 @@ def _all(options: _Options) -> None:
 
 def _attack(options: _Options, *names: str, **given: Any) -> None:
     """Run attacks with the options that were given, and show each result as it comes."""
-    import json
-
     from sfumato import attacks
-    from sfumato.cli.outputs import can_write, write
-    from sfumato.cli.screen import working
 
     own = (given.get(key) for key in ("data", "roll"))
     can_write(options.html, {path: "what is attacked" for path in own if path}, place="--html")

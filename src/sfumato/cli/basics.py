@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
@@ -95,9 +94,10 @@ def _three_releases(out: Console) -> None:
     regions = GaussianMechanism(6, sensitivity=Sensitivity.of_counts())  # everyone lives in one region
     total = GaussianMechanism(4 * ages.sensitivity, sensitivity=ages.sensitivity)
     released = total.release(years)
+    places = " / ".join(f"{number:,}" for number in regions.release(homes).tolist())
     answers = [
         ("how many are ill", f"{count.release(ill):,}", f"± {count.error():,}", count.event),
-        ("people per region", _list(regions.release(homes)), f"± {regions.error():,} each", regions.event),
+        ("people per region", places, f"± {regions.error():,} each", regions.event),
         ("mean age", f"{released / _PEOPLE:.2f}", f"± {total.error() / _PEOPLE:.2f}", total.event),
     ]
     alone = [Composition([event]).epsilon(_DELTA / len(answers)) for *_, event in answers]
@@ -124,10 +124,5 @@ def _three_releases(out: Console) -> None:
     )
 
 
-def _list(counts: npt.NDArray[np.int64]) -> str:
-    return " / ".join(f"{number:,}" for number in counts.tolist())
-
-
 def _title(out: Console, text: str) -> None:
-    out.print()
-    out.print(f"[bold cyan]{text}[/]")
+    out.print(f"\n[bold cyan]{text}[/]")

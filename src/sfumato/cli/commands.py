@@ -12,14 +12,14 @@ from sfumato import __version__
 from sfumato.cli.anonymity import anonymity_app
 from sfumato.cli.attack import attack_app
 from sfumato.cli.compare import compare
+from sfumato.cli.estimates import bounds, caps
 from sfumato.cli.exits import NO_ROOM, report, report_unexpected, report_usage, unwritten, wants_json
-from sfumato.cli.ledgers import ledger_app
+from sfumato.cli.ledger import ledger_app
 from sfumato.cli.options import (
     AnalystOption,
     AnswerOptions,
     Asking,
     EpsilonOption,
-    EstimateOptions,
     Plain,
     PlainOption,
     ProjectOption,
@@ -128,18 +128,7 @@ def _budget(style: PlainOption = Plain.table, project: ProjectOption = "sfumato.
     run(project, as_json=style is Plain.json)
 
 
-@command(app, "bounds")
-def _bounds(
-    *,
-    column: Annotated[str, Argument(help="The column whose bounds are not known beforehand.")],
-    table: Annotated[str | None, Option("--table", help="Its table, if several have it.")] = None,
-    share: Annotated[float, Option("--share", help="The share of values that may lie outside.")] = 0.0,
-    options: EstimateOptions,
-) -> None:
-    """Estimate the bounds of a column privately, and show the line for the project file. Spends."""
-    from sfumato.cli.estimates import bounds
-
-    bounds(column, table=table, share=share, options=options)
+command(app, "bounds")(bounds)
 
 
 @command(app, "losses", without=("error", "size", "losses", "selected"))
@@ -150,21 +139,7 @@ def _losses(asking: Asking, options: AnswerOptions) -> None:
     run(asking, options, losses=True)
 
 
-@command(app, "caps")
-def _caps(
-    *,
-    table: Annotated[str | None, Argument(help="The private table, if there are several.")] = None,
-    by: Annotated[
-        list[str] | None, Option("--by", help="A column that questions group by; may be repeated.")
-    ] = None,
-    share: Annotated[float, Option("--share", help="The share of units to keep whole.")] = 0.95,
-    limit: Annotated[int, Option("--limit", help="No cap above this is told.")] = 100,
-    options: EstimateOptions,
-) -> None:
-    """Estimate privately the caps that leave most units whole, and show the lines for the project. Spends."""
-    from sfumato.cli.estimates import caps
-
-    caps(table, by=by, share=share, limit=limit, options=options)
+command(app, "caps")(caps)
 
 
 @command(app, "shell")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from sfumato.cli.options import Plain, PlainOption, names_of
+from sfumato.cli.outputs import can_write, write
+from sfumato.cli.screen import working
 
 __all__ = ["compare"]
 
@@ -34,10 +37,6 @@ def compare(
     style: PlainOption = Plain.table,
 ) -> None:
     """Compare what trust is worth: a trusted collector, a trusted shuffler, nobody. For the owner's eyes."""
-    import json
-
-    from sfumato.cli.outputs import can_write, write
-    from sfumato.cli.screen import working
     from sfumato.local.compare import compare
     from sfumato.pages import figure, page, paragraph, preformatted
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
 
 from sfumato.cli.options import EstimateOptions, Plain
-from sfumato.cli.project import open_tables
 from sfumato.cli.screen import say, working
 from sfumato.errors import InvalidArgument
-from sfumato.release import Release
-from sfumato.session import Database, Question
-from sfumato.session.question import price_of
+
+if TYPE_CHECKING:
+    from sfumato.release import Release
+    from sfumato.session import Database, Question
 
 __all__ = ["bounds", "caps"]
 
 
-def bounds(column: str, *, table: str | None, share: float, options: EstimateOptions) -> None:
-    """Ask for bounds, and show them as the line of a project file."""
+def bounds(
+    *,
+    column: Annotated[str, Argument(help="The column whose bounds are not known beforehand.")],
+    table: Annotated[str | None, Option("--table", help="Its table, if several have it.")] = None,
+    share: Annotated[float, Option("--share", help="The share of values that may lie outside.")] = 0.0,
+    options: EstimateOptions,
+) -> None:
+    """Estimate the bounds of a column privately, and show the line for the project file. Spends."""
 
     def ask(database: Database) -> Question:
         return database.bounds(column, table=table, epsilon=options.epsilon, share=share)
@@ -27,13 +35,9 @@ def bounds(column: str, *, table: str | None, share: float, options: EstimateOpt
         return
     ends = release.one()
     if ends["low"] is None or ends["high"] is None:  # an answer like any other: it was paid for
-        between, line = (
-            None,
-            (
-                f"# {column}: no bounds could be told from noise; what was asked for is spent\n"
-                "# ask with more epsilon, or declare what you know beforehand"
-            ),
-        )
+        between = None
+        line = f"# {column}: no bounds could be told from noise; what was asked for is spent\n"
+        line += "# ask with more epsilon, or declare what you know beforehand"
     else:
         found = release.between()
         between = [_number(found.lower), _number(found.upper)]
@@ -42,9 +46,16 @@ def bounds(column: str, *, table: str | None, share: float, options: EstimateOpt
 
 
 def caps(
-    table: str | None, *, by: list[str] | None, share: float, limit: int, options: EstimateOptions
+    *,
+    table: Annotated[str | None, Argument(help="The private table, if there are several.")] = None,
+    by: Annotated[
+        list[str] | None, Option("--by", help="A column that questions group by; may be repeated.")
+    ] = None,
+    share: Annotated[float, Option("--share", help="The share of units to keep whole.")] = 0.95,
+    limit: Annotated[int, Option("--limit", help="No cap above this is told.")] = 100,
+    options: EstimateOptions,
 ) -> None:
-    """Ask for caps, and show them as lines of a project file."""
+    """Estimate privately the caps that leave most units whole, and show the lines for the project. Spends."""
 
     def ask(database: Database) -> Question:
         return database.caps(table, by=by or None, epsilon=options.epsilon, share=share, limit=limit)
@@ -69,6 +80,9 @@ def _estimated(
     what: str, ask: Callable[[Database], Question], options: EstimateOptions, *, example: str
 ) -> Release | None:
     """Ask and release an estimate; with `dry_run`, show its price and return None."""
+    from sfumato.cli.project import open_tables
+    from sfumato.session.question import price_of
+
     if options.epsilon is None:
         raise InvalidArgument(
             f"estimating {what} spends budget, so it needs a price",

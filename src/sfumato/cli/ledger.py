@@ -8,25 +8,41 @@ import json
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sfumato.catalog import Project, read_project
-from sfumato.cli.options import LedgerOptions
+from typer import Argument, Option
+
+from sfumato.cli.options import (
+    Format,
+    FormatOption,
+    LedgerOptions,
+    OutputOption,
+    Plain,
+    PlainOption,
+    ProjectOption,
+    command,
+    group_of,
+)
 from sfumato.cli.outputs import can_write, kept, write, writing
-from sfumato.cli.project import book_of, open_ledger
 from sfumato.cli.screen import say, screen, working
-from sfumato.core.rules import UNITS
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
-from sfumato.ledger import Head, Ledger, verify_receipt
-from sfumato.release import Release
-from sfumato.release.formats import rendered
-from sfumato.session import propose
 
-__all__ = ["anchor", "create", "export", "grant", "history", "receipt", "show", "verify"]
+if TYPE_CHECKING:
+    from sfumato.catalog import Project
+    from sfumato.ledger import Ledger
+    from sfumato.release import Release
+
+__all__ = ["ledger_app"]
+
+ledger_app = group_of("Begin, verify, show and export the ledger.")
 
 
-def create(options: LedgerOptions) -> None:
-    """Begin a ledger where there is none."""
+@command(ledger_app, "create")
+def _create(options: LedgerOptions) -> None:
+    """Begin a new, empty ledger. The first question fixes the budget in it, for ever."""
+    from sfumato.catalog import read_project
+    from sfumato.ledger import Ledger
+
     target = read_project(options.project).ledger if options.ledger is None else Path(options.ledger)
     if target.exists():
         raise LedgerError(
@@ -37,41 +53,73 @@ def create(options: LedgerOptions) -> None:
     screen().print(f"begun: {target}\nanchor: {head}")
 
 
-def grant(file: str, name: str) -> None:
-    """Put an analyst's grant on record, as the project file states it."""
-    project = read_project(file)
-    analyst = project.policy.analyst(name)
-    if analyst is None:
-        raise project.written.refusal(
-            f"the project file has no grant of `{name}`",
+@command(ledger_app, "grant")
+def _grant(
+    analyst: Annotated[str, Argument(help="The name of an analyst in the project file.")],
+    project: ProjectOption = "sfumato.toml",
+) -> None:
+    """Put the grant that the project file states on record; it replaces an earlier one."""
+    from sfumato.catalog import read_project
+    from sfumato.cli.project import book_of
+    from sfumato.session import propose
+
+    read = read_project(project)
+    stated = read.policy.analyst(analyst)
+    if stated is None:
+        raise read.written.refusal(
+            f"the project file has no grant of `{analyst}`",
             ("policy", "analysts"),
             code="SF705",
             hints=("add it: [policy.analysts.<name>] with an epsilon",),
         )
-    with book_of(project) as ledger:
-        propose(project, ledger)
-        ledger.grant(project.unit, name, analyst.budget)
-        screen().print(f"on record: {ledger.grant_balance(project.unit, name)}")
+    with book_of(read) as ledger:
+        propose(read, ledger)
+        ledger.grant(read.unit, analyst, stated.budget)
+        screen().print(f"on record: {ledger.grant_balance(read.unit, analyst)}")
 
 
-def verify(options: LedgerOptions, noted: str | None, *, as_json: bool) -> None:
-    """Walk the chain."""
-    head = None if noted is None else _head(noted)
+@command(ledger_app, "verify")
+def _verify(
+    *,
+    anchor: Annotated[
+        str | None, Option("--anchor", help="A head noted before, to find what was cut off or rewritten.")
+    ] = None,
+    options: LedgerOptions,
+    style: PlainOption = Plain.table,
+) -> None:
+    """Walk the whole chain; find any record that was edited, deleted, moved or put in."""
+    from sfumato.cli.project import open_ledger
+
     with open_ledger(options) as ledger, working("walking the chain"):
-        found = ledger.verify(anchor=head)
-    held = "" if noted is None else "; the anchor is in it"
+        found = ledger.verify(anchor=anchor)
+    held = "" if anchor is None else "; the anchor is in it"
     text = f"{found.sequence:,} records, every one in its place{held}\nanchor: {found}"
-    say({"records": found.sequence, "anchor": str(found), "against": noted}, text, as_json=as_json)
+    say(
+        {"records": found.sequence, "anchor": str(found), "against": anchor},
+        text,
+        as_json=style is Plain.json,
+    )
 
 
-def anchor(options: LedgerOptions) -> None:
-    """Print the head."""
+@command(ledger_app, "anchor")
+def _anchor(options: LedgerOptions) -> None:
+    """Print the head of the chain: keep it where the ledger's keeper cannot write."""
+    from sfumato.cli.project import open_ledger
+
     with open_ledger(options) as ledger:
         screen().print(str(ledger.head()))
 
 
-def history(options: LedgerOptions, limit: int, *, as_json: bool) -> None:
-    """List charges."""
+@command(ledger_app, "history")
+def _history(
+    *,
+    limit: Annotated[int, Option("--limit", "-n", help="How many to show; 0 for all.")] = 20,
+    options: LedgerOptions,
+    style: PlainOption = Plain.table,
+) -> None:
+    """List what was charged: public facts only."""
+    from sfumato.cli.project import open_ledger
+
     if limit < 0:
         raise InvalidArgument("limit must be 0 or more", place="--limit")
     with open_ledger(options) as ledger:
@@ -79,7 +127,7 @@ def history(options: LedgerOptions, limit: int, *, as_json: bool) -> None:
         wholes = {unit: ledger.balance(unit).limit for unit in {entry.unit for entry in entries}}
     records = [_entry(entry, wholes[entry.unit]) for entry in entries]
     text = "\n".join(map(_line, records)) or "nothing was charged yet"
-    say(records, text, as_json=as_json)
+    say(records, text, as_json=style is Plain.json)
 
 
 def _line(one: dict[str, Any]) -> str:
@@ -94,6 +142,8 @@ def _line(one: dict[str, Any]) -> str:
 
 
 def _entry(entry: Any, limit: int) -> dict[str, Any]:
+    from sfumato.core.rules import UNITS
+
     at = datetime.datetime.fromtimestamp(entry.at / 1000, datetime.UTC)
     return {
         "number": entry.sequence,
@@ -111,15 +161,28 @@ def _entry(entry: Any, limit: int) -> dict[str, Any]:
     }
 
 
-def show(options: LedgerOptions, number: int, style: str, output: str | None, step: int | None) -> None:
-    """Show a stored release, or that of one step."""
-    can_write(output, kept(_project(options.project), options.ledger), style=style)
+@command(ledger_app, "show")
+def _show(
+    *,
+    number: Annotated[int, Argument(help="The number of the charge that paid for it.")],
+    step: Annotated[int | None, Option("--step", help="Of a charge for several looks: which one.")] = None,
+    style: FormatOption = Format.table,
+    output: OutputOption = None,
+    options: LedgerOptions,
+) -> None:
+    """Show an old answer again, free."""
+    from sfumato.cli.project import open_ledger
+    from sfumato.release.formats import rendered
+
+    can_write(output, kept(_project(options.project), options.ledger), style=style.value)
     with open_ledger(options) as ledger:
         release = _released(ledger, number, step)
-    write(rendered(release, style, 0.95), output)
+    write(rendered(release, style.value, 0.95), output)
 
 
 def _released(ledger: Ledger, number: int, step: int | None = None) -> Release:
+    from sfumato.release import Release
+
     try:
         stored = ledger.release(number, step=step)
     except LedgerError as error:
@@ -143,28 +206,36 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Release:
 
 def _project(file: str) -> Project | None:
     """Return the project, None where there is none: a ledger can be looked at by itself."""
+    from sfumato.catalog import read_project
+
     try:
         return read_project(file)
     except ProjectRefused:
         return None
 
 
-def receipt(options: LedgerOptions, given: str) -> None:
-    """Print a stored receipt, or check one that somebody holds, and the answer that came with it."""
+@command(ledger_app, "receipt")
+def _receipt(
+    receipt: Annotated[str, Argument(help="The number of a charge; or a receipt, a file or -, to check.")],
+    options: LedgerOptions,
+) -> None:
+    """Print the receipt of an answer, or check one that somebody holds against the ledger."""
+    from sfumato.cli.project import open_ledger
+
     with open_ledger(options) as ledger:
-        if given.isascii() and given.isdecimal():
-            number = int(given) if len(given) < 20 else 0  # more digits than any charge has
+        if receipt.isascii() and receipt.isdecimal():
+            number = int(receipt) if len(receipt) < 20 else 0  # more digits than any charge has
             stored = _released(ledger, number).receipt
             write(f"{json.dumps(dict(stored), indent=2)}\n".encode(), None, paid=False)
             return
-        held = _held(given)
+        held = _held(receipt)
         answered = "receipt" in held
         release = _check_receipt(ledger, held["receipt"] if answered else held)
         if answered and not _same_answer(release, held):
             raise LedgerError(
                 "the receipt is genuine, but the answer beside it is not the one that the ledger holds",
                 code="SF611",
-                place=given,
+                place=receipt,
                 hints=(f"`sfumato ledger show {release.receipt['reservation']}` shows the one it holds",),
             )
     if answered:
@@ -175,6 +246,8 @@ def receipt(options: LedgerOptions, given: str) -> None:
 
 def _check_receipt(ledger: Ledger, held: Any) -> Release:
     """Return the stored release that a receipt is for."""
+    from sfumato.ledger import verify_receipt
+
     keys = ledger.public_keys()
     if not isinstance(held, dict) or held.get("public_key") not in keys:
         raise LedgerError("the receipt was signed by a key that this ledger does not have", code="SF611")
@@ -188,6 +261,8 @@ def _check_receipt(ledger: Ledger, held: Any) -> Release:
 
 def _same_answer(stored: Release, held: dict[str, Any]) -> bool:
     """Return whether a file holds this answer: as a command wrote it, or as Python stores it."""
+    from sfumato.release.formats import rendered
+
     if held == json.loads(stored.to_json()):
         return True
     try:
@@ -211,8 +286,16 @@ def _held(given: str) -> dict[str, Any]:
     return held
 
 
-def export(options: LedgerOptions, output: str, *, releases: bool) -> None:
-    """Write every record as JSON Lines."""
+@command(ledger_app, "export")
+def _export(
+    *,
+    output: Annotated[str, Argument(help="The file to write, or - for standard output.")] = "-",
+    releases: Annotated[bool, Option(help="With the answers that were given.")] = True,
+    options: LedgerOptions,
+) -> None:
+    """Write every record as JSON Lines that an outsider can check without this program."""
+    from sfumato.cli.project import open_ledger
+
     target = None if output == "-" else output
     with open_ledger(options) as ledger:
         can_write(target, kept(_project(options.project), ledger.path))
@@ -222,15 +305,3 @@ def export(options: LedgerOptions, output: str, *, releases: bool) -> None:
             text.detach()
     if target is not None:
         screen(error=True).print(f"written: {output}, {count:,} records")
-
-
-def _head(noted: str) -> Head:
-    sequence, _, digest = noted.strip().partition(":")
-    sound = sequence.isascii() and sequence.isdecimal() and len(digest) == 64
-    if not sound or not set(digest) <= set("0123456789abcdef"):
-        raise InvalidArgument(
-            "this is not an anchor",
-            place="--anchor",
-            hints=("as `sfumato ledger anchor` printed it: 12:9f3c..",),
-        )
-    return Head(sequence=int(sequence), hash=digest)

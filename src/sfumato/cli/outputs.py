@@ -12,12 +12,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from sfumato.catalog import Project
 from sfumato.cli.screen import silence
 from sfumato.errors import InvalidArgument
-from sfumato.ledger.open_reservations import files_of
+
+if TYPE_CHECKING:
+    from sfumato.catalog import Project
 
 __all__ = ["PROJECT_FILE", "can_write", "check_apart", "kept", "write", "writing"]
 
@@ -28,6 +29,7 @@ _PAID = "it was paid for and is kept: `sfumato ledger history`, then `sfumato le
 def kept(project: Project | None, ledger: str | os.PathLike[str] | None = None) -> dict[str, str]:
     """Return the files that no output may land on, and what each of them is."""
     from sfumato.backends.files import found_files
+    from sfumato.ledger.open_reservations import files_of
 
     found: dict[str, str] = {}
     for path in (ledger, None if project is None else project.ledger):

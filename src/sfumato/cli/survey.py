@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from sfumato.cli.options import LevelOption, OutputOption, Plain, PlainOption, command, group_of
+from sfumato.cli.outputs import check_apart, write
+from sfumato.cli.screen import say, screen, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -56,10 +61,6 @@ def _plan(
     style: PlainOption = Plain.table,
 ) -> None:
     """Choose the protocol with the least error for a question, and write the file that binds both sides."""
-    from pathlib import Path
-
-    from sfumato.cli.outputs import write
-    from sfumato.cli.screen import say
     from sfumato.local.chooser import choose
     from sfumato.local.survey import Survey
 
@@ -92,15 +93,10 @@ def _plan(
 
 
 @command(survey_app, "show")
-def _show(
-    file: _Survey,
-    delta: _Delta = 1e-6,
-    style: PlainOption = Plain.table,
-) -> None:
+def _show(file: _Survey, delta: _Delta = 1e-6, style: PlainOption = Plain.table) -> None:
     """Say what a survey asks, what it costs a respondent, and what they should be told."""
-    from sfumato.cli.screen import say
     from sfumato.local.results import printable
-    from sfumato.local.shuffling import shown_above
+    from sfumato.local.shuffling import amplification, shown_above
 
     survey = _read(file)
     protocol = survey.protocol
@@ -130,8 +126,6 @@ def _show(
         lifetime = shown_above(known["lifetime_epsilon"])
         lines.append(f"lifetime: epsilon {lifetime}, {survey.cap} reports at most, {kept}")
     if survey.honest is not None:
-        from sfumato.local.shuffling import amplification
-
         shuffled = amplification(protocol, survey.honest, delta)
         known["shuffled_epsilon"] = shuffled.central
         lines.append(str(shuffled) if survey.cap is None else f"{shuffled} Of one day's batch.")
@@ -148,9 +142,6 @@ def _answer(
     day: Annotated[int, Option("--day", help="Of a repeated survey: the day's number.")] = 0,
 ) -> None:
     """Randomise one answer, and print the report as a line of JSON: what a phone does."""
-    import sys
-    from pathlib import Path
-
     from sfumato.local import client
 
     _read(file)
@@ -186,8 +177,6 @@ def _collect(
     style: PlainOption = Plain.table,
 ) -> None:
     """Estimate what people answered from their reports, with limits, and say what was not counted."""
-    from sfumato.cli.outputs import check_apart, write
-    from sfumato.cli.screen import screen, working
     from sfumato.local.collector import collect
 
     survey = _read(file)
@@ -218,8 +207,6 @@ def _simulate(
     ] = "reports.parquet",
 ) -> None:
     """Invent respondents whose true answers are known, and write their reports: to try a survey out."""
-    from sfumato.cli.outputs import check_apart, write
-    from sfumato.cli.screen import screen
     from sfumato.local.simulation import simulated
 
     check_apart(output, {file: "the survey file"}, "--output")
@@ -239,9 +226,6 @@ def _vectors(
     times: Annotated[int, Option("--times", help="How many reports of each.")] = 4,
 ) -> None:
     """Write draws and the reports they make, a line of JSON each: what a port of the client must do."""
-    import sys
-    from pathlib import Path
-
     from sfumato.local import client
     from sfumato.local.examples import examples
     from sfumato.local.questions import SeveralOf
@@ -262,8 +246,6 @@ def _read(file: str) -> Survey:
 
 def _written(reports: Any, *, lines: bool) -> bytes:
     """Return a table of reports as the bytes of a Parquet file, or as lines of JSON."""
-    import io
-
     from pyarrow.parquet import write_table
 
     if lines:

@@ -151,12 +151,7 @@ class NoisyTable:
 
 
 def tabulate(
-    name: str,
-    noisy: tuple[NoisyGroups, ...],
-    bounding: Bounding,
-    cost: Cost,
-    *,
-    non_negative: bool = False,
+    name: str, noisy: tuple[NoisyGroups, ...], bounding: Bounding, cost: Cost, *, non_negative: bool = False
 ) -> NoisyTable:
     """Return the noisy table of a question, with all that its intervals need."""
     strictest = max(cost.selections, key=Selection.needed, default=None)

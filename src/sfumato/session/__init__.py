@@ -10,12 +10,4 @@ from sfumato.session.database import Database
 from sfumato.session.opening import connect, open, open_project, propose
 from sfumato.session.question import Question
 
-__all__ = [
-    "Budget",
-    "Database",
-    "Question",
-    "connect",
-    "open",
-    "open_project",
-    "propose",
-]
+__all__ = ["Budget", "Database", "Question", "connect", "open", "open_project", "propose"]

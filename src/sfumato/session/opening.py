@@ -158,11 +158,7 @@ def open_project(
 
 
 def propose(
-    project: Project,
-    ledger: Ledger,
-    *,
-    private: tuple[Binding, ...] = (),
-    public: tuple[Binding, ...] = (),
+    project: Project, ledger: Ledger, *, private: tuple[Binding, ...] = (), public: tuple[Binding, ...] = ()
 ) -> None:
     """Hold a project and its tables against the record of a ledger; what contradicts it is refused.
 
