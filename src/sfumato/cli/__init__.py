@@ -1,6 +1,6 @@
 """The command line. Each command is in a file of its own, loaded when it runs: `--help` is quick.
 
-Reading order: `commands`, `ledgers` (what there is), `options`, `exits`, `screen`, `project`, `outputs`
+Reading order: `commands` (what there is), `options`, `exits`, `screen`, `project`, `outputs`
 (what they share), then a file for each command.
 """
 

@@ -1,4 +1,4 @@
-"""The commands, each in a file of its own that is loaded when the command runs."""
+"""The commands: each loads what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from sfumato.cli.anonymity import anonymity_app
 from sfumato.cli.attack import attack_app
 from sfumato.cli.compare import compare
 from sfumato.cli.estimates import bounds, caps
-from sfumato.cli.exits import NO_ROOM, report, report_unexpected, report_usage, unwritten, wants_json
+from sfumato.cli.exits import refusal_of, report, wants_json
 from sfumato.cli.ledger import ledger_app
 from sfumato.cli.options import (
     AnalystOption,
-    AnswerOptions,
-    Asking,
     EpsilonOption,
     Plain,
     PlainOption,
@@ -26,9 +24,8 @@ from sfumato.cli.options import (
     Wishes,
     command,
 )
-from sfumato.cli.screen import silence
+from sfumato.cli.query import explain, losses, query
 from sfumato.cli.survey import survey_app
-from sfumato.errors import SfumatoError
 
 __all__ = ["app", "main"]
 
@@ -104,20 +101,8 @@ def _check(project: ProjectOption = "sfumato.toml", style: PlainOption = Plain.t
     run(project, as_json=style is Plain.json)
 
 
-@command(app, "query")
-def _query(asking: Asking, options: AnswerOptions) -> None:
-    """Ask, and spend: charge the budget, compute, add noise, show the answer with its errors."""
-    from sfumato.cli.query import run
-
-    run(asking, options)
-
-
-@command(app, "explain")
-def _explain(asking: Asking, style: PlainOption = Plain.table) -> None:
-    """Explain what one unit can change, the noise, the cost and the error. Free: asks nothing of the data."""
-    from sfumato.cli.query import explain
-
-    explain(asking, as_json=style is Plain.json)
+command(app, "query")(query)
+command(app, "explain")(explain)
 
 
 @command(app, "budget")
@@ -129,16 +114,7 @@ def _budget(style: PlainOption = Plain.table, project: ProjectOption = "sfumato.
 
 
 command(app, "bounds")(bounds)
-
-
-@command(app, "losses", without=("error", "size", "losses", "selected"))
-def _losses(asking: Asking, options: AnswerOptions) -> None:
-    """Ask what caps and bounds take from a question, instead of its answer: rows, groups, values. Spends."""
-    from sfumato.cli.query import run
-
-    run(asking, options, losses=True)
-
-
+command(app, "losses", without=("error", "size", "losses", "selected"))(losses)
 command(app, "caps")(caps)
 
 
@@ -196,19 +172,10 @@ def main() -> None:
         if sys.stdout is not shown:  # as the parser leaves it if the reader of its help is gone
             sys.exit(0)
         raise
-    except SfumatoError as refusal:
-        sys.exit(report(refusal, as_json=as_json))
     except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
         sys.exit(130)
     except BrokenPipeError:  # the reader has seen enough
         sys.exit(0)
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            sys.exit(report_unexpected(error, as_json=as_json))
-        silence()
-        sys.exit(report(unwritten(error), as_json=as_json))
     except Exception as error:
-        if hasattr(error, "format_message"):  # the parser of the command line
-            sys.exit(report_usage(error.format_message(), as_json=as_json))
-        sys.exit(report_unexpected(error, as_json=as_json))
+        sys.exit(report(refusal_of(error), as_json=as_json))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
+from sfumato.cli.screen import silence
 from sfumato.errors import (
     BudgetExceeded,
     EngineBusy,
@@ -19,16 +20,7 @@ from sfumato.errors import (
     SfumatoError,
 )
 
-__all__ = [
-    "EXITS",
-    "NO_ROOM",
-    "exit_of",
-    "report",
-    "report_unexpected",
-    "report_usage",
-    "unwritten",
-    "wants_json",
-]
+__all__ = ["EXITS", "exit_of", "refusal_of", "report", "wants_json"]
 
 EXITS = {
     0: "done",
@@ -42,8 +34,7 @@ EXITS = {
 }
 """Every exit code and what it means; they do not change."""
 
-NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
-"""What the system says where nothing more can be written."""
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)  # where nothing more can be written
 
 
 def exit_of(error: SfumatoError) -> int:
@@ -71,12 +62,25 @@ def wants_json(arguments: Sequence[str]) -> bool:
     )
 
 
-def unwritten(error: OSError) -> InvalidArgument:
-    """Return the refusal of a report for which there is no room."""
-    return InvalidArgument(
-        f"the output could not be written: {error.strerror}",
-        place="standard output",
-        hints=("make room, or write it elsewhere",),
+def refusal_of(error: Exception) -> SfumatoError:
+    """Return what is reported of an error. A defect's own text is not shown: it might quote the data."""
+    if isinstance(error, SfumatoError):
+        return error
+    if hasattr(error, "format_message"):  # of the parser of the command line
+        hint = "sfumato --help, or sfumato COMMAND --help"
+        return InvalidArgument(error.format_message(), hints=(hint,))
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        silence()
+        return InvalidArgument(
+            f"the output could not be written: {error.strerror}",
+            place="standard output",
+            hints=("make room, or write it elsewhere",),
+        )
+    if os.environ.get("SFUMATO_TRACEBACK"):
+        raise error
+    return SfumatoError(
+        f"something failed that should not have ({type(error).__name__})",
+        hints=("its text is not shown, for it might quote the data; SFUMATO_TRACEBACK=1 shows it",),
     )
 
 
@@ -87,20 +91,3 @@ def report(error: SfumatoError, *, as_json: bool) -> int:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
     return code
-
-
-def report_usage(message: str, *, as_json: bool) -> int:
-    """Write that options or arguments make no sense; return the exit code."""
-    hint = "sfumato --help, or sfumato COMMAND --help"
-    return report(InvalidArgument(message, hints=(hint,)), as_json=as_json)
-
-
-def report_unexpected(error: BaseException, *, as_json: bool) -> int:
-    """Write that there is a defect, without what it says: that might quote the data."""
-    if os.environ.get("SFUMATO_TRACEBACK"):
-        raise error
-    defect = SfumatoError(
-        f"something failed that should not have ({type(error).__name__})",
-        hints=("its text is not shown, for it might quote the data; SFUMATO_TRACEBACK=1 shows it",),
-    )
-    return report(defect, as_json=as_json)

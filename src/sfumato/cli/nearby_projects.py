@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from sfumato.backends.files import found_files, path_identity
@@ -20,8 +21,7 @@ def refuse_second_ledger(tables: Iterable[ProjectTable], *, target: Path, ledger
     Found are project files that name one of them, and ledgers that have one of them on record, by its
     path. Whoever names a ledger has decided; this is for those who did not.
     """
-    private = [table for table in tables if table.declaration.unit is not None]
-    files = {os.path.realpath(path) for table in private for path in _files(table)}
+    files = _private_files(tables)
     folder = ledger.parent
     others = [_named(path, files) for path in sorted(folder.glob("*.toml")) if not _is(path, target)]
     others += [_on_record(path, files) for path in sorted(folder.glob("*.ledger")) if not _is(path, ledger)]
@@ -37,11 +37,13 @@ def refuse_second_ledger(tables: Iterable[ProjectTable], *, target: Path, ledger
             )
 
 
-def _files(table: ProjectTable) -> tuple[str, ...]:
-    try:
-        return found_files(list(table.paths), table.name)
-    except InvalidArgument:
-        return ()
+def _private_files(tables: Iterable[ProjectTable]) -> set[str]:
+    found: set[str] = set()
+    for table in tables:
+        if table.declaration.unit is not None:
+            with suppress(InvalidArgument):
+                found |= set(map(os.path.realpath, found_files(list(table.paths), table.name)))
+    return found
 
 
 def _named(path: Path, files: set[str]) -> Path | None:
@@ -50,9 +52,7 @@ def _named(path: Path, files: set[str]) -> Path | None:
         project = read_project(path)
     except SfumatoError:  # some other file, or one that cannot be used
         return None
-    private = [table for table in project.tables if table.declaration.unit is not None]
-    found = {os.path.realpath(file) for table in private for file in _files(table)}
-    return project.ledger if found & files else None
+    return project.ledger if _private_files(project.tables) & files else None
 
 
 def _on_record(path: Path, files: set[str]) -> Path | None:

@@ -54,7 +54,7 @@ def converse(shell: Shell, *, ask: bool) -> None:
         except EOFError:
             return
         try:
-            for statement in _statements(text):
+            for statement in [text] if text.lstrip().startswith(".") else split(text)[0]:
                 if _agreed(shell, statement, ask=ask) and not shell.run(statement):
                     return
         except SfumatoError as error:
@@ -66,10 +66,6 @@ def whole(text: str) -> bool:
     if text.lstrip().startswith(".") or blank(text):
         return True
     return ";" in text and blank(split(text)[1])
-
-
-def _statements(text: str) -> list[str]:
-    return [text] if text.lstrip().startswith(".") else split(text)[0]
 
 
 def _agreed(shell: Shell, text: str, *, ask: bool) -> bool:

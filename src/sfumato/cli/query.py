@@ -5,27 +5,39 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sfumato.catalog import read_project
-from sfumato.cli.options import AnswerOptions, Asking
+from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption
 from sfumato.cli.outputs import can_write, kept, write
-from sfumato.cli.project import open_tables
 from sfumato.cli.screen import screen, working
-from sfumato.cli.statements import blank, split
-from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
-from sfumato.release.formats import rendered
-from sfumato.session import Database, Question
-from sfumato.session.question import price_of
 
-__all__ = ["explain", "question_text", "run"]
+if TYPE_CHECKING:
+    from sfumato.session import Database, Question
+
+__all__ = ["explain", "losses", "query", "question_text"]
 
 _LONGEST = 1_000_000  # letters of a question
 
 
-def run(asking: Asking, options: AnswerOptions, *, losses: bool = False) -> None:
+def query(asking: Asking, options: AnswerOptions) -> None:
+    """Ask, and spend: charge the budget, compute, add noise, show the answer with its errors."""
+    _answer(asking, options, losses=False)
+
+
+def losses(asking: Asking, options: AnswerOptions) -> None:
+    """Ask what caps and bounds take from a question, instead of its answer: rows, groups, values. Spends."""
+    _answer(asking, options, losses=True)
+
+
+def _answer(asking: Asking, options: AnswerOptions, *, losses: bool) -> None:
     """Ask and release the question, or what it loses; with `dry_run`, show the price alone."""
+    from sfumato.catalog import read_project
+    from sfumato.cli.project import open_tables
+    from sfumato.core.mechanism import confidence
+    from sfumato.release.formats import rendered
+    from sfumato.session.question import price_of
+
     confidence(options.level)
     style, output = options.style.value, options.output
     can_write(output, kept(read_project(asking.project)), style=style)
@@ -47,13 +59,16 @@ def run(asking: Asking, options: AnswerOptions, *, losses: bool = False) -> None
         screen(error=True).print(f"written: {output}")
 
 
-def explain(asking: Asking, *, as_json: bool) -> None:
-    """Explain a question and its price. Free."""
+def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
+    """Explain what one unit can change, the noise, the cost and the error. Free: asks nothing of the data."""
+    from sfumato.cli.project import open_tables
+    from sfumato.session.question import price_of
+
     _, database = open_tables(asking.project, analyst=asking.analyst, free=True)
     question = _asked(asking, database)
     price = price_of(question, size=asking.size)
     text = question.explain(size=asking.size)
-    if as_json:
+    if style is Plain.json:
         write(f"{json.dumps({'price': price.record(), 'explanation': text})}\n".encode(), None, paid=False)
         return
     write("\n".join([text, "", *price.lines(), ""]).encode(), None, paid=False)
@@ -83,6 +98,8 @@ def _asked(asking: Asking, database: Database) -> Question:
 
 def question_text(given: str) -> str:
     """Return SQL: what was given, the contents of the file it names, or of standard input for `-`."""
+    from sfumato.cli.statements import blank, split
+
     if given == "-":
         text = sys.stdin.read(_LONGEST + 1)
     elif os.path.isfile(given) or given.lower().endswith(".sql"):

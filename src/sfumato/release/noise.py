@@ -90,7 +90,7 @@ def _everything_else(
     return NoisyGroups(
         grouping_set=(),
         keys=((),),
-        measures={name: _narrow(_add(rest[name], noises[name])) for name in rest if not cells[name]},
+        measures={name: _add(rest[name], noises[name]) for name in rest if not cells[name]},
         layers={
             name: tuple(_add(layer, noises[name]) for layer in _layers(rest[name], noises[name]))
             for name in rest
@@ -232,11 +232,8 @@ def _add(values: _Integers, noise: Noise) -> _Integers:
 
 
 def _plus_draw(values: _Integers, law: NoiseLaw) -> _Integers:
-    return _plus(values, law.draw(values.size).reshape(values.shape))
-
-
-def _plus(values: _Integers, noise: _Integers) -> _Integers:
-    """Add without wrapping around."""
+    """Add fresh noise without wrapping around."""
+    noise = law.draw(values.size).reshape(values.shape)
     if values.dtype == noise.dtype == np.int64:
         total: _Integers = values + noise
         if not (((values ^ total) & (noise ^ total)) < 0).any():  # no sum has a sign of its own

@@ -132,7 +132,4 @@ class Database:
         """What was spent and what is left of the budget; `terms` is the budget itself."""
         return self.ledger.balance(self.unit)
 
-    @property
-    def budget(self) -> Balance:
-        """The same as `balance`."""
-        return self.balance
+    budget = balance
