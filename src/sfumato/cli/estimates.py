@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -13,7 +12,7 @@ from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.release import Release
-    from sfumato.session import Database, Question
+    from sfumato.session import Question
 
 __all__ = ["bounds", "caps"]
 
@@ -26,11 +25,7 @@ def bounds(
     options: EstimateOptions,
 ) -> None:
     """Estimate the bounds of a column privately, and show the line for the project file. Spends."""
-
-    def ask(database: Database) -> Question:
-        return database.bounds(column, table=table, epsilon=options.epsilon, share=share)
-
-    release = _estimated("bounds", ask, options, example="0.1")
+    release = _estimated("bounds", options, example="0.1", column=column, table=table, share=share)
     if release is None:
         return
     ends = release.one()
@@ -56,11 +51,7 @@ def caps(
     options: EstimateOptions,
 ) -> None:
     """Estimate privately the caps that leave most units whole, and show the lines for the project. Spends."""
-
-    def ask(database: Database) -> Question:
-        return database.caps(table, by=by or None, epsilon=options.epsilon, share=share, limit=limit)
-
-    release = _estimated("caps", ask, options, example="0.5")
+    release = _estimated("caps", options, example="0.5", table=table, by=by or None, share=share, limit=limit)
     if release is None:
         return
     found, notes = release.one(), list(release.remarks())
@@ -76,10 +67,8 @@ def caps(
     say(record, text, as_json=options.style is Plain.json)
 
 
-def _estimated(
-    what: str, ask: Callable[[Database], Question], options: EstimateOptions, *, example: str
-) -> Release | None:
-    """Ask and release an estimate; with `dry_run`, show its price and return None."""
+def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: Any) -> Release | None:
+    """Ask for bounds or caps, and release them; with `dry_run`, show the price and return None."""
     from sfumato.cli.project import open_tables
     from sfumato.session.question import price_of
 
@@ -93,7 +82,7 @@ def _estimated(
             ),
         )
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
-    question = ask(database)
+    question: Question = getattr(database, what)(epsilon=options.epsilon, **asked)
     if options.dry_run:
         price = price_of(question)
         say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)

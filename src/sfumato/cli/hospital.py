@@ -5,6 +5,7 @@ Nobody in it exists. It is drawn from the same exact samplers as the noise, so t
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ max_rows = 1
 
 [tables.patients.columns]
 age = { between = [0, 110], nullable = false }
-district = { one_of = [DISTRICTS] }
+district = { one_of = DISTRICTS }
 smoker = { one_of = [true, false] }
 
 [tables.visits]
@@ -40,7 +41,7 @@ max_groups = 3
 max_rows = 4
 
 [tables.visits.columns]
-department = { one_of = [DEPARTMENTS] }
+department = { one_of = DEPARTMENTS }
 cost = { between = [0, 5000], nullable = false }
 day = { between = [2026-01-01, 2026-12-31] }
 
@@ -87,15 +88,11 @@ def found_hospital(folder: Path, people: int) -> Path:
     pq.write_table(pa.table(seen), folder / "visits.parquet")
     wings = "".join(f"{name},{wing}\n" for name, wing in zip(_DEPARTMENTS, _WINGS, strict=True))
     (folder / "departments.csv").write_text(f"name,wing\n{wings}")
-    text = _PROJECT.replace("DISTRICTS", _listed(DISTRICTS)).replace("DEPARTMENTS", _listed(_DEPARTMENTS))
+    text = _PROJECT.replace("DISTRICTS", json.dumps(DISTRICTS))
     project = folder / "sfumato.toml"
-    project.write_text(text)
+    project.write_text(text.replace("DEPARTMENTS", json.dumps(_DEPARTMENTS)))
     return project
 
 
 def _named(names: tuple[str, ...], codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(names))).cast(pa.string())
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
