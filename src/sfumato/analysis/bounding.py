@@ -9,7 +9,7 @@ row itself is the unit, and after one unit's rows have been aggregated to one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from sfumato.analysis.asked import AskedAggregate
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
@@ -39,7 +39,17 @@ def bound(
 
     `tables` reads public tables, for the groups that they list.
     """
-    return _Bounder(query, catalog, options, tables).bounding()
+    return _Bounder(query, catalog, options, tables, _caps(query, catalog, options)).bounding()
+
+
+def _caps(query: Query, catalog: Catalog, options: Options) -> dict[Cap, int | None]:
+    """Return the caps that a question gives, else those that its tables declare."""
+    caps: dict[Cap, int | None] = {
+        name: getattr(options, name) or declared_cap(query.source, catalog, name) for name in get_args(Cap)
+    }
+    if (total := caps["max_rows_total"]) is not None:  # no group has more of a unit's rows
+        caps = {name: min(found or total, total) for name, found in caps.items()}
+    return caps
 
 
 @dataclass(slots=True)
@@ -48,6 +58,7 @@ class _Bounder:
     catalog: Catalog
     options: Options
     tables: PublicTables | None
+    caps: dict[Cap, int | None]
 
     def bounding(self) -> Bounding:
         query, options = self.query, self.options
@@ -68,7 +79,7 @@ class _Bounder:
             rows=lambda span: 1 if one_row else self._cap("max_rows", span),
             grouped=bool(query.keys),
             units_are_rows=lambda: (
-                not one_row and not summed and max_total is None and self._found("max_rows") == 1
+                not one_row and not summed and max_total is None and self.caps["max_rows"] == 1
             ),
             divided=max_total is not None,
         )
@@ -80,7 +91,7 @@ class _Bounder:
                 catalog=self.catalog,
                 columns=columns,
                 measures=measures,
-                max_distinct=options.max_distinct or self._found("max_rows"),
+                max_distinct=options.max_distinct or self.caps["max_rows"],
             ).answer()
             for name, one in query.aggregates
         )
@@ -93,7 +104,7 @@ class _Bounder:
             grouping_sets=sets,
             declared=declared,
             max_groups=max_groups,
-            max_rows=1 if one_row else self._found("max_rows"),
+            max_rows=1 if one_row else self.caps["max_rows"],
             measures=measures.all(),
             max_total=max_total,
         )
@@ -168,17 +179,9 @@ class _Bounder:
         tables = [self.catalog.table(name) for name in names]
         return [table for table in tables if table is not None and table.private]
 
-    def _found(self, name: Cap) -> int | None:
-        given: int | None = getattr(self.options, name)
-        found = given if given is not None else declared_cap(self.query.source, self.catalog, name)
-        if name == "max_rows_total":
-            return found
-        total = self._found("max_rows_total")  # caps the others too: no group has more of a unit's rows
-        return found if total is None else total if found is None else min(found, total)
-
     def _total(self, max_groups: int) -> int | None:
         """Return the cap on a unit's rows over all groups, None where the other caps are as tight."""
-        total, rows = self._found("max_rows_total"), self._found("max_rows")
+        total, rows = self.caps["max_rows_total"], self.caps["max_rows"]
         if total is None or rows is None or total >= rows * max_groups:
             return None
         if self.options.others:
@@ -190,8 +193,7 @@ class _Bounder:
         return total
 
     def _cap(self, name: Cap, span: Span | None) -> int:
-        found = self._found(name)
-        if found is not None:
+        if (found := self.caps[name]) is not None:
             return found
         table = self._private_tables()[0].name
         what = "groups one unit may be in" if name == "max_groups" else "rows one unit may have in a group"

@@ -16,6 +16,7 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from itertools import repeat
 from typing import Any
 
 from sfumato.catalog.kind import Kind
@@ -68,10 +69,10 @@ def _plain(value: Any) -> Any:
         case Set():
             return {"set": sorted(canonical(one) for one in value)}
         case Mapping():
-            if not all(isinstance(key, str) for key in value):
+            if not all(map(isinstance, value, repeat(str))):
                 raise Unsupported("a record whose keys are not texts")
-            return {key: _plain(one) for key, one in value.items()}
+            return {key: one if type(one) is str else _plain(one) for key, one in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         named = {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
-        return {"record": type(value).__name__, "of": {name: _plain(one) for name, one in named.items()}}
+        return {"record": type(value).__name__, "of": _plain(named)}
     raise Unsupported(f"a canonical record of a {type(value).__name__}")

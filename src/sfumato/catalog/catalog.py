@@ -58,10 +58,12 @@ class Catalog:
 
     tables: tuple[Table, ...]
     policy: Policy = field(default_factory=Policy)
+    _by_name: dict[str, Table] = field(init=False, repr=False, compare=False)
+    _fingerprint: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = [table.name.lower() for table in self.tables]
-        if len(set(names)) != len(names):
+        object.__setattr__(self, "_by_name", {table.name.lower(): table for table in self.tables})
+        if len(self._by_name) != len(self.tables):
             raise InvalidArgument("two tables have one name", place="tables")
         divided = [table.unit.name for table in self.tables if table.unit and table.partition]
         if len(set(divided)) != len(divided):  # their columns may differ: a unit would be in two parts
@@ -69,7 +71,7 @@ class Catalog:
 
     def table(self, name: str) -> Table | None:
         """Return a table by its name."""
-        return next((table for table in self.tables if table.name.lower() == name.lower()), None)
+        return self._by_name.get(name.lower())
 
     def fingerprint(self) -> str:
         """Return a hash of all that is declared about tables and questions, without grants.
@@ -77,4 +79,9 @@ class Catalog:
         Who may ask, and how much, is for the ledger: a grant that changes must not make another analyst's
         retry a different request.
         """
-        return fingerprint(tables=self.tables, ceiling=self.policy.ceiling, measures=self.policy.measures)
+        if self._fingerprint is None:
+            policy = self.policy
+            found = fingerprint(tables=self.tables, ceiling=policy.ceiling, measures=policy.measures)
+            object.__setattr__(self, "_fingerprint", found)
+            return found
+        return self._fingerprint

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -142,9 +143,12 @@ class Table:
     unsupported: tuple[UnsupportedColumn, ...] = ()  # columns that the data has and no question can use
     keys: tuple[KeyList, ...] = ()  # combinations of values that several columns may have
 
+    _by_name: dict[str, Field] = dataclass_field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
-        if len({name.lower() for name in names}) != len(names):
+        object.__setattr__(self, "_by_name", {field.name.lower(): field for field in self.fields})
+        if len(self._by_name) != len(names):
             raise InvalidArgument(f"table `{self.name}` has two columns of one name", place=self.name)
         if self.unit is not None and self.unit.column is not None and self.unit.column not in names:
             if (unsupported := self.unsupported_column(self.unit.column)) is not None:
@@ -235,4 +239,4 @@ class Table:
 
     def field(self, name: str) -> Field | None:
         """Return the column of that name, without regard to case."""
-        return next((field for field in self.fields if field.name.lower() == name.lower()), None)
+        return self._by_name.get(name.lower())

@@ -36,10 +36,14 @@ def canonical(value: Any) -> str:
         case float() if math.isfinite(value):
             return float.__repr__(value)
         case dict():
-            if not all(isinstance(key, str) for key in value):
-                raise InvalidArgument("a dict with keys that are not text cannot be recorded")
-            pairs = (f"{encode_basestring_ascii(key)}:{canonical(value[key])}" for key in sorted(value))
-            return f"{{{','.join(pairs)}}}"
+            try:
+                names = sorted(value)
+                keys = [*map(encode_basestring_ascii, names)]
+            except TypeError:
+                raise InvalidArgument("a dict with keys that are not text cannot be recorded") from None
+            own = map(value.__getitem__, names)
+            items = [encode_basestring_ascii(item) if type(item) is str else canonical(item) for item in own]
+            return f"{{{','.join(map(':'.join, zip(keys, items, strict=True)))}}}"
         case list() | tuple():
             return f"[{','.join(map(canonical, value))}]"
         case _:

@@ -80,7 +80,7 @@ _Found = tuple[str, list[_Output]]
 def _select(select: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) -> _Found | None:
     """Trace one SELECT, and add the hidden column to it in place."""
     refused = ("group", "distinct", "laterals", "pivots", "having", "into", "sample", "kind")
-    if not isinstance(select, exp.Select) or any(select.args.get(part) for part in refused):
+    if not isinstance(select, exp.Select) or any(map(select.args.get, refused)):
         return None
     scope = dict(scope)
     with_ = select.args.get("with_")
@@ -137,11 +137,11 @@ def _source(source: Any, tables: Mapping[str, Any], scope: Mapping[str, Any]) ->
     name = alias.this.copy() if alias is not None and alias.this is not None else None
     match source:
         case exp.Subquery():
-            if any(source.args.get(part) for part in ("joins", "pivots", "with_", "sample")):
+            if any(map(source.args.get, ("joins", "pivots", "with_", "sample"))):
                 return None
             found = _select(source.this, tables, {**scope})
         case exp.Table() if not source.args.get("db") and not source.args.get("joins"):
-            if any(source.args.get(part) for part in ("pivots", "sample", "laterals")):
+            if any(map(source.args.get, ("pivots", "sample", "laterals"))):
                 return None
             key = source.name.lower()
             name = name or exp.to_identifier(source.name, quoted=True)

@@ -215,7 +215,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, JSON-ready, from which the release can be restored."""
-        return {"format": _FORMAT, **{one.name: encode(getattr(self, one.name)) for one in fields(self)}}
+        return {"format": _FORMAT, **encode({one.name: getattr(self, one.name) for one in fields(self)})}
 
     def to_json(self) -> str:
         """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from itertools import repeat
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,10 @@ from sfumato.release.answers import NoisyTable, Origin
 from sfumato.release.noise import NoisyGroups
 
 __all__ = ["decode", "dump", "encode", "load"]
+
+
+_PLAIN = frozenset({type(None), bool, int, str})  # most items, such as keys and counts, are JSON-ready
+_TAGGED = methodcaller("startswith", "$")
 
 
 def dump(record: dict[str, Any]) -> str:
@@ -56,9 +62,9 @@ def encode(value: Any) -> Any:
         case float():
             return value if math.isfinite(value) else {"$real": repr(value)}
         case tuple():
-            return [encode(item) for item in value]
+            return [item if type(item) in _PLAIN else encode(item) for item in value]
         case list():
-            return {"$list": [encode(item) for item in value]}
+            return {"$list": encode(tuple(value))}
         case Decimal():
             return {"$decimal": f"{value:f}"}
         case datetime.datetime():
@@ -75,10 +81,10 @@ def encode(value: Any) -> Any:
             return {"$law": [value.name, str(value.parameter)]}
         case np.ndarray():
             return {"$integers": value.tolist()}
-        case dict() if all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: encode(item) for key, item in value.items()}
+        case dict() if all(map(isinstance, value, repeat(str))) and not any(map(_TAGGED, value)):
+            return {key: item if type(item) in _PLAIN else encode(item) for key, item in value.items()}
         case _ if (tag := f"${type(value).__name__}") in _CLASSES:
-            return {tag: _fields(value)}
+            return {tag: encode(_fields(value))}
         case _:
             raise Unsupported(f"a {type(value).__name__} cannot be stored")
 
@@ -131,5 +137,5 @@ def _fields(value: Any) -> dict[str, Any]:
     for field in dataclasses.fields(value):
         given = getattr(value, field.name)
         if type(given) is not type(field.default) or given != field.default:
-            found[field.name] = encode(given)
+            found[field.name] = given
     return found
