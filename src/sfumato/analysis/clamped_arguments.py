@@ -81,7 +81,7 @@ def clamped_sums(query: Query) -> list[tuple[str, Aggregate, tuple[Fraction, Fra
     found = []
     for _, aggregate in query.aggregates:
         if aggregate.bounds_per_group is not None:
-            label = outline_expression(aggregate.arguments[0], alias=False) if aggregate.arguments else "rows"
+            label = outline_expression(aggregate.arguments[0]) if aggregate.arguments else "rows"
             low, high = (Fraction(end) for end in aggregate.bounds_per_group)
             found.append((label, replace(aggregate, bounds_per_group=None), (low, high)))
     return found

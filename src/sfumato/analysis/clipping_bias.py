@@ -181,7 +181,8 @@ class _Losses:
                 caps.append(f"max_groups = {self._max_groups:,}")
             caps += [f"max_distinct = {most:,}" for _, _, most in self._distinct()]
         clamped = [
-            _said(argument) for argument, _ in biting(self.query, self.columns, self.undeclared, sums=True)
+            outline_expression(argument)
+            for argument, _ in biting(self.query, self.columns, self.undeclared, sums=True)
         ]
         clamped += [f"{label} per unit" for label, _, _ in clamped_sums(self.query) if not self.one_row]
         return Limits(caps=tuple(dict.fromkeys(caps)), bounds=tuple(dict.fromkeys(clamped)))
@@ -190,7 +191,7 @@ class _Losses:
 
     def by_row(self) -> Query:
         found = [
-            (self._name(f"outside_{_said(expression)}"), replace(_ROWS, where=condition))
+            (self._name(f"outside_{outline_expression(expression)}"), replace(_ROWS, where=condition))
             for expression, condition in biting(self.query, self.columns, self.undeclared, sums=True)
         ]
         if not found:
@@ -236,7 +237,9 @@ class _Losses:
                 outer.append((f"unit.o{place}", _of(Function.SUM, f"group.o{place}")))
                 seen = call("least", (_column("unit.rows"), literal(limit)))
                 weighed = call("/", (call("*", (_column(f"unit.o{place}"), seen)), _column("unit.rows")))
-                asked.append((self._name(f"outside_{_said(expression)}"), _between(weighed, limit)))
+                asked.append(
+                    (self._name(f"outside_{outline_expression(expression)}"), _between(weighed, limit))
+                )
         for place, (label, aggregate, (low, high)) in enumerate(() if brief else clamped_sums(self.query)):
             kind = aggregate.kind
             inner.append((f"group.s{place}", aggregate))
@@ -358,7 +361,3 @@ def _between(value: Expression, most: int) -> Aggregate:
 def _sum(name: str, most: int) -> Aggregate:
     capped = call("least", (_column(name), literal(most)))
     return Aggregate(function=Function.SUM, arguments=(capped,))
-
-
-def _said(value: Expression) -> str:
-    return outline_expression(value, alias=False)

@@ -62,16 +62,14 @@ def explain(
 # -- what was asked -------------------------------------------------------------------------
 
 
-def _short(expression: tree.Expression) -> str:
-    return outline_expression(expression, alias=False)
-
-
 def _question(bounding: Bounding, aggregates: Mapping[str, str]) -> list[str]:
     query = bounding.query
     lines = list(_relation(query.source, ""))
     if query.keys:
         shown = "selected privately" if bounding.select_keys else f"{len(query.declared or ())} declared"
-        lines.append(f"grouped by {', '.join(_short(key) for _, key in query.keys)}: groups {shown}")
+        lines.append(
+            f"grouped by {', '.join(outline_expression(key) for _, key in query.keys)}: groups {shown}"
+        )
     if len(query.grouping_sets) > 1:
         names = [name for name, _ in query.keys]
         sets = [f"({', '.join(names[place] for place in one)})" for one in query.grouping_sets]
@@ -95,7 +93,7 @@ def _told(relation: tree.Relation) -> str:
         case tree.Listed(rows=rows):
             return f"{len(rows)} listed rows"
         case tree.Filter(condition=condition):
-            return f"where {_short(condition)}"
+            return f"where {outline_expression(condition)}"
         case tree.Projection(columns=columns):
             return f"columns {', '.join(name for name, _ in columns)}"
         case tree.Join(on_unit=on_unit, outer=outer):
@@ -136,7 +134,11 @@ def _label(measure: Measure, bounding: Bounding) -> str:
     users = [answer.name for answer in bounding.answers if measure.name in answer.measures]
     match measure.kind:
         case MeasureKind.UNITS:
-            what = "units" if measure.condition is None else f"units where {_short(measure.condition)}"
+            what = (
+                "units"
+                if measure.condition is None
+                else f"units where {outline_expression(measure.condition)}"
+            )
         case MeasureKind.DISTINCT:
             what = "distinct values"
         case MeasureKind.CELLS:
@@ -144,16 +146,16 @@ def _label(measure: Measure, bounding: Bounding) -> str:
         case MeasureKind.MOMENT:
             real = [factor for factor in measure.factors if factor.grid.low != factor.grid.high]
             parts = [
-                _short(factor.expression) + (f" - {factor.centre:g}" if factor.centre else "")
+                outline_expression(factor.expression) + (f" - {factor.centre:g}" if factor.centre else "")
                 for factor in real
             ]
             what = f"sum of {' times '.join(f'({part})' for part in parts)}" if parts else "rows"
             ones = [factor.expression for factor in measure.factors if factor not in real]
-            present = [_short(one) for one in ones if not isinstance(one, tree.Literal)]
+            present = [outline_expression(one) for one in ones if not isinstance(one, tree.Literal)]
             if present and not parts:
                 what += f" with a value of {' and '.join(present)}"
             if measure.condition is not None:
-                what += f" where {_short(measure.condition)}"
+                what += f" where {outline_expression(measure.condition)}"
     return f"{what} (for {', '.join(users)})" if users else what
 
 

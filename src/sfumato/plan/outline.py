@@ -14,11 +14,11 @@ _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and",
 
 def labels(query: tree.Query) -> dict[str, str]:
     """Return what each key and aggregate of a question is, in a few words, by the name of its column."""
-    keys = {name: outline_expression(key, alias=False) for name, key in query.keys}
-    return {**keys, **{name: outline_aggregate(one, alias=False) for name, one in query.aggregates}}
+    keys = {name: outline_expression(key) for name, key in query.keys}
+    return {**keys, **{name: outline_aggregate(one) for name, one in query.aggregates}}
 
 
-def outline_aggregate(aggregate: tree.Aggregate, *, alias: bool = True) -> str:
+def outline_aggregate(aggregate: tree.Aggregate, *, alias: bool = False) -> str:
     """Return an aggregate in short."""
     parts = [outline_expression(argument, alias=alias) for argument in aggregate.arguments]
     if aggregate.quantiles:
@@ -33,8 +33,8 @@ def outline_aggregate(aggregate: tree.Aggregate, *, alias: bool = True) -> str:
     return text if where is None else f"{text} where {outline_expression(where, alias=alias)}"
 
 
-def outline_expression(expression: tree.Expression, *, alias: bool = True) -> str:
-    """Return an expression in short; columns without their tables' aliases, if those are not wanted."""
+def outline_expression(expression: tree.Expression, *, alias: bool = False) -> str:
+    """Return an expression in short; columns without their tables' aliases, unless those are wanted."""
 
     def short(part: tree.Expression) -> str:
         return outline_expression(part, alias=alias)

@@ -17,7 +17,7 @@ from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import Priced, admit, answer, parts_charged, plan
-from sfumato.plan.outline import outline_aggregate
+from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release import Release
@@ -75,9 +75,7 @@ class Question:
                 size=size,
                 options=own,
                 part=cost.part,
-                aggregates={
-                    name: outline_aggregate(one, alias=False) for name, one in named.query.aggregates
-                },
+                aggregates=labels(named.query),
                 names=self.names(),
             )
             for named, bounding, own, cost in zip(
@@ -152,7 +150,7 @@ class Question:
         lines = [f"question, not asked yet: epsilon = {float(epsilon):g}"]
         shown = set(shown_columns(self.request).values())
         for named, bounding, cost in zip(self.request.queries, priced.boundings, priced.costs, strict=True):
-            asked = {name: outline_aggregate(one, alias=False) for name, one in named.query.aggregates}
+            asked = labels(named.query)
             for one in forecasts(bounding, cost):
                 depends = "depends on the group's size" if one.error is None else f"±{one.error:.4g} (95%)"
                 if one.in_ranks:
