@@ -16,12 +16,15 @@ protocol can bend the result, but only so far.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow
+from pyarrow import ipc
 
 from sfumato.core.arguments import count
 from sfumato.core.mechanism import confidence
@@ -146,7 +149,6 @@ class Collector(Sieve):
     Days are collected apart: reports that are kept and sent again are no further evidence, and limits that
     took them for it would be wrong.
 
-    >>> import pyarrow
     >>> from sfumato.local.questions import YesNo
     >>> survey = Survey.plan("s", YesNo(words="Really?"), epsilon=1)
     >>> reports = {"survey": [survey.fingerprint] * 2, "id": ["0" * 32] * 2, "value": [1, 1]}
@@ -268,11 +270,6 @@ class _Texts(Sieve):
     """The common texts of one survey."""
 
     def result(self, tree: PrefixTree, sources: Iterable[Any], level: float) -> Result:
-        import tempfile
-
-        import pyarrow
-        from pyarrow import ipc
-
         with tempfile.TemporaryFile() as kept:
             none = pyarrow.record_batch({name: arrow_of(one) for name, one in self._reader.empty().items()})
             with ipc.new_stream(kept, none.schema) as stream:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.core.arguments import Number, budget_quantity, count, exact, upper_float
+from sfumato.core.exponential import log_above
 from sfumato.errors import InvalidArgument
-from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.questions import YesNo
 from sfumato.local.response import KaryResponse
@@ -62,7 +62,7 @@ class Deniability:
     @property
     def epsilon(self) -> float:
         """What all reports together give away. Rounds: up."""
-        return upper_float(Fraction(epsilon_of(self.odds)) * self.times)
+        return upper_float(Fraction(log_above(self.odds)) * self.times)
 
     def most(self) -> Fraction:
         """Return the largest chance that an observer can come to give an answer.

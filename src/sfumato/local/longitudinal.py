@@ -23,8 +23,8 @@ from fractions import Fraction
 from typing import Literal
 
 from sfumato.core.arguments import count
+from sfumato.core.exponential import log_above
 from sfumato.errors import InvalidArgument
-from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import FrequencyProtocol
 from sfumato.local.shuffling import shown_above
 from sfumato.local.stages import TwoStage
@@ -41,13 +41,13 @@ class _Rule:
     def __post_init__(self) -> None:
         count(self.cap, "cap")
 
-    def _plan(
-        self, rule: Literal["value", "calendar"], days: int, changes: int, every: int = 1
-    ) -> LongitudinalPlan:
+    def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
+        """Return what `days` days cost a person whose answer changed `changes` times."""
         instant = self.protocol.instant_ratio if isinstance(self.protocol, TwoStage) else None
         return LongitudinalPlan(
-            rule=rule, permanent=self.protocol.lifetime_ratio, instant=instant, days=days, changes=changes,
-            cap=self.cap, every=every,
+            rule="calendar" if isinstance(self, Renewed) else "value",
+            permanent=self.protocol.lifetime_ratio, instant=instant, days=days, changes=changes,
+            cap=self.cap, every=self.every if isinstance(self, Renewed) else 1,
         )  # fmt: skip
 
 
@@ -74,10 +74,6 @@ class Memoised(_Rule):
     report is used costs instant_ratio at most, which is not little.
     """
 
-    def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
-        """Return what `days` days cost a person whose answer changed `changes` times."""
-        return self._plan("value", days, changes)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed(_Rule):
@@ -101,10 +97,6 @@ class Renewed(_Rule):
     def __post_init__(self) -> None:
         _Rule.__post_init__(self)
         count(self.every, "every")
-
-    def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
-        """Return what `days` days cost; changes do not matter."""
-        return self._plan("calendar", days, changes, self.every)
 
 
 Rule = Memoised | Renewed
@@ -155,7 +147,7 @@ class LongitudinalPlan:
     @property
     def epsilon(self) -> float:
         """The epsilon between histories of one pattern. Rounds: up."""
-        return epsilon_of(self.ratio)
+        return log_above(self.ratio)
 
     @property
     def worst_ratio(self) -> Fraction | None:
@@ -171,7 +163,7 @@ class LongitudinalPlan:
     @property
     def worst_epsilon(self) -> float:
         """The epsilon between any two histories at all. Rounds: up."""
-        return math.inf if self.worst_ratio is None else epsilon_of(self.worst_ratio)
+        return math.inf if self.worst_ratio is None else log_above(self.worst_ratio)
 
     def __str__(self) -> str:
         drawn = "1 report is drawn" if self.draws == 1 else f"{self.draws} reports are drawn"

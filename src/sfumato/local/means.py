@@ -59,6 +59,7 @@ class Sums:
     squares: Fraction
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeanProtocol(Protocol):
     """A protocol whose report y estimates a number x of [-1, 1]: E[y] = x exactly.
 
@@ -216,10 +217,6 @@ class Duchi(MeanProtocol):
     >>> Duchi(low=Fraction(0), high=Fraction(10), odds=Fraction(3)).variance(5, 1)  # 25 * (4/2)^2
     100.0
     """
-
-    low: Fraction
-    high: Fraction
-    odds: Fraction
 
     name: ClassVar[str] = "duchi"
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from sfumato.core.arguments import Number, budget_quantity, exact
-from sfumato.core.exponential import exp_below, log_above
+from sfumato.core.exponential import exp_below
 from sfumato.errors import InvalidArgument
 
-__all__ = ["check_odds", "epsilon_of", "odds_of"]
+__all__ = ["check_odds", "odds_of"]
 
 _BITS = 32
 _LARGEST = 20
@@ -53,8 +53,3 @@ def odds_of(epsilon: Number, parts: int = 1) -> Fraction:
             ),
         )
     return odds
-
-
-def epsilon_of(odds: Fraction) -> float:
-    """Return ln(odds). Rounds: up, to the next float."""
-    return log_above(odds)

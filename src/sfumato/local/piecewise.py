@@ -16,12 +16,13 @@ import numpy as np
 
 from sfumato.core.arguments import Number, count, positive, probability
 from sfumato.core.coins import bernoulli
+from sfumato.core.exponential import log_above
 from sfumato.core.search import minimum
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Floats, Integers
 from sfumato.local.means import Duchi, MeanProtocol, Sums
-from sfumato.local.odds import epsilon_of, odds_of
+from sfumato.local.odds import odds_of
 from sfumato.local.protocol import Columns, below
 from sfumato.local.rounding import bounds_of, round_at_random
 
@@ -54,9 +55,6 @@ class Piecewise(MeanProtocol):
     5.22
     """
 
-    low: Fraction
-    high: Fraction
-    odds: Fraction
     outputs: int
     window: int
 
@@ -75,7 +73,7 @@ class Piecewise(MeanProtocol):
     def from_epsilon(cls, epsilon: Number, *, low: Number = -1, high: Number = 1) -> Piecewise:
         """Take the window of Wang et al. (2019): a share 1/(e^(epsilon/2) + 1) of the outputs."""
         odds = odds_of(epsilon)
-        return cls.of_share(1 / (exp(epsilon_of(odds) / 2) + 1), odds=odds, low=low, high=high)
+        return cls.of_share(1 / (exp(log_above(odds) / 2) + 1), odds=odds, low=low, high=high)
 
     @classmethod
     def tuned(cls, epsilon: Number, *, low: Number = -1, high: Number = 1) -> Piecewise:
@@ -188,9 +186,6 @@ class Hybrid(MeanProtocol):
     (4.29, 0.156)
     """
 
-    low: Fraction
-    high: Fraction
-    odds: Fraction
     outputs: int
     window: int
     chance: Fraction
@@ -205,7 +200,7 @@ class Hybrid(MeanProtocol):
     def from_epsilon(cls, epsilon: Number, *, low: Number = -1, high: Number = 1) -> Hybrid:
         """Take the window of Wang et al. (2019), and the chance that suits it."""
         odds = odds_of(epsilon)
-        share = 1 / (exp(epsilon_of(odds) / 2) + 1)
+        share = 1 / (exp(log_above(odds) / 2) + 1)
         return cls._balanced(Piecewise.of_share(share, odds=odds, low=low, high=high))
 
     @classmethod

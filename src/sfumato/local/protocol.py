@@ -23,11 +23,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from sfumato.core.arguments import Number, count, probability
+from sfumato.core.exponential import log_above
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Floats, Integers
-from sfumato.local.odds import check_odds, epsilon_of
+from sfumato.local.odds import check_odds
 
 __all__ = [
     "Columns",
@@ -65,7 +66,7 @@ class Protocol(ABC):
     @property
     def epsilon(self) -> float:
         """The pure epsilon of one report. Rounds: up, to the next float."""
-        return epsilon_of(self.max_ratio)
+        return log_above(self.max_ratio)
 
     @property
     def lifetime_ratio(self) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -33,8 +33,12 @@ class SurveyQuestion:
             )
 
     def domain(self) -> dict[str, Any]:
-        """Return what a survey file says about the answers."""
-        return {}
+        """Return what a survey file says about the answers; a list of them says how many there are."""
+        told = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "words"}
+        if "answers" in told:
+            told["answers"] = list(told["answers"])
+            del told["size" if told["answers"] else "answers"]
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in told.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +76,6 @@ class OneAnswer(SurveyQuestion):
                 "size must be the number of answers", place="size", hints=("leave it out: the list says it",)
             )
 
-    def domain(self) -> dict[str, Any]:
-        """Return the list, or the number of answers."""
-        return {"answers": list(self.answers)} if self.answers else {"size": self.size}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralOf(OneAnswer):
@@ -92,10 +92,6 @@ class SeveralOf(OneAnswer):
                 "most must be at most the number of answers", place="most", hints=(f"give {self.size}",)
             )
 
-    def domain(self) -> dict[str, Any]:
-        """Return the answers and how many of them are told."""
-        return {**OneAnswer.domain(self), "most": self.most}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberIn(SurveyQuestion):
@@ -111,10 +107,6 @@ class NumberIn(SurveyQuestion):
         low, high = bounds_of(written_ratio(self.low, "low"), written_ratio(self.high, "high"))
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
-
-    def domain(self) -> dict[str, Any]:
-        """Return the range, as ratios."""
-        return {"low": str(self.low), "high": str(self.high)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +125,6 @@ class Text(SurveyQuestion):
                 place="length",
                 hints=("a short prefix is found more surely",),
             )
-
-    def domain(self) -> dict[str, Any]:
-        """Return how many bytes count."""
-        return {"length": self.length}
 
 
 _KINDS: dict[str, type[SurveyQuestion]] = {

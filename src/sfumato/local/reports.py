@@ -15,17 +15,18 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow
+from pyarrow import compute, ipc
+from pyarrow import json as reading
+from pyarrow.parquet import ParquetFile
 
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Octets
 from sfumato.local.protocol import Protocol
-
-if TYPE_CHECKING:
-    import pyarrow
 
 __all__ = ["Batch", "Reader", "array_of", "arrow_of"]
 
@@ -59,8 +60,6 @@ class Reader:
     """
 
     def __init__(self, protocol: Protocol, fingerprint: str, day: int | None = None) -> None:
-        import pyarrow
-
         self.unread = 0
         self._protocol = protocol
         self._fingerprint = fingerprint
@@ -76,8 +75,6 @@ class Reader:
 
     def read(self, source: Any) -> Iterator[Batch]:
         """Yield the reports of a file, by its ending; of a folder; of Arrow data; of '-', standard input."""
-        import pyarrow
-
         if isinstance(source, dict):
             source = [source]
         if isinstance(source, (list, tuple)):
@@ -111,8 +108,6 @@ class Reader:
                 self.unread += 1
 
     def _file(self, path: Path) -> Iterator[Batch]:
-        import pyarrow
-
         ending = path.suffix.lower()
         if ending not in _ENDINGS and path.exists():
             raise InvalidArgument(
@@ -125,8 +120,6 @@ class Reader:
                 if ending in _LINES:
                     yield from self._lines(file)
                 elif ending == ".parquet":
-                    from pyarrow.parquet import ParquetFile
-
                     parquet = ParquetFile(file)
                     names = [name for name in parquet.schema_arrow.names if name in self._wanted]
                     yield from self._tables(parquet.iter_batches(batch_size=self._rows, columns=names))
@@ -167,8 +160,6 @@ class Reader:
 
         Arrow's reader ends the process on a bare `null`, so it is given lines of flat objects only.
         """
-        import pyarrow
-
         lines = [line for line in text.split(b"\n") if line.strip()]
         flat = text.count(b"{") == len(lines) and b"[" not in text
         if lines and flat and all(line.startswith(b"{") for line in lines):
@@ -181,9 +172,6 @@ class Reader:
 
     def _at_once(self, text: bytes) -> pyarrow.Table | None:
         """Return a table of lines of objects, None if Arrow does not read them."""
-        import pyarrow
-        from pyarrow import json as reading
-
         options = reading.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
         try:
             table = reading.read_json(
@@ -197,8 +185,6 @@ class Reader:
         return table
 
     def _row(self, line: bytes) -> dict[str, Any] | None:
-        import pyarrow
-
         if len(line) > _LONGEST_NESTED and (b"[" in line or line.count(b"{") > 1):
             return None
         try:
@@ -224,8 +210,6 @@ class Reader:
     # -- tables -------------------------------------------------------------------------------
 
     def _tables(self, tables: Iterable[Any]) -> Iterator[Batch]:
-        import pyarrow
-
         for table in tables:
             whole = pyarrow.Table.from_batches([table]) if isinstance(table, pyarrow.RecordBatch) else table
             try:
@@ -302,11 +286,9 @@ def _hex_values() -> Octets:
 
 
 def _arrow(file: IO[bytes]) -> Iterator[Any]:
-    from pyarrow import ArrowInvalid, ipc
-
     try:
         reader = ipc.open_file(file)
-    except ArrowInvalid:
+    except pyarrow.ArrowInvalid:
         file.seek(0)
         yield from ipc.open_stream(file)
         return
@@ -316,8 +298,6 @@ def _arrow(file: IO[bytes]) -> Iterator[Any]:
 
 def _decoded(column: Any) -> Any:
     """Return a column that is written as a dictionary, or as views, as what it stands for."""
-    import pyarrow
-
     if pyarrow.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if column.type == pyarrow.string_view():
@@ -326,9 +306,6 @@ def _decoded(column: Any) -> Any:
 
 
 def _same(column: Any, wanted: str) -> _Read | None:
-    import pyarrow
-    from pyarrow import compute
-
     if not (pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)):
         return None
     known = column.is_valid().to_numpy(zero_copy_only=False)
@@ -337,9 +314,6 @@ def _same(column: Any, wanted: str) -> _Read | None:
 
 
 def _integers(column: Any) -> _Read | None:
-    import pyarrow
-    from pyarrow import compute
-
     if not pyarrow.types.is_integer(column.type) or column.type == pyarrow.uint64():
         return None
     known = column.is_valid().to_numpy(zero_copy_only=False)
@@ -349,9 +323,6 @@ def _integers(column: Any) -> _Read | None:
 
 def _octets(column: Any, width: int) -> _Read | None:
     """Read bytes of one width: binary, or text of hexadecimal digits; what has another width is not known."""
-    import pyarrow
-    from pyarrow import compute
-
     kinds = pyarrow.types
     text = kinds.is_string(column.type) or kinds.is_large_string(column.type)
     if not text and not (
@@ -382,8 +353,6 @@ def _octets(column: Any, width: int) -> _Read | None:
 
 def arrow_of(values: Array) -> Any:
     """Return a column of a report table: integers, or rows of bytes."""
-    import pyarrow
-
     if values.ndim == 1:
         return pyarrow.array(values)
     kind, buffer = pyarrow.binary(values.shape[1]), pyarrow.py_buffer(np.ascontiguousarray(values))
@@ -392,8 +361,6 @@ def arrow_of(values: Array) -> Any:
 
 def array_of(column: Any) -> Array:
     """Return what `arrow_of` was given."""
-    import pyarrow
-
     if not pyarrow.types.is_fixed_size_binary(column.type):
         return np.asarray(column.to_numpy(zero_copy_only=False))
     width = column.type.byte_width

@@ -98,14 +98,10 @@ class Result:
             lines.append(f"{name:<{width}}  {_number(self.values[place]):>10}  {limits:>22}")
         if len(self.answers) > len(shown):
             lines.append(f"-- {len(self.answers) - len(shown):,} more, with smaller shares")
-        lines.append(
-            f"-- {self.counted:,} reports counted, {sum(self.dropped.values()):,} not{self._reasons()}"
-        )
-        return "\n".join([*lines, *(f"-- {note}" for note in self.notes)])
-
-    def _reasons(self) -> str:
         told = [f"{number:,} {reason}" for reason, number in self.dropped.items() if number]
-        return f" ({', '.join(told)})" if told else ""
+        reasons = f" ({', '.join(told)})" if told else ""
+        lines.append(f"-- {self.counted:,} reports counted, {sum(self.dropped.values()):,} not{reasons}")
+        return "\n".join([*lines, *(f"-- {note}" for note in self.notes)])
 
 
 def _plain(value: Any) -> Any:

@@ -7,9 +7,10 @@ which makes one at a time, draw by draw.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow
 
 from sfumato.core.arguments import count, probability
 from sfumato.core.entropy import random_words
@@ -19,9 +20,6 @@ from sfumato.local.arrays import Flags
 from sfumato.local.questions import NumberIn, SeveralOf, Text
 from sfumato.local.reports import arrow_of
 from sfumato.local.survey import Survey
-
-if TYPE_CHECKING:
-    import pyarrow
 
 __all__ = ["report_table", "simulated"]
 
@@ -63,8 +61,6 @@ def simulated(survey: Survey, shares: Mapping[str, float], people: int) -> pyarr
 
 def report_table(survey: Survey, answers: Any) -> pyarrow.Table:
     """Return one report for each of many answers, as the survey's collector reads them."""
-    import pyarrow
-
     fields = survey.protocol.randomise(answers)
     n = len(next(iter(fields.values())))
     numbers = random_words(_ID_WORDS * n).view(np.uint8).reshape(n, 8 * _ID_WORDS)

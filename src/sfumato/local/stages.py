@@ -14,11 +14,12 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.core.arguments import Number, count, probability
+from sfumato.core.exponential import log_above
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array
 from sfumato.local.ballots import UnaryEncoding
 from sfumato.local.bits import coin_bits
-from sfumato.local.odds import check_odds, epsilon_of, odds_of
+from sfumato.local.odds import check_odds, odds_of
 from sfumato.local.protocol import Columns, DerivedProtocol, FrequencyProtocol
 from sfumato.local.response import KaryResponse
 
@@ -42,13 +43,18 @@ class TwoStage(DerivedProtocol):
 
     @property
     @abstractmethod
+    def _second(self) -> FrequencyProtocol:
+        """The protocol that a fresh report follows, about the kept one or each of its bits."""
+
+    @property
+    @abstractmethod
     def instant_ratio(self) -> Fraction:
         """The largest ratio of a fresh report's probabilities under two kept ones."""
 
     @property
-    @abstractmethod
     def stages(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """The chances p1, q1, p2, q2."""
+        return self.first.p, self.first.q, self._second.p, self._second.q
 
     @abstractmethod
     def send(self, kept: Columns) -> dict[str, Array]:
@@ -71,7 +77,7 @@ class TwoStage(DerivedProtocol):
     @property
     def lifetime(self) -> float:
         """The epsilon of all reports ever made of an answer that stays. Rounds: up."""
-        return epsilon_of(self.lifetime_ratio)
+        return log_above(self.lifetime_ratio)
 
     @property
     def p(self) -> Fraction:
@@ -164,11 +170,6 @@ class TwoStageResponse(TwoStage):
         """The instant odds."""
         return self._second.max_ratio
 
-    @property
-    def stages(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        """The chances p1, q1, p2, q2."""
-        return self.first.p, self.first.q, self._second.p, self._second.q
-
     def send(self, kept: Columns) -> dict[str, Array]:
         """Return k-ary responses of the instant odds."""
         return self._second.randomise(kept["value"])
@@ -235,15 +236,14 @@ class TwoStageUnary(TwoStage):
         return UnaryEncoding(size=self.size, own=self.own, other=self.other)
 
     @property
+    def _second(self) -> UnaryEncoding:
+        return UnaryEncoding(size=self.size, own=self.if_set, other=self.if_unset)
+
+    @property
     def instant_ratio(self) -> Fraction:
         """Two kept reports may differ in every bit, so this is large."""
         each: Fraction = max(self.if_set / self.if_unset, (1 - self.if_unset) / (1 - self.if_set))
         return each**self.size
-
-    @property
-    def stages(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        """The chances p1, q1, p2, q2."""
-        return self.own, self.other, self.if_set, self.if_unset
 
     def send(self, kept: Columns) -> dict[str, Array]:
         """Return a fresh bit for each."""

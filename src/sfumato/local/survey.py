@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.arguments import Number, budget_quantity, count
-from sfumato.core.exponential import exp_below
+from sfumato.core.exponential import exp_below, log_above
 from sfumato.errors import InvalidArgument
 from sfumato.local import client
-from sfumato.local.odds import epsilon_of
 from sfumato.local.protocol import Protocol
 from sfumato.local.questions import (
     OneAnswer,
@@ -187,7 +186,7 @@ class Survey:
         single = isinstance(self.question, (YesNo, OneAnswer)) and not isinstance(self.question, SeveralOf)
         values = self.question.size if single else self.cap  # type: ignore[attr-defined]
         drawn = self.cap if self.every is not None else min(self.cap, values)  # kept by value: one for each
-        cost = Fraction(epsilon_of(self.protocol.lifetime_ratio)) * drawn  # from above
+        cost = Fraction(log_above(self.protocol.lifetime_ratio)) * drawn  # from above
         if self.lifetime is None:
             object.__setattr__(self, "lifetime", Fraction(math.ceil(cost * _SIXTH), _SIXTH))
             return
