@@ -157,9 +157,7 @@ def calibrate(
     def private(noise: float) -> bool:
         return Composition([(make_event(noise), number)]).delta(target) <= failure
 
-    fine, first = (
-        upper_float(positive(value, name)) for value, name in ((resolution, "resolution"), (start, "start"))
-    )
+    fine, first = upper_float(positive(resolution, "resolution")), upper_float(positive(start, "start"))
     return smallest(private, *bracket(private, float(_finite(first))), fine)
 
 

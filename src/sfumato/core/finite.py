@@ -231,15 +231,13 @@ def _hull(points: Iterable[_Point]) -> list[_Point]:
     for x, y in sorted({*points, corner}):
         if (x, y) == hull[0]:
             continue
-        while len(hull) > 1 and _turns_up(hull[-2], hull[-1], (x, y)):
+        while len(hull) > 1:
+            (a, at_a), (b, at_b) = hull[-2:]
+            if (b - a) * (y - at_a) < (at_b - at_a) * (x - a):  # the last point lies above the chord
+                break
             hull.pop()
         hull.append((x, y))
     return hull
-
-
-def _turns_up(a: _Point, b: _Point, c: _Point) -> bool:
-    """Return whether b lies on or below the line from a to c."""
-    return (b[0] - a[0]) * (c[1] - a[1]) >= (b[1] - a[1]) * (c[0] - a[0])
 
 
 def _rows(matrix: Iterable[Iterable[Number]], name: str) -> tuple[_Row, ...]:

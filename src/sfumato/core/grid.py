@@ -70,9 +70,6 @@ class Grid:
         set_field(self, "toward_zero", toward_zero)
         set_field(self, "low", math.ceil(self.lower / self.step))
         set_field(self, "high", math.floor(self.upper / self.step))
-        self._check()
-
-    def _check(self) -> None:
         if not isinstance(self.toward_zero, bool):
             raise InvalidArgument("toward_zero must be True or False", place="toward_zero")
         if self.lower > self.upper:
@@ -125,9 +122,7 @@ class Grid:
 
     def to_integer(self, value: Number | None) -> int:
         """Return the number of steps that stands for one value, in exact arithmetic."""
-        if value is None:
-            return self.missing
-        if isinstance(value, Decimal) and value.is_nan():
+        if value is None or (isinstance(value, Decimal) and value.is_nan()):
             return self.missing
         if isinstance(value, (float, np.floating, Decimal)) and not math.isfinite(value):
             if math.isnan(value):

@@ -79,15 +79,13 @@ class Interval:
             if side is None:
                 continue
             sign = 1 if side.high > 0 else -1
-            near, far = _size(side.low), _size(side.high)
-            near, far = min(near, far), max(near, far)
+            near, far = sorted((_size(side.low), _size(side.high)))
             if far == 0:
                 continue  # zero alone: NULL
             if near == 0 and whole:
                 near = Fraction(1)
-            # 1/y for y from near to far; near = 0 stands for divisors as small as any
-            inverse = Interval(_inverse(far), _inverse(near)) if near <= far else None
-            if inverse is not None:
+            if near <= far:  # 1/y for y from near to far; near = 0 stands for divisors as small as any
+                inverse = Interval(_inverse(far), _inverse(near))
                 parts.append(self * (inverse if sign > 0 else -inverse))
         return hull(parts) or Interval(0, 0)
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
 from sfumato.core.atoms import Atoms
-from sfumato.core.search import smallest
+from sfumato.core.search import chance_of_any, smallest
 
 __all__ = ["Inversion", "LossSum", "log_least"]
 
@@ -89,8 +89,7 @@ class LossSum:
     @property
     def infinite(self) -> float:
         """The chance that any loss is infinite, rounded up."""
-        never = math.fsum(count * math.log1p(-law.infinite) for law, count in self.parts)
-        return abs(math.expm1(never)) * (1.0 + 8.0 * _ULP)
+        return chance_of_any((law.infinite, count) for law, count in self.parts)
 
     def _least_tilt(self, holds: Callable[[float], bool]) -> float:
         """Return about the least theta at which a condition holds, around the scale of the losses' sum."""

@@ -175,23 +175,21 @@ def _each(
     else:  # Fractions, Python integers; anything else is refused by name
         scales = np.array([_root(power(value), law.power) for value in elements], dtype=np.float64)
 
-    def exact(i: int) -> Fraction:
-        return power(elements[i])
-
     if (scales > _WIDE).any():
-        return np.array([scalar(exact(i)) for i in range(len(elements))], dtype=object)
+        return np.array([scalar(power(value)) for value in elements], dtype=object)
     values: npt.NDArray[Any] = np.empty(len(elements), dtype=np.int64)
     for where, low, high in _groups(scales):
+        given = elements[where]
         shifts = np.maximum(0, np.frexp(scales[where])[1] - _BLOCKS).astype(np.int64)
         stairs = staircase(law, low=low, high=high, wide=bool(shifts[0] > 0))
-        drawn = stairs.sample(len(where), shifts=shifts, scales=scales[where], exact=_moved(exact, where))
+
+        def exact(i: int, given: npt.NDArray[Any] = given) -> Fraction:
+            return power(given[i])
+
+        drawn = stairs.sample(len(where), shifts=shifts, scales=scales[where], exact=exact)
         values = values if drawn.dtype != object else values.astype(object)
         values[where] = drawn
     return values
-
-
-def _moved(exact: Callable[[int], Fraction], where: _IntArray) -> Callable[[int], Fraction]:
-    return lambda i: exact(int(where[i]))
 
 
 def _groups(scales: npt.NDArray[np.float64]) -> list[tuple[_IntArray, float, float]]:
@@ -199,19 +197,12 @@ def _groups(scales: npt.NDArray[np.float64]) -> list[tuple[_IntArray, float, flo
     shifts = np.maximum(0, np.frexp(scales)[1] - _BLOCKS)
     ratios = scales / np.exp2(shifts)
     wide = shifts > 0
-    distinct = np.unique(np.where(wide, -ratios, ratios))
-    if len(distinct) <= _FEW_SCALES:
-        keys = np.where(wide, -ratios, ratios)
-        return [(np.flatnonzero(keys == key), abs(float(key)), abs(float(key))) for key in distinct]
-    steps = np.maximum(_LEAST_STEP, np.ceil(np.log2(ratios) * _PER_OCTAVE)).astype(np.int64)
-    groups = []
-    for step in np.unique(steps):
-        for is_wide in (False, True):
-            where = np.flatnonzero((steps == step) & (wide == is_wide))
-            if len(where):
-                # The exact range of what is in the group: no rounding of a logarithm matters.
-                groups.append((where, float(ratios[where].min()), float(ratios[where].max())))
-    return groups
+    keys = np.where(wide, -ratios, ratios)
+    if len(np.unique(keys)) > _FEW_SCALES:
+        keys = 2 * np.maximum(_LEAST_STEP, np.ceil(np.log2(ratios) * _PER_OCTAVE)) + wide
+    groups = (np.flatnonzero(keys == key) for key in np.unique(keys))
+    # The exact range of what is in the group: no rounding of a logarithm matters.
+    return [(where, float(ratios[where].min()), float(ratios[where].max())) for where in groups]
 
 
 def _root(exact: Fraction, power: int) -> float:

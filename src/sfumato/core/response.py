@@ -209,11 +209,9 @@ class RandomizedResponseMechanism:
             )
 
     def _answer(self, value: Any, name: str) -> int:
-        if isinstance(value, (bool, np.bool_)) and self.choices == 2:
-            return int(value)
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-            raise self._outside(name)
-        if not 0 <= value < self.choices:
+        boolean = isinstance(value, (bool, np.bool_))
+        whole = self.choices == 2 if boolean else isinstance(value, (int, np.integer))
+        if not whole or not 0 <= int(value) < self.choices:
             raise self._outside(name)
         return int(value)
 

@@ -14,6 +14,7 @@ from sfumato.errors import Unsupported
 __all__ = [
     "SLACK",
     "bracket",
+    "chance_of_any",
     "exp_excess",
     "largest",
     "least_whole",
@@ -69,6 +70,12 @@ def root_above(square: Fraction) -> Cost:
     shift = max(0, _ROOT_BITS + (denominator.bit_length() - numerator.bit_length()) // 2)
     root = math.isqrt((numerator << 2 * shift) // denominator) + 1
     return upper_float(Fraction(root, 1 << shift))
+
+
+def chance_of_any(chances: Iterable[tuple[float, int]]) -> float:
+    """Return how likely any of independent events is, each tried as often as its count says. Rounds: up."""
+    logs = [count * math.log1p(-chance) if chance < 1.0 else -math.inf for chance, count in chances]
+    return min(1.0, abs(math.expm1(math.fsum(logs))) * (1.0 + 2.0**-50))
 
 
 def exp_excess(x: FloatArray | float) -> FloatArray:

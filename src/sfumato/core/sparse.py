@@ -112,7 +112,18 @@ class SparseVector:
         value must be finite: put it through a `Grid` first.
         """
         with self._lock:  # two threads must not both use the last crossing
-            self._check_alive()
+            if self._process != process_id():
+                raise Unsupported(
+                    "this run was begun in another process",
+                    hints=("a copy would answer again with the same threshold noise; begin a new run",),
+                )
+            if not self.remaining:
+                raise BudgetExceeded(
+                    f"all {self.crossings} crossings of this run are used up",
+                    requested=Fraction(1),
+                    remaining=Fraction(0),
+                    hints=("begin a new run; it costs epsilon again",),
+                )
             above = discrete_laplace(self.query_scale) >= self._needed(value) + self._noise
             self.remaining -= above
             return above
@@ -150,20 +161,6 @@ class SparseVector:
             raise InvalidArgument(  # without the value: it is private
                 "value must be a finite number", place="value", hints=("put private values through a Grid",)
             ) from None
-
-    def _check_alive(self) -> None:
-        if self._process != process_id():
-            raise Unsupported(
-                "this run was begun in another process",
-                hints=("a copy would answer again with the same threshold noise; begin a new run",),
-            )
-        if not self.remaining:
-            raise BudgetExceeded(
-                f"all {self.crossings} crossings of this run are used up",
-                requested=Fraction(1),
-                remaining=Fraction(0),
-                hints=("begin a new run; it costs epsilon again",),
-            )
 
     def __repr__(self) -> str:
         return f"<SparseVector epsilon={self.epsilon}, {self.remaining} of {self.crossings} crossings left>"

@@ -20,6 +20,7 @@ import numpy as np
 from sfumato.core.arguments import FloatArray
 from sfumato.core.loss_sketch import NEGLIGIBLE, WindowPlan
 from sfumato.core.losses import LossDistribution
+from sfumato.core.search import chance_of_any
 
 __all__ = ["TiltedLaw", "convolve"]
 
@@ -241,7 +242,7 @@ def convolve(
         cumulant=cumulant,
         stray=stray + left + right + noise,
         blur=stray + left + right + peak,
-        infinite=_ever(parts),
+        infinite=chance_of_any((law.infinite, count) for law, count in parts),
         slack=rounding * _ULP,
     )
 
@@ -261,14 +262,6 @@ def _end(
     if beyond > math.exp(1.0 - NEGLIGIBLE) and edge * sign <= widest * sign:
         return edge, 0.0
     return place, beyond
-
-
-def _ever(parts: _Laws) -> float:
-    """Return the chance that any of the parts has infinite loss, rounded up."""
-    if any(law.infinite >= 1.0 for law, _ in parts):
-        return 1.0
-    never = math.fsum(count * math.log1p(-law.infinite) for law, count in parts)
-    return abs(math.expm1(never)) * (1.0 + 8.0 * _ULP)
 
 
 def _fast_size(least: int) -> int:

@@ -95,21 +95,11 @@ class Event(ABC):
         return math.inf
 
     def rho(self) -> Cost:
-        """Return the smallest known zCDP rho, inf if there is none.
-
-        Theorem: epsilon-DP implies epsilon*tanh(epsilon/2)-zCDP, attained by randomized
-        response (Bun and Steinke 2016, Proposition 3.3 with its exact constant).
-        Rounds: up.
-        """
+        """Return the smallest known zCDP rho, inf if there is none. Theorem: `rho_of_pure`. Rounds: up."""
         return rho_of_pure(self.epsilon())
 
     def mu(self) -> Cost:
-        """Return the smallest known Gaussian mu, inf if there is none.
-
-        Theorem: the trade-off curve of epsilon-DP lies above that of N(0,1) against
-        N(mu,1) once they meet on the diagonal, for the latter is convex and both start
-        at (0, 1): mu = 2*quantile(e^epsilon / (1 + e^epsilon)). Rounds: up.
-        """
+        """Return the smallest known Gaussian mu, inf if there is none. Theorem: `mu_of_pure`. Rounds: up."""
         return mu_of_pure(self.epsilon())
 
     def renyi(self, order: float) -> float:

@@ -85,11 +85,9 @@ class PairTable:
         the polygon iff it is below its corners: mu >= quantile(1 - false positive rate) -
         quantile(false negative rate) at each (Dong, Roth, Su 2022, Definition 2.6). Rounds: up.
         """
-        if not np.isfinite(self.losses).all():
+        if not np.isfinite(self.losses).all() or self._faint:
             return math.inf
         inner = slice(1, -1)  # to reject nothing, or everything, says nothing
-        if self._faint:
-            return math.inf
         without = _quantile(self.lower_q[inner], self.upper_q[inner])
         with_person = _quantile(self.lower_p[inner], self.upper_p[inner])
         # Each quantile is off by some ulp of itself, and by an ulp of its probability times the Mills ratio.
