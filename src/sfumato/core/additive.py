@@ -130,10 +130,9 @@ class AdditiveNoise(ABC):
                     hints=("pass sensitivity=Sensitivity(each=..., coordinates=...)",),
                 )
             steps = _integers(array) if self.grid is None else self.grid.to_integers(array)
-            noise = self.law.draw(steps.size)
-            total = _sum(steps, noise.reshape(steps.shape))
-            return total if self.grid is None else self.grid.to_real(total)
-        total = self._steps(value) + self.law.draw(None)
+            total = _sum(steps, self.law.draw(steps.size).reshape(steps.shape))
+        else:
+            total = self._steps(value) + self.law.draw(None)
         return total if self.grid is None else self.grid.to_real(total)
 
     def error(self, level: float = 0.95) -> int | float:

@@ -152,14 +152,10 @@ class Grid:
 
     def _from_integers(self, array: npt.NDArray[Any]) -> _IntArray:
         if self.step == 1:
-            information = np.iinfo(array.dtype)
-            low, high = max(self.low, information.min), min(self.high, information.max)
-            clamped: _IntArray = (
-                np.clip(array, low, high).astype(np.int64)
-                if low <= high
-                else np.full(array.shape, self.low if self.low > information.max else self.high)
+            fits = (
+                array if array.dtype.kind == "i" else np.minimum(array.astype(np.uint64), np.uint64(_LIMIT))
             )
-            return clamped
+            return np.clip(fits.astype(np.int64), self.low, self.high)
         small = (array < 2**53) & (array > -(2**53)) if array.dtype.kind == "i" else array < 2**53
         if small.all():
             return self._from_floats(array.astype(np.float64))
@@ -188,10 +184,7 @@ class Grid:
         result[np.isnan(flat)] = self.missing
         # Far outside narrow bounds the quotient's error does not matter.
         above, below = quotients >= _FAST, quotients <= -_FAST
-        if self.high < 2**49:
-            result[above] = self.high
-        if self.low > -(2**49):
-            result[below] = self.low
+        result[above], result[below] = self.high, self.low
         unsettled = doubt & settled
         unsettled |= above & (self.high >= 2**49) | below & (self.low <= -(2**49))
         for i in np.flatnonzero(unsettled):

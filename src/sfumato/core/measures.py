@@ -32,7 +32,7 @@ from sfumato.core.renyi import (
     epsilon_of_renyi,
     epsilon_of_rho,
 )
-from sfumato.core.search import round_up
+from sfumato.core.search import geometric_sum, round_up
 from sfumato.errors import InvalidArgument, Unsupported
 
 __all__ = [
@@ -209,7 +209,7 @@ class ApproximateDP(Guarantee):
         (Vadhan 2017, Lemma 2.2). Rounds: up.
         """
         people = count(size, "size")
-        factor = _geometric_sum(upper_float(self.epsilon), people) if self.delta else 1.0
+        factor = geometric_sum(upper_float(self.epsilon), people) if self.delta else 1.0
         if factor * upper_float(self.delta) >= 1:
             hint = "use a smaller delta, or a measure that scales better, such as zCDP"
             raise Unsupported(f"at this delta nothing is promised to {people} people", hints=(hint,))
@@ -364,15 +364,6 @@ class RenyiCurve(Guarantee):
 
     def _composed(self, other: RenyiCurve) -> RenyiCurve:
         return RenyiCurve(sources=self.sources + other.sources)
-
-
-def _geometric_sum(exponent: float, terms: int) -> float:
-    """Return 1 + e^x + ... + e^((terms-1) x), rounded up, inf where it overflows."""
-    if terms == 1 or exponent == 0:
-        return float(terms)
-    if (terms - 1) * exponent > 700:
-        return math.inf
-    return round_up(math.exp((terms - 1) * exponent) * math.expm1(-terms * exponent) / math.expm1(-exponent))
 
 
 def _approximate(epsilon: float, delta: Any) -> ApproximateDP:

@@ -16,6 +16,7 @@ __all__ = [
     "bracket",
     "chance_of_any",
     "exp_excess",
+    "geometric_sum",
     "largest",
     "least_whole",
     "lower_float",
@@ -76,6 +77,15 @@ def chance_of_any(chances: Iterable[tuple[float, int]]) -> float:
     """Return how likely any of independent events is, each tried as often as its count says. Rounds: up."""
     logs = [count * math.log1p(-chance) if chance < 1.0 else -math.inf for chance, count in chances]
     return min(1.0, abs(math.expm1(math.fsum(logs))) * (1.0 + 2.0**-50))
+
+
+def geometric_sum(exponent: float, terms: int) -> float:
+    """Return 1 + e^x + ... + e^((terms-1) x), rounded up, inf where it overflows."""
+    if terms == 1 or exponent == 0:
+        return float(terms)
+    if (terms - 1) * exponent > 700:
+        return math.inf
+    return round_up(math.exp((terms - 1) * exponent) * math.expm1(-terms * exponent) / math.expm1(-exponent))
 
 
 def exp_excess(x: FloatArray | float) -> FloatArray:

@@ -43,10 +43,8 @@ class SparseVector:
     If monotone and the neighbour's queries are lower, R stays and N grows by D; if higher, R + D
     and N + D.
 
-    Variants in the literature that are not private (ibid.), and what they leave out: noise on
-    the queries (Stoddard et al. 2014); a factor of the crossings in it (Lee and Clifton 2014); a
-    limit to the crossings (Chen et al. 2015); fresh noise for a published value, which must not
-    be the noise that decided (Roth 2011). This one has all four: it publishes no value.
+    Variants that are not private (ibid.) leave out noise on the queries, the factor of the crossings
+    in it, or the limit to the crossings, or publish a value with the noise that decided.
     """
 
     __slots__ = (

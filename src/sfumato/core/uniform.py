@@ -32,20 +32,12 @@ def uniform_below(bound: int, size: int | None = None) -> int | npt.NDArray[np.i
     bound = count(bound, "bound")
     bits = (bound - 1).bit_length()
     if size is None:
-        return _scalar(bound, bits)
+        while (one := random_bits(bits)) >= bound:
+            pass
+        return one
     size = count(size, "size", least=0)
     if bits > 63:
-        return np.array([_scalar(bound, bits) for _ in range(size)], dtype=object)
-    return _array(bound, bits, size)
-
-
-def _scalar(bound: int, bits: int) -> int:
-    while (drawn := random_bits(bits)) >= bound:
-        pass
-    return drawn
-
-
-def _array(bound: int, bits: int, size: int) -> npt.NDArray[np.int64]:
+        return np.array([uniform_below(bound) for _ in range(size)], dtype=object)
     mask = np.uint64((1 << bits) - 1)
     drawn = (random_words(size) & mask).view(np.int64)
     if bound == 1 << bits:

@@ -27,7 +27,7 @@ from sfumato.core.conversions import delta_of_pure, mu_of_pure, renyi_of_pure
 from sfumato.core.events.base import Direction, Event
 from sfumato.core.events.gaussian import Gaussian
 from sfumato.core.renyi import delta_of_rho
-from sfumato.core.search import round_up
+from sfumato.core.search import geometric_sum, round_up
 from sfumato.errors import Unsupported
 
 __all__ = ["Approximate", "BoundedRange", "Pure", "ZeroConcentrated", "group_of_claim"]
@@ -115,11 +115,9 @@ class Approximate(Event):
         Theorem: the triangle inequality of hockey sticks along a chain of neighbours (Vadhan 2017,
         Lemma 2.2, with its sum kept). Rounds: up.
         """
-        people, loss = count(size, "size"), upper_float(self.loss)
-        grown = 1.0
-        if people > 1 and loss * people < 700:
-            grown = round_up(math.expm1(loss * people) / math.expm1(loss) if loss else float(people))
-        if (people > 1 and loss * people >= 700) or self.failure * Fraction(grown) >= 1:
+        people = count(size, "size")
+        grown = geometric_sum(upper_float(self.loss), people)
+        if math.isinf(grown) or self.failure * Fraction(grown) >= 1:
             raise Unsupported(
                 f"this claim says nothing about a group of {people}: its delta would reach 1",
                 hints=("delta grows like e^(k epsilon) with the size k of the group",),
