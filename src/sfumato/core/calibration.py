@@ -36,9 +36,6 @@ _WIDEST = 1e200  # the largest squared scale
 _WIDEST_ERROR = 2**50  # beyond it noise swamps every count; the search for its scale would take long
 
 
-# -- from a guarantee ---------------------------------------------------------------------
-
-
 def laplace_scale(l1: Number, epsilon: Number) -> Fraction:
     """Return the Laplace scale whose loss is at most epsilon everywhere: l1 / epsilon, exactly.
 

@@ -44,11 +44,7 @@ __all__ = [
 ]
 
 _LARGEST = 1e200  # a loss beyond this has no use, and its square no float
-
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
-
-
-# -- pure epsilon -------------------------------------------------------------------------
 
 
 def rho_of_pure(epsilon: Cost) -> Cost:
@@ -147,9 +143,6 @@ def largest_pure(epsilon: Number, delta: Number) -> Fraction:
     return target + Fraction(gain * (1 - SLACK))
 
 
-# -- Gaussian mu --------------------------------------------------------------------------
-
-
 def delta_of_mu(mu: Number, epsilon: Number) -> float:
     """Return the delta at `epsilon` of mu-Gaussian DP.
 
@@ -238,11 +231,8 @@ def positive_delta(delta: Any) -> float:
     """Read a delta of a conversion that has none at zero, rounded down."""
     rational = delta_quantity(delta)
     if rational == 0:
-        raise InvalidArgument(
-            "delta must be above zero here",
-            place="delta",
-            hints=("only pure epsilon composes at delta = 0",),
-        )
+        hint = "only pure epsilon composes at delta = 0"
+        raise InvalidArgument("delta must be above zero here", place="delta", hints=(hint,))
     return max(lower_float(rational), math.ulp(0.0))
 
 

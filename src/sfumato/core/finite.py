@@ -67,8 +67,6 @@ class FiniteMechanism:
         """The number of outputs."""
         return len(self.matrix[0])
 
-    # -- the law ------------------------------------------------------------------------
-
     @overload
     def release(self, value: int) -> int: ...
     @overload
@@ -111,8 +109,6 @@ class FiniteMechanism:
         if with_x == 0 or with_y == 0:
             return math.inf if with_x else -math.inf
         return log_above(with_x / with_y) if with_x >= with_y else -log_above(with_y / with_x)
-
-    # -- what it costs ------------------------------------------------------------------
 
     @property
     def max_ratio(self) -> Fraction | None:

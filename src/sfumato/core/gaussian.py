@@ -206,10 +206,8 @@ class GaussianMechanism(AdditiveNoise):
 
     @property
     def law(self) -> GaussianNoise:
-        """The noise, in steps."""
-        return GaussianNoise(
-            self.sigma_squared if self.grid is None else self.sigma_squared / self.grid.step**2
-        )
+        step = 1 if self.grid is None else self.grid.step
+        return GaussianNoise(self.sigma_squared / step**2)
 
 
 def _total(square: float) -> float:

@@ -118,8 +118,6 @@ class Grid:
         """
         return min(math.ceil(positive(distance, "distance") / self.step), self.width)
 
-    # -- values to steps ----------------------------------------------------------------
-
     def to_integer(self, value: Number | None) -> int:
         """Return the number of steps that stands for one value, in exact arithmetic."""
         if value is None or (isinstance(value, Decimal) and value.is_nan()):
@@ -190,8 +188,6 @@ class Grid:
         for i in np.flatnonzero(unsettled):
             result[i] = self.to_integer(float(flat[i]))
         return result.reshape(values.shape)
-
-    # -- steps to values ----------------------------------------------------------------
 
     def to_real(self, steps: int | npt.ArrayLike) -> Any:
         """Return steps * step as the nearest float: post-processing, for people to read."""

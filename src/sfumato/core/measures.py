@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import InitVar, dataclass
 from fractions import Fraction
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from sfumato.core.arguments import Number, budget_quantity, checked_order, count, delta_quantity, upper_float
 from sfumato.core.conversions import (
@@ -24,6 +24,7 @@ from sfumato.core.conversions import (
     renyi_of_pure,
     rho_of_pure,
 )
+from sfumato.core.events.base import Event
 from sfumato.core.renyi import (
     delta_of_curve,
     delta_of_renyi,
@@ -39,20 +40,11 @@ __all__ = [
     "ApproximateDP",
     "GaussianDP",
     "Guarantee",
-    "HasRenyi",
     "PureDP",
     "RenyiCurve",
     "RenyiDP",
     "ZeroConcentratedDP",
 ]
-
-
-class HasRenyi(Protocol):
-    """Anything with a Renyi curve, such as an event."""
-
-    def renyi(self, order: float) -> float:
-        """Return an upper bound on the divergence of `order`."""
-        ...
 
 
 class Guarantee(ABC):
@@ -334,7 +326,7 @@ class RenyiCurve(Guarantee):
     when queries are chosen after seeing answers; fix one order with `to_renyi` for that.
     """
 
-    sources: tuple[HasRenyi, ...]
+    sources: tuple[Event | RenyiCurve, ...]
 
     def __post_init__(self) -> None:
         if not isinstance(self.sources, tuple) or not all(hasattr(item, "renyi") for item in self.sources):

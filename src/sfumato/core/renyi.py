@@ -32,9 +32,6 @@ Curve = Callable[[float], float]
 """An upper bound on the Renyi divergence of each order above 1; inf where there is none."""
 
 
-# -- one order ----------------------------------------------------------------------------
-
-
 def largest_renyi(order: Number, epsilon: Number, delta: Number) -> float:
     """Return the largest divergence of `order` that is (epsilon, delta)-private.
 
@@ -121,9 +118,6 @@ def _closed_log_delta(order: float, value: float, epsilon: float) -> float:
 def _closed_epsilon(order: float, value: float, delta: float) -> float:
     a = order - 1
     return value - (math.log(delta) + math.log(a) + order * math.log1p(1 / a)) / a
-
-
-# -- a whole curve ------------------------------------------------------------------------
 
 
 def delta_of_curve(curve: Curve, epsilon: Number) -> float:

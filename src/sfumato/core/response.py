@@ -149,8 +149,6 @@ class RandomizedResponseMechanism:
         steps = 1 + uniform_below(self.choices - 1, size=len(answers))  # how far away the lie is
         return np.where(honest, answers, (answers + steps) % self.choices)
 
-    # -- from reports to the population -------------------------------------------------
-
     def estimate(self, reports: npt.ArrayLike) -> Proportions:
         """Estimate the proportion of every answer among those who reported.
 

@@ -63,9 +63,6 @@ def last_output(levels: FloatArray, sensitivity: int, slope: Fraction) -> FloatA
     return last
 
 
-# -- tails --------------------------------------------------------------------------------
-
-
 def gaussian_survival(thresholds: FloatArray, variance: Fraction) -> FloatArray:
     """Return P(X >= m) for each whole threshold m, accurate relatively where it is small.
 
@@ -140,9 +137,6 @@ def wrap_ratio(shift: Fraction, variance: Fraction) -> float:
     x = np.arange(-math.ceil(_FAR * math.sqrt(s)) - 2, math.ceil(_FAR * math.sqrt(s)) + 3, dtype=np.float64)
     moved = float(shift - round(shift))
     return min(1.0, float(np.exp(-((x - moved) ** 2) / (2 * s)).sum() / np.exp(-x * x / (2 * s)).sum()))
-
-
-# -- distance to a Gaussian -----------------------------------------------------------------
 
 
 def gaussian_mu(variance: Fraction, sensitivity: int) -> Cost:
