@@ -67,11 +67,8 @@ class PrivacyBudget:
         if not isinstance(rule, Rule):
             raise InvalidArgument(f"rule must be a Rule, got {type(rule).__name__}", place="rule")
         if whole == lost and not isinstance(rule, PureRule):
-            raise InvalidArgument(
-                f"{rule!r} needs a delta for losses",
-                place="delta",
-                hints=("give a delta above keys_delta, or use PureRule()",),
-            )
+            hint = "give a delta above keys_delta, or use PureRule()"
+            raise InvalidArgument(f"{rule!r} needs a delta for losses", place="delta", hints=(hint,))
         set_field = object.__setattr__  # the dataclass is frozen; this is its construction
         set_field(self, "epsilon", budget_quantity(epsilon, "epsilon"))
         set_field(self, "delta", whole)

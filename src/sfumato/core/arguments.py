@@ -74,11 +74,8 @@ def exact(value: Any, name: str) -> Fraction:
             missing = value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
             nan = "NaN comes from a division 0/0 or a missing value; look where this one was computed"
             infinite = "a literal such as 1e400 overflows to infinity; write it as an int or a Fraction"
-            raise InvalidArgument(
-                f"{name} must be finite, got {value!r}",
-                place=name,
-                hints=(nan if missing else infinite,),
-            )
+            hint = nan if missing else infinite
+            raise InvalidArgument(f"{name} must be finite, got {value!r}", place=name, hints=(hint,))
         if (
             isinstance(value, Decimal)
             and max(abs(value.adjusted()), len(value.as_tuple().digits)) > _MOST_DIGITS
@@ -137,11 +134,8 @@ def delta_quantity(value: Any, *, people: int | None = None, name: str = "delta"
     """Read a delta: at least 0, below 1, and below 1/n where the number of people is public."""
     rational = budget_quantity(value, name, zero=True)
     if rational >= 1:
-        raise InvalidArgument(
-            f"{name} must be below 1",
-            place=name,
-            hints=("at delta = 1 anything may be published; a usual choice is far below 1/n",),
-        )
+        hint = "at delta = 1 anything may be published; a usual choice is far below 1/n"
+        raise InvalidArgument(f"{name} must be below 1", place=name, hints=(hint,))
     if people is not None and rational * count(people, "people") >= 1:
         raise InvalidArgument(
             f"{name} = {value!r} is not below 1/n for n = {people}",
@@ -158,11 +152,8 @@ def probability(value: Any, name: str) -> Fraction:
     """Return the exact value of a number in [0, 1]."""
     rational = exact(value, name)
     if not 0 <= rational <= 1:
-        raise InvalidArgument(
-            f"{name} must lie in [0, 1]",
-            place=name,
-            hints=("it is a probability, such as 0.75 or Fraction(3, 4)",),
-        )
+        hint = "it is a probability, such as 0.75 or Fraction(3, 4)"
+        raise InvalidArgument(f"{name} must lie in [0, 1]", place=name, hints=(hint,))
     return rational
 
 

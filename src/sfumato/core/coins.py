@@ -124,11 +124,8 @@ def _each_exp(exponents: npt.NDArray[Any]) -> _BoolArray:
             raise InvalidArgument("x must hold numbers", place="x")
         floats = exponents.astype(np.float64).ravel()
         if not np.isfinite(floats).all() or (floats < 0).any():
-            raise InvalidArgument(
-                "every x must be finite and not negative",
-                place="x",
-                hints=("look for NaN, infinities and negatives",),
-            )
+            hint = "look for NaN, infinities and negatives"
+            raise InvalidArgument("every x must be finite and not negative", place="x", hints=(hint,))
     heads = _decided(floats, lambda i: checked[i] if rational else Fraction(exponents.ravel()[i].item()))
     return heads.reshape(exponents.shape)
 

@@ -246,11 +246,8 @@ def _rows(matrix: Iterable[Iterable[Number]], name: str) -> tuple[_Row, ...]:
     if any(entry < 0 for row in rows for entry in row):
         raise InvalidArgument(f"{name} must not have negative entries", place=name)
     if any(sum(row) != 1 for row in rows):
-        raise InvalidArgument(
-            f"every row of {name} must sum to exactly one",
-            place=name,
-            hints=("write probabilities as Fractions: the float 0.1 is not one tenth",),
-        )
+        hint = "write probabilities as Fractions: the float 0.1 is not one tenth"
+        raise InvalidArgument(f"every row of {name} must sum to exactly one", place=name, hints=(hint,))
     return rows
 
 

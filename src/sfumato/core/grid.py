@@ -75,11 +75,8 @@ class Grid:
         if self.lower > self.upper:
             raise InvalidArgument("lower must not be above upper", place="lower", hints=("swap the bounds",))
         if self.low > self.high:
-            raise InvalidArgument(
-                "no multiple of step lies between the bounds",
-                place="step",
-                hints=("choose a smaller step or wider bounds",),
-            )
+            hint = "choose a smaller step or wider bounds"
+            raise InvalidArgument("no multiple of step lies between the bounds", place="step", hints=(hint,))
         if self.sensitivity > _LIMIT:
             raise InvalidArgument(
                 "the bounds are more than 2^62 steps away from zero",

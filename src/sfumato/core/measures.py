@@ -180,10 +180,8 @@ class ApproximateDP(Guarantee):
     def to_approximate(self, delta: Number) -> ApproximateDP:
         target = delta_quantity(delta)
         if target < self.delta:
-            raise Unsupported(
-                "an (epsilon, delta) guarantee implies none of a smaller delta",
-                hints=("keep the event, or its Renyi or Gaussian guarantee, and convert that",),
-            )
+            hint = "keep the event, or its Renyi or Gaussian guarantee, and convert that"
+            raise Unsupported("an (epsilon, delta) guarantee implies none of a smaller delta", hints=(hint,))
         if target == self.delta:
             return self
         inner = (target - self.delta) / (1 - self.delta)
@@ -306,10 +304,8 @@ class RenyiDP(Guarantee):
         """
         doublings = (count(size, "size") - 1).bit_length()
         if self.order < 2 ** (doublings + 1) and doublings:
-            raise Unsupported(
-                f"order {self.order} is too low for groups of {size}",
-                hints=(f"use an order of at least {2 ** (doublings + 1)}",),
-            )
+            hint = f"use an order of at least {2 ** (doublings + 1)}"
+            raise Unsupported(f"order {self.order} is too low for groups of {size}", hints=(hint,))
         return RenyiDP(order=self.order / 2**doublings, epsilon=self.epsilon * 3**doublings)
 
     def _composed(self, other: RenyiDP) -> RenyiDP:

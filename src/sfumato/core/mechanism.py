@@ -78,9 +78,6 @@ def confidence(level: Any) -> Fraction:
     if isinstance(level, float):
         rational = Fraction(repr(float(level)))
     if not 0 < rational < 1:
-        raise InvalidArgument(
-            f"level must lie between 0 and 1, got {level!r}",
-            place="level",
-            hints=("0.95 means that 95 of 100 such intervals cover the exact value",),
-        )
+        hint = "0.95 means that 95 of 100 such intervals cover the exact value"
+        raise InvalidArgument(f"level must lie between 0 and 1, got {level!r}", place="level", hints=(hint,))
     return rational

@@ -164,11 +164,8 @@ def _each(
     if elements.dtype.kind in "iuf":
         scales = elements.astype(np.float64)
         if not (np.isfinite(scales) & (scales > 0)).all():
-            raise InvalidArgument(
-                f"every {name} must be finite and above zero",
-                place=name,
-                hints=(f"look for NaN, infinities, zeros and negatives among the {name}s",),
-            )
+            hint = f"look for NaN, infinities, zeros and negatives among the {name}s"
+            raise InvalidArgument(f"every {name} must be finite and above zero", place=name, hints=(hint,))
         if squared:
             scales = np.sqrt(scales)
         scales = np.maximum(scales, _TINY)

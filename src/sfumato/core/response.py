@@ -61,11 +61,8 @@ class RandomizedResponseMechanism:
                 "choices must be at most 2^62", place="choices", hints=("hash the answers to fewer choices",)
             )
         if self.truth in (0, 1):
-            raise InvalidArgument(
-                "truth must be above 0 and below 1",
-                place="truth",
-                hints=("an answer that is always or never reported protects nobody",),
-            )
+            hint = "an answer that is always or never reported protects nobody"
+            raise InvalidArgument("truth must be above 0 and below 1", place="truth", hints=(hint,))
 
     @classmethod
     def coin_toss(cls) -> RandomizedResponseMechanism:

@@ -277,10 +277,8 @@ class ReportNoisyMax(_Selection):
         furthest = max(0, math.ceil(-min(gaps)))
         reach = math.ceil(_REACH * self.scale) + 1
         if (furthest + 2 * reach) * len(where) > _MOST_TERMS:
-            raise Unsupported(
-                "the law of this selection has too many terms to sum",
-                hints=("use fewer candidates, a larger step or a larger epsilon",),
-            )
+            hint = "use fewer candidates, a larger step or a larger epsilon"
+            raise Unsupported("the law of this selection has too many terms to sum", hints=(hint,))
         noise = np.arange(-reach, furthest + reach + 1)
         scale = float(self.scale)
         chances = laplace_masses(noise, scale)

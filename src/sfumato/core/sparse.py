@@ -111,10 +111,8 @@ class SparseVector:
         """
         with self._lock:  # two threads must not both use the last crossing
             if self._process != process_id():
-                raise Unsupported(
-                    "this run was begun in another process",
-                    hints=("a copy would answer again with the same threshold noise; begin a new run",),
-                )
+                hint = "a copy would answer again with the same threshold noise; begin a new run"
+                raise Unsupported("this run was begun in another process", hints=(hint,))
             if not self.remaining:
                 raise BudgetExceeded(
                     f"all {self.crossings} crossings of this run are used up",

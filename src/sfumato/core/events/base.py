@@ -125,10 +125,8 @@ class Event(ABC):
 
     def group(self, size: int) -> Event:
         """Return an event that covers `size` people instead of one."""
-        raise Unsupported(
-            f"no group-privacy rule is known for {type(self).__name__}",
-            hints=("use the pure epsilon or the zCDP rho of the event instead",),
-        )
+        hint = "use the pure epsilon or the zCDP rho of the event instead"
+        raise Unsupported(f"no group-privacy rule is known for {type(self).__name__}", hints=(hint,))
 
     # -- serialisation ------------------------------------------------------------------
 
