@@ -71,10 +71,9 @@ def exact(value: Any, name: str) -> Fraction:
         return Fraction(top, bottom)
     if isinstance(value, (float, np.floating, Decimal)):
         if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-            missing = value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
-            nan = "NaN comes from a division 0/0 or a missing value; look where this one was computed"
-            infinite = "a literal such as 1e400 overflows to infinity; write it as an int or a Fraction"
-            hint = nan if missing else infinite
+            hint = "a literal such as 1e400 overflows to infinity; write it as an int or a Fraction"
+            if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
+                hint = "NaN comes from a division 0/0 or a missing value; look where this one was computed"
             raise InvalidArgument(f"{name} must be finite, got {value!r}", place=name, hints=(hint,))
         if (
             isinstance(value, Decimal)
@@ -248,11 +247,8 @@ def _above_zero(rational: Fraction, name: str) -> Fraction:
 
 
 def _too_long(name: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"{name} has too many digits",
-        place=name,
-        hints=(f"numbers of up to {_MOST_DIGITS:,} digits are read; round this one",),
-    )
+    hint = f"numbers of up to {_MOST_DIGITS:,} digits are read; round this one"
+    return InvalidArgument(f"{name} has too many digits", place=name, hints=(hint,))
 
 
 def _wrong_type(value: Any, name: str) -> InvalidArgument:

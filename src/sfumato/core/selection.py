@@ -337,11 +337,8 @@ def _distinct(utilities: _Utilities) -> tuple[list[Fraction], npt.NDArray[np.int
 
 
 def _not_finite() -> InvalidArgument:
-    return InvalidArgument(
-        "every utility must be a finite number",
-        place="utilities",
-        hints=("put private values through a Grid first: it gives every value a finite place",),
-    )
+    hint = "put private values through a Grid first: it gives every value a finite place"
+    return InvalidArgument("every utility must be a finite number", place="utilities", hints=(hint,))
 
 
 def _table(utilities: npt.NDArray[Any]) -> tuple[int, int]:
