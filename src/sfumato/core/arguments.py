@@ -115,9 +115,8 @@ def loss_quantity(value: Any, name: str = "loss", *, zero: bool = False) -> Frac
     """Read a privacy loss: a budget quantity of at most 1e100, so that floats hold its square."""
     loss = budget_quantity(value, name, zero=zero)
     if loss > _LARGEST:
-        raise InvalidArgument(
-            f"{name} must be at most 1e100", place=name, hints=("a loss this large hides nobody",)
-        )
+        hint = "a loss this large hides nobody"
+        raise InvalidArgument(f"{name} must be at most 1e100", place=name, hints=(hint,))
     return loss
 
 
@@ -192,9 +191,8 @@ def written(value: Any, name: str) -> Fraction:
     try:
         return exact(Fraction(value), name)
     except (ValueError, ZeroDivisionError):
-        raise InvalidArgument(
-            f"{name} is not a number", place=name, hints=("write it as '3/4' or '0.75'",)
-        ) from None
+        hint = "write it as '3/4' or '0.75'"
+        raise InvalidArgument(f"{name} is not a number", place=name, hints=(hint,)) from None
 
 
 def count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
@@ -208,9 +206,8 @@ def count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> 
     number = int(value)
     if number < least:
         got = f", got {number}" if number.bit_length() < 64 else ""
-        raise InvalidArgument(
-            f"{name} must be at least {least}{got}", place=name, hints=(f"give {least} or more",)
-        )
+        hint = f"give {least} or more"
+        raise InvalidArgument(f"{name} must be at least {least}{got}", place=name, hints=(hint,))
     if number.bit_length() > _MOST_BITS:
         raise _too_long(name)
     if most is not None and number > most:

@@ -57,9 +57,8 @@ class RandomizedResponseMechanism:
         object.__setattr__(self, "truth", probability(truth, "truth"))
         object.__setattr__(self, "choices", count(choices, "choices", least=2))
         if self.choices > 2**62:
-            raise InvalidArgument(
-                "choices must be at most 2^62", place="choices", hints=("hash the answers to fewer choices",)
-            )
+            hint = "hash the answers to fewer choices"
+            raise InvalidArgument("choices must be at most 2^62", place="choices", hints=(hint,))
         if self.truth in (0, 1):
             hint = "an answer that is always or never reported protects nobody"
             raise InvalidArgument("truth must be above 0 and below 1", place="truth", hints=(hint,))

@@ -154,9 +154,8 @@ class SparseVector:
         try:
             return math.ceil((self.threshold - exact(value, "value")) / self.step)
         except InvalidArgument:
-            raise InvalidArgument(  # without the value: it is private
-                "value must be a finite number", place="value", hints=("put private values through a Grid",)
-            ) from None
+            hint = "put private values through a Grid"
+            raise InvalidArgument("value must be a finite number", place="value", hints=(hint,)) from None
 
     def __repr__(self) -> str:
         return f"<SparseVector epsilon={self.epsilon}, {self.remaining} of {self.crossings} crossings left>"

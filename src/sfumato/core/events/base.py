@@ -49,9 +49,8 @@ class Event(ABC):
         known = Event.registry.get(cls.__name__)
         # A dataclass with slots is made twice; another class must not take over an event's records.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise InvalidArgument(
-                f"there is an event called {cls.__name__} already", hints=("choose another name",)
-            )
+            hint = "choose another name"
+            raise InvalidArgument(f"there is an event called {cls.__name__} already", hints=(hint,))
         Event.registry[cls.__name__] = cls
 
     # -- the primitive ------------------------------------------------------------------

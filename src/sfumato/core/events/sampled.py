@@ -37,9 +37,8 @@ class PoissonSubsampled(Event):
         check_event(self.event, "event")
         object.__setattr__(self, "rate", probability(self.rate, "rate"))
         if self.rate == 0:
-            raise InvalidArgument(
-                "rate must be above zero", place="rate", hints=("a sample of nobody needs no event",)
-            )
+            hint = "a sample of nobody needs no event"
+            raise InvalidArgument("rate must be above zero", place="rate", hints=(hint,))
         if self.rate != 1 and not _LEAST <= self.rate <= 1 - _LEAST_REST:
             raise InvalidArgument(
                 "rate must lie between 1e-100 and 1 - 1e-15, or be 1",
