@@ -102,8 +102,6 @@ class Lattice:
         assert keep is not None
         return np.asarray(~keep[number][self._of_row])
 
-    # -- what is known beforehand -----------------------------------------------------------
-
     def _levels_alone(self) -> tuple[Floats, Floats]:
         """Return for each node the loss of its levels, on average and for the row that loses most."""
         alone, worst = np.zeros(self._shape), np.zeros(self._shape)
@@ -138,8 +136,6 @@ class Lattice:
             spread = [slice(None) if axis in axes else np.newaxis for axis in range(len(self._shape))]
             np.maximum(self._lost, lost[tuple(spread)], out=self._lost)
         self._open &= self._lost <= self._most
-
-    # -- the search -----------------------------------------------------------------------
 
     def _most_promising(self) -> Node | None:
         bound = self._alone + self._lost / self._rows * (1 + _TIE - self._worst)

@@ -164,9 +164,6 @@ def _with_age_groups(columns: Mapping[str, Integers]) -> dict[str, Integers]:
     return {**columns, "age_group": _OF_AGE[age], "young": np.where(age < _YOUNG, age, -1)}
 
 
-# -- solving -----------------------------------------------------------------------------------
-
-
 def fitting(tables: _Published, blocks: Integers, tract: int, *, seconds: float = 60) -> Integers:
     """Return people of one tract who fit exact tables: counts by block, sex, age, race and ethnicity.
 

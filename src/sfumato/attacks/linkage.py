@@ -99,9 +99,6 @@ def linkage(
     )
 
 
-# -- through this system -----------------------------------------------------------------------
-
-
 def _through(tables: Tables, condition: str, chosen: Integers, bits: Flags, epsilon: float) -> MeasuredRate:
     """Ask this system for the join: how many patients who have it match each of the victims."""
     unit = "record number"
@@ -123,9 +120,6 @@ def _through(tables: Tables, condition: str, chosen: Integers, bits: Flags, epsi
     )
 
 
-# -- who is alone ------------------------------------------------------------------------------
-
-
 def _subsets(tables: Tables) -> tuple[tuple[str, float], ...]:
     """Return what share of rows is alone with the columns of `on`, and with all but one of them."""
     on = tables.on
@@ -135,9 +129,7 @@ def _subsets(tables: Tables) -> tuple[tuple[str, float], ...]:
 
 def _coarser(world: Population) -> tuple[tuple[str, float], ...]:
     """Return what share of an invented population is alone, by how much is known of them."""
-    days = world.born.astype("datetime64[D]").astype(np.int64)
-    months = world.born.astype("datetime64[M]").astype(np.int64)
-    years = world.born.astype("datetime64[Y]").astype(np.int64)
+    days, months, years = (world.born.astype(f"datetime64[{unit}]").astype(np.int64) for unit in "DMY")
     known = {
         "ZIP, birth date, sex": (world.zip, days, world.sex),
         "ZIP, birth date": (world.zip, days),

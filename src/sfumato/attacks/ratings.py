@@ -109,9 +109,6 @@ def _picture(counts: Sequence[int], tried: Sequence[Tried]) -> Picture:
     )
 
 
-# -- through this system -----------------------------------------------------------------------
-
-
 def _through(
     table: Ratings, sought: Integers, chosen: Integers, rating: Integers, seen: Flags, epsilon: float
 ) -> MeasuredRate:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.anonymity.columns import Flags, Floats, Integers
+from sfumato.attacks.attack_result import right
 from sfumato.attacks.population import choose
 from sfumato.attacks.victims import enough, fair_sample, shuffled
 from sfumato.backends.owned import read_owned
@@ -203,16 +204,13 @@ class Scoreboard:
         absent = shuffled(np.flatnonzero(able & ~self.there))[: len(chosen)]
         if not len(chosen):
             raise InvalidArgument("nobody can be looked for", place="data", hints=("give more viewers",))
-        found = [self.claim(*self._about(viewer, known)) for viewer in chosen]
-        right = np.array([claim == viewer for claim, viewer in zip(found, chosen, strict=True)])
+        found = np.array([self.claim(*self._about(viewer, known)) for viewer in chosen])
         # Where the record does not stand out the attacker guesses.
-        guesses = np.where(
-            np.array(found) >= 0, seen[np.array(found)], np.asarray(bernoulli(0.5, size=len(chosen)))
-        )
+        guesses = np.where(found >= 0, seen[found], np.asarray(bernoulli(0.5, size=len(chosen))))
         false = sum(self.claim(*self._about(viewer, known)) >= 0 for viewer in absent)
         return Tried(
-            found=Proportion(hits=int(right.sum()), trials=len(chosen)),
-            told=Proportion(hits=int((guesses == seen[chosen]).sum()), trials=len(chosen)),
+            found=right(found, chosen),
+            told=right(guesses, seen[chosen]),
             false=Proportion(hits=int(false), trials=len(absent)) if len(absent) else None,
         )
 

@@ -26,6 +26,7 @@ from sfumato.errors import BudgetExceeded
 __all__ = ["accounts", "gaussian_table", "laplace_table"]
 
 _Table = list[tuple[Any, Any]]
+_TOSS = RandomizedResponse(truth=Fraction(3, 4), choices=2)
 _COIN: _Table = [(Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))]
 _ODD: _Table = [
     (Fraction(1, 2), Fraction(1, 4)),
@@ -73,19 +74,18 @@ def accounts() -> tuple[Verdict, ...]:
 
 
 def _batches() -> Iterator[Verdict]:
-    coin = RandomizedResponse(truth=Fraction(3, 4), choices=2)
     odd = FinitePair(with_person=tuple(p for p, _ in _ODD), without=tuple(q for _, q in _ODD))
     laplace = DiscreteLaplace(scale=Fraction(4), sensitivity=3)
     gaussian = DiscreteGaussian(sigma_squared=Fraction(25), sensitivity=2)
     small = Fraction(1, 10**6)
     for name, parts, table in (
-        ("100 coin tosses", [(coin, 100)], repeated_table(_COIN, 100)),
+        ("100 coin tosses", [(_TOSS, 100)], repeated_table(_COIN, 100)),
         ("12 uneven choices", [(odd, 12)], repeated_table(_ODD, 12)),
         ("20 discrete Laplace releases", [(laplace, 20)], repeated_table(laplace_table(4, 3), 20)),
         ("9 discrete Gaussian releases", [(gaussian, 9)], gaussian_table(25, 2, 9)),
         (
             "coin tosses, Laplace and Gaussian releases together",
-            [(coin, 3), (laplace, 4), (gaussian, 1)],
+            [(_TOSS, 3), (laplace, 4), (gaussian, 1)],
             product_table(
                 repeated_table(_COIN, 3), repeated_table(laplace_table(4, 3), 4), gaussian_table(25, 2)
             ),
@@ -96,10 +96,9 @@ def _batches() -> Iterator[Verdict]:
 
 def _budgets() -> Iterator[Verdict]:
     """Spend budgets until they refuse, and enumerate what they admitted."""
-    coin = RandomizedResponse(truth=Fraction(3, 4), choices=2)
     small = Fraction(1, 10**5)
     cases: tuple[tuple[Rule, Fraction, Event, Any], ...] = (
-        (PureRule(), Fraction(0), coin, lambda times: repeated_table(_COIN, times)),
+        (PureRule(), Fraction(0), _TOSS, lambda times: repeated_table(_COIN, times)),
         (
             ZeroConcentratedRule(),
             small,

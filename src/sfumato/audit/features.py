@@ -105,9 +105,6 @@ def fitted(left: OutputTable, right: OutputTable) -> Iterator[Feature]:
             yield Feature("the likelihood ratio of the whole output", whole)
 
 
-# -- scores -----------------------------------------------------------------------------------
-
-
 def _score_of_column(left: OutputColumn, right: OutputColumn) -> Callable[[OutputColumn], FloatArray] | None:
     """Learn ln(P(value) / Q(value)): per value where these are few, else per bin."""
     numbers = np.concatenate([left.numbers, right.numbers])

@@ -139,9 +139,6 @@ def examine_questions(
     laboratory.close()
 
 
-# -- whole releases ---------------------------------------------------------------------------
-
-
 WHOLE: tuple[tuple[str, str, str], ...] = (
     ("counts", "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", "a crowd and somebody: upper"),
     (

@@ -50,9 +50,6 @@ def best_distinguisher(left: OutputTable, right: OutputTable, *, delta: float, m
     return max(found, key=lambda it: it.promise)
 
 
-# -- events -----------------------------------------------------------------------------------
-
-
 def _by_threshold(
     feature: Feature, left: FloatArray, right: FloatArray, *, delta: float, miss: float
 ) -> Iterator[Distinguisher]:

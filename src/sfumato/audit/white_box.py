@@ -65,9 +65,6 @@ def finite_epsilon(mechanism: FiniteMechanism, *, delta: Number = 0) -> float:
     return max(exact_epsilon(rows[i], rows[j], delta=delta) for i, j in mechanism.neighbours)
 
 
-# -- several releases, by enumeration ---------------------------------------------------------
-
-
 def product_table(*tables: Sequence[tuple[_Weight, _Weight]]) -> _Table:
     """Return the laws of independent releases together; outcomes of one ratio are merged, at no loss."""
     whole: dict[Any, list[Any]] = {0: [1, 1]}

@@ -130,9 +130,6 @@ def _changed(field: Field, usual: Any, kind: str, place: int) -> Any:
             return usual
 
 
-# -- values -----------------------------------------------------------------------------------
-
-
 def _row(table: Table, person: int | None, place: int) -> dict[str, Any]:
     row = {field.name: _row_value(field, place) for field in table.fields}
     if table.unit is not None and table.unit.column is not None and person is not None:
@@ -195,9 +192,6 @@ def _between(field: Field, share: Fraction) -> Any:
             return datetime.datetime(value.year, value.month, value.day)
         case _:
             return value
-
-
-# -- in the engine's form ---------------------------------------------------------------------
 
 
 def arrow_tables(rows: Rows, catalog: Catalog) -> dict[str, Any]:

@@ -35,9 +35,6 @@ def _chosen(utilities: Any, trials: int, *, monotone: bool) -> Any:
     return mechanism.release_each(np.tile(np.array(utilities, dtype=np.int64), (trials, 1)))
 
 
-# -- noise that two processes share -----------------------------------------------------------
-
-
 def fork_workers(people: int, young: int, trials: int, *, buffered: bool) -> npt.NDArray[np.int64]:
     """Fork two workers, which answer one question each: how many people, and how many of them are young.
 

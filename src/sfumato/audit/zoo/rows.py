@@ -48,9 +48,6 @@ def _threshold(keys: int) -> int:
     return threshold(LaplaceNoise(Fraction(_GROUPS)), keys, Fraction(_DELTA), gathered=False)
 
 
-# -- joins and limits -------------------------------------------------------------------------
-
-
 def _capped(rows: Iterable[dict[str, Any]], unit: str, most: int) -> list[dict[str, Any]]:
     """Keep at most a given number of rows of each unit."""
     seen: Counter[Any] = Counter()
