@@ -69,13 +69,13 @@ class Shell:
         if text.startswith("."):
             return self._command(text)
         if text.strip(";").strip():
+            self.last = text
             self.release(self.question(text))
         return True
 
     def question(self, text: str) -> Question:
         """Return the question of a statement. Free."""
-        self.last = text.strip().rstrip(";").rstrip()
-        question = self.database.sql(self.last, epsilon=self.epsilon)
+        question = self.database.sql(text.strip().rstrip(";").rstrip(), epsilon=self.epsilon)
         if question.epsilon is None:
             raise InvalidArgument(
                 "a question needs a price",
@@ -91,11 +91,7 @@ class Shell:
 
     def price(self, text: str) -> Price:
         """Return the price of a statement. Free."""
-        held = self.last
-        try:
-            return price_of(self.question(text))
-        finally:
-            self.last = held
+        return price_of(self.question(text))
 
     def release(self, question: Question) -> None:
         """Spend, and show the answer."""
@@ -134,10 +130,10 @@ class Shell:
         return True
 
     def _explain(self, text: str) -> None:
-        wanted = text or self.last
-        if not wanted:
+        self.last = text or self.last
+        if not self.last:
             raise InvalidArgument("nothing was asked yet", place=".explain", hints=(".explain SELECT ..",))
-        question = self.question(wanted)
+        question = self.question(self.last)
         self._say([question.explain(), "", *price_of(question).lines()])
 
     def _set_epsilon(self, text: str) -> None:

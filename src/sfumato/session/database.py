@@ -66,9 +66,7 @@ class Database:
                 shown = shown_columns(request)
                 options["weights"] = {shown.get(name, name): weight for name, weight in weights.items()}
             request = with_options(request, options)
-        cost = None if epsilon is None else budget_quantity(epsilon, "epsilon")
-        if cost is None:
-            cost = request.options.epsilon
+        cost = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
         return Question(database=self, request=request, epsilon=cost)
 
     # -- what is not known beforehand --------------------------------------------------------

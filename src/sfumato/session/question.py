@@ -247,11 +247,10 @@ class Price:
 
     def lines(self) -> list[str]:
         """Return the price as text."""
-        known = [f"  {name}: {error}" for name, error in self.errors]
         left = f"{self.times} more like it fit" if self.times else "it does not fit in what is left"
         return [
             f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",
-            *known,
+            *(f"  {name}: {error}" for name, error in self.errors),
             "nothing was spent",
         ]
 
