@@ -12,9 +12,9 @@ from typing import Any
 
 from sfumato.core.arguments import Number, budget_quantity, count, delta_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.local.arrays import Floats
-from sfumato.local.comparison import Comparison, MeasuredError
+from sfumato.local.comparison import NORMAL, Comparison, MeasuredError
 from sfumato.local.people import People, invent_ages, invent_answers, read_answers, read_numbers
+from sfumato.local.protocol import Protocol
 from sfumato.local.rounding import bounds_of
 from sfumato.local.trust import MeanAsked, Model, SharesAsked, TrustQuestion, Way
 
@@ -24,7 +24,6 @@ _STEPS = (Fraction(1, 10), Fraction(1, 5), Fraction(1, 2), 1, 2, 5)  # of epsilo
 _PARTS = (100, math.sqrt(1000), 10, math.sqrt(10), 1)  # one person in this many is used
 _LARGEST = 20  # what protocols offer
 _PEOPLE = 20_000
-_NORMAL = 1.959963984540054  # for 95%
 
 
 def compare(
@@ -145,28 +144,29 @@ def _measure(
     """Measure all models at some epsilons."""
     database = asked.open()
     return [
-        _measured(model, float(epsilon), way, repetitions)
+        _measured(model, float(epsilon), asked, way, repetitions)
         for epsilon in epsilons
         for model, way in asked.ways(epsilon, delta, database).items()
     ]
 
 
-def _measured(model: Model, epsilon: float, way: Way, repetitions: int) -> MeasuredError:
+def _measured(
+    model: Model, epsilon: float, asked: TrustQuestion, way: Way, repetitions: int
+) -> MeasuredError:
     """Repeat; the interval is that of a mean of squares, on the scale of its logarithm."""
-    squares: Floats = way.squared_errors(repetitions)
+    squares, predicted = asked.squared_errors(way, repetitions), asked.error(way)
     mean = float(squares.mean())
     error, width = math.sqrt(mean), 0.0
     if mean > 0:
-        width = _NORMAL * float(squares.std(ddof=1)) / math.sqrt(repetitions) / mean / 2
-    predicted = way.predicted
+        width = NORMAL * float(squares.std(ddof=1)) / math.sqrt(repetitions) / mean / 2
     return MeasuredError(
         model=model,
         epsilon=epsilon,
-        people=len(way.asked.values),
+        people=len(asked.values),
         error=error,
         low=error * math.exp(-width),
         high=error * math.exp(width),
         predicted=None if predicted is None else math.sqrt(predicted),
-        each=None if way.protocol is None else way.protocol.epsilon,
-        protocol=None if way.protocol is None else way.protocol.name,
+        each=way.epsilon if isinstance(way, Protocol) else None,
+        protocol=way.name if isinstance(way, Protocol) else None,
     )

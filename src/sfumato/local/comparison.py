@@ -13,10 +13,12 @@ import numpy as np
 from sfumato.local.trust import MODELS, Model
 from sfumato.plots import Axis, Line, Mark, Picture, Points
 
-__all__ = ["Comparison", "MeasuredError", "OWNER", "Slope"]
+__all__ = ["Comparison", "MeasuredError", "NORMAL", "OWNER", "Slope"]
 
 OWNER = "Errors are distances from the truth: for the owner of the data, and never a release."
 """What every report ends with."""
+NORMAL = 1.959963984540054
+"""The deviations of a normal law within which 95% lie."""
 
 _OF_EPSILON = """\
 The same people, the same question, the same promise to each of them. Lines are formulas, points are
@@ -27,7 +29,6 @@ Where everybody adds noise, it averages out like one over the root of n, the das
 error takes a hundred times as many people. A trusted collector adds noise once, and its part in the answer
 falls like 1/n."""
 _WIDTH = 110
-_NORMAL = 1.959963984540054  # for 95%
 _APART = 0.01  # logarithms closer than this are one place, through which no line is fitted
 
 
@@ -53,7 +54,7 @@ class MeasuredError:
     @property
     def deviation(self) -> float:
         """The standard error of the logarithm of `error`."""
-        return math.log(self.high / self.error) / _NORMAL if self.error else math.inf
+        return math.log(self.high / self.error) / NORMAL if self.error else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ class Slope:
     deviation: float
 
     def __str__(self) -> str:
-        return f"{self.value:.2f} ± {_NORMAL * self.deviation:.2f}"
+        return f"{self.value:.2f} ± {NORMAL * self.deviation:.2f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -166,8 +167,10 @@ class Comparison:
         del found["spread"]
         return {
             **found,
-            "slopes": [_slope_dict(one) for one in self.slopes],
-            "epsilon_slopes": [_slope_dict(one) for one in self.epsilon_slopes],
+            **{
+                name: [{"model": one.model, "slope": one.value, "deviation": one.deviation} for one in slopes]
+                for name, slopes in (("slopes", self.slopes), ("epsilon_slopes", self.epsilon_slopes))
+            },
             "one_in": {model: self.one_in(model) for model in MODELS},
             "sentence": self.sentence,
             "notes": list(self.notes),
@@ -247,10 +250,6 @@ def _slopes(points: Sequence[MeasuredError], axis: str) -> tuple[Slope, ...]:
             )
         )
     return tuple(found)
-
-
-def _slope_dict(slope: Slope) -> dict[str, Any]:
-    return {"model": slope.model, "slope": slope.value, "deviation": slope.deviation}
 
 
 def _table(points: Sequence[MeasuredError]) -> list[str]:

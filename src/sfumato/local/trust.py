@@ -40,33 +40,8 @@ _PLENTY = 20  # times the deviation of a count's noise, from where a ratio's err
 _BUDGET = 10**12  # of nobody: it is thrown away with the table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How a question is answered in one model: by a question to the engine, or by a protocol."""
-
-    asked: TrustQuestion
-    question: Question | None = None
-    protocol: Protocol | None = None
-
-    @property
-    def predicted(self) -> float | None:
-        """The mean squared error by formula; None where the people are too few for it."""
-        if self.protocol is not None:
-            return self.asked.local_error(self.protocol)
-        assert self.question is not None
-        return self.asked.central_error(self.question)
-
-    def squared_errors(self, repetitions: int) -> Floats:
-        """Answer `times` times; return the squared error, averaged over the answers."""
-        found = np.array([self._answer() for _ in range(repetitions)])
-        squares: Floats = np.mean((found - self.asked.truth) ** 2, axis=1)
-        return squares
-
-    def _answer(self) -> Floats:
-        if self.protocol is not None:
-            return self.asked.estimate(self.protocol)
-        assert self.question is not None
-        return self.asked.read(self.question)
+Way = Question | Protocol
+"""How a question is answered in one model: by a question to the engine, or by a protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,11 +56,6 @@ class TrustQuestion(ABC):
 
     @property
     @abstractmethod
-    def domain(self) -> Any:
-        """What a value can be, as a column's declaration."""
-
-    @property
-    @abstractmethod
     def truth(self) -> Floats:
         """What is to be estimated: of these very people, so that who they are adds no error."""
 
@@ -94,7 +64,27 @@ class TrustQuestion(ABC):
     def spread(self) -> float:
         """The variance of one person's value around the truth, on average over answers."""
 
-    # -- a trusted collector -----------------------------------------------------------------
+    @abstractmethod
+    def answer(self, way: Way) -> Floats:
+        """Answer once: release what the engine says, or let everybody report."""
+
+    @abstractmethod
+    def error(self, way: Way) -> float | None:
+        """Return the mean squared error by formula; None where the people are too few for it."""
+
+    @abstractmethod
+    def _domain(self) -> Any:
+        """Return what a value can be, as a column's declaration."""
+
+    @abstractmethod
+    def _protocols(self, epsilon: float, of_response: float) -> Iterator[Protocol]:
+        """Yield protocols of an epsilon; k-ary response may have another, for it shuffles better."""
+
+    def squared_errors(self, way: Way, repetitions: int) -> Floats:
+        """Answer again and again; return the squared errors, each averaged over the answers."""
+        found = np.array([self.answer(way) for _ in range(repetitions)])
+        squares: Floats = np.mean((found - self.truth) ** 2, axis=1)
+        return squares
 
     def open(self) -> Database:
         """Open the people in this system, every row a unit, with a budget that is thrown away."""
@@ -104,7 +94,7 @@ class TrustQuestion(ABC):
             pa.table({"value": self.values}),
             name="people",
             unit=None,
-            columns={"value": self.domain},
+            columns={"value": self._domain()},
             budget=Budget(epsilon=_BUDGET, rule="pure"),
         )
 
@@ -112,41 +102,16 @@ class TrustQuestion(ABC):
         """Return the question that costs epsilon when one person's value is replaced by another."""
         return database.sql(self.sql, epsilon=budget_quantity(epsilon, "epsilon") * self.part)
 
-    @abstractmethod
-    def read(self, question: Question) -> Floats:
-        """Release an answer, and read it."""
-
-    @abstractmethod
-    def central_error(self, question: Question) -> float | None:
-        """Return the mean squared error that the noise of the question makes, None if that is not known."""
-
-    # -- reports ---------------------------------------------------------------------------------
-
-    @abstractmethod
-    def protocols(self, epsilon: float, of_response: float) -> Iterator[Protocol]:
-        """Yield protocols of an epsilon; k-ary response may have another, for it shuffles better."""
-
-    @abstractmethod
-    def estimate(self, protocol: Protocol) -> Floats:
-        """Let everybody report, and estimate."""
-
-    @abstractmethod
-    def local_error(self, protocol: Protocol) -> float:
-        """Return the mean squared error of the estimate from everybody's reports, exactly."""
-
     def ways(self, epsilon: Number, delta: Number, database: Database) -> dict[Model, Way]:
         """Return how the question is answered in each model with the same promise."""
         own = float(budget_quantity(epsilon, "epsilon"))
         n = len(self.values)
         each = [local_epsilon(epsilon, n, delta, response=response) for response in (False, True)]
         shuffled, local = (
-            min(self.protocols(*epsilons), key=self.local_error) for epsilons in (each, (own, own))
+            min(self._protocols(*epsilons), key=lambda protocol: self.error(protocol) or 0.0)
+            for epsilons in (each, (own, own))
         )
-        return {
-            "central": Way(asked=self, question=self.question(database, epsilon)),
-            "shuffled": Way(asked=self, protocol=shuffled),
-            "local": Way(asked=self, protocol=local),
-        }
+        return {"central": self.question(database, epsilon), "shuffled": shuffled, "local": local}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,11 +129,6 @@ class MeanAsked(TrustQuestion):
     sql: ClassVar[str] = "SELECT AVG(value) AS mean FROM people"
 
     @property
-    def domain(self) -> Any:
-        """A number between its bounds."""
-        return between(self.low, self.high)
-
-    @property
     def truth(self) -> Floats:
         """The average."""
         return np.array([self.values.mean()])
@@ -178,42 +138,41 @@ class MeanAsked(TrustQuestion):
         """The variance of a value."""
         return float(self.values.var())
 
-    def read(self, question: Question) -> Floats:
-        """Release; a count that noise made zero leaves the middle of the range as the best guess."""
-        [mean] = question.release().column("mean")
+    def answer(self, way: Way) -> Floats:
+        """Answer once; a count that noise made zero leaves the middle of the range as the best guess."""
+        if isinstance(way, MeanProtocol):
+            return np.array([way.mean(way.collect(way.randomise(self.values))).value])
+        assert isinstance(way, Question)
+        [mean] = way.release().column("mean")
         return np.array([float(self.low + self.high) / 2 if mean is None else float(mean)])
 
-    def central_error(self, question: Question) -> float | None:
-        """Return E[(dS - m dN)^2] / n^2, with m the average's distance from the middle of the range.
+    def error(self, way: Way) -> float | None:
+        """Return the mean squared error: of reports, the people's average `MeanProtocol.variance` over n.
 
+        Of the engine, E[(dS - m dN)^2] / n^2, with m the average's distance from the middle of the range.
         Assumes: the noise dN of the count is small beside n. Below 20 deviations nothing is said.
         """
-        priced = question.priced()
-        [answer], cost = priced.boundings[0].answers, priced.costs[0]
         n = len(self.values)
+        if isinstance(way, MeanProtocol):
+            half, (a, b) = float(self.high - self.low) / 2, (float(each) for each in way.moments)
+            unit = (self.values - float(self.low)) / half - 1
+            into = (unit + 1) * way.cells / 2 % 1
+            second = a + b * (unit**2 + into * (1 - into) * (2 / way.cells) ** 2)
+            return float(np.mean(second - unit**2)) * half**2 / n
+        assert isinstance(way, Question)
+        priced = way.priced()
+        [answer], cost = priced.boundings[0].answers, priced.costs[0]
         rows, total = (cost.noise(one).law.exact_variance for one in answer.measures)
         if n < _PLENTY * rows**0.5:
             return None
         m = float(self.truth[0]) - answer.centre
         return (float(answer.scale) ** 2 * total + m**2 * rows) / n**2
 
-    def protocols(self, epsilon: float, of_response: float) -> Iterator[Protocol]:
-        """Yield the protocol of least worst case."""
+    def _domain(self) -> Any:
+        return between(self.low, self.high)
+
+    def _protocols(self, epsilon: float, of_response: float) -> Iterator[Protocol]:
         yield best_for_number(epsilon, low=self.low, high=self.high)
-
-    def estimate(self, protocol: Protocol) -> Floats:
-        """Let everybody report their number."""
-        assert isinstance(protocol, MeanProtocol)
-        return np.array([protocol.mean(protocol.collect(protocol.randomise(self.values))).value])
-
-    def local_error(self, protocol: Protocol) -> float:
-        """Return the average of `MeanProtocol.variance` over the people, over n."""
-        assert isinstance(protocol, MeanProtocol)
-        half, (a, b) = float(self.high - self.low) / 2, (float(each) for each in protocol.moments)
-        unit = (self.values - float(self.low)) / half - 1
-        into = (unit + 1) * protocol.cells / 2 % 1
-        second = a + b * (unit**2 + into * (1 - into) * (2 / protocol.cells) ** 2)
-        return float(np.mean(second - unit**2)) * half**2 / len(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -230,11 +189,6 @@ class SharesAsked(TrustQuestion):
     part: ClassVar[Fraction] = Fraction(1, 2)
 
     @property
-    def domain(self) -> Any:
-        """One of the answers."""
-        return one_of(*range(self.size))
-
-    @property
     def truth(self) -> Floats:
         """The shares."""
         shares: Floats = np.bincount(self.values, minlength=self.size) / len(self.values)
@@ -245,33 +199,32 @@ class SharesAsked(TrustQuestion):
         """The variance of being one of those who gave an answer, on average."""
         return float(np.mean(self.truth * (1 - self.truth)))
 
-    def read(self, question: Question) -> Floats:
-        """Release, and divide by the number of people."""
-        release = question.release()
+    def answer(self, way: Way) -> Floats:
+        """Answer once; the engine's counts are divided by the number of people."""
+        if isinstance(way, FrequencyProtocol):
+            totals = way.collect(way.randomise(self.values))
+            return way.shares(totals, len(self.values)).values
+        assert isinstance(way, Question)
+        release = way.release()
         counts = dict(zip(release.column("value"), release.column("n"), strict=True))
         return np.array([counts[place] for place in range(self.size)]) / len(self.values)
 
-    def central_error(self, question: Question) -> float:
-        """Return the variance of a count's noise, over n^2: exact."""
-        [noise] = question.priced().costs[0].noises
+    def error(self, way: Way) -> float:
+        """Return the average variance over answers, exactly: of reports, or of a count's noise over n^2.
+
+        That of reports is a linear function of the share, so that its average is that of the share 1/k.
+        """
+        if isinstance(way, FrequencyProtocol):
+            return way.variance(Fraction(1, self.size), len(self.values))
+        assert isinstance(way, Question)
+        [noise] = way.priced().costs[0].noises
         return noise.law.exact_variance / len(self.values) ** 2
 
-    def protocols(self, epsilon: float, of_response: float) -> Iterator[Protocol]:
-        """Yield k-ary response, which is best for few answers, and subset selection, for many."""
+    def _domain(self) -> Any:
+        return one_of(*range(self.size))
+
+    def _protocols(self, epsilon: float, of_response: float) -> Iterator[Protocol]:
+        # K-ary response is best for few answers, subset selection for many.
         yield KaryResponse.from_epsilon(of_response, size=self.size)
         if self.size > 2:
             yield SubsetSelection.from_epsilon(epsilon, size=self.size)
-
-    def estimate(self, protocol: Protocol) -> Floats:
-        """Let everybody report their answer."""
-        assert isinstance(protocol, FrequencyProtocol)
-        totals = protocol.collect(protocol.randomise(self.values))
-        return protocol.shares(totals, len(self.values)).values
-
-    def local_error(self, protocol: Protocol) -> float:
-        """Return the average variance over answers.
-
-        It is a linear function of the share, so that the average over answers is that of the share 1/k.
-        """
-        assert isinstance(protocol, FrequencyProtocol)
-        return protocol.variance(Fraction(1, self.size), len(self.values))
