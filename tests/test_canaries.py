@@ -322,7 +322,12 @@ sfumato.pipeline.add_noise = fail
 
 
 @pytest.mark.parametrize(
-    ("before", "exit_code"), [("", 0), (FAILING, 6), (BROKEN, 1)], ids=["well", "engine", "defect"]
+    ("before", "exit_code"),
+    [
+        pytest.param("", 0, id="well", marks=pytest.mark.soak),
+        pytest.param(FAILING, 6, id="engine", marks=pytest.mark.soak),
+        pytest.param(BROKEN, 1, id="defect"),
+    ],
 )
 def test_in_processes_that_log_everything(tmp_path: Path, watch: Watch, before: str, exit_code: int) -> None:
     """In a fresh process, with every log and warning on standard error; and a script by a pipe."""

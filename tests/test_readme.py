@@ -44,7 +44,11 @@ def run_page(text: str, name: str) -> int:
     return blocks
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_id)
+SLOW = {"survey-tutorial.md"}  # ten thousand phones
+RUN = [pytest.param(page, marks=[pytest.mark.soak] if page.name in SLOW else []) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", RUN, ids=page_id)
 def test_snippets_run(page: Path) -> None:
     run_page(page.read_text(), page_id(page))
 

@@ -178,6 +178,7 @@ def expected(asked: BoundedQuery, rows: list[dict[str, Any]], unit: str | None, 
 
 
 SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEWER = settings(SETTINGS, max_examples=20)
 
 
 @SETTINGS
@@ -214,14 +215,14 @@ def test_it_computes_what_the_bounded_plan_says(
         assert keys == sorted(keys, key=order)
 
 
-@SETTINGS
+@FEWER
 @given(ROWS, st.sampled_from(["who", "name", None]))
 def test_without_groups(rows: list[dict[str, Any]], unit: str | None) -> None:
     asked = query(row_unit=unit is None, keys=(), grouping_sets=((),), max_groups=None)
     assert as_tables(run(asked, rows, unit)) == expected(asked, rows, unit)
 
 
-@SETTINGS
+@FEWER
 @given(ROWS, st.randoms(use_true_random=False), st.sampled_from(["who", "name"]))
 def test_order_and_threads_do_not_matter(rows: list[dict[str, Any]], random: Any, unit: str) -> None:
     shuffled = list(rows)
@@ -281,7 +282,7 @@ def test_a_file_that_vanishes_is_the_same_error(tmp_path: Any) -> None:
         Backend(source, catalog("who")).run(query())
 
 
-@SETTINGS
+@FEWER
 @given(ROWS, st.sampled_from(["who", "name"]), st.sampled_from([1, 3, 10]))
 def test_units_can_be_worked_on_in_parts(rows: list[dict[str, Any]], unit: str, at_once: int) -> None:
     asked = query(grouping_sets=((0, 1), (0,), ()))

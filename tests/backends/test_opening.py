@@ -419,7 +419,9 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", *(pytest.param(z, marks=pytest.mark.soak) for z in ("UTC", "America/St_Johns"))]
+)
 def test_no_answer_depends_on_the_zone_of_the_machine(
     zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ CASES = [
         lambda: peer_pld.from_randomized_response(0.9, 2, value_discretization_interval=1e-6),
         40,
         id="randomized-response",
+        marks=pytest.mark.soak,  # the peer takes seconds
     ),
     pytest.param(
         PoissonSubsampled(event=Gaussian(sigma=1.1), rate=Fraction(1, 100)),

@@ -105,6 +105,7 @@ def test_the_exact_law_of_reports(short_steps):
     check_draws(np.array(codes), {numbers[report]: p for report, p in laws[strings[3]].items()})
 
 
+@pytest.mark.soak
 def test_a_phone_reports_by_exactly_that_law(short_steps):
     """The client itself, through a survey file: every draw there is, of some texts."""
     tree = short_steps

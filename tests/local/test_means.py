@@ -357,7 +357,15 @@ POPULATIONS = {
 
 
 @pytest.mark.parametrize("make", [Duchi.from_epsilon, Piecewise.from_epsilon, Hybrid.tuned])
-@pytest.mark.parametrize(("n", "surveys"), [(1, 400), (5, 400), (50, 400), (10_000, 50)])
+@pytest.mark.parametrize(
+    ("n", "surveys"),
+    [
+        pytest.param(1, 400, marks=pytest.mark.soak),
+        (5, 400),
+        pytest.param(50, 400, marks=pytest.mark.soak),
+        (10_000, 50),
+    ],
+)
 def test_limits_cover_at_every_size(make, n, surveys):
     """False alarm 1e-9 over the eight cases of a test; power: limits that hold in less than 82% of 400
     surveys, half of 50. Small sizes use Chernoff's limits, ten thousand Student's."""

@@ -247,6 +247,7 @@ def test_the_published_figures():
         assert central_epsilon(local, n, 1e-8) <= closed_form(local, n, 1e-8)
 
 
+@pytest.mark.soak
 def test_more_people_less_privacy_loss_and_so_on():
     for numbers in (
         [central_epsilon(2, n, 1e-8) for n in (1, 2, 10, 100, 10**4, 10**5, 10**9)],

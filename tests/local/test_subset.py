@@ -81,7 +81,7 @@ def test_epsilon_is_never_more_than_promised(epsilon):
     assert epsilon - 1e-9 <= SubsetSelection.from_epsilon(epsilon, size=10).epsilon <= epsilon
 
 
-@pytest.mark.parametrize("size", [11, 60])
+@pytest.mark.parametrize("size", [11, pytest.param(60, marks=pytest.mark.soak)])
 def test_estimates_and_limits_of_whole_surveys(size):
     """False alarm 1e-9; power: see check_surveys. With 60 answers subsets start from coins."""
     protocol = SubsetSelection.from_epsilon(1, size=size)

@@ -135,7 +135,7 @@ def test_batches_add_up():
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 20])
-@pytest.mark.parametrize("size", [1, 2, 10_000_000])
+@pytest.mark.parametrize("size", [1, 2, pytest.param(10_000_000, marks=pytest.mark.soak)])
 def test_the_smallest_and_the_largest(size, epsilon):
     protocol = UnaryEncoding.from_epsilon(epsilon, size=size)
     assert (protocol.epsilon == 0) == (size == 1)
