@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
 
+from sfumato.core.entropy import process_id
 from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.release import sandbox
 from sfumato.release.sandbox import PlainTable, check, query
@@ -156,3 +158,17 @@ def test_a_statement_can_be_tried_before_anything_is_spent() -> None:
     check({"released": SHEET}, "SELECT k::INT, name FROM released JOIN cities USING (k)", public=public)
     with pytest.raises(QueryRefused):
         check({"released": SHEET}, "SELECT nothing FROM released")
+
+
+def test_statements_at_the_same_time_see_their_own_tables_only() -> None:
+    def most(number: int) -> int:
+        plain = PlainTable(columns=("n",), types=("BIGINT",), values=([number, number - 1],))
+        [[found]] = query(
+            {"released": plain, f"other{number}": plain}, "SELECT max(n) AS n FROM released"
+        ).values
+        return int(found)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(most, range(64))) == list(range(64))
+    with pytest.raises(duckdb.CatalogException):  # nothing of them is left
+        sandbox._engine(process_id()).cursor().execute("SELECT * FROM released")

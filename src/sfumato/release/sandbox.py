@@ -1,14 +1,15 @@
 """The sandbox: SQL over noisy tables, in an engine that holds nothing private and reaches nothing.
 
-A fresh in-memory DuckDB per statement, whose file systems, extensions, external access and
-Python lookups are switched off and whose configuration is then locked. It holds the noisy
-tables and public ones. What goes wrong inside may be shown in full: there is no secret in it. Arithmetic
+One in-memory DuckDB per process, whose file systems, extensions, external access and Python lookups are
+switched off and whose configuration is then locked. A statement has a cursor of its own: the noisy tables
+and public ones are temporary tables, which no other cursor sees and which end with it. What goes wrong inside may be shown in full: there is no secret in it. Arithmetic
 and conversions do not go wrong (`total`): what has no value is NULL.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ import sqlglot
 from sqlglot import errors, exp
 
 from sfumato.catalog.identifiers import identifier
+from sfumato.core.entropy import process_id
 from sfumato.errors import QueryRefused
 from sfumato.release.lineage import trace
 from sfumato.release.total import total
@@ -38,7 +40,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
 }
 _LOCKS = (
-    "SET error_on_division_by_zero = false",  # NULL: a noisy zero must not fail what was paid for
+    "SET GLOBAL error_on_division_by_zero = false",  # NULL: a noisy zero must not fail what was paid for
     "SET disabled_filesystems = 'LocalFileSystem'",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
@@ -101,17 +103,15 @@ def query(
     import duckdb
 
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
-    connection = duckdb.connect(":memory:", config=_CONFIG)
+    connection = _engine(process_id()).cursor()
     timer = threading.Timer(_SECONDS, connection.interrupt)
     try:
         for name, plain in tables.items():
             _create(connection, name, plain)
         for name, table in (public or {}).items():
             connection.register("__arriving", table)
-            connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT * FROM __arriving")
+            connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT * FROM __arriving")
             connection.unregister("__arriving")
-        for lock in _LOCKS:
-            connection.execute(lock)
         timer.start()
         result = connection.execute(total(sql, finite=finite))
         names = [column[0] for column in result.description or ()]
@@ -135,6 +135,17 @@ def query(
             [_converted(row[i], kind, _FROM_ENGINE) for row in rows] for i, kind in enumerate(settled)
         ),
     )
+
+
+@functools.cache
+def _engine(process: int) -> duckdb.DuckDBPyConnection:
+    """Return the engine of this process; one that was opened before a fork is another's."""
+    import duckdb
+
+    engine = duckdb.connect(":memory:", config=_CONFIG)
+    for lock in _LOCKS:
+        engine.execute(lock)
+    return engine
 
 
 def check(
@@ -186,7 +197,7 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, plain: PlainTable)
         [float(value) for value in column] if kind == "DOUBLE" and None not in column else column
         for kind, column in zip(plain.types, plain.values, strict=True)
     ]
-    connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT {columns}", values)
+    connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns}", values)
 
 
 def _allowed(sql: str, names: set[str]) -> None:
