@@ -86,12 +86,7 @@ class Priced:
 
 
 def plan(
-    request: Request,
-    *,
-    catalog: Catalog,
-    budget: PrivacyBudget,
-    epsilon: Fraction | None,
-    backend: Backend,
+    request: Request, *, catalog: Catalog, budget: PrivacyBudget, epsilon: Fraction | None, backend: Backend
 ) -> Priced:
     """Price a request: free, and a function of the request, the catalog, public tables and the budget alone.
 

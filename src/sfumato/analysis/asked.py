@@ -330,10 +330,7 @@ class AskedAggregate:
             hints = [f"give them: {name}(x, contribution_bounds_per_group => (0, 20))"]
         elif is_aggregate(self.query.source, loose[0]):
             needed += ", which counts or adds up rows without end"
-            hints = [
-                f"cap it: LEAST({column}, 20)",
-                "or give bounds: contribution_bounds_per_row => (0, 20)",
-            ]
+            hints = [f"cap it: LEAST({column}, 20)", "or give bounds: contribution_bounds_per_row => (0, 20)"]
         elif (public := self._public_scan(loose[0])) is not None:
             needed += f" of the public table `{public}`"
             read = "being public, they can be read off the table"

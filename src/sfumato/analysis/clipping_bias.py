@@ -202,11 +202,7 @@ class _Losses:
                 code="SF404",
             )
         return Query(
-            source=self._kept(),
-            keys=(),
-            grouping_sets=((),),
-            aggregates=(("rows", _ROWS), *found),
-            text="",
+            source=self._kept(), keys=(), grouping_sets=((),), aggregates=(("rows", _ROWS), *found), text=""
         )
 
     # -- units of several rows ---------------------------------------------------------------

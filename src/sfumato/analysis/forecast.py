@@ -24,12 +24,7 @@ __all__ = ["cheapest", "forecasts"]
 
 
 def forecasts(
-    bounding: Bounding,
-    cost: Cost,
-    *,
-    size: float | None = None,
-    level: float = 0.95,
-    grouping_set: int = 0,
+    bounding: Bounding, cost: Cost, *, size: float | None = None, level: float = 0.95, grouping_set: int = 0
 ) -> tuple[Forecast, ...]:
     """Return what to expect of every aggregate in groups of `size` rows."""
     rows = None if size is None else float(positive(size, "size"))

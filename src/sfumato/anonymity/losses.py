@@ -101,10 +101,7 @@ def _column(column: Recoded) -> ColumnLoss:
     if column.level is not None and column.height:
         height = float(np.where(kept, column.level / column.height, 1.0).mean())
     return ColumnLoss(
-        column=column.name,
-        certainty=float(lost.mean()),
-        entropy=_entropy(column, kept, label),
-        height=height,
+        column=column.name, certainty=float(lost.mean()), entropy=_entropy(column, kept, label), height=height
     )
 
 

@@ -17,15 +17,7 @@ from sfumato.core.entropy import random_words
 from sfumato.core.uniform import uniform_below
 from sfumato.local.arrays import Array, Flags, Integers, Octets, slices
 
-__all__ = [
-    "bytes_for",
-    "coin_bits",
-    "count_bits",
-    "ones",
-    "put_bits",
-    "uniform_subsets",
-    "well_formed",
-]
+__all__ = ["bytes_for", "coin_bits", "count_bits", "ones", "put_bits", "uniform_subsets", "well_formed"]
 
 _Words = npt.NDArray[np.uint64]
 

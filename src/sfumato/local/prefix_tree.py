@@ -192,11 +192,7 @@ class PrefixTree(Protocol):
         return np.bincount(reports["level"], minlength=len(self.lengths)).astype(np.int64)
 
     def find(
-        self,
-        read: Callable[[], Iterable[Columns]],
-        *,
-        candidates: int = 1 << 21,
-        level: float = 0.95,
+        self, read: Callable[[], Iterable[Columns]], *, candidates: int = 1 << 21, level: float = 0.95
     ) -> Hitters:
         """Return the strings that reports prove to be held, the most frequent first.
 

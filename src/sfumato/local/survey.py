@@ -243,9 +243,7 @@ def _section(found: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _known(found: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
     if unknown := sorted(found.keys() - set(names)):
         raise InvalidArgument(
-            f"{where} has no entry of this name",
-            place=unknown[0],
-            hints=(f"it has {', '.join(names)}",),
+            f"{where} has no entry of this name", place=unknown[0], hints=(f"it has {', '.join(names)}",)
         )
 
 

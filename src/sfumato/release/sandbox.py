@@ -2,8 +2,9 @@
 
 One in-memory DuckDB per process, whose file systems, extensions, external access and Python lookups are
 switched off and whose configuration is then locked. A statement has a cursor of its own: the noisy tables
-and public ones are temporary tables, which no other cursor sees and which end with it. What goes wrong inside may be shown in full: there is no secret in it. Arithmetic
-and conversions do not go wrong (`total`): what has no value is NULL.
+and public ones are temporary tables, which no other cursor sees and which end with it. What goes wrong
+inside may be shown in full: there is no secret in it. Arithmetic and conversions do not go wrong (`total`):
+what has no value is NULL.
 """
 
 from __future__ import annotations

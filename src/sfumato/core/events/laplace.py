@@ -165,8 +165,7 @@ class DiscreteLaplace(Event):
         linear = (a - 1) * above - a * below
         slack = 2.0**-48 * ((a - 1) * above + a * below)  # for `linear` is a small difference
         return min(
-            _two_sided_renyi(a, self.epsilon(), above, below, linear + slack),
-            round_up(a * self.rho()),
+            _two_sided_renyi(a, self.epsilon(), above, below, linear + slack), round_up(a * self.rho())
         )
 
     def delta(self, epsilon: float) -> float:
