@@ -22,6 +22,8 @@ LAYERS = {
     "contents": 0,
     "errors": 0,
     "core": 1,
+    "plots": 1,  # pictures are data until they are drawn, and know nothing of privacy
+    "pages": 2,
     "catalog": 2,
     "aggregates": 3,  # what is known about each aggregate; plan, analysis and release ask it
     "plan": 4,
@@ -30,8 +32,6 @@ LAYERS = {
     "backends": 6,
     "release": 7,
     "pipeline": 8,
-    "plots": 8,  # pictures are data until they are drawn; every capability above has some
-    "pages": 9,
     "session": 9,
     "advise": 10,
     "anonymity": 10,

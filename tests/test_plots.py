@@ -1,4 +1,4 @@
-"""Pictures are data; drawn, they need no browser and no network, and pages hold all they show."""
+"""Pictures are data; drawn, they need no browser and no network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.pages import figure, page, paragraph, table
 from sfumato.plots import Axis, Bars, Line, Picture, Points, chart, save, svg
 
 CURVE = Picture(
@@ -44,9 +43,8 @@ def test_a_picture_is_drawn_with_its_words(picture: Picture) -> None:
 
 
 def test_marks_lie_where_their_numbers_say() -> None:
-    values = [value for values in chart(CURVE).to_dict()["datasets"].values() for value in values]
-    assert {"x": 1, "y": 0.73, "label": "bound"} in values
-    assert {"x": 1, "y": 0.72, "low": 0.7, "high": 0.74, "label": "measured"} in values
+    assert {"x": 1, "y": 0.73, "label": "bound"} in values(CURVE)
+    assert {"x": 1, "y": 0.72, "low": 0.7, "high": 0.74, "label": "measured"} in values(CURVE)
 
 
 def test_files_by_their_ending(tmp_path: Path) -> None:
@@ -77,9 +75,53 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         svg(CURVE)
 
 
-def test_a_page_needs_nothing_else_and_escapes_words() -> None:
-    whole = page("a < b", [paragraph("1 & 2"), figure(CURVE), table([("x", "<y>")], ("h", ""))])
-    assert whole.startswith("<!doctype html>")
-    assert "a &lt; b" in whole and "1 &amp; 2" in whole and "&lt;y&gt;" in whole and "what &amp; why" in whole
-    assert "<svg" in whole
-    assert not re.search(r"(src|href)=[\"']?https?:|@import|url\((?!#)", whole)
+def values(picture: Picture) -> list[dict[str, object]]:
+    return [value for values in chart(picture).to_dict()["datasets"].values() for value in values]
+
+
+def test_an_axis_reaches_to_all_there_is_to_show() -> None:
+    """Whatever was asked of it: no point is outside or cut off, and an interval down to zero ends there."""
+    picture = Picture(
+        title="",
+        caption="",
+        x=Axis(title="people", log=True),
+        y=Axis(title="error", log=True, low=1, high=2),
+        marks=(Points(label="one", points=((10.0, 5.0, 0.0, 30.0), (1e4, 0.5, 0.4, 0.6))),),
+    )
+    x, y = (chart(picture).to_dict()["layer"][-1]["encoding"][name] for name in ("x", "y"))
+    assert x["scale"]["domain"][0] < 10 and x["scale"]["domain"][1] > 1e4
+    assert x["axis"]["values"] == [10, 100, 1000, 10000]
+    low, high = y["scale"]["domain"]
+    assert 0 < low < 0.4 and high > 30
+    assert {"x": 10.0, "y": 5.0, "low": low, "high": 30.0, "label": "one"} in values(picture)
+    assert "clip-path" not in svg(picture)
+
+
+def test_bars_start_at_zero_and_lie_where_their_names_are_long() -> None:
+    bars = tuple((f"a region with a long name, {at}", 7.0 + at) for at in range(5))
+    long = Picture(title="", caption="", x=BARS.x, y=BARS.y, marks=(Bars(label="n", bars=bars),))
+    upright, lying = chart(BARS).to_dict()["encoding"], chart(long).to_dict()["encoding"]
+    assert upright["y"]["scale"]["domain"] == [0, 0.9] and upright["x"]["field"] == "name"
+    assert lying["x"]["scale"]["domain"] == [0, 11] and lying["y"]["field"] == "name"
+
+
+def test_bars_have_intervals() -> None:
+    bars = Bars(label="n", bars=(("a", 5.0), ("b", -1.0)), intervals=((4.0, 6.0), (-3.0, 1.0)))
+    picture = Picture(title="", caption="", x=BARS.x, y=BARS.y, marks=(bars,))
+    assert {"name": "b", "y": -1.0, "label": "n", "low": -3.0, "high": 1.0} in values(picture)
+    assert chart(picture).to_dict()["layer"][1]["encoding"]["y"]["scale"]["domain"] == [-3, 6]
+
+
+def test_series_differ_by_more_than_colour() -> None:
+    """Points by shape, dashed lines by their dashes; what is beyond the axis by an arrow."""
+    marks = (
+        Points(label="a", points=((1.0, 1.0, 1.0, 1.0),)),
+        Points(label="b", points=((1.0, 2.0, 2.0, 2.0),)),
+        Points(label="c", points=((1.0, 3.0, 3.0, 3.0),), beyond=True),
+        Line(label="d", points=((1, 1), (2, 2)), dashed=True),
+        Line(label="e", points=((1, 1), (2, 2)), dashed=True),
+    )
+    layers = chart(Picture(title="", caption="", x=BARS.x, y=BARS.y, marks=marks)).to_dict()["layer"]
+    assert layers[0]["encoding"]["shape"]["scale"]["range"][:3] == ["circle", "square", "triangle-up"]
+    dashes = layers[3]["encoding"]["strokeDash"]["scale"]["range"]
+    assert dashes[3] != dashes[4] and dashes[0] == [1, 0]

@@ -10,7 +10,9 @@ Drawing needs the extra `sfumato[plots]`; making a picture does not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +24,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Axis", "Bars", "Line", "Mark", "Picture", "Points", "chart", "save", "svg", "thinned"]
 
-_COLOURS = ("#33658a", "#d1495b", "#2e933c", "#8d6a9f", "#e28413", "#4d4d4d")
-_WIDTH, _HEIGHT = 460, 280
+# Every colour stands out from white by 3 to 1 at least; the stylesheet of pages has its twin for the dark.
+_COLOURS = ("#1664a8", "#c8421b", "#00806b", "#8f4a9e", "#956a00", "#555b61")
+_INK, _MUTED, _GRID = "#1f2328", "#57606a", "#d0d7de"
+_SHAPES = ("circle", "square", "diamond", "cross")
+_DASHES = ([6, 4], [2, 3], [9, 3, 2, 3])
+_WIDTH, _HEIGHT = 480, 300  # a phone shows it at three quarters of its size, a desk at four thirds
+_LETTERS, _LETTER = 13, 7.2  # the size of letters, and the width of most of them
+_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What an axis shows, and how: `percent` of a share, `log` of what spans many sizes."""
+    """What an axis shows, and how: `percent` of a share, `log` of what spans many sizes.
+
+    It reaches from `low` to `high`, and further where there is something to show.
+    """
 
     title: str
     low: float | None = None
@@ -53,18 +64,23 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Measured points: x, y, and the interval around y."""
+    """Measured points: x, y, and the interval around y. `beyond` for what lies above the axis, at its end."""
 
     label: str
     points: tuple[tuple[float, float, float, float], ...]
+    beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """One bar for each named thing. A picture with bars has no other marks than bars."""
+    """One bar for each named thing, with an interval for each where there are `intervals`.
+
+    A picture with bars has no other marks than bars.
+    """
 
     label: str
     bars: tuple[tuple[str, float], ...]
+    intervals: tuple[tuple[float, float], ...] = ()
 
 
 Mark = Line | Points | Bars
@@ -99,19 +115,29 @@ def thinned(points: Sequence[tuple[float, float]], most: int = 400) -> tuple[tup
 def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
     """Draw a picture as an Altair chart."""
     alt = _altair()
-    labels = [mark.label for mark in picture.marks]
-    colour = alt.Color(
-        "label:N",
-        title=None,
-        scale=alt.Scale(domain=labels, range=[_COLOURS[i % len(_COLOURS)] for i in range(len(labels))]),
-        legend=alt.Legend(orient="bottom", columns=1, labelLimit=_WIDTH) if len(labels) > 1 else None,
-    )
-    drawn = _bars(picture, colour) if isinstance(picture.marks[0], Bars) else _layers(picture, colour)
+    bars = [mark for mark in picture.marks if isinstance(mark, Bars)]
+    drawn, height = _bars(picture, bars) if bars else (_layers(picture), _HEIGHT)
+    labels = _labels(picture)
+    height += 20 * len(labels) + 24 if len(labels) > 1 else 0
+    if picture.title:
+        lines = _wrapped(picture.title, 52)
+        drawn = drawn.properties(title=alt.TitleParams(lines, anchor="start", frame="bounds", offset=12))
+        height += 18 * len(lines) + 12
+    fitted = alt.AutoSizeParams(type="fit", contains="padding")
     styled: altair.LayerChart | altair.Chart = (
-        drawn.properties(title=picture.title, width=_WIDTH, height=_HEIGHT)
-        .configure_view(strokeWidth=0)
-        .configure_axis(grid=True, gridOpacity=0.4)
-    )
+        drawn.properties(width=_WIDTH, height=height, autosize=fitted)
+        .configure(font=_FONT, aria=False, padding=6)
+        .configure_view(stroke=None)
+        .configure_title(color=_INK, fontSize=_LETTERS + 2)
+        .configure_axis(
+            gridColor=_GRID, domainColor=_MUTED, tickColor=_MUTED, labelColor=_INK, titleColor=_INK,
+            labelFontSize=_LETTERS, titleFontSize=_LETTERS, titleFontWeight="normal", titlePadding=10,
+        )
+        .configure_legend(
+            labelColor=_INK, labelFontSize=_LETTERS, labelLimit=_WIDTH - 40, orient="bottom", columns=1,
+            symbolSize=110, symbolStrokeWidth=2, rowPadding=5, offset=12,
+        )
+    )  # fmt: skip
     return styled
 
 
@@ -137,57 +163,159 @@ def save(picture: Picture, path: str | Path) -> None:
             )
 
 
-def _layers(picture: Picture, colour: Any) -> Any:
+def _labels(picture: Picture) -> list[str]:
+    return list(dict.fromkeys(mark.label for mark in picture.marks))
+
+
+def _looks(picture: Picture) -> dict[str, Any]:
+    """Return what tells series apart, as channels: colours, and shapes and dashes for who sees no colours."""
     alt = _altair()
-    x = _position(alt.X, "x:Q", picture.x)
-    y = _position(alt.Y, "y:Q", picture.y)
-    layers = []
+    labels = _labels(picture)
+    shapes, dashes = dict.fromkeys(labels, "stroke"), {label: [1, 0] for label in labels}
+    plain, dashed = iter(_SHAPES * len(labels)), iter(_DASHES * len(labels))
     for mark in picture.marks:
-        if isinstance(mark, Bars):
-            continue
+        if isinstance(mark, Points):
+            shapes[mark.label] = "triangle-up" if mark.beyond else next(plain)
+        elif isinstance(mark, Line) and mark.dashed:
+            dashes[mark.label] = next(dashed)
+    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(labels))]
+
+    def channel(kind: Any, values: list[Any]) -> Any:
+        shown = alt.Undefined if len(labels) > 1 else None
+        return kind("label:N", title=None, legend=shown, scale=alt.Scale(domain=labels, range=values))
+
+    return {
+        "color": channel(alt.Color, colours),
+        "shape": channel(alt.Shape, list(shapes.values())),
+        "strokeDash": channel(alt.StrokeDash, list(dashes.values())),
+    }
+
+
+def _layers(picture: Picture) -> Any:
+    alt = _altair()
+    marks = [mark for mark in picture.marks if not isinstance(mark, Bars)]
+    looks = _looks(picture)
+    across = _Span.of(picture.x, [point[0] for mark in marks for point in mark.points])
+    along = _Span.of(picture.y, [y for mark in marks for point in mark.points for y in point[1:]])
+    x, y = across.position(alt.X, "x:Q"), along.position(alt.Y, "y:Q")
+    layers = []
+    for mark in marks:
         names = ("x", "y", "low", "high")
-        rows = [dict(zip(names, point, strict=False)) | {"label": mark.label} for point in mark.points]
-        drawn = alt.Chart(alt.InlineData(values=rows))
+        rows: list[dict[str, Any]] = [
+            dict(zip(names, point, strict=False)) | {"label": mark.label} for point in mark.points
+        ]
+        colour = {"x": x, "y": y, "color": looks["color"]}
         if isinstance(mark, Line):
-            dash = [5, 4] if mark.dashed else [1, 0]
-            layers.append(drawn.mark_line(strokeDash=dash, clip=True).encode(x=x, y=y, color=colour))
-        else:
-            low, high = _position(alt.Y, "low:Q", picture.y), alt.Y2("high:Q")
-            rule, spots = (
-                drawn.mark_rule(strokeWidth=2, clip=True),
-                {"filled": True, "size": 45, "opacity": 1},
-            )
-            layers.append(rule.encode(x=x, y=low, y2=high, color=colour))
-            layers.append(drawn.mark_point(clip=True, **spots).encode(x=x, y=y, color=colour))
+            drawn = alt.Chart(alt.InlineData(values=rows)).mark_line(strokeWidth=2)
+            layers.append(drawn.encode(**colour, strokeDash=looks["strokeDash"]))
+            continue
+        ends = [row | {"low": max(row["low"], along.low)} for row in rows if row["low"] < row["high"]]
+        if ends:
+            rule = alt.Chart(alt.InlineData(values=ends)).mark_rule(strokeWidth=2)
+            low = along.position(alt.Y, "low:Q")
+            layers.append(rule.encode(x=x, y=low, y2=alt.Y2("high:Q"), color=looks["color"]))
+        spots = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=55, opacity=1)
+        layers.append(spots.encode(**colour, shape=looks["shape"]))
     return alt.layer(*layers)
 
 
-def _bars(picture: Picture, colour: Any) -> Any:
+def _bars(picture: Picture, marks: Sequence[Bars]) -> tuple[Any, int]:
+    """Return bars and how high the drawing is: upright, or lying where upright names would collide."""
     alt = _altair()
-    rows = [
-        {"name": name, "y": height, "label": mark.label}
-        for mark in picture.marks
-        if isinstance(mark, Bars)
-        for name, height in mark.bars
+    names = list(dict.fromkeys(name for mark in marks for name, _ in mark.bars))
+    letters = int((_WIDTH - 70) / (len(names) * _LETTER))
+    crowded = len(names) > 30  # so many names are not all shown
+    lying = not crowded and any(len(_wrapped(name, letters)) > 2 for name in names)
+    rows: list[dict[str, Any]] = [
+        {"name": name, "y": height, "label": mark.label} | dict(zip(("low", "high"), ends, strict=False))
+        for mark in marks
+        for (name, height), ends in zip(mark.bars, mark.intervals or [()] * len(mark.bars), strict=True)
     ]
-    names = list(dict.fromkeys(row["name"] for row in rows))
-    x = alt.X("name:N", title=picture.x.title, sort=names, axis=alt.Axis(labelAngle=0, labelLimit=120))
-    y = _position(alt.Y, "y:Q", picture.y)
-    bars = alt.Chart(alt.InlineData(values=rows)).mark_bar()
-    if len(picture.marks) == 1:
-        return bars.encode(x=x, y=y, color=colour)
-    return bars.encode(x=x, y=y, color=colour, xOffset=alt.XOffset("label:N", sort=None))
+    heights = [row[key] for row in rows for key in ("y", "low", "high") if key in row]
+    along = _Span.of(picture.y, [0.0, *heights])
+    width = 24 if lying else letters
+    wrapped = {name: name if crowded else "\n".join(_wrapped(name, width)) for name in names}
+    rows = [row | {"name": wrapped[row["name"]]} for row in rows]
+    lines = "split(datum.label, '\\n')"
+    axis = alt.Axis(labelAngle=0, labelLimit=200, labelOverlap=crowded, labelExpr=lines)
+    title, order = None if lying else _wrapped(picture.x.title, 60), list(wrapped.values())
+    named = (alt.Y if lying else alt.X)("name:N", title=title, sort=order, axis=axis)
+    long, end = (alt.X, alt.X2) if lying else (alt.Y, alt.Y2)
+    across, length = ("y", "x") if lying else ("x", "y")
+    places: dict[str, Any] = {across: named}
+    if len(marks) > 1:
+        beside = alt.YOffset if lying else alt.XOffset
+        places[f"{across}Offset"] = beside("label:N", sort=None, scale=alt.Scale(domain=_labels(picture)))
+    data = alt.InlineData(values=rows)
+    known = any("low" in row for row in rows)  # an interval is drawn over its bar, and must stand out from it
+    colour = _looks(picture)["color"]
+    bars = alt.Chart(data).mark_bar(opacity=0.7 if known else 1)
+    drawn = bars.encode(**places, **{length: along.position(long, "y:Q")}, color=colour)
+    if known:
+        ends = {length: along.position(long, "low:Q"), f"{length}2": end("high:Q")}
+        drawn = alt.layer(
+            drawn, alt.Chart(data).mark_rule(color=_INK, strokeWidth=1.5).encode(**places, **ends)
+        )
+    return drawn, 70 + len(names) * (14 + 18 * len(marks)) if lying else _HEIGHT
 
 
-def _position(channel: Any, field: str, axis: Axis) -> Any:
-    alt = _altair()
-    scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": False, "nice": axis.high is None}
-    if axis.low is not None:
-        scale["domainMin"] = axis.low
-    if axis.high is not None:
-        scale["domainMax"] = axis.high
-    shown = alt.Axis(format="%") if axis.percent else alt.Axis()
-    return channel(field, title=axis.title, scale=alt.Scale(**scale), axis=shown)
+def _wrapped(text: str, letters: int) -> list[str]:
+    """Return a text in lines; a word that does not fit is broken."""
+    return textwrap.wrap(text, max(1, letters)) or [""]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    """From where to where an axis reaches: as asked, and to all there is to show."""
+
+    axis: Axis
+    low: float
+    high: float
+    whole: bool
+    """Whether only whole numbers are shown along it."""
+
+    @classmethod
+    def of(cls, axis: Axis, values: Sequence[float]) -> _Span:
+        shown = [value for value in values if math.isfinite(value) and (value > 0 or not axis.log)]
+        ends = [*shown, *(end for end in (axis.low, axis.high) if end is not None)] or [1.0]
+        low, high = float(min(ends)), float(max(ends))
+        if axis.log:
+            margin = (high / low) ** 0.03 if high > low else 2.0
+            low, high = low / margin, high * margin
+        elif low == high:
+            low, high = low - 1, high + 1
+        whole = not axis.percent and all(value == int(value) for value in shown)
+        return cls(axis=axis, low=low, high=high, whole=whole)
+
+    def position(self, channel: Any, field: str) -> Any:
+        """Return the channel that places a field along the axis."""
+        alt = _altair()
+        axis = self.axis
+        shown: dict[str, Any] = {}
+        open_ended = not axis.log and (axis.low is None or axis.high is None)
+        scale: dict[str, Any] = {"domain": [self.low, self.high], "nice": open_ended, "zero": False}
+        if axis.log:
+            scale |= {"type": "log"}
+            shown["values"] = list(self._ticks())
+        elif self.whole:
+            shown["tickMinStep"] = 1
+        if axis.percent:
+            shown["format"] = "~%"
+        elif axis.log:
+            shown["format"] = "~s" if self.low >= 1 and self.high > 1e5 else ",~g"
+        lines = 34 if channel is alt.Y else 60
+        title = _wrapped(axis.title, lines)
+        return channel(field, title=title, scale=alt.Scale(**scale), axis=alt.Axis(**shown))
+
+    def _ticks(self) -> Iterator[float]:
+        """Yield 1, 2, 5, 10, 20, .., and of many of them powers of ten alone."""
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        steps = (1, 2, 5) if self.high / self.low < 500 else (1,)
+        for power in range(first, last + 1, max(1, (last - first) // 8)):
+            for step in steps:
+                tick = float(f"{step}e{power}")
+                if self.low <= tick <= self.high:
+                    yield tick
 
 
 def _altair() -> Any:

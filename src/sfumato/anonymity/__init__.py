@@ -5,7 +5,8 @@ package, and never a release: docs/anonymity.md says what it does not protect.
 
 Reading order: `columns`, `classes` (rows as numbers, and what classes of them give away); `measures`;
 `ladders`, `hierarchies`, `hierarchy_file` (how values are generalised); `goals`, `lattice`, `mondrian`,
-`reaching` (how a goal is reached); `recoded`, `losses`, `generalised`, `pictures` (what comes of it).
+`reaching` (how a goal is reached); `recoded`, `losses`, `generalised`, `pictures`, `report` (what comes of
+it).
 """
 
 from sfumato.anonymity.generalised import Generalised

@@ -22,9 +22,10 @@ from sfumato.anonymity.pictures import loss_picture, risk_picture, size_picture
 from sfumato.anonymity.recoded import Recoded
 from sfumato.plots import Picture
 
-__all__ = ["Generalised"]
+__all__ = ["Generalised", "WARNING"]
 
-_WARNING = "k hides which row of a class is whose; not what the rows of a class have in common."
+WARNING = "k hides which row of a class is whose; not what the rows of a class have in common."
+"""What everybody must know who relies on k."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,8 @@ class Generalised:
             "note": OWNER,
         }
 
-    def __str__(self) -> str:
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return what is measured, and what it was before and after; as texts."""
         was, now = self.before, self.after
         rows = [
             ("rows", f"{was.rows:,}", f"{now.rows:,}"),
@@ -126,10 +128,14 @@ class Generalised:
                 (f"{new.column}: t, distance", f"{old.t:.3f}", f"{new.t:.3f}"),
                 (f"{new.column}: known without doubt", f"{old.homogeneous:.1%}", f"{new.homogeneous:.1%}"),
             ]
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.rows()
         name, first, second = (max(len(row[place]) for row in rows) for place in range(3))
         lines = [f"generalised by {self.method}, to reach {self.goal}"]
         lines.append(f"  {'':{name}}  {'before':>{max(first, 6)}}  {'after':>{max(second, 5)}}")
         lines += [
             f"  {label:{name}}  {old:>{max(first, 6)}}  {new:>{max(second, 5)}}" for label, old, new in rows
         ]
-        return "\n".join([*lines, str(self.loss), _WARNING, OWNER])
+        return "\n".join([*lines, str(self.loss), WARNING, OWNER])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sfumato.attacks.attack_result import LEVEL, AttackResult
-from sfumato.pages import figure, page, paragraph, table
+from sfumato.pages import Facts, Figure, Page, PageTable, Paragraph, Section
 
 __all__ = ["html_report"]
 
@@ -27,20 +27,20 @@ _CLOSING = (
 
 def html_report(findings: Sequence[AttackResult]) -> str:
     """Return what was found as one page, with its pictures drawn into it."""
-    listed = "".join(f'<li><a href="#{one.name}">{one.title}</a></li>' for one in findings)
-    parts = [paragraph(text) for text in _OPENING.split("\n\n")]
-    parts.append(f"<ol>{listed}</ol>")
-    for finding in findings:
-        parts += _section(finding)
-    parts.append(f"<footer>{paragraph(_CLOSING)}</footer>")
-    return page(_TITLE, parts)
+    return Page(
+        title=_TITLE,
+        opening=tuple(Paragraph(text) for text in _OPENING.split("\n\n")),
+        sections=tuple(_section(finding) for finding in findings),
+        closing=_CLOSING,
+    ).html()
 
 
-def _section(finding: AttackResult) -> list[str]:
-    return [
-        f'<h2 id="{finding.name}">{finding.title}</h2>',
-        paragraph(finding.story),
-        *(figure(picture) for picture in finding.pictures),
-        table(finding.rows(), ("", finding.success, "for anyone")),
-        table(finding.facts),
-    ]
+def _section(finding: AttackResult) -> Section:
+    return Section(
+        finding.title,
+        Paragraph(finding.story),
+        *(Figure(picture) for picture in finding.pictures),
+        PageTable(heads=("attacked", finding.success, "bound for anyone"), rows=finding.rows()),
+        Facts(finding.facts),
+        anchor=finding.name,
+    )

@@ -6,14 +6,23 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from html import escape
 from pathlib import Path
 
 from sfumato.audit.subject import Verdict
 from sfumato.audit.suites import Report
 from sfumato.audit.zoo import Animal
-from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.pages import figure, page, paragraph, table
+from sfumato.errors import InvalidArgument
+from sfumato.pages import (
+    BulletList,
+    Figure,
+    Flag,
+    Notice,
+    Page,
+    PageTable,
+    Paragraph,
+    Section,
+    SignatureLines,
+)
 from sfumato.plots import Axis, Line, Picture, Points
 
 __all__ = ["LIMITS", "pictures", "renderer_of", "to_html", "to_markdown", "write_report"]
@@ -58,13 +67,13 @@ def _to_json(report: Report) -> str:
 
 def _sections(report: Report) -> Iterator[tuple[str, str, list[tuple[str, ...]]]]:
     """Yield headings, a sentence about each, and tables whose first row is their head."""
-    head = ("", "what", "claimed", "sampled: at least", "computed", "neighbours", "claim")
+    head = ("number", "what", "claimed", "sampled: at least", "computed", "neighbours", "claim")
     number = 1
     for part in report.parts:
         rows = [_row(at, verdict) for at, verdict in enumerate(part.verdicts, number)]
         number += len(rows)
         yield part.name, f"{part.about[:1].upper()}{part.about[1:]}.", [head, *rows]
-    head = ("", "broken mechanism", "the mistake", "claimed", "at least", "seen by", "recognised")
+    head = ("number", "broken mechanism", "the mistake", "claimed", "at least", "seen by", "recognised")
     rows = [_zoo_row(at, animal, verdict) for at, (animal, verdict) in enumerate(report.zoo, 1)]
     about = "Mistakes made in earnest, rebuilt. Had one gone unnoticed, the rest would mean less."
     yield "The zoo: what this auditor recognises", about, [head, *rows]
@@ -156,21 +165,28 @@ def pictures(report: Report) -> tuple[Picture, ...]:
 
 
 def _picture(title: str, caption: str, what: str, verdicts: list[Verdict], high: float) -> Picture:
-    sampled, computed = [], []
+    found: dict[str, list[tuple[int, float]]] = {"sampled: at least": [], "computed": []}
+    beyond = set()
     for at, one in enumerate(verdicts, 1):
-        if one.evidence is not None:
-            sampled.append((at, min(high, _share(one.evidence.epsilon, one))))
-        if one.exact is not None:
-            computed.append((at, min(high, _share(one.exact.high, one))))
+        sampled = None if one.evidence is None else one.evidence.epsilon
+        computed = None if one.exact is None else one.exact.high
+        for points, epsilon in zip(found.values(), (sampled, computed), strict=True):
+            if epsilon is not None and (share := _share(epsilon, one)) <= high:
+                points.append((at, share))
+            elif epsilon is not None:
+                beyond.add(at)
     end = len(verdicts) + 1
-    claim = Line(label="the claim", points=((0, 1), (end, 1)), dashed=True)
-    found = [("sampled: at least", sampled), ("computed", computed)]
+    marks = [_points(label, points) for label, points in found.items() if points]
+    if beyond:
+        marks.append(
+            _points(f"more than {high:g} times the claim", [(at, high) for at in sorted(beyond)], True)
+        )
     return Picture(
         title=title,
         caption=caption,
         x=Axis(title=what, low=0, high=end),
         y=Axis(title="epsilon / claimed epsilon", low=0, high=high),
-        marks=(*(_points(label, points) for label, points in found if points), claim),
+        marks=(*marks, Line(label="the claim", points=((0, 1), (end, 1)), dashed=True)),
     )
 
 
@@ -179,49 +195,35 @@ def _share(epsilon: float, verdict: Verdict) -> float:
     return epsilon / claimed if claimed else (math.inf if epsilon else 0.0)
 
 
-def _points(label: str, points: list[tuple[int, float]]) -> Points:
-    return Points(label=label, points=tuple((float(at), share, share, share) for at, share in points))
+def _points(label: str, points: list[tuple[int, float]], beyond: bool = False) -> Points:
+    return Points(
+        label=label, points=tuple((float(at), share, share, share) for at, share in points), beyond=beyond
+    )
 
 
 # -- pages ------------------------------------------------------------------------------------
 
-_STYLE = """
-body { max-width: 62rem } table { width: 100% } td, th { border-bottom: 1px solid #ddd }
-.result { border-left: 4px solid #2e933c; padding: 0.5rem 1rem; background: #f4f8f4 }
-.failed { border-color: #d1495b; background: #fbf3f4 } .bad { color: #d1495b; font-weight: bold }
-.sign td { height: 3rem; width: 33% } @media print { body { margin: 0 } }
-"""
-
 
 def to_html(report: Report) -> str:
     """Return the report as one page."""
-    mood = "result" if report.passed else "result failed"
-    parts = [
-        f"<style>{_STYLE}</style>",
-        paragraph(_made(report)),
-        f'<p class="{mood}">{escape(_result(report))}</p>',
-        "<h2>What was done</h2>",
-        *map(paragraph, _method(report)),
-        *_figures(report),
-    ]
-    for title, about, (head, *rows) in _sections(report):
-        shown = table(rows, head)
-        for bad in ("FALSE", "NO"):
-            shown = shown.replace(f"<td>{bad}</td></tr>", f'<td class="bad">{bad}</td></tr>')
-        parts += [f"<h2>{escape(title)}</h2>", paragraph(about), shown]
-    limits = "".join(f"<li>{escape(text)}</li>" for text in LIMITS)
-    parts += [
-        f"<h2>What this cannot show</h2>\n<ul>{limits}</ul>",
-        '<table class="sign"><tr><td>Examined by</td><td>On</td><td>Signature</td></tr></table>',
-    ]
-    return page(_TITLE, parts)
+    tables = (
+        Section(title, Paragraph(about), PageTable(heads=head, rows=[_flagged(row) for row in rows]))
+        for title, about, (head, *rows) in _sections(report)
+    )
+    return Page(
+        title=_TITLE,
+        made=_made(report),
+        opening=(Notice(_result(report), tone="good" if report.passed else "bad"),),
+        sections=(
+            Section("What was done", *map(Paragraph, _method(report)), *map(Figure, pictures(report))),
+            *tables,
+            Section("What this cannot show", BulletList(LIMITS), SignatureLines()),
+        ),
+    ).html()
 
 
-def _figures(report: Report) -> list[str]:
-    try:
-        return [figure(picture) for picture in pictures(report)]
-    except Unsupported:
-        return ["<p>(Pictures need the extra <code>sfumato[plots]</code>.)</p>"]
+def _flagged(row: tuple[str, ...]) -> tuple[str | Flag, ...]:
+    return (*row[:-1], Flag(row[-1])) if row[-1] in ("FALSE", "NO") else row
 
 
 def to_markdown(report: Report) -> str:

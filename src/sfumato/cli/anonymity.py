@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -11,9 +11,6 @@ from sfumato.cli.options import Plain, PlainOption, command, group_of, names_of
 from sfumato.cli.outputs import can_write, write
 from sfumato.cli.screen import say, working
 from sfumato.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from sfumato.plots import Picture
 
 __all__ = ["Method", "anonymity_app"]
 
@@ -48,14 +45,15 @@ def _measure(
     style: PlainOption = Plain.table,
 ) -> None:
     """Measure how well rows hide: k, uniqueness, risk, and with a sensitive column l and t."""
-    from sfumato.anonymity import measure, risk_picture, size_picture
+    from sfumato.anonymity import measure
+    from sfumato.anonymity.report import measures_page
 
     can_write(html, {file: "the table"}, place="--html")
     with working("measuring"):
         found = measure(file, names_of(quasi), sensitive=names_of(sensitive), risk=risk)
     say(found.to_dict(), str(found), as_json=style is Plain.json)
     if html is not None:
-        _page("What the table gives away", str(found), (risk_picture(found), size_picture(found)), html)
+        write(measures_page(found).html().encode(), html, paid=False, place="--html")
 
 
 @command(anonymity_app, "reach")
@@ -89,6 +87,7 @@ def _reach(
     """Generalise a table until every class of rows has k, and l and t; write it, and say what it cost."""
     from sfumato.anonymity import Goal, reach
     from sfumato.anonymity.hierarchy_file import read_hierarchies
+    from sfumato.anonymity.report import generalised_page
 
     goal = Goal(k=k, l=l, entropy_l=entropy_l, t=t)
     if not output.lower().endswith((".parquet", ".csv")):
@@ -112,14 +111,7 @@ def _reach(
         write(_bytes(found.table, output), output, paid=False)
     say(found.to_dict(), str(found), as_json=style is Plain.json)
     if html is not None:
-        _page("What generalising did", str(found), found.pictures(), html)
-
-
-def _page(title: str, report: str, pictures: tuple[Picture, ...], path: str) -> None:
-    from sfumato.pages import figure, page, preformatted
-
-    whole = page(title, [preformatted(report), *(figure(picture) for picture in pictures)])
-    write(whole.encode(), path, paid=False, place="--html")
+        write(generalised_page(found).html().encode(), html, paid=False, place="--html")
 
 
 def _bytes(table: Any, path: str) -> bytes:

@@ -38,7 +38,7 @@ def compare(
 ) -> None:
     """Compare what trust is worth: a trusted collector, a trusted shuffler, nobody. For the owner's eyes."""
     from sfumato.local.compare import compare
-    from sfumato.pages import figure, page, paragraph, preformatted
+    from sfumato.local.comparison_page import comparison_page
 
     can_write(html, {} if file is None else {file: "the table"}, place="--html")
     named = None if answers is None else list(names_of(answers))
@@ -48,9 +48,7 @@ def compare(
             people=people, repetitions=repetitions,
         )  # fmt: skip
         if html is not None:
-            pictures = (figure(picture) for picture in found.pictures())
-            parts = [paragraph(found.sentence), *pictures, preformatted(str(found))]
-            write(page("What trust is worth", parts).encode(), html, paid=False, place="--html")
+            write(comparison_page(found).html().encode(), html, paid=False, place="--html")
     if style is Plain.json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return

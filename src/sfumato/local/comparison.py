@@ -13,10 +13,12 @@ import numpy as np
 from sfumato.local.trust import MODELS, Model
 from sfumato.plots import Axis, Line, Mark, Picture, Points
 
-__all__ = ["Comparison", "MeasuredError", "NORMAL", "OWNER", "Slope"]
+__all__ = ["Comparison", "HEADS", "MeasuredError", "NORMAL", "OWNER", "Slope", "cells"]
 
 OWNER = "Errors are distances from the truth: for the owner of the data, and never a release."
 """What every report ends with."""
+HEADS = ("epsilon", "people", *MODELS, "each report")
+"""What stands above the cells of a table of errors."""
 NORMAL = 1.959963984540054
 """The deviations of a normal law within which 95% lie."""
 
@@ -252,19 +254,26 @@ def _slopes(points: Sequence[MeasuredError], axis: str) -> tuple[Slope, ...]:
     return tuple(found)
 
 
-def _table(points: Sequence[MeasuredError]) -> list[str]:
-    """Write one line per epsilon and number of people, with the models side by side."""
-    heads = ("epsilon", "people", *MODELS, "each report")
+def cells(points: Sequence[MeasuredError]) -> list[tuple[str, ...]]:
+    """Return one row of texts per epsilon and number of people, with the models side by side."""
     rows: dict[tuple[float, int], dict[Model, MeasuredError]] = {}
     for one in points:
         rows.setdefault((one.epsilon, one.people), {})[one.model] = one
-    cells = [heads]
-    for (epsilon, people), models in rows.items():
-        each = models["shuffled"].each or 0.0
-        texts = (_cell(models[model]) for model in MODELS)
-        cells.append((f"{epsilon:g}", f"{people:,}", *texts, f"{each:.3g}"))
-    widths = [max(len(row[place]) for row in cells) for place in range(len(heads))]
-    return ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
+    return [
+        (
+            f"{epsilon:g}",
+            f"{people:,}",
+            *(_cell(models[model]) for model in MODELS),
+            f"{models['shuffled'].each or 0.0:.3g}",
+        )
+        for (epsilon, people), models in rows.items()
+    ]
+
+
+def _table(points: Sequence[MeasuredError]) -> list[str]:
+    rows = [HEADS, *cells(points)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
+    return ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _cell(one: MeasuredError) -> str:

@@ -1,0 +1,44 @@
+"""Pages: reports as one HTML file that needs no other, to file, to mail, to show a board or a class.
+
+    page = Page(
+        title="Privacy audit",
+        sections=(
+            Section("What was done", Paragraph("..."), Figure(picture)),
+            Section("What was found", PageTable(heads=("claim", "epsilon"), rows=(("COUNT", "0.5"),))),
+        ),
+    )
+    page.html()
+
+Every page has the stylesheet of this folder: light and dark; phone, desk and paper. Every text is escaped.
+"""
+
+from __future__ import annotations
+
+from sfumato.pages.blocks import (
+    BulletList,
+    CodeBlock,
+    Facts,
+    Flag,
+    Notice,
+    PageTable,
+    Paragraph,
+    SignatureLines,
+)
+from sfumato.pages.figure import Figure
+from sfumato.pages.page import Block, Page, Section, fragment
+
+__all__ = [
+    "Block",
+    "BulletList",
+    "CodeBlock",
+    "Facts",
+    "Figure",
+    "Flag",
+    "Notice",
+    "Page",
+    "PageTable",
+    "Paragraph",
+    "Section",
+    "SignatureLines",
+    "fragment",
+]

@@ -1,0 +1,190 @@
+"""Blocks: what a section of a page is made of. Each is frozen data, and knows its HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+from sfumato.errors import InvalidArgument
+
+__all__ = ["BulletList", "CodeBlock", "Facts", "Flag", "Notice", "PageTable", "Paragraph", "SignatureLines"]
+
+_NUMBER = re.compile(r"[-−+]?\d[\d.,]*(e[-+]?\d+)?%?(\s*[(±].*)?")
+_WIDE = 4  # a table with so many columns does not fit a phone: there, each row becomes a card
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of text.
+
+    >>> Paragraph("1 < 2").html()
+    '<p>1 &lt; 2</p>'
+    """
+
+    text: str
+
+    def html(self) -> str:
+        """Return the block as HTML."""
+        return f"<p>{escape(self.text)}</p>"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a reader must not miss: a result, good or bad, or a warning. The words say it; colour repeats it.
+
+    >>> Notice("PASSED.", tone="good").html()
+    '<p class="notice good">PASSED.</p>'
+    """
+
+    text: str
+    tone: Literal["plain", "good", "bad"] = "plain"
+
+    def html(self) -> str:
+        """Return the block as HTML."""
+        return f'<p class="notice {self.tone}">{escape(self.text)}</p>'
+
+
+@dataclass(frozen=True, slots=True)
+class BulletList:
+    """A list of sentences.
+
+    >>> BulletList(("one", "two")).html()
+    '<ul><li>one</li><li>two</li></ul>'
+    """
+
+    texts: tuple[str, ...]
+
+    def html(self) -> str:
+        """Return the block as HTML."""
+        return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in self.texts)}</ul>"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and what they stand for, a line each.
+
+    >>> Facts((("unit", "person"),)).html()
+    '<dl><div><dt>unit</dt><dd>person</dd></div></dl>'
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+
+    def html(self) -> str:
+        """Return the block as HTML; nothing if there are no facts."""
+        lines = "".join(
+            f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in self.pairs
+        )
+        return f"<dl>{lines}</dl>" if lines else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Text whose lines are kept, in letters of one width: a question, a command, a hash.
+
+    >>> CodeBlock("SELECT 1").html()
+    '<pre>SELECT 1</pre>'
+    """
+
+    text: str
+
+    def html(self) -> str:
+        """Return the block as HTML."""
+        return f"<pre>{escape(self.text)}</pre>"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A cell of a table that stands out: a claim that is false, a limit that is passed."""
+
+    text: str
+    tone: Literal["good", "bad"] = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTable:
+    """A table of texts; the first cell of a row names the row. Columns of numbers are aligned by themselves.
+
+    >>> table = PageTable(heads=("who", "spent"), rows=(("ann", "0.5"),), caption="Who spent what")
+    >>> "<th scope=\\"col\\" class=\\"number\\">spent</th>" in table.html()
+    True
+    """
+
+    heads: tuple[str, ...]
+    rows: Sequence[Sequence[str | Flag]]
+    caption: str = ""
+    empty: str = "none"
+
+    def __post_init__(self) -> None:
+        if not self.heads or not all(head.strip() for head in self.heads):
+            raise InvalidArgument("every column of a table needs a head", place="heads")
+        if any(len(row) != len(self.heads) for row in self.rows):
+            raise InvalidArgument("every row of a table has a cell for each head", place="rows")
+
+    def html(self) -> str:
+        """Return the block as HTML.
+
+        The roles are those that the elements have anyway. They are written where a phone shows rows as cards:
+        a browser forgets that a table is one when its display changes.
+        """
+        wide = len(self.heads) >= _WIDE
+        numeric = [self._numeric(place) for place in range(len(self.heads))]
+        head = "".join(
+            f'<th scope="col"{_role("columnheader", wide)}{_class(number)}>{escape(text)}</th>'
+            for text, number in zip(self.heads, numeric, strict=True)
+        )
+        body = "".join(self._row(row, numeric, wide) for row in self.rows)
+        if not self.rows:
+            span = f' colspan="{len(self.heads)}"'
+            body = f"<tr{_role('row', wide)}><td{_role('cell', wide)}{span}>{escape(self.empty)}</td></tr>"
+        caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
+        cards = ' class="cards"' if wide else ""
+        return (
+            f"<table{_role('table', wide)}{cards}>{caption}"
+            f"<thead{_role('rowgroup', wide)}><tr{_role('row', wide)}>{head}</tr></thead>"
+            f"<tbody{_role('rowgroup', wide)}>{body}</tbody></table>"
+        )
+
+    def _row(self, row: Sequence[str | Flag], numeric: list[bool], wide: bool) -> str:
+        cells = []
+        for place, (cell, number) in enumerate(zip(row, numeric, strict=True)):
+            if isinstance(cell, Flag):
+                text = f'<strong class="{cell.tone}">{escape(cell.text)}</strong>'
+            else:
+                text = escape(cell)
+            label = f' data-label="{escape(self.heads[place])}"' if wide else ""
+            if place == 0:
+                cells.append(f'<th scope="row"{_role("rowheader", wide)}{_class(number)}{label}>{text}</th>')
+            else:
+                cells.append(f"<td{_role('cell', wide)}{_class(number)}{label}>{text}</td>")
+        return f"<tr{_role('row', wide)}>{''.join(cells)}</tr>"
+
+    def _numeric(self, place: int) -> bool:
+        texts = [cell.text if isinstance(cell, Flag) else cell for cell in (row[place] for row in self.rows)]
+        shown = [text for text in texts if text and text != "unbounded"]
+        return bool(shown) and all(_NUMBER.fullmatch(text) for text in shown)
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureLines:
+    """Lines to sign a printed page on, one for each name.
+
+    >>> SignatureLines(("Examined by", "On")).html().count("<span>")
+    2
+    """
+
+    names: tuple[str, ...] = ("Examined by", "On", "Signature")
+
+    def html(self) -> str:
+        """Return the block as HTML."""
+        return f'<p class="signatures">{"".join(f"<span>{escape(name)}</span>" for name in self.names)}</p>'
+
+
+def _role(name: str, shown: bool) -> str:
+    return f' role="{name}"' if shown else ""
+
+
+def _class(number: bool) -> str:
+    return ' class="number"' if number else ""

@@ -1,0 +1,154 @@
+"""Every kind of report, made small, with the longest words it may have; and one page of all blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato import attacks
+from sfumato.anonymity import Goal, measure, reach
+from sfumato.anonymity.report import generalised_page, measures_page
+from sfumato.audit import Claim, Report, Verdict
+from sfumato.audit.evidence import Evidence
+from sfumato.audit.reports import to_html
+from sfumato.audit.subject import ExactEpsilon
+from sfumato.audit.suites import Part
+from sfumato.audit.zoo import ANIMALS
+from sfumato.core import Proportion
+from sfumato.local.compare import compare
+from sfumato.local.comparison_page import comparison_page
+from sfumato.pages import (
+    BulletList,
+    CodeBlock,
+    Facts,
+    Figure,
+    Flag,
+    Notice,
+    Page,
+    PageTable,
+    Paragraph,
+    Section,
+    SignatureLines,
+)
+from sfumato.plots import Axis, Bars, Line, Picture, Points
+
+LONG = "canary" * 20  # a word that no line holds
+
+
+def people() -> pa.Table:
+    draw = np.random.default_rng(2)
+    return pa.table(
+        {
+            "age_in_completed_years_at_admission": draw.integers(0, 60, 400),
+            "sex": draw.choice(["f", "m"], 400),
+            "diagnosis": draw.choice(["flu", "cold", "none"], 400),
+        }
+    )
+
+
+def attack_page() -> str:
+    found = (
+        attacks.averaging(firms=100, people=3, questions=40, epsilons=(0.1, 1.0, 8.0)),
+        attacks.homogeneity(people=1500, ks=(2, 5, 10), epsilons=(0.1, 1.0), victims=40),
+        attacks.linkage(people=4000, victims=50, epsilons=(0.1, 8.0)),
+        attacks.membership(studies=40, people=3, traits=10, epsilons=(1.0,)),
+        attacks.ratings(viewers=800, films=200, epsilons=(1.0,)),
+    )
+    return attacks.html_report(found)
+
+
+def audit_page(*, failed: bool = False) -> str:
+    """A report of the shape of a whole one, without the minutes of sampling."""
+
+    def evidence(epsilon: float) -> Evidence:
+        return Evidence(
+            epsilon=epsilon, delta=0.0, miss=1e-9, pair="100 rows, and one more", event="[out >= 3]",
+            likely=Proportion(hits=5, trials=9), unlikely=Proportion(hits=1, trials=9),
+        )  # fmt: skip
+
+    parts = tuple(
+        Part(
+            name,
+            "noise, choices and answers by themselves",
+            tuple(
+                Verdict(
+                    name=f"a mechanism with a name of some length, number {at}",
+                    claim=Claim(epsilon=1, delta=1e-6 if at % 3 else 0),
+                    evidence=evidence(0.9 - at / 20),
+                    exact=ExactEpsilon(low=0.99, high=0.99, pair="the empty table, and one person"),
+                )
+                for at in range(12)
+            ),
+        )
+        for name in ("Mechanisms", "Questions", "Whole releases")
+    )
+    if failed:
+        wrong = ExactEpsilon(
+            low=math.inf, high=math.inf, pair="x", wrongs=("one unit moved 3 groups, not 2",)
+        )
+        parts += (Part("Twins", "that fail", (Verdict(name=LONG, claim=Claim(epsilon=1), exact=wrong),)),)
+    zoo = tuple(
+        (animal, Verdict(name=animal.name, claim=Claim(epsilon=1), evidence=evidence(1.1 + at)))
+        for at, animal in enumerate(ANIMALS)
+    )
+    versions = (("sfumato", "0.1.0"), ("python", "3.13.0"), ("duckdb", "2.0.0"))
+    return to_html(Report(date="2026-11-17", versions=versions, miss=1e-6, quick=False, parts=parts, zoo=zoo))
+
+
+def block_page() -> str:
+    """Every block, and pictures that are hard to draw."""
+    bars = tuple((f"a name of some length, {at}", (-1) ** at * at * 1000.0) for at in range(7))
+    ends = tuple((height - 900, height + 900) for _, height in bars)
+    many = tuple((f"[{at}, {at + 1})", float(at % 9)) for at in range(60))
+    across = Axis(title="what an analyst named at length in a question of many words and columns")
+    up = Axis(title="n")
+    share = Axis(title="a share whose name takes more than one line of the axis", percent=True, low=0, high=1)
+    epsilon, error = Axis(title="epsilon", log=True), Axis(title="error", log=True)
+    edge = tuple((10.0**at, at / 6, max(0.0, at / 6 - 0.1), min(1.0, at / 6 + 0.1)) for at in range(7))
+    pictures = (
+        Picture(title="Bars with intervals", caption=LONG, x=across, y=up, marks=(
+            Bars(label="one", bars=bars, intervals=ends), Bars(label="two", bars=bars, intervals=ends))),
+        Picture(title="Many bars", caption="", x=across, y=up, marks=(Bars(label="n", bars=many),)),
+        Picture(title="Points at every edge", caption="", x=Axis(title="people", log=True), y=share,
+            marks=(
+                *(Points(label=f"points, {at}", points=edge, beyond=at == 4) for at in range(5)),
+                *(Line.flat(f"a line, {at}", at / 7, (1, 1e6), dashed=bool(at % 2)) for at in range(4)))),
+        Picture(title="One point", caption="", x=epsilon, y=error,
+            marks=(Points(label="alone", points=((1.0, 2.0, 0.0, 3.0),)),)),
+    )  # fmt: skip
+    heads = ("who", "when", "question", "epsilon", "result")
+    sql = "SELECT region, AVG(income) FROM people WHERE age BETWEEN 18 AND 65 GROUP BY region " * 3
+    rows = (("ann", "2026-11-17", sql, "0.5", "answered"), ("", LONG, "1 < 2", "0.25", Flag("refused")))
+    return Page(
+        title=f"Everything a page can hold, {LONG}",
+        made=LONG,
+        opening=(Notice("As it should be.", tone="good"), Notice("Not so.", tone="bad"), Notice(LONG)),
+        sections=(
+            Section("Text", Paragraph(LONG), BulletList(("one", LONG)), CodeBlock(f"{sql}\n{LONG}")),
+            Section("Facts", Facts((("unit", "person"), (LONG, LONG)))),
+            Section("A wide table", PageTable(heads=heads, rows=rows, caption="Who asked what")),
+            Section("A narrow table", PageTable(heads=("who", LONG), rows=(("ann", LONG), ("bob", "3")))),
+            Section("An empty table", PageTable(heads=heads, rows=(), empty="nobody asked")),
+            Section("Pictures", *map(Figure, pictures)),
+            Section("To sign", SignatureLines()),
+        ),
+        closing=f"Nothing on this page is loaded from elsewhere. {LONG}",
+    ).html()
+
+
+REPORTS: dict[str, Callable[[], str]] = {
+    "attacks": attack_page,
+    "audit": audit_page,
+    "failed audit": lambda: audit_page(failed=True),
+    "compare": lambda: comparison_page(compare(answers=["yes", "no"], people=60, repetitions=2)).html(),
+    "measured": lambda: measures_page(
+        measure(people(), ["age_in_completed_years_at_admission", "sex"], sensitive="diagnosis")
+    ).html(),
+    "generalised": lambda: generalised_page(
+        reach(people(), ["age_in_completed_years_at_admission", "sex"], Goal(k=5), sensitive="diagnosis")
+    ).html(),
+    "every block": block_page,
+}
