@@ -10,16 +10,18 @@ All after it is paid for: an error, a crash or a timeout burns what was reserved
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sfumato.analysis import Bounding, Cost, bound, price_together
 from sfumato.analysis.detection_threshold import with_thresholds
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.loss_measurement import QuestionLoss, losses_of, main_part, priced_losses
+from sfumato.analysis.missing_limits import BOUNDS_PART, MissingLimit, missing_limits, with_limits
 from sfumato.analysis.partition_filter import parts_of
 from sfumato.backends import Backend
 from sfumato.catalog import Catalog, Policy
@@ -30,7 +32,7 @@ from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.outline import labels
-from sfumato.plan.request import Request
+from sfumato.plan.request import DEFAULT_OPTIONS, Request
 from sfumato.plan.unit_safety import check_units
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
 from sfumato.release.plain_tables import expected_table, sample_table
@@ -40,7 +42,7 @@ from sfumato.release.sandbox import PlainTable, check
 __all__ = ["Look", "Looks", "Priced", "admit", "answer", "parts_charged", "plan", "several_looks"]
 
 
-_MOST_EPSILON = 10**12
+_MOST_EPSILON = 10**30  # GoogleSQL's documentation writes 1e20 for no noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,20 +55,30 @@ class Priced:
     costs: tuple[Cost, ...]
     parts: frozenset[str] | None = None  # of the unit's partition; None: it concerns every part
     losses: tuple[QuestionLoss, ...] = ()  # of questions whose caps or bounds may bite
+    limits: FoundLimits | None = (
+        None  # that are found first: the rest is then only of this kind, not the same
+    )
 
     @property
     def all_boundings(self) -> tuple[Bounding, ...]:
-        """What is computed: for the questions, and for what measures their losses."""
-        return (*self.boundings, *(loss.bounding for loss in self.losses if loss.bounding is not None))
+        """What is computed: for limits that are missing, for the questions, and for what measures losses."""
+        first = () if self.limits is None else self.limits.first
+        found = [bounding for one in first for bounding in one.all_boundings]
+        losses = [loss.bounding for loss in self.losses if loss.bounding is not None]
+        return (*found, *self.boundings, *losses)
 
     @property
     def all_costs(self) -> tuple[Cost, ...]:
-        """What the questions cost, and what measuring their losses does."""
-        return (*self.costs, *(loss.cost for loss in self.losses if loss.cost is not None))
+        """What finding limits costs, what the questions cost, and what measuring their losses does."""
+        first = () if self.limits is None else self.limits.first
+        found = [cost for one in first for cost in one.all_costs]
+        return (*found, *self.costs, *(loss.cost for loss in self.losses if loss.cost is not None))
 
     @property
     def event(self) -> Event:
         """All that happens, as one batch."""
+        if self.limits is not None:
+            return Composed(events=(*(one.event for one in self.limits.first), self.limits.rest.event))
         events = tuple(cost.event for cost in self.all_costs)
         return events[0] if len(events) == 1 else Composed(events=events)
 
@@ -82,19 +94,48 @@ class Priced:
     @property
     def keys_delta(self) -> Fraction:
         """What selecting keys may cost."""
+        if self.limits is not None:
+            return self.limits.rest.keys_delta
         return sum((cost.keys_delta for cost in self.costs), Fraction(0))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLimits:
+    """Limits that are found before the question is answered with them: `analysis.missing_limits`.
+
+    `rest` is reserved for the question itself, whatever is found; `settled` prices it then.
+    """
+
+    missing: tuple[MissingLimit, ...]
+    first: tuple[Priced, ...]
+    rest: Look
+    settled: Callable[[Sequence[tuple[Any, ...]]], Priced]
+
+    def decide(self, query: int, aggregate: str) -> bool:
+        """Whether the error of an aggregate of a question depends on what is found."""
+        needed = [one.aggregates for one in self.missing if one.query == query]
+        return any(not names or aggregate in names for names in needed)
+
+
 def plan(
-    request: Request, *, catalog: Catalog, budget: PrivacyBudget, epsilon: Fraction | None, backend: Backend
+    request: Request,
+    *,
+    catalog: Catalog,
+    budget: PrivacyBudget,
+    epsilon: Fraction | None,
+    backend: Backend,
+    part: Fraction = Fraction(1),
 ) -> Priced:
     """Price a request: free, and a function of the request, the catalog, public tables and the budget alone.
 
-    `epsilon` is for the whole request; several private questions in one share what it allows. What cannot run
-    is refused here: whatever has a price can be answered.
+    `epsilon` is for the whole request; several private questions in one share what it allows, or `part` of
+    that. What cannot run is refused here: whatever has a price can be answered.
     """
-    request = with_join_conditions(request)
+    request, missing = missing_limits(with_join_conditions(request), catalog, backend)
+    if missing:
+        return _plan_to_find(request, missing, catalog, budget, epsilon, backend)
     options, queries = request.options, [named.query for named in request.queries]
+    own = [named.options for named in request.queries]
     asked = options.epsilon if epsilon is None else epsilon
     if asked is not None and asked > _MOST_EPSILON:
         hint = "a usual choice is below 10"
@@ -108,9 +149,13 @@ def plan(
             hints=("ask about different units in requests of their own",),
         )
     refuse_copies(queries, catalog, backend.public_copies)
-    boundings = tuple(bound(query, catalog, options, backend) for query in queries)
+    boundings = tuple(
+        bound(query, catalog, one or options, backend) for query, one in zip(queries, own, strict=True)
+    )
     losses = losses_of(request, boundings, catalog)
-    costs = price_together(boundings, budget, epsilon=asked, options=options, whole=main_part(losses))
+    costs = price_together(
+        boundings, budget, epsilon=asked, options=options, own=own, whole=part * main_part(losses)
+    )
     if not all(cost.noises or cost.selections for cost in costs):
         raise QueryRefused(
             "this asks for declared groups and nothing about them",
@@ -124,12 +169,56 @@ def plan(
         boundings=boundings,
         costs=costs,
         parts=_parts(request, catalog),
-        losses=priced_losses(losses, budget, epsilon=asked, noise=options.noise),
+        losses=priced_losses(losses, budget, epsilon=asked, noise=options.noise, part=part),
     )
     for bounding in priced.all_boundings:
         backend.check(bounding.query)
     _try_postprocessing(priced, _public_tables(request, backend))
     return priced
+
+
+def _plan_to_find(
+    request: Request,
+    missing: tuple[MissingLimit, ...],
+    catalog: Catalog,
+    budget: PrivacyBudget,
+    epsilon: Fraction | None,
+    backend: Backend,
+) -> Priced:
+    """Price a request whose limits are found first: the rest as if they were wide, and reserved for all."""
+    priced = partial(plan, catalog=catalog, budget=budget, backend=backend)
+    asked = request.options.epsilon if epsilon is None else epsilon
+    full = replace(request, queries=tuple(replace(one, fills_in=False) for one in request.queries))
+    if len(full.queries) > 1 and any(
+        (one.options or DEFAULT_OPTIONS).epsilon is None for one in full.queries
+    ):
+        raise QueryRefused(
+            "limits of several questions are found only where each of them says what it may cost",
+            code="SF405",
+            text=request.text,
+            hints=("give bounds: SUM(x, contribution_bounds_per_group => (0, 100))", "or ask one at a time"),
+        )
+
+    def settled(found: Sequence[tuple[Any, ...]]) -> Priced:
+        return priced(with_limits(full, missing, found), epsilon=asked, part=1 - BOUNDS_PART)
+
+    typical = settled([one.typical for one in missing])
+    rest = Look(
+        event=budget.rule.claim(budget.allowance(typical.epsilon) * (1 - BOUNDS_PART)),
+        keys_delta=sum((cost.keys_limit for cost in typical.costs), Fraction(0)),
+    )
+
+    def within_rest(found: Sequence[tuple[Any, ...]]) -> Priced:
+        later = settled(found)
+        dearer = budget.rule.charge(later.event) > budget.rule.charge(rest.event)
+        if dearer or later.keys_delta > rest.keys_delta:
+            raise InvalidArgument("this question costs more than was reserved for it", place="epsilon")
+        return later
+
+    part = BOUNDS_PART / len(missing)
+    first = tuple(priced(one.request, epsilon=asked, part=part) for one in missing)
+    limits = FoundLimits(missing=missing, first=first, rest=rest, settled=within_rest)
+    return replace(typical, request=request, limits=limits)
 
 
 def admit(priced: Priced, policy: Policy) -> None:
@@ -273,20 +362,49 @@ def _look(
     step: int | None = None,
 ) -> Release:
     """Look at the data, which is paid for: exact integers, noise, the answer and its receipt."""
+    answered = _answered(priced, backend, public)
+    digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
+    return replace(answered, receipt=reservation.receipt(digest, step=step))
+
+
+def _answered(priced: Priced, backend: Backend, public: Mapping[str, Any]) -> Release:
+    if priced.limits is not None:
+        return _answered_with_limits(priced, priced.limits, backend, public)
     request, tables = priced.request, []
     for named, bounding, cost in zip(request.queries, priced.boundings, priced.costs, strict=True):
         noisy = add_noise(backend.run(bounding.query), bounding, cost)
-        tables.append(tabulate(named.name, noisy, bounding, cost, non_negative=request.options.non_negative))
-    answered = publish(
+        tables.append(
+            tabulate(
+                named.name,
+                noisy,
+                bounding,
+                cost,
+                non_negative=request.options.non_negative,
+                unknown=named.unknown,
+            )
+        )
+    return publish(
         tuple(tables),
         request.postprocessing,
         public=public,
         cost=cost_record(*priced.all_costs),
         notes=(*dict.fromkeys(_measured(priced, backend)), *request.notes),
         labels={named.name: labels(named.query) for named in request.queries},
+        reported={named.name: named.reported for named in request.queries},
     )
-    digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
-    return replace(answered, receipt=reservation.receipt(digest, step=step))
+
+
+def _answered_with_limits(
+    priced: Priced, limits: FoundLimits, backend: Backend, public: Mapping[str, Any]
+) -> Release:
+    """Find the limits, and answer the question with them, for no more than was reserved for it."""
+    answers = [_answered(one, backend, {}) for one in limits.first]
+    found = [one.row(each.columns, each.rows) for one, each in zip(limits.missing, answers, strict=True)]
+    settled = limits.settled(found)
+    release = _answered(settled, backend, public)
+    costs = [cost for one in limits.first for cost in one.all_costs]
+    notes = tuple(one.said(row) for one, row in zip(limits.missing, found, strict=True))
+    return replace(release, cost=cost_record(*costs, *settled.all_costs), notes=(*release.notes, *notes))
 
 
 def _public_tables(request: Request, backend: Backend) -> dict[str, Any]:
@@ -329,14 +447,17 @@ def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
     request = priced.request
     if request.postprocessing is None:
         return
-    boundings = {named.name: one for named, one in zip(request.queries, priced.boundings, strict=True)}
+    asked = list(zip(request.queries, priced.boundings, strict=True))
 
     def samples() -> list[dict[str, PlainTable]]:
-        if any(bounding.query.declared is None for bounding in boundings.values()):
+        if any(bounding.query.declared is None for _, bounding in asked):
             return []
-        return [{name: sample_table(one, times) for name, one in boundings.items()} for times in (1, 10**6)]
+        return [
+            {named.name: sample_table(one, times, named.reported) for named, one in asked}
+            for times in (1, 10**6)
+        ]
 
-    empty = {name: expected_table(bounding) for name, bounding in boundings.items()}
+    empty = {named.name: expected_table(bounding, named.reported) for named, bounding in asked}
     check(empty, request.postprocessing, public=public, samples=samples)
 
 

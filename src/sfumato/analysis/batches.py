@@ -16,6 +16,7 @@ allows: they are (epsilon, delta_loss)-private together by the rule's own theore
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -37,30 +38,52 @@ def price_together(
     *,
     epsilon: Number | None,
     options: Options = DEFAULT_OPTIONS,
+    own: Sequence[Options | None] = (),
     whole: Fraction = Fraction(1),
 ) -> tuple[Cost, ...]:
     """Return the noise of each question with which all of them are (epsilon, delta_loss)-private together.
 
-    `whole` is the part of what epsilon allows that they may use, beside others.
+    `whole` is the part of what epsilon allows that they may use, beside others. `own` are the options of
+    questions that have some of their own; if all of them have an epsilon, it says which part each gets.
     """
-    asked = list(zip(boundings, divided(options, boundings), strict=True))
-    alone = tuple(price(one, budget, epsilon=epsilon, options=own, part=whole) for one, own in asked)
-    if len(alone) <= 1:
-        return alone
-    power = 3 if isinstance(budget.rule, PureRule) else 2
-    wishes = [max(cost.objective, 1e-300) ** (1 / power) for cost in alone]
-    parts = [
-        Fraction(max(1, math.floor(wish / math.fsum(wishes) * (2**_BITS - len(wishes)))), 2**_BITS)
-        for wish in wishes
-    ]
+    asked = list(zip(boundings, divided(options, boundings, own), strict=True))
+    parts = _said_parts([own.epsilon for _, own in asked], budget) if any(own) else None
+    if parts is None:
+        alone = tuple(price(one, budget, epsilon=epsilon, options=own, part=whole) for one, own in asked)
+        if len(alone) <= 1:
+            return alone
+        power = 3 if isinstance(budget.rule, PureRule) else 2
+        parts = _rounded([max(cost.objective, 1e-300) ** (1 / power) for cost in alone])
     return tuple(
         price(one, budget, epsilon=epsilon, options=own, part=whole * part)
         for (one, own), part in zip(asked, parts, strict=True)
     )
 
 
-def divided(options: Options, boundings: tuple[Bounding, ...]) -> tuple[Options, ...]:
-    """Return the options of each question: its own weights, and an equal share of the delta for keys."""
+def _said_parts(epsilons: Sequence[Fraction | None], budget: PrivacyBudget) -> list[Fraction] | None:
+    """Return the part of what all epsilons together allow that each allows; None, where one is not said."""
+    known = [one for one in epsilons if one is not None]
+    if len(known) < len(epsilons):
+        return None
+    whole, each = budget.allowance(sum(known)), [budget.allowance(one) for one in known]
+    return [one / max(whole, sum(each)) for one in each]
+
+
+def _rounded(wishes: Sequence[float]) -> list[Fraction]:
+    """Return parts in these proportions that add up to one at most."""
+    total, steps = math.fsum(wishes), 2**_BITS - len(wishes)
+    return [Fraction(max(1, math.floor(wish / total * steps)), 2**_BITS) for wish in wishes]
+
+
+def divided(
+    options: Options, boundings: tuple[Bounding, ...], own: Sequence[Options | None] = ()
+) -> tuple[Options, ...]:
+    """Return the options of each question: its own, or else those of all.
+
+    Of those of all, each question has its own weights, and an equal share of the delta for keys.
+    """
+    if any(own):
+        return tuple(options if one is None else one for one in own)
     if len(boundings) == 1:
         return (options,)
     selecting = max(1, sum(bounding.select_keys for bounding in boundings))

@@ -7,8 +7,10 @@ it adds at most `sensitivity` in absolute value. That box is the sensitivity; no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 
 from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.measure_request import GridFactor
@@ -105,6 +107,8 @@ class Bounding:
     others: bool = False  # groups that are not selected are shown as one (`analysis/remainder_group`)
     min_units: int | None = None  # groups of fewer units are not wanted
     intervals: bool = True  # what only intervals need is paid for (`analysis/single_quantile`)
+    # of epsilon: those of aggregates by name, under None that of selecting keys
+    shares: Mapping[str | None, Fraction] = field(default_factory=dict, hash=False)
     text: str = ""  # the question, and where in it the keys are, for refusals
     keys_span: Span | None = None
 

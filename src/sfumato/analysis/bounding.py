@@ -9,6 +9,7 @@ row itself is the unit, and after one unit's rows have been aggregated to one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import NoReturn, get_args
 
 from sfumato.analysis.asked import AskedAggregate
@@ -133,6 +134,7 @@ class _Bounder:
             others=options.others and declared is None,
             min_units=options.min_units,
             intervals=options.intervals,
+            shares=_shares(query),
             text=query.text,
             keys_span=query.keys[0][1].span if query.keys else None,
         )
@@ -219,6 +221,15 @@ class _Bounder:
 
     def _refuse(self, message: str, *hints: str, at: Span | None = None, code: str = "SF405") -> NoReturn:
         refuse(self.query.text, message, *hints, at=at, code=code)
+
+
+def _shares(query: Query) -> dict[str | None, Fraction]:
+    """Return the shares of epsilon that the question itself gives to aggregates, and to selecting groups."""
+    said: dict[str | None, Fraction | None] = {
+        None: query.keys_share,
+        **{name: one.share for name, one in query.aggregates},
+    }
+    return {name: share for name, share in said.items() if share is not None}
 
 
 _WRITTEN = {Kind.FLOAT, Kind.REAL, Kind.TIMESTAMP}  # types of these kinds write equal values differently

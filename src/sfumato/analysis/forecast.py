@@ -7,7 +7,7 @@ which must be said. All of this concerns noise: what clamping and capping remove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -43,6 +43,7 @@ def cheapest(
     size: float | None = None,
     level: float = 0.95,
     options: Options = DEFAULT_OPTIONS,
+    own: Sequence[Options | None] = (),
     whole: Fraction = Fraction(1),
 ) -> Fraction:
     """Return about the smallest epsilon at which every aggregate (or each that is named) errs by no more.
@@ -63,7 +64,7 @@ def cheapest(
 
     @lru_cache
     def excess(epsilon: Fraction) -> float:
-        costs = price_together(several, budget, epsilon=epsilon, options=options, whole=whole)
+        costs = price_together(several, budget, epsilon=epsilon, options=options, own=own, whole=whole)
         worst = 0.0
         for asked, cost in zip(several, costs, strict=True):
             for place in range(len(asked.query.grouping_sets)):

@@ -61,10 +61,15 @@ def losses_of(request: Request, boundings: Sequence[Bounding], catalog: Catalog)
 
 
 def priced_losses(
-    losses: Sequence[QuestionLoss], budget: PrivacyBudget, *, epsilon: Fraction | None, noise: str | None
+    losses: Sequence[QuestionLoss],
+    budget: PrivacyBudget,
+    *,
+    epsilon: Fraction | None,
+    noise: str | None,
+    part: Fraction = Fraction(1),
 ) -> tuple[QuestionLoss, ...]:
-    """Return the losses with the noise that makes their measurement cost its part."""
+    """Return the losses with the noise that makes their measurement cost its part of `part`."""
     measured = tuple(loss.bounding for loss in losses if loss.bounding is not None)
     own = Options(noise=noise)
-    costs = iter(price_together(measured, budget, epsilon=epsilon, options=own, whole=MEASURED_PART))
+    costs = iter(price_together(measured, budget, epsilon=epsilon, options=own, whole=part * MEASURED_PART))
     return tuple(replace(loss, cost=next(costs)) if loss.bounding is not None else loss for loss in losses)

@@ -53,6 +53,8 @@ from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
 __all__ = ["Cost", "Noise", "price"]
 
+_REST = ""  # of what has no share of epsilon by itself
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
@@ -95,6 +97,7 @@ class Cost:
     epsilon: Fraction  # the query by itself is (epsilon, delta)-private
     delta: Fraction  # for losses and keys together
     keys_delta: Fraction  # the part of delta that selecting keys uses
+    keys_limit: Fraction = Fraction(0)  # what it might have used
     others: tuple[Noise, ...] = ()  # of what is not shown, as one row; its cost is in `noises` already
     part: Fraction = field(default=Fraction(1), repr=False)  # of what epsilon allows; less, beside others
     objective: float = field(default=0.0, repr=False, compare=False)  # the weighted sum of relative variances
@@ -143,10 +146,53 @@ def price(
     candidates = []
     for law in _laws(budget, options.noise):
         items = _items(bounding, law, options.weights, pure=_counts_pure(budget))
-        candidates.append(calibrated(law, items, budget, allowance))
+        candidates.append(_shared(law, items, bounding, budget, wanted, part))
     best = min(candidates, key=lambda candidate: candidate.objective)
     cost = _cost(best, bounding, budget, wanted, share)
     return replace(cost, part=part, objective=best.objective)
+
+
+def _shared(
+    law: type[NoiseLaw],
+    items: tuple[Item, ...],
+    bounding: Bounding,
+    budget: PrivacyBudget,
+    epsilon: Fraction,
+    part: Fraction,
+) -> Treatment:
+    """Return the noise of all items; an aggregate with a share of epsilon gets what that share allows.
+
+    Theorem: what the shares allow (less, if that is more than the whole) and what is left for all others add
+    up to what epsilon allows, and each set of items costs at most its own part by `calibrated`.
+    """
+    allowance = budget.allowance(epsilon) * part
+    owners = [_owner(item, bounding) for item in items]
+    wanted = {one: budget.allowance(epsilon * bounding.shares[one]) * part for one in owners if one != _REST}
+    total = sum(wanted.values(), Fraction(0))
+    scale = min(Fraction(1), allowance / total) if total else Fraction(1)
+    parts = {owner: one * scale for owner, one in wanted.items()}
+    if _REST in owners:
+        parts[_REST] = allowance - sum(parts.values(), Fraction(0))
+        if parts[_REST] <= 0:
+            message = "single epsilons leave nothing for the rest of this question"
+            hint = (
+                "let them add up to less than its epsilon, and groups that nobody declared need a part, too"
+            )
+            refuse(bounding.text, message, hint)
+    found: dict[int, NoiseLaw] = {}
+    for owner, own in parts.items():
+        places = [place for place, one in enumerate(owners) if one == owner]
+        treated = calibrated(law, tuple(items[place] for place in places), budget, own)
+        found |= dict(zip(places, treated.laws, strict=True))
+    return Treatment(items=items, laws=tuple(found[place] for place in range(len(items))))
+
+
+def _owner(item: Item, bounding: Bounding) -> str | None:
+    """Return the aggregate whose share of epsilon an item has, None for selecting keys."""
+    deciding = item.measure is None or item.measure == units_measure(bounding.query)
+    names = [answer.name for answer in bounding.answers if item.measure in answer.measures]
+    owners = [name for name in (*names, *((None,) if deciding else ())) if name in bounding.shares]
+    return max(owners, key=lambda name: bounding.shares[name], default=_REST)
 
 
 def _cost(
@@ -203,6 +249,7 @@ def _cost(
         epsilon=epsilon,
         delta=budget.delta_loss + used,
         keys_delta=used,
+        keys_limit=share,
         others=_others(noises, bounding) if bounding.others else (),
     )
 

@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 from sfumato.core.arguments import Cost, Number, checked_order, delta_quantity, upper_float
 from sfumato.core.conversions import epsilon_of_mu, epsilon_of_pure, largest_mu, largest_pure
 from sfumato.core.events.base import Event
+from sfumato.core.events.claims import Pure, ZeroConcentrated
+from sfumato.core.events.gaussian import Gaussian
 from sfumato.core.individual import IndividualPrivacy
 from sfumato.core.renyi import epsilon_of_renyi, epsilon_of_rho, largest_renyi, largest_rho
 from sfumato.core.search import round_up
@@ -26,6 +28,9 @@ __all__ = ["GaussianRule", "PureRule", "RenyiRule", "Rule", "UNITS", "ZeroConcen
 
 UNITS = 10**20
 """Charges are whole numbers of 10^-20: decimal, so that ten times 0.1 is exactly 1."""
+
+
+_BITS = 96  # of a root that is rounded up
 
 
 class Rule(ABC):
@@ -51,6 +56,12 @@ class Rule(ABC):
     @abstractmethod
     def epsilon(self, total: Fraction, delta: Number) -> float:
         """Return the epsilon at `delta` of a sum of prices. Rounds: up."""
+
+    def claim(self, price: Fraction) -> Event:
+        """Return an event that stands for every mechanism of at most this price. Its price rounds: up."""
+        raise Unsupported(
+            f"no event stands for all that {self!r} prices alike", hints=("use a budget with another rule",)
+        )
 
     def charge(self, event: Event) -> int:
         """Return what an event costs, in units of 10^-20. Rounds: up.
@@ -108,6 +119,9 @@ class PureRule(Rule):
     def limit(self, epsilon: Number, delta: Number) -> Fraction:
         return largest_pure(epsilon, delta)
 
+    def claim(self, price: Fraction) -> Event:
+        return Pure(loss=price)
+
     def epsilon(self, total: Fraction, delta: Number) -> float:
         if delta_quantity(delta) == 0:
             return upper_float(total)
@@ -129,6 +143,9 @@ class ZeroConcentratedRule(Rule):
 
     def limit(self, epsilon: Number, delta: Number) -> Fraction:
         return Fraction(largest_rho(epsilon, delta))
+
+    def claim(self, price: Fraction) -> Event:
+        return ZeroConcentrated(charge=price)
 
     def epsilon(self, total: Fraction, delta: Number) -> float:
         return epsilon_of_rho(total, delta)
@@ -178,6 +195,10 @@ class GaussianRule(Rule):
 
     def limit(self, epsilon: Number, delta: Number) -> Fraction:
         return Fraction(largest_mu(epsilon, delta)) ** 2
+
+    def claim(self, price: Fraction) -> Event:
+        root = Fraction(math.isqrt(math.floor(price * 4**_BITS)) + 1, 2**_BITS)
+        return Gaussian(sigma=1 / root)
 
     def epsilon(self, total: Fraction, delta: Number) -> float:
         return epsilon_of_mu(round_up(math.sqrt(total)), delta)

@@ -117,9 +117,11 @@ class Aggregates:
             if self.inner:
                 self.question.refuse("within one unit this is always 1", "SF404", call)
             return Aggregate(function=Function.COUNT_UNITS)
-        if self.expressions.unit(counted) is not None:
+        unit = self.expressions.unit(counted)
+        if unit is not None:  # no row lacks it, as long as no outer join adds rows without one
             hint = "COUNT(*) counts rows, COUNT(DISTINCT ..) counts units"
-            self.question.refuse("the unit of protection cannot be read", "SF406", call, hint)
+            self.question.check_whole(unit, counted, hint)
+            return Aggregate(function=Function.COUNT_ROWS)
         return Aggregate(function=Function.COUNT, arguments=(self.expressions(counted),))
 
     def _value(self, node: exp.Expr | None, call: exp.Expr, function: Function) -> Expression:

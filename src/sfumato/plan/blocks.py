@@ -13,11 +13,12 @@ from sqlglot import exp
 
 from sfumato.plan.aggregates import Aggregates
 from sfumato.plan.context import Context, Released
-from sfumato.plan.contributions import claimed, with_clause
+from sfumato.plan.contributions import claimed, clause_of, with_clause
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.groups import Grouping
 from sfumato.plan.postprocessing import released_subquery
 from sfumato.plan.postprocessing_rules import check, output_names, rebuilt, unique
+from sfumato.plan.request import NamedQuery, reported_column
 from sfumato.plan.scope import Scope, ScopedRows
 from sfumato.plan.syntax import has_aggregate, is_aggregate, within
 from sfumato.plan.tree import GROUPING_SET, Aggregate, Query
@@ -48,7 +49,9 @@ class _Block:
         self.question = context.question
         self.expressions = Expressions(context.question, scope)
         self.collect = Aggregates(context.question, self.expressions)
+        self.clause = clause_of(select, context.question)
         self.aggregates: list[Aggregate] = []
+        self.reported: list[tuple[str, str]] = []
         self.table = context.question.free_table()
         self.items: dict[str, tuple[str, exp.Expr]] = {}
 
@@ -75,7 +78,8 @@ class _Block:
             aggregates=tuple((f"a{position}", one) for position, one in enumerate(self.aggregates)),
             text=question.text,
         )
-        question.ask(self.table, with_clause(query, self.select, self.rows, self.scope, question))
+        asked = NamedQuery(name=self.table, query=query, reported=tuple(dict.fromkeys(self.reported)))
+        question.ask(with_clause(asked, self.clause, self.rows, self.scope, question))
         return Released(result, tuple(names))
 
     def _clause(self, name: str, clause: exp.Expr, result: exp.Select) -> None:
@@ -103,10 +107,14 @@ class _Block:
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if is_aggregate(node) and not isinstance(node.parent, exp.Window):
-            aggregate = claimed(self.collect(node), node, self.question)
+            aggregate, report = claimed(self.collect(node), node, self.clause, self.question)
             if aggregate not in self.aggregates:
                 self.aggregates.append(aggregate)
-            return self._noisy(f"a{self.aggregates.index(aggregate)}")
+            name = f"a{self.aggregates.index(aggregate)}"
+            if report is None:
+                return self._noisy(name)
+            self.reported.append((name, report))
+            return self._noisy(reported_column(name, report))
         if isinstance(node, exp.Window):
             return self._window(node, aliases)
         if not has_aggregate(node) and not any(

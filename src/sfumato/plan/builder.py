@@ -29,7 +29,7 @@ from sfumato.plan.numbers import KindError
 from sfumato.plan.projections import united
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import join_rows, table_rows
-from sfumato.plan.request import Request
+from sfumato.plan.request import NamedQuery, Request
 from sfumato.plan.scope import Columns, Output, Scope, ScopedRows, ScopedSource
 from sfumato.plan.summaries import Summary
 from sfumato.plan.values import Val, col, val
@@ -256,7 +256,7 @@ class Grouped(Generic[_T]):
             aggregates=tuple((f"a{position}", one) for position, one in enumerate(found)),
             text="",
         )
-        question.ask(name, query)
+        question.ask(NamedQuery(name=name, query=query))
         listed = ", ".join(
             f"{identifier(name)}.{identifier(column)} AS {identifier(label)}" for column, label in shown
         )

@@ -8,56 +8,91 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 from sqlglot import exp
 
 from sfumato.aggregates.registry import Function
-from sfumato.catalog.domain import OneOf
 from sfumato.catalog.kind import Kind
 from sfumato.plan import tree
-from sfumato.plan.question import Statement
+from sfumato.plan.question import Clause, NamedArgument, Statement
+from sfumato.plan.request import NamedQuery, Options
 from sfumato.plan.scope import Scope, ScopedRows
 
-__all__ = ["claimed", "with_clause"]
+__all__ = ["claimed", "clause_of", "with_clause"]
 
 
-def claimed(aggregate: tree.Aggregate, node: exp.Expr, question: Statement) -> tree.Aggregate:
-    """Return an aggregate with the bounds that were written inside its call."""
+def clause_of(select: exp.Select, question: Statement) -> Clause | None:
+    """Return the clause that follows this very SELECT: no other one begins before its list."""
+    first = question.place(select.expressions[0])
+    for clause in question.clauses:
+        if first is not None and clause.end <= first.start:
+            between = question.text[clause.end : first.start].lower()
+            if re.search(r"\bselect\b", between) is None:
+                clause.taken = True
+                return clause
+    return None
+
+
+def claimed(
+    aggregate: tree.Aggregate, node: exp.Expr, clause: Clause | None, question: Statement
+) -> tuple[tree.Aggregate, str | None]:
+    """Return an aggregate with the bounds and epsilon that were written inside its call, and its report."""
     places = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    for entry in question.bounds:
+    report: str | None = None
+    seen: set[str] = set()
+    for entry in question.arguments:
         if not any(entry.call.start < place < entry.call.end for place in places):
             continue
         entry.taken += 1
-        record = aggregate.function.record
-        allowed = record.adds_up if entry.per_group else record.clamps and record.arity == 1
-        if aggregate.function is Function.AVG:
-            allowed = entry.per_group == (question.clause is not None)
-        if not allowed:
-            name = aggregate.function.label.upper()
-            this, other = ("group", "row") if entry.per_group else ("row", "group")
-            hint = f"use contribution_bounds_per_{other}"
-            if not (record.adds_up or record.clamps):
-                hint = "leave them out: a unit counts once, or with max_distinct values"
-            question.refuse(f"{name} has no bounds per {this} here", "SF403", entry.span, hint)
-        if aggregate.bounds_per_group is not None or aggregate.bounds_per_row is not None:
-            question.refuse("bounds are given twice", "SF401", entry.span)
-        if entry.per_group:
-            aggregate = replace(aggregate, bounds_per_group=entry.bounds)
+        kind = "bounds" if entry.name.startswith("contribution") else entry.name
+        if kind in seen:
+            what = "bounds are" if kind == "bounds" else f"{kind} is"
+            question.refuse(f"{what} given twice", "SF401", entry.span)
+        seen.add(kind)
+        if kind == "report_format":
+            report = entry.value
+        elif kind == "epsilon":
+            aggregate = replace(aggregate, share=_share(entry.value, entry.span, clause, question))
         else:
-            aggregate = replace(aggregate, bounds_per_row=entry.bounds)
-    return aggregate
+            aggregate = _bounded(aggregate, entry, clause, question)
+    return aggregate, report
+
+
+def _bounded(
+    aggregate: tree.Aggregate, entry: NamedArgument, clause: Clause | None, question: Statement
+) -> tree.Aggregate:
+    per_group = entry.name == "contribution_bounds_per_group"
+    record = aggregate.function.record
+    allowed = record.adds_up if per_group else record.clamps and record.arity == 1
+    if aggregate.function is Function.AVG:
+        allowed = per_group == (clause is not None)
+    if not allowed:
+        name = aggregate.function.label.upper()
+        this, other = ("group", "row") if per_group else ("row", "group")
+        hint = f"use contribution_bounds_per_{other}"
+        if not (record.adds_up or record.clamps):
+            hint = "leave them out: a unit counts once, or with max_distinct values"
+        question.refuse(f"{name} has no bounds per {this} here", "SF403", entry.span, hint)
+    if per_group:
+        return replace(aggregate, bounds_per_group=entry.value)
+    return replace(aggregate, bounds_per_row=entry.value)
 
 
 def with_clause(
-    query: tree.Query, select: exp.Select, rows: ScopedRows, scope: Scope, question: Statement
-) -> tree.Query:
-    """Return a private question in the sense of GoogleSQL's clause, if that SELECT has one."""
-    clause = question.clause
+    asked: NamedQuery, clause: Clause | None, rows: ScopedRows, scope: Scope, question: Statement
+) -> NamedQuery:
+    """Return a private question in the sense of the clause of its SELECT.
+
+    A SELECT without one, in a statement that has clauses, may cost what the first of them says.
+    """
     if clause is None:
-        return query
-    if question.queries or not _is_here(select, question):
-        hint = "the SELECT with the aggregates has the clause, and is the only one over private tables"
-        question.refuse("the privacy clause is not on the private SELECT", "SF404", clause.span, hint)
+        if not question.clauses:
+            return asked
+        first = question.clauses[0].options
+        options = Options(epsilon=first.epsilon, delta=first.delta, max_groups=first.max_groups)
+        return replace(asked, options=options, fills_in=True)
+    query, options = asked.query, clause.options
     if clause.unit is not None:
         alias, name = clause.unit
         found = scope.find(name, alias)
@@ -66,36 +101,33 @@ def with_clause(
             message = f"privacy_unit_column is `{name}`, but the catalog protects `{unit}`"
             question.refuse(message, "SF406", clause.span)
     averages = any(one.function is Function.AVG for _, one in query.aggregates) and not rows.by_row
-    if question.options.max_rows_total is not None and query.keys and averages:
+    if options.max_rows_total is not None and query.keys and averages:
         message = "max_rows_contributed counts rows, and AVG averages each unit's own average"
         question.refuse(message, "SF404", clause.span, "with AVG and GROUP BY use max_groups_contributed")
-    if question.options.keys == "declared":
-        _check_declared(query, question)
-    return _averages_of_rows(query) if rows.by_row else _averages_of_averages(query, question)
+    if rows.by_row:
+        query = _averages_of_rows(query)
+    elif averages:
+        query, options = _averages_of_averages(query, question), replace(options, max_rows=1)
+    if clause.keys_epsilon is not None:
+        query = replace(query, keys_share=_share(clause.keys_epsilon, clause.span, clause, question))
+    given = [one.share for _, one in query.aggregates]
+    total = sum(share for share in (*given, query.keys_share) if share is not None)
+    hint = "the epsilon of the clause is for all of them together, and for selecting groups"
+    if total > 1:
+        message = "single epsilons add up to more than that of the clause"
+        question.refuse(message, "SF404", clause.span, hint)
+    if total == 1 and None in given:
+        message = "single epsilons leave nothing of the clause's for the other aggregates"
+        question.refuse(message, "SF404", clause.span, hint)
+    return replace(asked, query=query, options=options, fills_in=True)
 
 
-def _is_here(select: exp.Select, question: Statement) -> bool:
-    """Whether the clause follows this very SELECT: no other one begins before its list."""
-    assert question.clause is not None
-    first = question.place(select.expressions[0])
-    if first is None or first.start < question.clause.end:
-        return False
-    between = question.text[question.clause.end : first.start].lower()
-    return re.search(r"\bselect\b", between) is None
-
-
-def _check_declared(query: tree.Query, question: Statement) -> None:
-    assert question.clause is not None
-    tables = {scan.alias: question.catalog.table(scan.table) for scan in _scans(query.source)}
-    for _, key in query.keys:
-        alias, _, name = key.name.partition(".") if isinstance(key, tree.ColumnRef) else ("", "", "")
-        table = tables.get(alias)
-        field = table.field(name) if table is not None else None
-        listed = field is not None and isinstance(field.domain, OneOf)
-        if table is None or (table.private and not listed):
-            at = key.span or question.clause.span
-            hint = "declare its values: column = one_of(..), or group by a column of a public table"
-            question.refuse("PUBLIC_GROUPS needs keys that are known in advance", "SF405", at, hint)
+def _share(epsilon: Fraction, at: tree.Span, clause: Clause | None, question: Statement) -> Fraction:
+    whole = None if clause is None else clause.options.epsilon
+    if whole is None:
+        hint = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 2, ..) COUNT(*, epsilon => 1), .."
+        question.refuse("a single epsilon is a part of the clause's, which has none", "SF404", at, hint)
+    return epsilon / whole
 
 
 def _averages_of_rows(query: tree.Query) -> tree.Query:
@@ -110,8 +142,6 @@ def _averages_of_rows(query: tree.Query) -> tree.Query:
 
 
 def _averages_of_averages(query: tree.Query, question: Statement) -> tree.Query:
-    if all(aggregate.function is not Function.AVG for _, aggregate in query.aggregates):
-        return query
     if len(query.grouping_sets) > 1:
         at = next(one.span for _, one in query.aggregates if one.function is Function.AVG)
         question.refuse("under this clause AVG takes a single grouping", "SF404", at)
@@ -130,7 +160,6 @@ def _averages_of_averages(query: tree.Query, question: Statement) -> tree.Query:
         inner.append((f"{under}.{name}", own))
         column = tree.ColumnRef(name=f"{under}.{name}", kind=_kind(own))
         outer.append((name, _over_units(aggregate, column, query, question)))
-    question.options = replace(question.options, max_rows=1)
     return replace(
         query,
         source=tree.PerUnit(source=query.source, keys=keys, aggregates=tuple(inner)),
@@ -145,16 +174,11 @@ def _averages_of_averages(query: tree.Query, question: Statement) -> tree.Query:
 def _over_units(
     aggregate: tree.Aggregate, column: tree.ColumnRef, query: tree.Query, question: Statement
 ) -> tree.Aggregate:
-    average = aggregate.function is Function.AVG
-    bounds = aggregate.bounds_per_group
+    average, bounds = aggregate.function is Function.AVG, aggregate.bounds_per_group
     if bounds is None and aggregate.function in (Function.COUNT, Function.COUNT_ROWS):
         tables = [question.catalog.table(scan.table) for scan in _scans(query.source)]
-        private = [table for table in tables if table is not None and table.private]
-        caps = [table.max_rows for table in private if table.max_rows is not None]
-        if len(caps) != 1:
-            hint = "COUNT(*, contribution_bounds_per_group => (0, 10))"
-            question.refuse("COUNT beside AVG needs bounds", "SF405", aggregate.span, hint)
-        bounds = (0.0, float(caps[0]))
+        caps = [table.max_rows for table in tables if table is not None and table.private and table.max_rows]
+        bounds = (0.0, float(caps[0])) if len(caps) == 1 else None
     if aggregate.bounds_per_row is not None:
         question.refuse("SUM beside AVG takes bounds per group", "SF404", aggregate.span)
     return tree.Aggregate(
@@ -162,6 +186,7 @@ def _over_units(
         arguments=(column,),
         bounds_per_row=bounds if average else None,
         bounds_per_group=None if average else bounds,
+        share=aggregate.share,
         span=aggregate.span,
     )
 

@@ -38,7 +38,7 @@ _SHAPES = (
 _EXPRESSIONS = (
     exp.Case, exp.Cast, exp.DateDiff, exp.DateTrunc, exp.DPipe, exp.Exists, exp.Extract, exp.If, exp.ILike,
     exp.In, exp.Is, exp.Like, exp.Neg, exp.Not, exp.NullSafeEQ, exp.NullSafeNEQ, exp.TimestampTrunc,
-    exp.Trim, exp.TryCast,
+    exp.ArraySize, exp.StructExtract, exp.Trim, exp.TryCast,
 )  # fmt: skip
 _ALLOWED = {*_WINDOWS, *_AGGREGATES, *_SHAPES, *_EXPRESSIONS, *BINARY, *CALLS}
 _NAMES = {*NAMED, "date_part", "datepart", "list_extract", "mean"}

@@ -4,42 +4,46 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NoReturn
+from fractions import Fraction
+from typing import Any, NoReturn
 
 from sqlglot import exp
 
 from sfumato.catalog.catalog import Catalog
 from sfumato.plan.hints import CLAUSES, refuse
 from sfumato.plan.limits import MOST_RELATIONS, check_query
-from sfumato.plan.request import NamedQuery, Options
+from sfumato.plan.request import DEFAULT_OPTIONS, NamedQuery, Options
 from sfumato.plan.scope import Output
 from sfumato.plan.syntax import function_name
-from sfumato.plan.tree import Query, Span
+from sfumato.plan.tree import Span
 from sfumato.plan.unit_safety import check_units
 
-__all__ = ["Bounds", "Clause", "Statement"]
+__all__ = ["Clause", "NamedArgument", "Statement"]
 
 _CLOSING = re.compile(r"\s*\)")
 
 
 @dataclass(slots=True, kw_only=True)
-class Bounds:
-    """Contribution bounds, and the call whose parentheses they were written in."""
+class NamedArgument:
+    """A named argument of an aggregate, and the call whose parentheses it was written in."""
 
-    per_group: bool
-    bounds: tuple[float, float]
+    name: str
+    value: Any  # of bounds: both of them; of epsilon: a fraction; of report_format: its name
     call: Span
     span: Span
     taken: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Clause:
-    """GoogleSQL's privacy clause: its first words, where it ends, and the unit it names."""
+    """GoogleSQL's privacy clause: its first words, where it ends, the unit it names, and its options."""
 
     span: Span
     end: int
-    unit: tuple[str | None, str] | None
+    unit: tuple[str | None, str] | None = None
+    options: Options = DEFAULT_OPTIONS
+    keys_epsilon: Fraction | None = None
+    taken: bool = False
 
 
 class Statement:
@@ -50,9 +54,8 @@ class Statement:
         self.catalog = catalog
         self.queries: list[NamedQuery] = []
         self.public: list[str] = []
-        self.options = Options()
-        self.clause: Clause | None = None
-        self.bounds: list[Bounds] = []
+        self.clauses: list[Clause] = []
+        self.arguments: list[NamedArgument] = []
         self._aliases: set[str] = set()
         self._reserved: set[str] = {table.name.lower() for table in catalog.tables}
 
@@ -135,11 +138,11 @@ class Statement:
         """Return a name for a released table: one that no other table of the statement has."""
         return _free("released", self._reserved)
 
-    def ask(self, name: str, query: Query) -> None:
-        """Add a private question, answered by the released table of that name, or refuse it."""
-        check_query(query, self)
-        check_units(query, self.catalog)
-        self.queries.append(NamedQuery(name=name, query=query))
+    def ask(self, asked: NamedQuery) -> None:
+        """Add a private question, or refuse it."""
+        check_query(asked.query, self)
+        check_units(asked.query, self.catalog)
+        self.queries.append(asked)
 
     def use_public(self, name: str) -> None:
         """Note that post-processing reads a public table."""

@@ -115,6 +115,8 @@ def _join(
     if method or side not in ("", "LEFT", "RIGHT", "FULL") or kind not in ("", "INNER", "OUTER", "CROSS"):
         hint = "use JOIN .. ON, or WHERE [NOT] EXISTS (..)"
         question.refuse(f"{words} JOIN is not supported", "SF404", join.this, hint)
+    if _lists_groups(side, left, right, question):
+        side = ""
     outer, keeps_right = side in ("LEFT", "FULL"), side in ("RIGHT", "FULL")
     on_unit, condition = _condition(source, join, scope, context)
     scope.sources.append(source.far() if outer else source)
@@ -128,6 +130,17 @@ def _join(
         span=question.place(join.this),
     )
     return join_rows(relation, left, right, question)
+
+
+def _lists_groups(side: str, left: ScopedRows, right: ScopedRows, question: Statement) -> bool:
+    """Whether an outer join is GoogleSQL's way to say which groups there are: it keeps all public rows.
+
+    A public row without a match is of no unit, so it would be dropped: what is left is the inner join. That
+    its group is shown all the same is what PUBLIC_GROUPS insists on.
+    """
+    declared = any(clause.options.keys == "declared" for clause in question.clauses)
+    kept, other = (left, right) if side == "LEFT" else (right, left)
+    return declared and side in ("LEFT", "RIGHT") and kept.unit is None and other.unit is not None
 
 
 def _condition(

@@ -15,7 +15,7 @@ from sfumato.plan.buckets import SoughtBounds
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.tree import Query
 
-__all__ = ["DEFAULT_OPTIONS", "NamedQuery", "Options", "Request", "with_options"]
+__all__ = ["DEFAULT_OPTIONS", "NamedQuery", "Options", "Request", "reported_column", "with_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +77,20 @@ DEFAULT_OPTIONS = Options()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedQuery:
-    """A private question, and the name of the noisy table that answers it."""
+    """A private question, and the name of the noisy table that answers it.
+
+    The rest is what GoogleSQL's clause says of it. `options`: its own, where a statement has several
+    clauses. `fills_in`: limits that are neither given nor declared are found privately, or are those of
+    GoogleSQL. `reported`: aggregates with the format of their report. `unknown`: those whose limits could not
+    be told from noise; their values are NULL.
+    """
 
     name: str
     query: Query
+    options: Options | None = None
+    fills_in: bool = False
+    reported: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +113,19 @@ class Request:
     sought: SoughtBounds | None = None
 
 
+def reported_column(aggregate: str, report: str) -> str:
+    """Return the column of a noisy table that holds an aggregate with its interval, as one value."""
+    return f"{aggregate}_{report}"
+
+
 def with_options(request: Request, options: Mapping[str, Any]) -> Request:
     """Return a request with other options, by their names; those that are not given stay as they are."""
     known = tuple(Options.__dataclass_fields__)
     if unknown := [name for name in options if name not in known]:
         hints = did_you_mean(unknown[0], known) or (f"it has {', '.join(known)}",)
         raise InvalidArgument(f"a question has no option `{unknown[0]}`", place=unknown[0], hints=hints)
-    return replace(request, options=replace(request.options, **options))
+    queries = tuple(
+        one if one.options is None else replace(one, options=replace(one.options, **options))
+        for one in request.queries
+    )
+    return replace(request, queries=queries, options=replace(request.options, **options))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import NoReturn, cast
 
 import sqlglot
@@ -15,7 +17,7 @@ from sfumato.plan.context import Context, Released
 from sfumato.plan.dialect import parsed
 from sfumato.plan.limits import MOST_CHARACTERS, balanced, check_statement, check_tokens
 from sfumato.plan.question import Statement
-from sfumato.plan.request import Request
+from sfumato.plan.request import DEFAULT_OPTIONS, NamedQuery, Options, Request
 from sfumato.plan.selects import plan, refuse_table
 from sfumato.plan.syntax import PLAIN
 from sfumato.plan.tree import Span
@@ -58,20 +60,36 @@ def request_of(statement: exp.Query, question: Statement) -> Request:
             "GROUP BY of the unit belongs into an inner query",
         )
         question.refuse("this would show rows of people", "SF404", statement, *hints)
-    for entry in question.bounds:
+    for entry in question.arguments:
         if not entry.taken:
+            what = "these bounds apply" if entry.name.startswith("contribution") else f"{entry.name} applies"
             hint = "they belong to an aggregate of the outermost private SELECT"
-            question.refuse("these bounds apply to nothing", "SF404", entry.span, hint)
+            question.refuse(f"{what} to nothing", "SF404", entry.span, hint)
+    for clause in question.clauses:
+        if not clause.taken:
+            hint = "the SELECT with the aggregates over private tables has the clause"
+            question.refuse("the privacy clause is not on the private SELECT", "SF404", clause.span, hint)
     read = {table.name for table in result.query.find_all(exp.Table)}
     if not question.queries or not {named.name for named in question.queries} <= read:
         question.refuse("part of the answer is never used", "SF404", statement)
+    queries, options = _options(question)
     return Request(
         text=question.text,
-        queries=tuple(question.queries),
+        queries=queries,
         postprocessing=_rendered(result.query, question),
-        options=question.options,
+        options=options,
         public=tuple(question.public),
     )
+
+
+def _options(question: Statement) -> tuple[tuple[NamedQuery, ...], Options]:
+    """Return the private questions, and what holds of all: of a single one, all that its clause says."""
+    queries = tuple(question.queries)
+    if len(queries) == 1:
+        return (replace(queries[0], options=None),), queries[0].options or DEFAULT_OPTIONS
+    costs = [one.options.epsilon for one in queries if one.options is not None]
+    known = [cost for cost in costs if cost is not None]
+    return queries, Options(epsilon=sum(known, Fraction(0)) if known and len(known) == len(queries) else None)
 
 
 def _rendered(query: exp.Query, question: Statement) -> str:
@@ -126,14 +144,14 @@ def _statement(question: Statement) -> exp.Query:
         question.refuse(_syntax(error), "SF401", _place(error, question.text))
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # the parser's own mistakes
         question.refuse("cannot read this", "SF401")
-    found = [statement for statement in statements if statement is not None]
+    found = [one for one in statements if one is not None and not isinstance(one, exp.Semicolon)]
     if len(found) != 1:
         at = found[1] if len(found) > 1 else None
         hint = "ask each by itself, or both in one: WITH a AS (..), b AS (..) SELECT .. FROM a, b"
         question.refuse("one statement at a time", "SF407", at, hint)
     if not isinstance(found[0], exp.Query):
         question.refuse("only a SELECT is a question", "SF407", start)
-    statement = balanced(found[0])
+    statement = balanced(googlesql.translated(found[0]) if question.clauses else found[0])
     check_statement(statement, question)
     return cast(exp.Query, statement)
 

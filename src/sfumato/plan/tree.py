@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, get_args
 
 from sfumato.aggregates.registry import Function
@@ -237,6 +238,7 @@ class Aggregate:
     several: bool = False  # QUANTILE(x, [..]): the answer is a list
     bounds_per_group: tuple[float, float] | None = None  # clamp one unit's sum in a group
     bounds_per_row: tuple[float, float] | None = None
+    share: Fraction | None = None  # of the question's epsilon, where it is said
     span: Span | None = field(default=None, compare=False)
 
     @property
@@ -250,7 +252,8 @@ class Aggregate:
 class Query:
     """One private question; its noisy answer is a table with the columns of `keys` and `aggregates`.
 
-    Grouping sets are tuples of key positions; plain GROUP BY has one that holds them all.
+    Grouping sets are tuples of key positions; plain GROUP BY has one that holds them all. `keys_share` is
+    the share of its epsilon that selects groups, where it is said.
     """
 
     source: Relation
@@ -258,6 +261,7 @@ class Query:
     grouping_sets: tuple[tuple[int, ...], ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
     text: str
+    keys_share: Fraction | None = None
 
 
 Node = Relation | Expression | Aggregate

@@ -69,6 +69,7 @@ class NoisyTable:
     threshold: int | None = None  # groups were selected: shown if their noisy number of units is this or more
     others: bool = False  # the last row is everything else
     spread: tuple[int, int] | None = None  # by weights: or (of units in so many groups each, this or more)
+    unknown: tuple[str, ...] = ()  # aggregates whose bounds could not be found: NULL
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,6 +94,9 @@ class NoisyTable:
 
     def aggregate(self, answer: Answer, level: float | None = 0.95) -> NoisyColumn:
         """Return one aggregate's values and intervals of a level; None: values alone, ends mean nothing."""
+        if answer.name in self.unknown:
+            nothing: list[Any] = [None for _ in self.sets]
+            return NoisyColumn(values=nothing, low=nothing, high=nothing)
         parts = [self._answer(answer, place, level) for place in range(len(self.groups))]
         return NoisyColumn(
             values=[value for part in parts for value in part.values],
@@ -151,7 +155,13 @@ class NoisyTable:
 
 
 def tabulate(
-    name: str, noisy: tuple[NoisyGroups, ...], bounding: Bounding, cost: Cost, *, non_negative: bool = False
+    name: str,
+    noisy: tuple[NoisyGroups, ...],
+    bounding: Bounding,
+    cost: Cost,
+    *,
+    non_negative: bool = False,
+    unknown: tuple[str, ...] = (),
 ) -> NoisyTable:
     """Return the noisy table of a question, with all that its intervals need."""
     strictest = max(cost.selections, key=Selection.needed, default=None)
@@ -163,6 +173,7 @@ def tabulate(
         noises=tuple(noise.added for noise in (*cost.noises, *cost.others)),
         others=bounding.others,
         non_negative=non_negative,
+        unknown=unknown,
         threshold=None if strictest is None else strictest.needed(),
         spread=None
         if strictest is None or not strictest.rounds

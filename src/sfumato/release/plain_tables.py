@@ -12,6 +12,7 @@ from sfumato.backends.sql_values import sql_type
 from sfumato.catalog.kind import Kind
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import NoisyTable
+from sfumato.release.reports import Reported, report_types, reports
 from sfumato.release.sandbox import PlainTable
 
 __all__ = ["expected_table", "plain_table_of", "sample_table", "widened"]
@@ -20,25 +21,29 @@ _MOST_SAMPLED = 10_000
 _WORD, _HUGE = 2**63 - 1, 10**38 - 1
 
 
-def plain_table_of(table: NoisyTable) -> PlainTable:
+def plain_table_of(table: NoisyTable, reported: Reported = ()) -> PlainTable:
     """Return a noisy table's columns; whole numbers beyond 64 bits widen their column.
 
-    Where there are several grouping sets, a last column says in which of them a row is: the NULL of
-    a key that is summed over can then be told from the NULL of a group.
+    After them come columns of those aggregates that are `reported` with their intervals. Where there are
+    several grouping sets, a last column says in which of them a row is: the NULL of a key that is summed
+    over can then be told from the NULL of a group.
     """
     columns = [(name, _key_type(kind), table.key(place)) for place, (name, kind) in enumerate(table.keys)]
     columns += [
         (answer.name, _type(answer), table.aggregate(answer, None).values) for answer in table.answers
     ]
+    columns += reports(table, reported, {answer.name: _type(answer) for answer in table.answers})
     columns += [(GROUPING_SET, "BIGINT", table.sets)] if len(table.groups) > 1 else []
     names, types, values = zip(*columns, strict=True)
     return PlainTable(columns=names, types=tuple(map(widened, types, values)), values=values)
 
 
-def expected_table(bounding: Bounding) -> PlainTable:
+def expected_table(bounding: Bounding, reported: Reported = ()) -> PlainTable:
     """Return the empty table of a question that has not been asked yet, to try post-processing on."""
     columns = [(name, _key_type(expression.kind)) for name, expression in bounding.query.keys]
     columns += [(answer.name, _type(answer)) for answer in bounding.answers]
+    types = {answer.name: _type(answer) for answer in bounding.answers}
+    columns += report_types(bounding.answers, reported, types)
     columns += [(GROUPING_SET, "BIGINT")] if len(bounding.query.grouping_sets) > 1 else []
     return PlainTable(
         columns=tuple(name for name, _ in columns),
@@ -47,12 +52,13 @@ def expected_table(bounding: Bounding) -> PlainTable:
     )
 
 
-def sample_table(bounding: Bounding, times: int) -> PlainTable:
+def sample_table(bounding: Bounding, times: int, reported: Reported = ()) -> PlainTable:
     """Return all rows that an answer over declared keys will have, with numbers that are none of its own.
 
-    Aggregates are 1, 2, 3, .. in the order of the rows, `times` over.
+    Aggregates are 1, 2, 3, .. in the order of the rows, `times` over; reports are NULL.
     """
-    query, empty = bounding.query, expected_table(bounding)
+    query, empty = bounding.query, expected_table(bounding, reported)
+    nothing = [None for _ in reported]
     rows: list[list[Any]] = []
     declared = (query.declared or ())[:_MOST_SAMPLED]
     for place, chosen in enumerate(query.grouping_sets):
@@ -63,7 +69,7 @@ def sample_table(bounding: Bounding, times: int) -> PlainTable:
             shown = [known.get(at) for at in range(len(query.keys))]
             kinds = empty.types[len(shown) : len(shown) + len(bounding.answers)]
             several = [place] if len(query.grouping_sets) > 1 else []
-            rows.append([*shown, *(_sampled(kind, number) for kind in kinds), *several])
+            rows.append([*shown, *(_sampled(kind, number) for kind in kinds), *nothing, *several])
     columns = tuple([row[at] for row in rows] for at in range(len(empty.columns)))
     return PlainTable(columns=empty.columns, types=empty.types, values=columns)
 

@@ -19,6 +19,7 @@ from sfumato.release.lineage import trace
 from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import plain_table_of
 from sfumato.release.release import Release
+from sfumato.release.reports import Reported
 from sfumato.release.sandbox import PlainTable, query
 
 __all__ = ["cost_record", "loss_note", "notes_of", "publish"]
@@ -34,13 +35,16 @@ def publish(
     cost: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
     labels: Mapping[str, Mapping[str, str]] | None = None,
+    reported: Mapping[str, Reported] | None = None,
 ) -> Release:
     """Return the release of noisy tables: the only one as it is, or what `postprocessing` makes of them.
 
-    Where `postprocessing` fails on these very numbers: the first table itself, its columns called by their
+    `reported` are, by table, the aggregates of which post-processing wants intervals, too. Where
+    `postprocessing` fails on these very numbers: the first table itself, its columns called by their
     `labels`, with a note that says why: what was paid for is not lost.
     """
-    tables_by_name = {table.name: plain_table_of(table) for table in tables}
+    wanted = reported or {}
+    tables_by_name = {table.name: plain_table_of(table, wanted.get(table.name, ())) for table in tables}
     if postprocessing is None:
         followed = _whole(tables[0], tables_by_name)
     else:
@@ -119,7 +123,7 @@ def _processed(
     tables_by_name: Mapping[str, PlainTable], postprocessing: str, public: Mapping[str, Any] | None
 ) -> _Followed:
     """Run post-processing, where possible with a hidden column that follows rows to the noisy table."""
-    followed = trace(postprocessing, {name: plain.columns for name, plain in tables_by_name.items()})
+    followed = trace(postprocessing, {name: plain.traced for name, plain in tables_by_name.items()})
     if followed is not None and followed.plain:
         whole = tables_by_name[followed.table]
         places = [whole.columns.index(origin.column) for origin in followed.origins if origin is not None]

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.batches import divided
 from sfumato.analysis.forecast import cheapest, forecasts
 from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
+from sfumato.analysis.missing_limits import BOUNDS_PART
 from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from sfumato.session.database import Database
 
 __all__ = ["Asked", "Price", "Question", "fits", "price_of", "shortage", "shown_columns"]
+
+
+_ON_LIMITS = "depends on limits that are found first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,8 @@ class Question:
                 "explaining needs an epsilon", place="epsilon", hints=("ask with epsilon=0.5, for example",)
             )
         priced = self.priced()
-        options = divided(self.request.options, priced.boundings)
+        own = [named.options for named in self.request.queries]
+        options = divided(self.request.options, priced.boundings, own)
         texts = [
             explain(
                 bounding,
@@ -82,7 +88,8 @@ class Question:
                 self.request.queries, priced.boundings, options, priced.costs, strict=True
             )
         ]
-        return self._named("\n\n".join([*texts, *_said_of_losses(priced), *self._left_out()]))
+        said = [*_said_of_losses(priced), *_said_of_limits(priced), *self._left_out()]
+        return self._named("\n\n".join([*texts, *said]))
 
     def _left_out(self) -> list[str]:
         """Return what to say of columns of the asked tables that no question can use."""
@@ -122,12 +129,16 @@ class Question:
         budget = self.database.terms
         try:
             priced = self.priced(budget.epsilon)
+            if priced.limits is not None:
+                hint = "give bounds, max_groups and max_rows, or declare them"
+                raise InvalidArgument(f"the error {_ON_LIMITS}", place="error", hints=(hint,))
             epsilon = cheapest(
                 priced.boundings,
                 budget,
                 error=self._inner_names(error) if isinstance(error, Mapping) else error,
                 size=size,
                 options=self.request.options,
+                own=[named.options for named in self.request.queries],
                 whole=main_part(priced.losses),
             )
         except InvalidArgument as refusal:  # in the names of the question
@@ -149,12 +160,15 @@ class Question:
         priced = self.priced()
         lines = [f"question, not asked yet: epsilon = {float(epsilon):g}"]
         shown = set(shown_columns(self.request).values())
-        for named, bounding, cost in zip(self.request.queries, priced.boundings, priced.costs, strict=True):
+        rows = zip(self.request.queries, priced.boundings, priced.costs, strict=True)
+        for place, (named, bounding, cost) in enumerate(rows):
             asked = labels(named.query)
             for one in forecasts(bounding, cost):
                 depends = "depends on the group's size" if one.error is None else f"±{one.error:.4g} (95%)"
                 if one.in_ranks:
                     depends = f"±{one.error:.4g} ranks (95%)"
+                if priced.limits is not None and priced.limits.decide(place, one.name):
+                    depends = _ON_LIMITS
                 lines.append(f"  {one.name if one.name in shown else asked[one.name]}: {depends}")
             budget, noise = self.database.terms, self.request.options.noise
             if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
@@ -210,6 +224,15 @@ def _said_of_losses(priced: Priced) -> list[str]:
         f"losses\n  {loss.limits.unknown if loss.bounding is None else f'{part} {loss.limits}'}"
         for loss in priced.losses
     ]
+
+
+def _said_of_limits(priced: Priced) -> list[str]:
+    """Return that limits are found first, and what is shown as long as they are not known."""
+    if priced.limits is None:
+        return []
+    found = [f"  {one.wanted}" for one in priced.limits.missing]
+    shown = f"  for {float(BOUNDS_PART):.0%} of the cost; what is shown above is for very wide ones"
+    return ["\n".join(["found privately, before the rest", *found, shown])]
 
 
 def shown_columns(request: Request) -> dict[str, str]:
@@ -283,8 +306,8 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
     who = database.analyst
     grant = None if isinstance(who, Owner) else database.ledger.grant_balance(database.unit, who)
     errors = [
-        (one.name, "depends on the group's size" if one.error is None else _error(one.error, one.in_ranks))
-        for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
+        (one.name, _error(one, on_limits=priced.limits is not None and priced.limits.decide(place, one.name)))
+        for place, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True))
         for one in forecasts(bounding, cost, size=size)
     ]
     shown = question.names()
@@ -325,5 +348,9 @@ def shortage(balance: Balance, charge: Charge, grant: GrantBalance | None = None
     return refusal if refusal is not None or grant is None else grant.shortage(charge)
 
 
-def _error(error: float, in_ranks: bool) -> str:
-    return f"±{error:.4g} rows in rank (95%)" if in_ranks else f"±{error:.4g} (95%)"
+def _error(one: Forecast, *, on_limits: bool) -> str:
+    if on_limits:
+        return _ON_LIMITS
+    if one.error is None:
+        return "depends on the group's size"
+    return f"±{one.error:.4g} rows in rank (95%)" if one.in_ranks else f"±{one.error:.4g} (95%)"
