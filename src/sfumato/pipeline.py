@@ -39,7 +39,17 @@ from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.publication import loss_note
 from sfumato.release.sandbox import PlainTable, check
 
-__all__ = ["Look", "Looks", "Priced", "admit", "answer", "parts_charged", "plan", "several_looks"]
+__all__ = [
+    "FoundLimits",
+    "Look",
+    "Looks",
+    "Priced",
+    "admit",
+    "answer",
+    "parts_charged",
+    "plan",
+    "several_looks",
+]
 
 
 _MOST_EPSILON = 10**30  # GoogleSQL's documentation writes 1e20 for no noise
