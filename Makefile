@@ -1,6 +1,7 @@
 # make demo   see what it does            make check   ruff and mypy
 # make quick  tests of pure logic, 90 s   make bench   race the rivals, write bench/results.json
 # make test   all a change can break      make soak    hundreds of kills, millions of draws
+# make docs   the site, in build/site     make matrix  the wheel under each Python that is there
 #
 # Each target first builds the environment it needs, from pinned versions, inside this folder.
 # Another interpreter: make PYTHON=python3.12 test
@@ -13,13 +14,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 RIVALS := .venv-rivals
+DOCS := .venv-docs
 PIP_INSTALL := -m pip install -qq --no-cache-dir --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test soak check format bench browser clean
+.PHONY: help demo quick test soak check format bench browser docs pictures matrix clean
 
 help:
-	@sed -n '1,6s/^# \{0,1\}//p' Makefile
+	@sed -n '1,7s/^# \{0,1\}//p' Makefile
 
 demo: $(VENV)/installed
 	@$(VENV)/bin/python -m sfumato demo
@@ -52,6 +54,19 @@ format: $(VENV)/installed
 bench: $(VENV)/installed $(RIVALS)/installed
 	$(VENV)/bin/python bench/run.py --rivals $(RIVALS)/bin/python $(BENCH_ARGS)
 
+# Strict: a dead link, a page that is in no menu, or anything from another host fails.
+docs: $(DOCS)/installed
+	$(DOCS)/bin/python -m mkdocs build --quiet --strict
+	@echo "open build/site/index.html"
+
+# The pictures of docs/, drawn again.
+pictures: $(VENV)/installed
+	$(VENV)/bin/python -m tests.pictures
+
+# Python 3.11 to 3.13, as many of them as are found: by name, or among those of pyenv.
+matrix: $(VENV)/installed
+	$(VENV)/bin/python -m pytest -m "soak or not soak" -rs tests/test_install.py
+
 # Built afresh whenever what it is built from changes, so that nothing stale survives.
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ...")'
@@ -69,6 +84,13 @@ $(RIVALS)/installed: bench/rivals-constraints.txt
 		multi-freq-ldpy pure-ldp scikit-learn statsmodels xxhash
 	@touch $@
 
+# mkdocs reads the source; it does not import the package.
+$(DOCS)/installed: docs/constraints.txt
+	@echo "building $(DOCS)"
+	@$(PYTHON) -m venv --clear $(DOCS)
+	@$(DOCS)/bin/python $(PIP_INSTALL) -c docs/constraints.txt mkdocs-material mkdocstrings-python
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(RIVALS) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist bench/results.json
+	rm -rf $(VENV) $(RIVALS) $(DOCS) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist bench/results.json
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

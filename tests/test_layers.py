@@ -38,6 +38,7 @@ LAYERS = {
     "audit": 10,
     "continual": 10,
     "learn": 10,
+    "lessons": 10,
     "local": 10,
     "synthesis": 10,
     "workloads": 10,

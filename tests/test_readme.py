@@ -1,47 +1,26 @@
-"""What the README and the documentation show is run here, so that it stays true.
-
-A block marked `python` that starts with `>>>` is a doctest: its output is compared, `...`
-stands for anything. Any other `python` block is executed. Blocks of one page share names.
-"""
+"""What the README and the documentation show is run here, so that it stays true. Links lead somewhere."""
 
 from __future__ import annotations
 
-import doctest
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.snippets import FENCE, run_page
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "examples/README.md",
+    ROOT / "tests/README.md",
+]
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
-
-
-def run_page(text: str, name: str) -> int:
-    """Run the Python blocks of a page in one namespace; return how many there were."""
-    names: dict[str, object] = {"__name__": name}
-    blocks = 0
-    for match in FENCE.finditer(text):
-        language, code = match.groups()
-        if language != "python":
-            continue
-        blocks += 1
-        line = text.count("\n", 0, match.start(2))
-        if code.lstrip().startswith(">>>"):
-            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            test = doctest.DocTestParser().get_doctest(code, names, name, name, line)
-            report: list[str] = []
-            doctest.DocTestRunner(optionflags=flags).run(test, out=report.append, clear_globs=False)
-            names.update(test.globs)
-            assert not report, "".join(report)
-        else:
-            exec(compile("\n" * line + code, name, "exec"), names)
-    return blocks
 
 
 SLOW = {"survey-tutorial.md"}  # ten thousand phones
@@ -57,11 +36,41 @@ def test_the_readme_has_snippets() -> None:
     assert run_page((ROOT / "README.md").read_text(), "README.md") >= 1
 
 
+def anchors(text: str) -> set[str]:
+    """Return the names under which the headings of a page can be linked to."""
+    headings = re.findall(r"^#+ +(.*)$", FENCE.sub("", text), re.MULTILINE)
+    words = (re.sub(r"[^\w\s-]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", each)) for each in headings)
+    return {re.sub(r"[\s]", "-", each.strip().lower()) for each in words}
+
+
+def dead_links(page: Path, text: str) -> list[str]:
+    """Return the links of a page that lead nowhere: to no file, or to no heading of one."""
+    found = []
+    for target, anchor in LINK.findall(re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))):
+        if "://" in target:
+            continue
+        path = page.parent / target if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path.read_text() if target else text)):
+            found.append(f"{target}#{anchor}" if anchor else target)
+    return found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), f"{page_id(page)} links to {target}"
+    assert dead_links(page, page.read_text()) == []
+
+
+def test_a_dead_link_is_caught() -> None:
+    text = (
+        "# Here\n[a](missing.md) [b](#here) [c](#there) [d](docs/ledger.md#no-such-heading) [e](README.md)\n"
+    )
+    assert dead_links(ROOT / "README.md", text) == ["missing.md", "#there", "docs/ledger.md#no-such-heading"]
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    listed = re.findall(r"^ +- ([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.is_relative_to(ROOT / "docs")}
+    assert sorted(listed) == sorted(pages), "nav of mkdocs.yml"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

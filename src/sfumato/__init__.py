@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import sys as _sys
 from typing import TYPE_CHECKING
+
+# The source may be on the path of any Python; pip refuses by itself.
+if _sys.version_info < (3, 11):  # noqa: UP036
+    raise ImportError(
+        f"sfumato needs Python 3.11 or newer; this is Python {_sys.version_info[0]}.{_sys.version_info[1]}"
+    )
 
 from sfumato.contents import contents as _contents
 

@@ -38,7 +38,12 @@ _WIDEST = 160  # characters of a line that are shown, around what is at fault
 
 
 class SfumatoError(Exception):
-    """Any refusal of this package."""
+    """Any refusal of this package.
+
+    >>> error = InvalidArgument("epsilon must be above 0", place="epsilon", hints=("try 0.5",))
+    >>> isinstance(error, SfumatoError), error.code, error.hints
+    (True, 'SF101', ('try 0.5',))
+    """
 
     code = "SF000"
     details: ClassVar[tuple[str, ...]] = ()  # what else errors of this kind carry
@@ -64,19 +69,35 @@ class SfumatoError(Exception):
 
 
 class InvalidArgument(SfumatoError, ValueError):
-    """A parameter has the wrong type or lies outside its range."""
+    """A parameter has the wrong type or lies outside its range.
+
+    >>> print(InvalidArgument("epsilon must be above 0", place="epsilon", hints=("try 0.5",)))
+    error[SF101]: epsilon must be above 0
+      at epsilon
+    hint: try 0.5
+    """
 
     code = "SF101"
 
 
 class Unsupported(SfumatoError):
-    """A request that is understood, but for which no sound treatment is implemented."""
+    """A request that is understood, but for which no sound treatment is implemented.
+
+    >>> print(Unsupported("drawing needs Altair", hints=("install it: pip install 'sfumato[plots]'",)))
+    error[SF201]: drawing needs Altair
+    hint: install it: pip install 'sfumato[plots]'
+    """
 
     code = "SF201"
 
 
 class BudgetExceeded(SfumatoError):
-    """The budget cannot pay for a request; nothing was charged."""
+    """The budget cannot pay for a request; nothing was charged.
+
+    >>> error = BudgetExceeded("0.1 left, 0.5 needed", requested=Fraction(1, 2), remaining=Fraction(1, 10))
+    >>> error.code, error.remaining
+    ('SF301', Fraction(1, 10))
+    """
 
     code = "SF301"
     details = ("requested", "remaining")
@@ -101,6 +122,12 @@ class QueryRefused(SfumatoError):
     SF401 syntax   SF402 unknown name   SF403 function or operator   SF404 shape of the query
     SF405 missing bounds or caps   SF406 mixes units of protection   SF407 not a question
     SF408 against the owner's policy
+
+    >>> asked = "SELECT AVG(agee) FROM t"
+    >>> print(QueryRefused("no column `agee` here", code="SF402", text=asked, start=11, end=15))
+    error[SF402]: no column `agee` here
+      SELECT AVG(agee) FROM t
+                 ^^^^
     """
 
     code = "SF404"
@@ -135,7 +162,11 @@ class QueryRefused(SfumatoError):
 
 
 class EngineBusy(SfumatoError):
-    """Other questions held the engine's memory for longer than a statement may take; nothing was charged."""
+    """Other questions held the engine's memory for longer than a statement may take; nothing was charged.
+
+    >>> EngineBusy().code
+    'SF503'
+    """
 
     code = "SF503"
 
@@ -150,7 +181,11 @@ class EngineBusy(SfumatoError):
 
 
 class EngineFailure(SfumatoError):
-    """The engine did not finish. The text is always the same: what went wrong could tell about the data."""
+    """The engine did not finish. The text is always the same: what went wrong could tell about the data.
+
+    >>> EngineFailure().code
+    'SF501'
+    """
 
     code = "SF501"
 
@@ -162,7 +197,11 @@ class EngineFailure(SfumatoError):
 
 
 class EngineStopped(SfumatoError):
-    """The engine answers nothing more, which was noticed before anything was charged."""
+    """The engine answers nothing more, which was noticed before anything was charged.
+
+    >>> EngineStopped().code
+    'SF502'
+    """
 
     code = "SF502"
 
@@ -182,6 +221,9 @@ class LedgerError(SfumatoError):
     SF610 a second unit, or a source of another unit   SF611 a receipt that is not genuine
 
     `sequence` is the number of the record at fault, where there is one.
+
+    >>> LedgerError("record 7 does not fit the one before", code="SF602", sequence=7).sequence
+    7
     """
 
     code = "SF601"
@@ -208,6 +250,10 @@ class ProjectRefused(SfumatoError):
     SF705 wrong value   SF706 contradicts the tables that it names
 
     `file` is the path as it was given, `line` and `column` count from 1, `key` is the dotted key.
+
+    >>> print(ProjectRefused("unknown key", code="SF703", file="sfumato.toml", line=4, key="budget.epsilno"))
+    error[SF703]: unknown key
+      at sfumato.toml:4
     """
 
     code = "SF705"

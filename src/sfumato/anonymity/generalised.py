@@ -35,6 +35,13 @@ class Generalised:
     `source` is what was read; row for row with it, `class_of` is the class of each row, -1 if it was
     suppressed, and `columns` hold the generalised values and what they stand for. `tried` is the number of
     combinations of levels that were looked at.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import reach
+    >>> people = pa.table({"age": [31, 34, 38, 52, 54, 57]})
+    >>> made = reach(people, ["age"], Goal(k=3))
+    >>> made.before.k, made.after.k, made.table["age"][0].as_py()
+    (1, 3, '[31, 38]')
     """
 
     method: str

@@ -44,7 +44,11 @@ _STEPS: dict[str, Callable[[int], str]] = {  # how a period is called, by its nu
 
 
 class Hierarchy(ABC):
-    """A way to generalise a column, level upon level."""
+    """A way to generalise a column, level upon level.
+
+    >>> isinstance(Flat(), Hierarchy), isinstance(Prefixes(keep=(2,)), Hierarchy)
+    (True, True)
+    """
 
     @abstractmethod
     def ladder(self, column: Coded) -> Ladder:
@@ -53,7 +57,15 @@ class Hierarchy(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Flat(Hierarchy):
-    """A value is shown as it is, or as `*`."""
+    """A value is shown as it is, or as `*`.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import Goal, reach
+    >>> people = pa.table({"sex": ["f", "m", "f", "m"]})
+    >>> made = reach(people, ["sex"], Goal(k=4), method="recoding", hierarchies={"sex": Flat()})
+    >>> made.table["sex"].unique().to_pylist()
+    ['*']
+    """
 
     def ladder(self, column: Coded) -> Ladder:
         """Return the two levels of any column."""
@@ -66,6 +78,14 @@ class Intervals(Hierarchy):
 
     Values lie between `low` and `high`, both included; without `high` there is no upper bound.
     An interval has its lower end and not its upper one: [20, 25).
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import Goal, reach
+    >>> people = pa.table({"age": [31, 34, 52, 54]})
+    >>> ages = Intervals(widths=(5, 10), low=0, high=120)
+    >>> made = reach(people, ["age"], Goal(k=2), method="recoding", hierarchies={"age": ages})
+    >>> made.table["age"].to_pylist()
+    ['[30, 35)', '[30, 35)', '[50, 55)', '[50, 55)']
     """
 
     widths: tuple[Number, ...]
@@ -125,7 +145,16 @@ class Intervals(Hierarchy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes(Hierarchy):
-    """Texts by their beginnings: each level keeps a number of characters."""
+    """Texts by their beginnings: each level keeps a number of characters.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import Goal, reach
+    >>> people = pa.table({"zip": ["53715", "53710", "53703", "53706"]})
+    >>> zips = Prefixes(keep=(4, 3))
+    >>> made = reach(people, ["zip"], Goal(k=2), method="recoding", hierarchies={"zip": zips})
+    >>> made.table["zip"].to_pylist()
+    ['5370*', '5370*', '5371*', '5371*']
+    """
 
     keep: tuple[int, ...]
 
@@ -153,7 +182,16 @@ class Prefixes(Hierarchy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar(Hierarchy):
-    """Dates and timestamps by day, month, quarter, year, decade, century; those of them that are named."""
+    """Dates and timestamps by day, month, quarter, year, decade, century; those of them that are named.
+
+    >>> import datetime
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import Goal, reach
+    >>> people = pa.table({"born": [datetime.date(1980, 1, 3), datetime.date(1980, 1, 30)]})
+    >>> made = reach(people, ["born"], Goal(k=2), method="recoding", hierarchies={"born": Calendar()})
+    >>> made.table["born"].to_pylist()
+    ['1980-01', '1980-01']
+    """
 
     steps: tuple[str, ...] = ("month", "year", "decade")
 
@@ -188,6 +226,10 @@ class Levels(Hierarchy):
     """Every value with its parent, the parent of that, and so on; all chains are equally long.
 
     Values are named as texts: 12 as "12". Values that do not occur in the table do no harm.
+
+    >>> jobs = Levels(parents={"nurse": ("care",), "doctor": ("care",), "judge": ("law",)})
+    >>> jobs.parents["nurse"]
+    ('care',)
     """
 
     parents: Mapping[str, tuple[str, ...]]

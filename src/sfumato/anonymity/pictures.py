@@ -14,7 +14,14 @@ _SIZES = ((1, "1"), (2, "2"), (4, "3-4"), (9, "5-9"), (19, "10-19"), (99, "20-99
 
 
 def risk_picture(*measures: AnonymityMeasures) -> Picture:
-    """Draw the share of rows that are found with at least some chance, for one table or before and after."""
+    """Draw the share of rows that are found with at least some chance, for one table or before and after.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import measure
+    >>> people = pa.table({"age": [31, 31, 31, 54]})
+    >>> risk_picture(measure(people, ["age"])).y.title
+    'share of rows'
+    """
     return Picture(
         title="How many rows can be found again",
         caption="Share of rows that who knows the quasi-identifiers finds with at least such a chance.",
@@ -25,7 +32,14 @@ def risk_picture(*measures: AnonymityMeasures) -> Picture:
 
 
 def size_picture(*measures: AnonymityMeasures) -> Picture:
-    """Draw the share of rows in classes of some sizes, for one table or before and after."""
+    """Draw the share of rows in classes of some sizes, for one table or before and after.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import measure
+    >>> people = pa.table({"age": [31, 31, 31, 54]})
+    >>> size_picture(measure(people, ["age"])).y.title
+    'share of rows'
+    """
     return Picture(
         title="How many rows look alike",
         caption="Share of rows by the number of rows that have the same quasi-identifiers.",
@@ -50,7 +64,14 @@ def loss_picture(loss: Loss) -> Picture:
 
 
 def trade_picture(losses: Sequence[tuple[int, Loss]]) -> Picture:
-    """Draw what is lost against k, from several results for the same table."""
+    """Draw what is lost against k, from several results for the same table.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import Goal, reach
+    >>> people = pa.table({"age": [31, 34, 38, 52, 54, 57]})
+    >>> trade_picture([(k, reach(people, ["age"], Goal(k=k)).loss) for k in (2, 3)]).x.title
+    'k'
+    """
     return Picture(
         title="What a larger k costs",
         caption="Share of certainty and of entropy that is lost to reach k.",

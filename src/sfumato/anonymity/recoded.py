@@ -26,6 +26,13 @@ class Recoded:
     run of them: `starts` to `stops`, for each of the `labels`. `positions` is where the value of
     each row is in that order, and `of_row` the label that each row got: -1 for rows that were suppressed.
     `costs` is how much of the column each label leaves open; `level` and `height` are those of a hierarchy.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.anonymity import Goal, reach
+    >>> people = pa.table({"age": [31, 34, 38, 52, 54, 57]})
+    >>> [age] = reach(people, ["age"], Goal(k=3)).columns
+    >>> age.name, age.of_row.tolist()
+    ('age', [0, 0, 0, 1, 1, 1])
     """
 
     name: str

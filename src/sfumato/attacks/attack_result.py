@@ -79,6 +79,10 @@ class MeasuredRate:
     """How often an attack succeeded against releases of this system with one epsilon.
 
     `bound` is what no attacker can exceed on average; None where no such number is known.
+
+    >>> point = MeasuredRate(epsilon=1, rate=Proportion(hits=72, trials=100), bound=bit_bound(1))
+    >>> point.rate.share < point.bound
+    True
     """
 
     epsilon: float
@@ -101,6 +105,12 @@ class AttackResult:
 
     `success` says in a few words what counts as success; `guess` is the share that guessing gets.
     `facts` are further lines for the reader: a label and a text each.
+
+    >>> found = AttackResult(
+    ...     name="guess", title="A guess", story="..", naive=Proportion(hits=98, trials=100), curve=()
+    ... )
+    >>> found.rows()[0]
+    ('guessing', '50.0%', '')
     """
 
     name: str

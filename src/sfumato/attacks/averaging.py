@@ -43,6 +43,10 @@ def averaging(
 
     Invented firms, or one's own table with a column `trait` of true and false: then each row is a person,
     and each trial another victim with a budget of its own. For an owner's eyes, and no release.
+
+    >>> found = averaging(firms=200, people=4, each=0.5, questions=200, epsilons=(1,), trials=5)
+    >>> found.naive.share > 0.9  # of a server that keeps no account
+    True
     """
     count(questions, "questions")
     if data is None:

@@ -43,6 +43,10 @@ def differencing(
 
     Of one's own table each row is a person, and `trait` is a column of true and false. For an owner's
     eyes: the finding is made from the data itself, and is no release.
+
+    >>> found = differencing(firms=100, people=4, epsilons=(1,), trials=20)
+    >>> found.naive.share  # two exact totals
+    1.0
     """
     if data is not None:
         return _own(Victims.read(data, trait), epsilons, trials)

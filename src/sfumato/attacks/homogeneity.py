@@ -60,6 +60,10 @@ def homogeneity(
 
     `value` is what the attacker would like to know that `secret` says (by default what about half of the rows
     say, or the most common). Each row is a person. For an owner's eyes, and no release.
+
+    >>> found = homogeneity(people=2_000, ks=(2,), epsilons=(1,), victims=100)
+    >>> found.naive.share  # who knows the others of the class
+    1.0
     """
     if data is None:
         table = _invented(count(people, "people", least=500))

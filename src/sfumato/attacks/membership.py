@@ -57,6 +57,10 @@ def membership(
     Studies are invented, or drawn from one's own table, whose columns `attributes` are of true and false:
     then each takes `people` of its rows, and the table is the population. For an owner's eyes, and no
     release.
+
+    >>> found = membership(studies=200, people=6, traits=60, epsilons=(1,))
+    >>> found.naive.share > 0.7
+    True
     """
     if data is None:
         pool = _Population.invented(count(traits, "traits", least=2))

@@ -99,6 +99,10 @@ def reconstruction(
     Invented people, or one's own table with a column `trait` of true and false; at most 5,000 rows of it
     are taken. For an owner's eyes, and no release. On the curve, epsilon is the total of all questions
     together, at delta 1e-6.
+
+    >>> found = reconstruction(people=60, epsilons=(1,))
+    >>> found.naive.share > 0.8
+    True
     """
     if data is None:
         bits = _coins(count(people, "people", least=8))[:_MOST_PEOPLE]

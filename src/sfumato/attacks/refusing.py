@@ -78,6 +78,10 @@ def refusing(*, epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0), threes: i
     The secret is whether the third of three colleagues earns most. It does in one case of three, so
     guessing "no" is right twice in three times. Changing one salary is removing one person and adding
     another, so through this system the bound is that of twice epsilon.
+
+    >>> found = refusing(epsilons=(1,), threes=200)
+    >>> found.naive.share > found.guess
+    True
     """
     drawn = np.asarray(uniform_below(_MOST // 3, size=3 * count(threes, "threes")), dtype=np.int64)
     salaries = drawn.reshape(threes, 3) * 3 + np.arange(3)  # no two of three are equal

@@ -26,7 +26,15 @@ _CLOSING = (
 
 
 def html_report(findings: Sequence[AttackResult]) -> str:
-    """Return what was found as one page, with its pictures drawn into it."""
+    """Return what was found as one page, with its pictures drawn into it.
+
+    >>> from sfumato.core import Proportion
+    >>> found = AttackResult(
+    ...     name="guess", title="A guess", story="..", naive=Proportion(hits=98, trials=100), curve=()
+    ... )
+    >>> "A guess" in html_report([found])
+    True
+    """
     return Page(
         title=_TITLE,
         opening=tuple(Paragraph(text) for text in _OPENING.split("\n\n")),

@@ -38,7 +38,11 @@ _CAUTION = 1e-6  # of the bounds by which events are compared: the best of thous
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pair:
-    """Two neighbouring inputs: they differ by one unit, which `name` describes."""
+    """Two neighbouring inputs: they differ by one unit, which `name` describes.
+
+    >>> Pair(name="nobody and Ada", left=[], right=["Ada"]).name
+    'nobody and Ada'
+    """
 
     name: str
     left: Any

@@ -54,6 +54,11 @@ class Evidence:
     `likely` are the hits under the neighbour under which the event is the more likely one, `unlikely` those
     under the other; `pair` says which neighbours, `event` what was looked for, `samples` how many outputs
     were spent on choosing them.
+
+    >>> from sfumato.audit import lower_bound
+    >>> found = lower_bound(lambda data, n: [len(data)] * n, [], ["Ada"], trials=2_000)
+    >>> found.epsilon > 4, found.miss
+    (True, 1e-09)
     """
 
     epsilon: float

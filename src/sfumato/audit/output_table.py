@@ -28,6 +28,9 @@ class OutputColumns:
     """Outputs that are laid out already: numbers by place, one per trial; NaN where an output lacks it.
 
     A place that is not listed is one that no output has: nothing tells it from a column of NaN.
+
+    >>> OutputColumns(3, {"n": np.array([1.0, 2.0, np.nan])}).trials
+    3
     """
 
     trials: int

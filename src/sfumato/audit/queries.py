@@ -62,6 +62,13 @@ def examine_query(
 
     Of a database only what is declared is used, and its public tables: no private row is read, and
     nothing is spent. Neighbours are invented from that, unless given (rows of every table, by name).
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"person": range(9)})
+    >>> db = sf.connect(people, name="people", unit="person", max_rows=1, budget=sf.Budget(epsilon=1))
+    >>> examine_query("SELECT COUNT(*) AS n FROM people", db, epsilon=1, trials=1_000).passed  # free
+    True
     """
     database = about if isinstance(about, Database) else None
     catalog = about.catalog if isinstance(about, Database) else about

@@ -43,7 +43,13 @@ LIMITS = (
 
 
 def write_report(report: Report, path: str | os.PathLike[str]) -> None:
-    """Write a report; the ending of the name says how: .html, .md or .json."""
+    """Write a report; the ending of the name says how: .html, .md or .json.
+
+    >>> import tempfile
+    >>> empty = Report(date="2026-11-17", versions=(), miss=1e-6, quick=True, parts=(), zoo=())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(empty, f"{folder}/audit.json")
+    """
     Path(path).write_text(renderer_of(path)(report), encoding="utf-8")
 
 

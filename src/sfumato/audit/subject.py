@@ -21,7 +21,11 @@ _SAMPLED = 2  # pairs that are sampled where the law says which are worst
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a mechanism says of itself: (epsilon, delta)."""
+    """What a mechanism says of itself: (epsilon, delta).
+
+    >>> print(Claim(epsilon=1, delta=1e-6))
+    epsilon 1, delta 1e-06
+    """
 
     epsilon: float
     delta: float = 0.0
@@ -58,6 +62,16 @@ class Subject:
     """Something that can be run on either of two neighbours, and what is claimed of it.
 
     With a `law` epsilon is computed for every pair as well, and samples are spent on the worst ones.
+
+    >>> from sfumato.audit import numbers, repeated
+    >>> total = Subject(
+    ...     name="total",
+    ...     claim=Claim(epsilon=1),
+    ...     run=repeated(lambda ages: sum(ages)),
+    ...     neighbours=numbers(0, 100),
+    ... )
+    >>> len(total.neighbours) > 5
+    True
     """
 
     name: str
@@ -90,7 +104,19 @@ class Animal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A claim, and what speaks against it. No verdict is a proof that a claim is true."""
+    """A claim, and what speaks against it. No verdict is a proof that a claim is true.
+
+    >>> from sfumato.audit import Pair
+    >>> exact_sum = Subject(
+    ...     name="a sum without noise",
+    ...     claim=Claim(epsilon=1),
+    ...     run=lambda data, n: [sum(data)] * n,
+    ...     neighbours=(Pair(name="one more", left=[1], right=[1, 2]),),
+    ... )
+    >>> verdict = examine(exact_sum, trials=2_000)
+    >>> verdict.caught, verdict.passed
+    (True, False)
+    """
 
     name: str
     claim: Claim
@@ -139,7 +165,19 @@ class Verdict:
 
 
 def examine(subject: Subject, *, trials: int | None = None, miss: float = 1e-9) -> Verdict:
-    """Look for a false claim; a true one is called false with probability at most `miss`."""
+    """Look for a false claim; a true one is called false with probability at most `miss`.
+
+    >>> from sfumato.audit import Pair
+    >>> from sfumato.core import discrete_laplace
+    >>> count = Subject(
+    ...     name="count",
+    ...     claim=Claim(epsilon=1),
+    ...     run=lambda data, n: len(data) + discrete_laplace(1, size=n),
+    ...     neighbours=(Pair(name="nobody and Ada", left=[], right=["Ada"]),),
+    ... )
+    >>> examine(count, trials=2_000).passed
+    True
+    """
     pairs, exact = list(subject.neighbours), None
     if subject.law is not None:
         found = {at: _computed(subject.law, pair, subject.claim.delta) for at, pair in enumerate(pairs)}

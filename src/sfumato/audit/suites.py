@@ -42,7 +42,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was examined, when and with what; and the zoo, each animal with the verdict on it."""
+    """What was examined, when and with what; and the zoo, each animal with the verdict on it.
+
+    >>> Report(date="2026-11-17", versions=(), miss=1e-6, quick=True, parts=(), zoo=()).date
+    '2026-11-17'
+    """
 
     date: str
     versions: tuple[tuple[str, str], ...]
@@ -92,7 +96,11 @@ class Report:
 def suite(
     *, quick: bool = False, miss: float = 1e-6, progress: Callable[[str], None] = lambda step: None
 ) -> Report:
-    """Examine the whole system. `quick` draws a quarter of the samples; `progress` is told each step."""
+    """Examine the whole system. `quick` draws a quarter of the samples; `progress` is told each step.
+
+    >>> suite(quick=True, progress=print).passed  # doctest: +SKIP
+    True
+    """
     wrong = read_miss(miss)
     share = 4 if quick else 1
     core = mechanisms()

@@ -71,6 +71,13 @@ def tables(catalog: Catalog, *, public: Mapping[str, list[dict[str, Any]]] | Non
     """Propose pairs of worlds for a catalog; each side is the rows of every table.
 
     Public tables are the same on both sides: those given, else a few invented rows.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"person": range(9), "region": ["north", "south", "west"] * 3})
+    >>> db = sf.connect(people, name="people", unit="person", max_rows=1, budget=sf.Budget(epsilon=1))
+    >>> "people" in tables(db.catalog)[0].left
+    True
     """
     shared: Rows = {
         table.name: list((public or {}).get(table.name, [_row(table, None, place) for place in range(6)]))

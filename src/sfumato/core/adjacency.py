@@ -13,7 +13,12 @@ __all__ = ["Adjacency", "Sensitivity"]
 
 
 class Adjacency(Enum):
-    """Which datasets count as neighbours."""
+    """Which datasets count as neighbours.
+
+    >>> from sfumato.core import Sensitivity
+    >>> Sensitivity.of_counts(rows=1, groups=1).under(Adjacency.REPLACE_ONE).l1  # one leaves, one comes
+    Fraction(2, 1)
+    """
 
     ADD_REMOVE = "add_remove"  # the default: one person more or less; the number of people is private
     REPLACE_ONE = "replace_one"  # one person's records become another's; the number of people is public

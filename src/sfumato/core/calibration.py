@@ -51,6 +51,9 @@ def sigma_squared_of_rho(l2_squared: Number, rho: Number) -> Fraction:
     """Return the squared sigma of rho-zCDP: l2^2 / (2 rho), exactly; discrete or continuous.
 
     Theorem: Bun and Steinke (2016); for integer noise Canonne, Kamath, Steinke (2020).
+
+    >>> sigma_squared_of_rho(1, 0.125)
+    Fraction(4, 1)
     """
     return positive(l2_squared, "l2_squared") / (2 * budget_quantity(rho, "rho"))
 
@@ -60,6 +63,9 @@ def sigma_squared_of_mu(l2_squared: Number, mu: Number) -> Fraction:
 
     Theorem: Dong, Roth, Su (2022), Theorem 2.7. Integer noise needs a little more:
     `discrete_sigma_squared_of_mu`.
+
+    >>> sigma_squared_of_mu(1, 0.5)
+    Fraction(4, 1)
     """
     return positive(l2_squared, "l2_squared") / budget_quantity(mu, "mu") ** 2
 
@@ -101,6 +107,9 @@ def discrete_sigma_squared(sensitivity: int, epsilon: Number, delta: Number) -> 
 
     Theorem: the exact delta of the discrete Gaussian (Canonne, Kamath, Steinke 2020, Theorem 7).
     Rounds: up: the result itself was tested.
+
+    >>> round(float(discrete_sigma_squared(1, 1, 1e-5)), 2)
+    13.99
     """
     from sfumato.core.events import DiscreteGaussian
 
@@ -118,6 +127,9 @@ def discrete_sigma_squared_of_mu(sensitivity: int, mu: Number) -> Fraction:
 
     Theorem: the mu of a discrete Gaussian is certified threshold by threshold (`DiscreteGaussian.mu`).
     Rounds: up: the result itself was tested.
+
+    >>> float(discrete_sigma_squared_of_mu(1, 0.5)) >= 4  # that of continuous noise is 4
+    True
     """
     from sfumato.core.events import DiscreteGaussian
 
@@ -145,6 +157,10 @@ def calibrate(
 
     Theorem: composition of privacy-loss distributions. Assumes: the events are fixed in advance.
     Rounds: up: the result itself was tested.
+
+    >>> from sfumato.core import events
+    >>> round(calibrate(lambda sigma: events.Gaussian(sigma=sigma), epsilon=1, delta=1e-6, times=52), 1)
+    30.5
     """
     from sfumato.core.composition import Composition
 
@@ -159,14 +175,22 @@ def calibrate(
 
 
 def laplace_error(scale: Number, level: float = 0.95) -> int:
-    """Return the smallest w such that integer Laplace noise stays within +-w with probability `level`."""
+    """Return the smallest w such that integer Laplace noise stays within +-w with probability `level`.
+
+    >>> laplace_error(2), laplace_error(2, level=0.5)
+    (6, 1)
+    """
     from sfumato.core.laplace import LaplaceMechanism
 
     return int(LaplaceMechanism(scale).error(level))
 
 
 def gaussian_error(sigma_squared: Number, level: float = 0.95) -> int:
-    """Return the smallest w such that integer Gaussian noise stays within +-w with probability `level`."""
+    """Return the smallest w such that integer Gaussian noise stays within +-w with probability `level`.
+
+    >>> gaussian_error(100), gaussian_error(100, level=0.5)
+    (20, 7)
+    """
     from sfumato.core.gaussian import GaussianMechanism
 
     return int(GaussianMechanism(sigma_squared=sigma_squared).error(level))
@@ -176,6 +200,10 @@ def laplace_scale_of_error(error: Number, level: float = 0.95) -> Fraction:
     """Return about the largest Laplace scale whose error at `level` is within `error`.
 
     The epsilon is then l1 / scale. Rounds: down, to less error.
+
+    >>> scale = laplace_scale_of_error(10)
+    >>> round(float(scale), 2), laplace_error(scale)
+    (3.52, 10)
     """
     return _most(lambda scale: laplace_error(scale, level), error)
 
@@ -184,6 +212,10 @@ def sigma_squared_of_error(error: Number, level: float = 0.95) -> Fraction:
     """Return about the largest squared sigma whose error at `level` is within `error`.
 
     The rho is then l2^2 / (2 sigma^2). Rounds: down, to less error.
+
+    >>> square = sigma_squared_of_error(10)
+    >>> round(float(square), 1), gaussian_error(square)
+    (28.8, 10)
     """
     return _most(lambda square: gaussian_error(square, level), error)
 

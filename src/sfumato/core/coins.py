@@ -60,7 +60,11 @@ def bernoulli_exp(x: _Elements, size: None = None) -> _BoolArray: ...
 
 
 def bernoulli_exp(x: Number | _Elements, size: int | None = None) -> bool | _BoolArray:
-    """Toss a coin that is True with probability exactly exp(-x), x >= 0; one x or one per element."""
+    """Toss a coin that is True with probability exactly exp(-x), x >= 0; one x or one per element.
+
+    >>> bernoulli_exp(0), bernoulli_exp(700)  # surely, and with a chance of 1e-304
+    (True, False)
+    """
     if isinstance(x, (np.ndarray, list)):
         if size is not None:
             raise InvalidArgument("give either one x per element or a size, not both", place="size")

@@ -92,6 +92,9 @@ def renyi_of_pure(order: float, epsilon: Cost) -> float:
 
     Theorem: that of randomized response, ln(cosh((a-1/2)e) / cosh(e/2)) / (a-1), which every
     epsilon-DP pair is a post-processing of (Kairouz, Oh, Viswanath 2015). Rounds: up.
+
+    >>> round(renyi_of_pure(2, 1), 3)
+    0.735
     """
     _check_cost(epsilon, "epsilon")
     order, e = checked_order(order), upper_float(epsilon)
@@ -109,6 +112,9 @@ def delta_of_pure(pure: Number, epsilon: Number) -> float:
 
     Theorem: (e^pure - e^epsilon) / (1 + e^pure), attained by randomized response
     (Kairouz, Oh, Viswanath 2015). Rounds: up.
+
+    >>> round(delta_of_pure(1, 0.5), 4), delta_of_pure(1, 1)
+    (0.2876, 0.0)
     """
     total, target = budget_quantity(pure, "pure", zero=True), budget_quantity(epsilon, "epsilon", zero=True)
     if total <= target:
@@ -121,6 +127,9 @@ def epsilon_of_pure(pure: Number, delta: Number) -> float:
     """Return the smaller epsilon that a pure guarantee has at a positive delta.
 
     Theorem: as `delta_of_pure`. Rounds: up.
+
+    >>> round(epsilon_of_pure(1, 0.1), 3)
+    0.853
     """
     total, failure = upper_float(budget_quantity(pure, "pure", zero=True)), Fraction(positive_delta(delta))
     # e^epsilon = e^pure - delta (1 + e^pure); exact but for one exponential, as little may be left of it
@@ -134,6 +143,9 @@ def largest_pure(epsilon: Number, delta: Number) -> Fraction:
     """Return the largest pure epsilon that is (epsilon, delta)-private: exact at delta = 0.
 
     Theorem: as `delta_of_pure`: ln((e^epsilon + delta) / (1 - delta)). Rounds: down.
+
+    >>> largest_pure(1, 0), round(float(largest_pure(1, 0.01)), 3)
+    (Fraction(1, 1), 1.014)
     """
     target = budget_quantity(epsilon, "epsilon", zero=True)
     if delta_quantity(delta) == 0:
@@ -148,6 +160,9 @@ def delta_of_mu(mu: Number, epsilon: Number) -> float:
 
     Theorem: Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle and Wang 2018;
     Dong, Roth, Su 2022). Rounds: up, by a relative 2^-36 down to 1e-300, then to some float above.
+
+    >>> round(delta_of_mu(1, 1), 4)
+    0.1269
     """
     distance = upper_float(budget_quantity(mu, "mu", zero=True))
     target = lower_float(budget_quantity(epsilon, "epsilon", zero=True))
@@ -193,6 +208,9 @@ def epsilon_of_mu(mu: Number, delta: Number) -> float:
     """Return the epsilon at `delta` of mu-Gaussian DP.
 
     Theorem: as `delta_of_mu`, which falls with epsilon. Rounds: up.
+
+    >>> round(epsilon_of_mu(1, 1e-6), 3)
+    4.887
     """
     distance, failure = upper_float(budget_quantity(mu, "mu", zero=True)), positive_delta(delta)
     if distance == 0:
@@ -228,7 +246,11 @@ def _largest_mu(target: float, failure: float) -> float:
 
 
 def positive_delta(delta: Any) -> float:
-    """Read a delta of a conversion that has none at zero, rounded down."""
+    """Read a delta of a conversion that has none at zero, rounded down.
+
+    >>> positive_delta(1e-6)
+    1e-06
+    """
     rational = delta_quantity(delta)
     if rational == 0:
         hint = "only pure epsilon composes at delta = 0"

@@ -161,6 +161,10 @@ class ApproximateDP(Guarantee):
 
     `people`, where the number of people is public, refuses a delta of 1/n or more.
     Composition is the basic one, valid under adaptivity; `Composition` is tight for a fixed batch.
+
+    >>> both = ApproximateDP(epsilon=0.5, delta=1e-7).compose(ApproximateDP(epsilon=1, delta=1e-7))
+    >>> float(both.epsilon), float(both.delta)
+    (1.5, 2e-07)
     """
 
     epsilon: Fraction
@@ -213,7 +217,11 @@ class ApproximateDP(Guarantee):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianDP(Guarantee):
-    """Telling a person's presence is at least as hard as telling N(mu, 1) from N(0, 1) by one draw."""
+    """Telling a person's presence is at least as hard as telling N(mu, 1) from N(0, 1) by one draw.
+
+    >>> round(float(GaussianDP(mu=0.5).to_approximate(1e-6).epsilon), 3)
+    2.254
+    """
 
     mu: Fraction
 
@@ -246,7 +254,11 @@ class GaussianDP(Guarantee):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroConcentratedDP(Guarantee):
-    """The Renyi divergence of every order a > 1 is at most a * rho (Bun and Steinke 2016)."""
+    """The Renyi divergence of every order a > 1 is at most a * rho (Bun and Steinke 2016).
+
+    >>> ZeroConcentratedDP(rho=0.125).compose(ZeroConcentratedDP(rho=0.125)).rho
+    Fraction(1, 4)
+    """
 
     rho: Fraction
 
@@ -275,7 +287,11 @@ class ZeroConcentratedDP(Guarantee):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenyiDP(Guarantee):
-    """The Renyi divergence of one order is at most epsilon (Mironov 2017)."""
+    """The Renyi divergence of one order is at most epsilon (Mironov 2017).
+
+    >>> float(RenyiDP(order=2, epsilon=0.25).compose(RenyiDP(order=2, epsilon=0.5)).epsilon)
+    0.75
+    """
 
     order: float
     epsilon: Fraction
@@ -320,6 +336,11 @@ class RenyiCurve(Guarantee):
 
     Assumes: the sources were fixed in advance. The best order of the sum is not a valid filter
     when queries are chosen after seeing answers; fix one order with `to_renyi` for that.
+
+    >>> from sfumato.core import events
+    >>> both = RenyiCurve(sources=(events.Gaussian(sigma=2), events.Laplace(scale=4)))
+    >>> round(both.renyi(2), 4), round(float(both.to_approximate(1e-6).epsilon), 3)
+    (0.3066, 2.602)
     """
 
     sources: tuple[Event | RenyiCurve, ...]

@@ -22,7 +22,12 @@ __all__ = ["Mechanism", "PostProcessed", "confidence"]
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """A randomised map from private values to outputs that may be published."""
+    """A randomised map from private values to outputs that may be published.
+
+    >>> from sfumato.core import LaplaceMechanism
+    >>> isinstance(LaplaceMechanism.from_epsilon(1), Mechanism)
+    True
+    """
 
     @property
     def event(self) -> Event:

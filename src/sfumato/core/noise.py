@@ -45,7 +45,11 @@ def geometric(scale: _Elements, size: None = None) -> _IntArray: ...
 
 
 def geometric(scale: Number | _Elements, size: int | None = None) -> int | npt.NDArray[Any]:
-    """Draw from P(x) = (1 - exp(-1/scale)) * exp(-x/scale), x = 0, 1, ...; one scale or one per element."""
+    """Draw from P(x) = (1 - exp(-1/scale)) * exp(-x/scale), x = 0, 1, ...; one scale or one per element.
+
+    >>> bool((geometric(2, size=100) >= 0).all())
+    True
+    """
     return _draw(GEOMETRIC, _scalar_geometric, scale, size, "scale", squared=False)
 
 

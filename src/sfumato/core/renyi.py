@@ -39,6 +39,9 @@ def largest_renyi(order: Number, epsilon: Number, delta: Number) -> float:
     for a loss above epsilon maps any pair to such coins and keeps delta, and divergence cannot
     grow under a map (Asoodeh, Liao, Calmon, Kosut, Sankar 2021, the joint range); so no
     conversion from one order is tighter. Rounds: down, by a relative 2^-36 or more.
+
+    >>> round(largest_renyi(8, 1, 1e-6), 4)
+    0.0031
     """
     return _largest(checked_order(order), _epsilon(epsilon), positive_delta(delta))
 
@@ -48,6 +51,9 @@ def delta_of_renyi(order: Number, value: Number, epsilon: Number) -> float:
 
     Theorem: the inverse of `largest_renyi`; at most the closed form
     e^((a-1)(value-epsilon)) (1-1/a)^a / (a-1) of Canonne, Kamath, Steinke (2020). Rounds: up.
+
+    >>> round(delta_of_renyi(8, 0.5, 1.5), 6)
+    4.3e-05
     """
     return _delta(checked_order(order), _value(value, "value"), _epsilon(epsilon))
 
@@ -56,6 +62,9 @@ def epsilon_of_renyi(order: Number, value: Number, delta: Number) -> float:
     """Return the epsilon at `delta` that a Renyi divergence of one order implies.
 
     Theorem: as `delta_of_renyi`. Rounds: up.
+
+    >>> round(epsilon_of_renyi(8, 0.5, 1e-6), 3)
+    2.039
     """
     return _epsilon_at(checked_order(order), _value(value, "value"), positive_delta(delta))
 
@@ -126,6 +135,10 @@ def delta_of_curve(curve: Curve, epsilon: Number) -> float:
     Theorem: `delta_of_renyi` at each order; the closed form's logarithm is convex in the order
     (so is (order-1) * divergence), hence golden-section search finds its minimum, and from
     there that of the joint range. Rounds: up.
+
+    >>> from sfumato.core import events
+    >>> round(delta_of_curve(events.Gaussian(sigma=2).renyi, 2), 6)
+    3.9e-05
     """
     target, bound = _epsilon(epsilon), _checked(curve)
     closed = _best(lambda a: _closed_log_delta(a, bound(a), target))
@@ -137,6 +150,10 @@ def epsilon_of_curve(curve: Curve, delta: Number) -> float:
     """Return the epsilon at `delta` that a whole Renyi curve implies: the least over all orders.
 
     Theorem: as `delta_of_curve`; sublevel sets in the order are intervals. Rounds: up.
+
+    >>> from sfumato.core import events
+    >>> round(epsilon_of_curve(events.Gaussian(sigma=2).renyi, 1e-6), 3)
+    2.419
     """
     failure, bound = positive_delta(delta), _checked(curve)
     closed = _best(lambda a: _closed_epsilon(a, bound(a), failure))
@@ -148,6 +165,9 @@ def delta_of_rho(rho: Number, epsilon: Number) -> float:
     """Return the delta at `epsilon` of rho-zCDP.
 
     Theorem: the curve order*rho (Bun and Steinke 2016) through `delta_of_curve`. Rounds: up.
+
+    >>> round(delta_of_rho(0.125, 2), 6)
+    3.9e-05
     """
     charge = _value(rho, "rho")
     return delta_of_curve(lambda order: order * charge, epsilon) if charge else 0.0
@@ -157,6 +177,9 @@ def epsilon_of_rho(rho: Number, delta: Number) -> float:
     """Return the epsilon at `delta` of rho-zCDP.
 
     Theorem: the curve order*rho (Bun and Steinke 2016) through `epsilon_of_curve`. Rounds: up.
+
+    >>> round(epsilon_of_rho(0.125, 1e-6), 3)
+    2.419
     """
     charge = _value(rho, "rho")
     return epsilon_of_curve(lambda order: order * charge, delta) if charge else 0.0
@@ -166,6 +189,9 @@ def largest_rho(epsilon: Number, delta: Number) -> float:
     """Return the largest rho that is (epsilon, delta)-private.
 
     Theorem: `largest_renyi` at the order that serves best, divided by it. Rounds: down.
+
+    >>> round(largest_rho(1, 1e-6), 5)
+    0.02436
     """
     target, failure = _epsilon(epsilon), positive_delta(delta)
     order = _best(lambda a: -_largest(a, target, failure) / a)

@@ -109,6 +109,10 @@ class PureRule(Rule):
 
     Theorem: the privacy loss of every transcript is at most the sum, whatever chose the
     queries (Rogers, Roth, Ullman, Vadhan 2016, basic composition as a filter).
+
+    >>> from sfumato.core import events
+    >>> PureRule().price(events.Laplace(scale=20)), PureRule().limit(1, 0)  # twenty of them fit
+    (Fraction(1, 20), Fraction(1, 1))
     """
 
     name: ClassVar[str] = "pure"
@@ -134,6 +138,10 @@ class ZeroConcentratedRule(Rule):
 
     Theorem: a filter that stops before the sum of rho passes a fixed limit is limit-zCDP
     (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers, Wu 2023).
+
+    >>> from sfumato.core import events
+    >>> ZeroConcentratedRule().price(events.Gaussian(sigma=10))
+    Fraction(1, 200)
     """
 
     name: ClassVar[str] = "zero_concentrated"
@@ -158,6 +166,10 @@ class RenyiRule(Rule):
     Theorem: e^((order-1) (loss - sum)) is a supermartingale, so a filter that stops before
     the sum passes a fixed limit has that divergence (Feldman and Zrnic 2021, Theorem 3.1).
     Assumes: ONE order. Taking the best of several afterwards is not valid.
+
+    >>> from sfumato.core import events
+    >>> RenyiRule(order=8).price(events.Gaussian(sigma=10))
+    0.04
     """
 
     name: ClassVar[str] = "renyi"
@@ -185,6 +197,10 @@ class GaussianRule(Rule):
 
     Theorem: a filter that stops before the sum of mu^2 passes a fixed limit is
     sqrt(limit)-GDP (Smith and Thakurta 2022; Koskela, Tobaben, Honkela 2023).
+
+    >>> from sfumato.core import events
+    >>> GaussianRule().price(events.Gaussian(sigma=10))
+    Fraction(1, 100)
     """
 
     name: ClassVar[str] = "gaussian"

@@ -238,6 +238,10 @@ class ReportNoisyMax(_Selection):
     2 * sensitivity on i (sensitivity, if monotone), so i wins there when its noise is at least
     r + shift; and P(X >= r) <= exp(shift / scale) * P(X >= r + shift) term by term (Dwork and
     Roth 2014, Theorem 3.9; the shift is rounded up to whole steps, as the noise is).
+
+    >>> choice = ReportNoisyMax(1, monotone=True)  # counts: one person only raises them
+    >>> choice.release([310, 295, 40]) in {0, 1, 2}, choice.event.epsilon()
+    (True, Fraction(1, 1))
     """
 
     step: Fraction

@@ -45,6 +45,10 @@ class SparseVector:
 
     Variants that are not private (ibid.) leave out noise on the queries, the factor of the crossings
     in it, or the limit to the crossings, or publish a value with the noise that decided.
+
+    >>> alarm = SparseVector(threshold=1000, epsilon=1, monotone=True)
+    >>> alarm.ask(3), alarm.ask(20_000), alarm.remaining
+    (False, True, 0)
     """
 
     __slots__ = (

@@ -58,7 +58,18 @@ class _Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance(_Spending):
-    """The account of one unit of protection, of the unit that bears most. The lifetime is always shown."""
+    """The account of one unit of protection, of the unit that bears most. The lifetime is always shown.
+
+    >>> from sfumato.core import PrivacyBudget, events
+    >>> from sfumato.ledger import OWNER, Ledger
+    >>> ledger = Ledger.open(None)
+    >>> ledger.register("person", PrivacyBudget(epsilon=1))
+    >>> asked = {"request_hash": "5f1c", "data_version": "2026-11", "policy_hash": "77ab", "analyst": OWNER}
+    >>> with ledger.reserve("person", events.Pure(loss=0.1), 0, **asked) as reservation:
+    ...     head = reservation.commit(b"the release")
+    >>> ledger.balance("person").remaining
+    Fraction(9, 10)
+    """
 
     totals: Totals
     renewal: Renewal | None = None
@@ -120,6 +131,14 @@ class GrantBalance(_Spending):
     """What one analyst may spend of a unit's budget, and has spent: each charge counts in full.
 
     The unit's own limit holds besides.
+
+    >>> from sfumato.core import PrivacyBudget
+    >>> from sfumato.ledger import Ledger
+    >>> ledger = Ledger.open(None)
+    >>> ledger.register("person", PrivacyBudget(epsilon=1))
+    >>> ledger.grant("person", "alice", PrivacyBudget(epsilon=0.5))
+    >>> [(grant.analyst, grant.remaining) for grant in ledger.grants("person")]
+    [('alice', Fraction(1, 2))]
     """
 
     analyst: str

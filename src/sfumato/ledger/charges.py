@@ -195,7 +195,18 @@ class Reserved(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One charge, as an owner or an analyst may see it: public facts only."""
+    """One charge, as an owner or an analyst may see it: public facts only.
+
+    >>> from sfumato.core import PrivacyBudget, events
+    >>> from sfumato.ledger import OWNER, Ledger
+    >>> ledger = Ledger.open(None)
+    >>> ledger.register("person", PrivacyBudget(epsilon=1))
+    >>> asked = {"request_hash": "5f1c", "data_version": "2026-11", "policy_hash": "77ab", "analyst": OWNER}
+    >>> with ledger.reserve("person", events.Pure(loss=0.1), 0, **asked) as reservation:
+    ...     head = reservation.commit(b"the release")
+    >>> [(entry.cost, entry.committed) for entry in ledger.history("person")]
+    [(Fraction(1, 10), True)]
+    """
 
     sequence: int
     at: int  # the hour, in milliseconds since 1970, by the clock of the machine that wrote it

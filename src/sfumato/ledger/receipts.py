@@ -65,6 +65,17 @@ def verify_receipt(receipt: Mapping[str, Any], public_key: str) -> Head:
 
     The key must come from elsewhere than the receipt: from the owner, or from a ledger that was
     checked against an anchor (`Ledger.public_keys`).
+
+    >>> from sfumato.core import PrivacyBudget, events
+    >>> from sfumato.ledger import OWNER, Ledger
+    >>> ledger = Ledger.open(None)
+    >>> ledger.register("person", PrivacyBudget(epsilon=1))
+    >>> asked = {"request_hash": "5f1c", "data_version": "2026-11", "policy_hash": "77ab", "analyst": OWNER}
+    >>> with ledger.reserve("person", events.Pure(loss=0.1), 0, **asked) as reservation:
+    ...     receipt = reservation.receipt(answer="e3b0c442")
+    ...     head = reservation.commit(b"the release")
+    >>> verify_receipt(receipt, ledger.public_key) == Head.parse(receipt["anchor"])
+    True
     """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

@@ -145,7 +145,11 @@ class Stepped(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The newest record of a ledger: its number and hash. Kept elsewhere, it is an anchor."""
+    """The newest record of a ledger: its number and hash. Kept elsewhere, it is an anchor.
+
+    >>> Head.parse("7:" + "0" * 64).sequence
+    7
+    """
 
     sequence: int
     hash: str

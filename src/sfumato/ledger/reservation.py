@@ -143,6 +143,16 @@ class Reservation:
     Nothing gives the charge back: not an error, not a timeout, not a crash. Answer only after `commit` has
     returned. One that was reserved with `steps` pays for several looks. It is not burnt by leaving: whoever
     reserves the same again, under the same key, goes on with the next `step`.
+
+    >>> from sfumato.core import PrivacyBudget, events
+    >>> from sfumato.ledger import OWNER, Ledger
+    >>> ledger = Ledger.open(None)
+    >>> ledger.register("person", PrivacyBudget(epsilon=1))
+    >>> asked = {"request_hash": "5f1c", "data_version": "2026-11", "policy_hash": "77ab", "analyst": OWNER}
+    >>> with ledger.reserve("person", events.Pure(loss=0.1), 0, **asked) as reservation:
+    ...     head = reservation.commit(b"the release")
+    >>> ledger.remaining("person")
+    Fraction(9, 10)
     """
 
     __slots__ = ("_journal", "_open", "head", "record", "replayed")

@@ -27,7 +27,12 @@ EPOCHS = ("day", "week", "month", "year")
 
 
 class Owner(Enum):
-    """Whoever owns the data: the budget alone limits what the owner asks."""
+    """Whoever owns the data: the budget alone limits what the owner asks.
+
+    >>> import sfumato as sf
+    >>> sf.OWNER is Owner.OWNER
+    True
+    """
 
     OWNER = "owner"
 
@@ -189,6 +194,9 @@ class Binding:
     """A table, by the texts that identify its source, and the column that says whose each row is.
 
     Without a column every row is a unit by itself; in a public table, there are none.
+
+    >>> Binding(table="visits", sources=("file:visits.parquet",), column="person").column
+    'person'
     """
 
     table: str
@@ -201,6 +209,10 @@ class Proposal:
     """A unit of protection, its terms, and the data that is and is not about it.
 
     Without a budget, the terms on record hold.
+
+    >>> from sfumato.core import PrivacyBudget
+    >>> Proposal(unit="person", budget=PrivacyBudget(epsilon=3)).unit
+    'person'
     """
 
     unit: str

@@ -240,6 +240,14 @@ def collect(
 
     Of texts, those that reports prove to be held; as reports are read once for each length of a
     beginning, they are kept in a temporary file meanwhile, and not in memory.
+
+    >>> from sfumato.local import YesNo
+    >>> from sfumato.local.simulation import simulated
+    >>> survey = Survey.plan("exams", YesNo(words="Have you ever cheated in an exam?"), epsilon=1)
+    >>> reports = simulated(survey, {"yes": 0.3, "no": 0.7}, 10_000)
+    >>> result = collect(survey, reports)
+    >>> result.counted, bool(abs(result.values[1] - 0.3) < 0.2)
+    (10000, True)
     """
     sources = sources if isinstance(sources, (list, tuple)) else [sources]
     if isinstance(survey, Survey) and isinstance(survey.protocol, PrefixTree):

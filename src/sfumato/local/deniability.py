@@ -35,6 +35,11 @@ class Deniability:
 
     With `kept`, reports are kept by value and sent again: the sentence is then about one value, and says that
     a change can be seen, for of lives that change at other times there is no bound (`longitudinal.Memoised`).
+
+    >>> from sfumato.local import KaryResponse
+    >>> survey = Deniability(protocol=KaryResponse.coin_toss(), prior=Fraction(1, 10))
+    >>> survey.most()  # from one in ten
+    Fraction(1, 4)
     """
 
     protocol: Protocol

@@ -56,7 +56,11 @@ class YesNo(SurveyQuestion):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneAnswer(SurveyQuestion):
-    """Answered by exactly one of the listed answers; or, without a list, by a number below `size`."""
+    """Answered by exactly one of the listed answers; or, without a list, by a number below `size`.
+
+    >>> OneAnswer(words="Which bus?", answers=("1", "7", "23")).size
+    3
+    """
 
     answers: tuple[str, ...] = ()
     size: int = 0
@@ -79,7 +83,11 @@ class OneAnswer(SurveyQuestion):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralOf(OneAnswer):
-    """Answered by any number of them; at most `most` are reported."""
+    """Answered by any number of them; at most `most` are reported.
+
+    >>> SeveralOf(words="Which languages?", answers=("Dutch", "French", "German"), most=2).most
+    2
+    """
 
     most: int
 
@@ -95,7 +103,11 @@ class SeveralOf(OneAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberIn(SurveyQuestion):
-    """Answered by a number; one outside of `low` to `high` counts as the nearer bound."""
+    """Answered by a number; one outside of `low` to `high` counts as the nearer bound.
+
+    >>> NumberIn(words="How many hours?", low=0, high=24).high
+    Fraction(24, 1)
+    """
 
     low: Number
     high: Number
@@ -111,7 +123,11 @@ class NumberIn(SurveyQuestion):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(SurveyQuestion):
-    """Answered by a text; its first `length` bytes in UTF-8 count, and common texts are found."""
+    """Answered by a text; its first `length` bytes in UTF-8 count, and common texts are found.
+
+    >>> Text(words="Which word?", length=4).length
+    4
+    """
 
     length: int = 6
 

@@ -44,6 +44,13 @@ class Result:
 
     `answers` name the rows; values, limits and deviations are the estimates. `dropped` counts the reports
     that were not used, by reason.
+
+    >>> from sfumato.local import Survey, YesNo, collect
+    >>> from sfumato.local.simulation import simulated
+    >>> survey = Survey.plan("exams", YesNo(words="Have you ever cheated in an exam?"), epsilon=1)
+    >>> result = collect(survey, simulated(survey, {"yes": 0.3, "no": 0.7}, 1_000))
+    >>> [row["answer"] for row in result.rows()]
+    ['no', 'yes']
     """
 
     title: str

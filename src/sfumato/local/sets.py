@@ -243,6 +243,11 @@ class SeveralAnswers(DerivedProtocol):
 
     Its variance is most^2 times the inner one, more than that of `SetSelection`; what speaks for it is that
     a report is as short as the inner one.
+
+    >>> from sfumato.local import KaryResponse
+    >>> protocol = SeveralAnswers(size=10, most=2, inner=KaryResponse.from_epsilon(1, size=12))
+    >>> round(protocol.epsilon, 6)
+    0.620115
     """
 
     size: int

@@ -76,6 +76,9 @@ def amplification(local: Number | Protocol, minimum: int, delta: Number) -> Ampl
     Assumes: a trusted shuffler; nothing else (no address, no order, no time) tells who sent a report;
     one report a person.
     Rounds: up, and never above the local epsilon.
+
+    >>> round(amplification(2, minimum=10_000, delta=1e-6).central, 3)
+    0.155
     """
     people, allowed = count(minimum, "minimum"), delta_quantity(delta)
     odds, own, clones = _read(local)

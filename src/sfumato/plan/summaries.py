@@ -69,7 +69,11 @@ class Summary:
 
 
 def aggregate(name: str, *values: Any) -> Summary:
-    """Return an aggregate by the name that SQL has for it: `aggregate("corr", "height", "weight")`."""
+    """Return an aggregate by the name that SQL has for it: `aggregate("corr", "height", "weight")`.
+
+    >>> aggregate("corr", "height", "weight").function.label
+    'corr'
+    """
     function = function_called(name) if isinstance(name, str) else None
     if function is None or len(values) != function.record.arity:
         known = ", ".join(sorted(called for one in Function for called in one.record.names))
@@ -80,89 +84,157 @@ def aggregate(name: str, *values: Any) -> Summary:
 
 
 def count(value: Any = None) -> Summary:
-    """Count rows, or the rows in which a value is present."""
+    """Count rows, or the rows in which a value is present.
+
+    >>> count().function.label, count("age").function.label
+    ('count(*)', 'count')
+    """
     if value is None:
         return Summary(function=Function.COUNT_ROWS)
     return Summary(function=Function.COUNT, arguments=(_column(value),))
 
 
 def count_distinct(value: Any) -> Summary:
-    """Count the different values."""
+    """Count the different values.
+
+    >>> count_distinct("region").function.label
+    'count(distinct)'
+    """
     return Summary(function=Function.COUNT_DISTINCT, arguments=(_column(value),))
 
 
 def count_units() -> Summary:
-    """Count the units of protection: people, not rows."""
+    """Count the units of protection: people, not rows.
+
+    >>> count_units().function.label
+    'count(distinct unit)'
+    """
     return Summary(function=Function.COUNT_UNITS)
 
 
 def sum_(value: Any) -> Summary:
-    """Add up."""
+    """Add up.
+
+    >>> sum_("cost").clamp_groups(0, 500).bounds_per_group
+    (0.0, 500.0)
+    """
     return Summary(function=Function.SUM, arguments=(_column(value),))
 
 
 def avg(value: Any) -> Summary:
-    """Average."""
+    """Average.
+
+    >>> avg("cost").where(col("age") >= 18).function.label
+    'avg'
+    """
     return Summary(function=Function.AVG, arguments=(_column(value),))
 
 
 def var_pop(value: Any) -> Summary:
-    """Variance, divided by n."""
+    """Variance, divided by n.
+
+    >>> var_pop("cost").function.label
+    'var_pop'
+    """
     return Summary(function=Function.VAR_POP, arguments=(_column(value),))
 
 
 def var_samp(value: Any) -> Summary:
-    """Variance, divided by n - 1."""
+    """Variance, divided by n - 1.
+
+    >>> var_samp("cost").function.label
+    'var_samp'
+    """
     return Summary(function=Function.VAR_SAMP, arguments=(_column(value),))
 
 
 def stddev_pop(value: Any) -> Summary:
-    """Standard deviation, divided by n."""
+    """Standard deviation, divided by n.
+
+    >>> stddev_pop("cost").function.label
+    'stddev_pop'
+    """
     return Summary(function=Function.STDDEV_POP, arguments=(_column(value),))
 
 
 def stddev_samp(value: Any) -> Summary:
-    """Standard deviation, divided by n - 1."""
+    """Standard deviation, divided by n - 1.
+
+    >>> stddev_samp("cost").function.label
+    'stddev_samp'
+    """
     return Summary(function=Function.STDDEV_SAMP, arguments=(_column(value),))
 
 
 def covar_pop(value: Any, other: Any) -> Summary:
-    """Covariance, divided by n."""
+    """Covariance, divided by n.
+
+    >>> covar_pop("height", "weight").function.label
+    'covar_pop'
+    """
     return Summary(function=Function.COVAR_POP, arguments=(_column(value), _column(other)))
 
 
 def covar_samp(value: Any, other: Any) -> Summary:
-    """Covariance, divided by n - 1."""
+    """Covariance, divided by n - 1.
+
+    >>> covar_samp("height", "weight").function.label
+    'covar_samp'
+    """
     return Summary(function=Function.COVAR_SAMP, arguments=(_column(value), _column(other)))
 
 
 def corr(value: Any, other: Any) -> Summary:
-    """Correlation."""
+    """Correlation.
+
+    >>> corr("height", "weight").function.label
+    'corr'
+    """
     return Summary(function=Function.CORR, arguments=(_column(value), _column(other)))
 
 
 def min_(value: Any) -> Summary:
-    """Smallest value, as a private quantile."""
+    """Smallest value, as a private quantile.
+
+    >>> min_("age").function.label
+    'min'
+    """
     return Summary(function=Function.MIN, arguments=(_column(value),))
 
 
 def max_(value: Any) -> Summary:
-    """Largest value, as a private quantile."""
+    """Largest value, as a private quantile.
+
+    >>> max_("age").function.label
+    'max'
+    """
     return Summary(function=Function.MAX, arguments=(_column(value),))
 
 
 def histogram(value: Any) -> Summary:
-    """How many values lie in each cell."""
+    """How many values lie in each cell.
+
+    >>> histogram("age").function.label
+    'histogram'
+    """
     return Summary(function=Function.HISTOGRAM, arguments=(_column(value),))
 
 
 def median(value: Any) -> Summary:
-    """Value in the middle."""
+    """Value in the middle.
+
+    >>> median("age").quantiles
+    (0.5,)
+    """
     return quantile(value, 0.5)
 
 
 def quantile(value: Any, rank: float | Sequence[float]) -> Summary:
-    """Return the value below which a share of the values lies; several, for a list of shares."""
+    """Return the value below which a share of the values lies; several, for a list of shares.
+
+    >>> quantile("age", [0.25, 0.75]).quantiles
+    (0.25, 0.75)
+    """
     several = isinstance(rank, Sequence)
     ranks = tuple(rank) if isinstance(rank, Sequence) else (rank,)
     if not ranks or any(not 0 <= exact(one, "rank") <= 1 for one in ranks):

@@ -148,14 +148,26 @@ def _kind(kind: Kind | str) -> Kind:
 
 
 def col(name: str) -> Val:
-    """Return a column by its name, or by its table's and its own: `col("p.age")`."""
+    """Return a column by its name, or by its table's and its own: `col("p.age")`.
+
+    >>> from sfumato import count
+    >>> adults = count().where(col("age") >= 18)
+    >>> adults.function.label
+    'count(*)'
+    """
     if not isinstance(name, str):
         raise InvalidArgument("a column is named by a text", place="col", hints=('col("age")',))
     return Val(lambda find: find(name))
 
 
 def call(function: str, *arguments: Any) -> Val:
-    """Return a call of the allow-list by name: `call("lower", col("job"))`."""
+    """Return a call of the allow-list by name: `call("lower", col("job"))`.
+
+    >>> from sfumato import count
+    >>> nurses = count().where(call("lower", col("job")) == "nurse")
+    >>> nurses.function.label
+    'count(*)'
+    """
     if function not in functions.FUNCTIONS:
         message = f"`{function}` is not on the list of functions"
         hints = hints_for("SF403", did_you_mean(function, functions.NAMES))
@@ -165,7 +177,13 @@ def call(function: str, *arguments: Any) -> Val:
 
 
 def when(*branches: tuple[Any, Any], otherwise: Any = None) -> Val:
-    """Return the value of the first branch whose condition holds: `when((col("age") < 18, "minor"))`."""
+    """Return the value of the first branch whose condition holds: `when((col("age") < 18, "minor"))`.
+
+    >>> from sfumato import sum_
+    >>> adults = sum_(when((col("age") < 18, 0), otherwise=1))
+    >>> adults.function.label
+    'sum'
+    """
     pairs = tuple((val(test), val(value)) for test, value in branches)
     last = val(otherwise)
 

@@ -46,6 +46,14 @@ class Release:
     account; both are plain dictionaries. `origins` and `lines` say of which noisy table, column
     and row each cell is, where it is one; that is what intervals of any level come from. A row that is of
     no row of a noisy table (a label without an answer) has None for its line.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"person": range(900)})
+    >>> db = sf.connect(people, name="people", unit="person", max_rows=1, budget=sf.Budget(epsilon=3))
+    >>> release = db.sql("SELECT COUNT(*) AS n FROM people", epsilon=1).release()
+    >>> release.columns, abs(release.column("n")[0] - 900) < 100
+    (('n',), True)
     """
 
     columns: tuple[str, ...]

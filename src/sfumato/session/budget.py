@@ -32,6 +32,10 @@ def Budget(
     `rule` says how costs add up: "gaussian" (unless delta is zero) for many questions, "pure" for a few
     large ones, "zcdp" for much Laplace noise. A tenth of delta is set aside for finding groups that were
     not declared, all of it under the pure rule, unless said otherwise.
+
+    >>> budget = Budget(epsilon=3, delta=1e-7)
+    >>> budget.rule.name, float(budget.keys_delta)
+    ('gaussian', 1e-08)
     """
     if isinstance(rule, str):
         if rule not in _RULES:

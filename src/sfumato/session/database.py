@@ -23,7 +23,16 @@ __all__ = ["Database"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """Tables that can be asked about, and the budget of the people in them."""
+    """Tables that can be asked about, and the budget of the people in them.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"person": range(900)})
+    >>> db = sf.connect(people, name="people", unit="person", max_rows=1, budget=sf.Budget(epsilon=3))
+    >>> release = db.sql("SELECT COUNT(*) AS n FROM people", epsilon=1).release()
+    >>> db.balance.spent_units == db.balance.limit // 3
+    True
+    """
 
     catalog: Catalog
     terms: PrivacyBudget

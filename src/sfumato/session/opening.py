@@ -71,6 +71,21 @@ def connect(
     `memory`, such as "8GB", is what all questions that run at a time may take, by default four fifths of the
     machine's; a question waits, before it is charged, until its `question_memory`, by default all of it, is
     free. `seconds` is what one statement of the engine may take.
+
+    >>> import pyarrow as pa
+    >>> from sfumato import Budget, between, one_of
+    >>> visits = pa.table({"person": [1, 1, 2], "region": ["north", "south", "north"], "cost": [9, 20, 3]})
+    >>> db = connect(
+    ...     visits,
+    ...     name="visits",
+    ...     unit="person",
+    ...     columns={"region": one_of("north", "south"), "cost": between(0, 500)},
+    ...     max_groups=2,
+    ...     max_rows=5,
+    ...     budget=Budget(epsilon=3, delta=1e-7),
+    ... )
+    >>> [table.name for table in db.catalog.tables]
+    ['visits']
     """
     tables = private_sources(source, name=name, unit=unit, public=public)
     protected = Unit(name=unit or f"row of {next(iter(tables))}", column=unit)
@@ -120,6 +135,13 @@ def open(
     moved, and a new one would begin with nothing spent. The first question that is charged fixes in it
     what the file says; until then the file can be changed. Where the policy names analysts, `analyst`
     says who asks. Another `ledger` can be given, to look at prices without touching the real one.
+
+    >>> open("missing.toml")
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.ProjectRefused: error[SF701]: there is no project file here
+      at missing.toml
+    hint: `sfumato init people.parquet` writes one; --project names another place
     """
     return open_project(read_project(os.fspath(path)), analyst=analyst, ledger=ledger)
 

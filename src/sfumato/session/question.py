@@ -37,7 +37,16 @@ _ON_LIMITS = "depends on limits that are found first"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question with its price tag; nothing is spent until `release`."""
+    """A question with its price tag; nothing is spent until `release`.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"person": range(900)})
+    >>> db = sf.connect(people, name="people", unit="person", max_rows=1, budget=sf.Budget(epsilon=3))
+    >>> question = db.sql("SELECT COUNT(*) AS n FROM people", epsilon=1)  # free: shows price and error
+    >>> question.epsilon, db.balance.spent_units
+    (Fraction(1, 1), 0)
+    """
 
     database: Database
     request: Request

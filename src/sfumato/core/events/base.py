@@ -25,7 +25,13 @@ __all__ = ["Direction", "Event", "check_event"]
 
 
 class Direction(Enum):
-    """Which of two neighbouring datasets the outputs are drawn from."""
+    """Which of two neighbouring datasets the outputs are drawn from.
+
+    >>> from sfumato.core import events
+    >>> pair = events.PoissonSubsampled(event=events.Gaussian(sigma=2), rate=0.1)
+    >>> pair.support(Direction.ADD) == pair.support(Direction.REMOVE)  # a sample makes them differ
+    False
+    """
 
     REMOVE = "remove"  # P: the person is in the data; Q: not
     ADD = "add"  # P: the person is not in the data; Q: is
@@ -36,6 +42,11 @@ class Event(ABC):
 
     Subclasses are frozen, slotted, keyword-only dataclasses whose fields are ints,
     Fractions, floats, tuples of these, or events; they are validated on construction.
+
+    >>> from sfumato.core import events
+    >>> noise = events.Laplace(scale=20)
+    >>> noise.epsilon(), Event.from_dict(noise.to_dict()) == noise
+    (Fraction(1, 20), True)
     """
 
     __slots__ = ()

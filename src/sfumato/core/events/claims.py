@@ -78,6 +78,9 @@ class Approximate(Event):
 
     Theorem: every such mechanism is a post-processing of one that with probability delta
     tells the truth, and otherwise answers by randomized response (Kairouz, Oh, Viswanath 2015).
+
+    >>> round(Approximate(loss=1, failure=1e-6).delta(1), 9)
+    1e-06
     """
 
     loss: Fraction
@@ -134,6 +137,9 @@ class BoundedRange(Event):
     (1 - exp(t-e)) / (1 - exp(-e)) of the upper one and exp(-t) times that under Q. Over all t
     these points of the power curve are concave in Q; so one pair has exactly this curve, and
     dominates: its loss at t is 2t - e (Dong, Durfee and Rogers 2020; Zhu, Dong and Wang 2022).
+
+    >>> BoundedRange(loss=1).epsilon(), BoundedRange(loss=1).rho()
+    (Fraction(1, 1), Fraction(1, 8))
     """
 
     loss: Fraction
@@ -202,6 +208,9 @@ class ZeroConcentrated(Event):
     """Some mechanism that is known to be rho-zCDP, with rho = `charge`.
 
     No single pair of laws dominates all of these, so there is no loss distribution.
+
+    >>> ZeroConcentrated(charge=0.125).rho()
+    Fraction(1, 8)
     """
 
     charge: Fraction

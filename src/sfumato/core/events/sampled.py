@@ -28,6 +28,11 @@ class PoissonSubsampled(Event):
     dominates the sampled one when the person is removed, and the exchanged pair when they are
     added (Zhu, Dong, Wang 2022, Theorem 11).
     Assumes: add/remove adjacency; people are sampled independently and the sample stays secret.
+
+    >>> from sfumato.core import Composition, events
+    >>> step = PoissonSubsampled(event=events.Gaussian(sigma=1), rate=0.01)
+    >>> round(Composition([(step, 1000)]).epsilon(1e-5), 2)
+    1.83
     """
 
     event: Event

@@ -1,0 +1,106 @@
+"""The pictures for a class show what is true, and each has a page with its picture and lines to try."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from sfumato import lessons
+from sfumato.plots import Bars, Line, Picture
+from tests.pictures import pictures
+
+LEARN = Path(__file__).parent.parent / "docs/learn"
+DRAWN = pictures()
+
+
+@pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.stem)
+def test_the_picture_that_is_kept_has_its_words(path: Path) -> None:
+    """It is small, loads nothing, and says what the picture of today says: else, make pictures."""
+    kept, picture = path.read_text(), DRAWN[path]
+    texts = [picture.title, picture.x.title, picture.y.title]
+    texts += [mark.label for mark in picture.marks] if len(picture.marks) > 1 else []
+    for word in " ".join(texts).split():
+        assert word in kept, f"{path.name} lacks {word!r}: make pictures"
+    assert len(kept) < 40_000
+    assert not re.search(r"(href|src)=[\"']https?:", kept)
+
+
+@pytest.mark.parametrize("name", lessons.LESSONS)
+def test_every_lesson_has_a_page(name: str) -> None:
+    text = (LEARN / f"{name}.md").read_text()
+    assert f"]({name}.svg)" in text and "*In one sentence:" in text
+    lines = text.split("## Three lines to try")[1].split("```python\n")[1].split("```")[0].splitlines()
+    assert sum(line.startswith(">>>") for line in lines) >= 3
+    assert f"({name}.md)" in (LEARN / "index.md").read_text()
+
+
+def lines(picture: Picture) -> list[dict[float, float]]:
+    return [dict(mark.points) for mark in picture.marks if isinstance(mark, Line)]
+
+
+def bars(picture: Picture) -> list[dict[str, float]]:
+    return [dict(mark.bars) for mark in picture.marks if isinstance(mark, Bars)]
+
+
+def test_a_coin_toss_has_the_ratio_that_it_names() -> None:
+    yes, no = bars(lessons.coin_toss(0.9))
+    assert yes["says yes"] / no["says yes"] == pytest.approx(9)
+    assert "9 times" in lessons.coin_toss(0.9).caption
+
+
+@pytest.mark.parametrize("law", [(0.5, 0.3, 0.2), (0.9, 0.05, 0.05), (1 / 3, 1 / 3, 1 / 3)])
+def test_corners_of_a_neighbourhood_are_at_the_limit(law: tuple[float, float, float]) -> None:
+    """Every corner has ratios within e^epsilon, two of them at a limit."""
+    picture = lessons.simplex(law, epsilons=(0.5,))
+    mark = picture.marks[1]
+    assert isinstance(mark, Line) and len(mark.points) >= 4 and mark.points[0] == mark.points[-1]
+    for x, third in mark.points:
+        other = (1 - x - third / 2, x - third / 2, third)
+        losses = [abs(math.log(q / p)) for p, q in zip(law, other, strict=True)]
+        assert max(losses) <= 0.5 + 1e-9
+        assert sum(loss > 0.5 - 1e-9 for loss in losses) >= 2
+
+
+def test_both_kinds_of_noise_have_the_deviation_that_is_named() -> None:
+    for law in lines(lessons.laplace_and_gaussian(3)):
+        assert sum(mass * noise**2 for noise, mass in law.items()) == pytest.approx(9, rel=0.05)
+
+
+def test_delta_falls_and_the_loss_is_a_law() -> None:
+    for curve in lines(lessons.delta()):
+        values = [curve[epsilon] for epsilon in sorted(curve)]
+        assert values == sorted(values, reverse=True)
+    for law in lines(lessons.privacy_loss()):
+        assert sum(law.values()) == pytest.approx(1, abs=1e-3)
+        assert sum(loss * mass for loss, mass in law.items()) > 0, "on average an output speaks for the truth"
+
+
+def test_adding_up_rho_lies_between_exact_and_naive() -> None:
+    naive, rho, exact = lines(lessons.zcdp(most=10))
+    for releases in list(naive)[1:]:
+        assert exact[releases] < rho[releases] < naive[releases]
+
+
+def test_renyi_divergence_rises_with_the_order_up_to_epsilon() -> None:
+    laplace, gaussian, limit = lines(lessons.renyi())
+    for curve in (laplace, gaussian):
+        assert list(curve.values()) == sorted(curve.values())
+    assert max(laplace.values()) < limit[1.0]
+
+
+def test_groups_and_series_add_up_and_parallel_does_not() -> None:
+    series, parallel = bars(lessons.composition(0.5, counts=(1, 3)))
+    assert series == {"1": 0.5, "3": 1.5} and parallel == {"1": 0.5, "3": 0.5}
+    (belief,) = lines(lessons.group_privacy((0.5,), most=3))
+    for size, most in belief.items():
+        assert most == pytest.approx(1 / (1 + math.exp(-0.5 * size)))
+
+
+def test_post_processing_moves_what_is_below_zero_to_zero() -> None:
+    noisy, raised = bars(lessons.post_processing(count=2))
+    assert raised["-1"] == 0 and raised["3"] == noisy["3"]
+    assert raised["0"] > sum(noisy[output] for output in ("-4", "-3", "-2", "-1", "0"))
+    assert raised["0"] + sum(raised[str(output)] for output in range(1, 9)) == pytest.approx(1, abs=0.05)
