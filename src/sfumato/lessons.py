@@ -173,7 +173,7 @@ def delta(deviation: int = 2) -> Picture:
         marks=tuple(
             Line(
                 label=label,
-                points=tuple((e, max(event.delta(e), floor)) for e in _EPSILONS if event.delta(e) > floor),
+                points=tuple((e, chance) for e in _EPSILONS if (chance := event.delta(e)) > floor),
             )
             for label, event in kinds
         ),

@@ -64,6 +64,9 @@ def connect(
     `table.column`; `keys` the combinations of several: `{("region", "kind"): [("north", "a")]}`. Without a
     `ledger` file the budget is forgotten when the process ends; without a `budget` the one on record goes on.
 
+    `max_groups`, `max_rows` and `max_rows_total` cap what one unit counts for: groups, the weight of rows in
+    each of them, and in all.
+
     `renewal` says how much of the budget a day, week, month or year may use, `partition` names the column
     that divides units into parts, and `analyst` who asks, under a grant of the owner's. A ledger keeps one
     unit: `distinct` is the owner's word that a second one is not the same people under another name.
@@ -129,7 +132,7 @@ def open(
     analyst: str | Owner = OWNER,
     ledger: Ledger | None = None,
 ) -> Database:
-    """Open the tables of a project file, private and public, with its budget, ledger and policy.
+    """Open the tables of the project file at `path`, private and public, with its budget, ledger and policy.
 
     The ledger must be there already, as `sfumato init` leaves it: one that is missing may have been
     moved, and a new one would begin with nothing spent. The first question that is charged fixes in it
