@@ -56,7 +56,7 @@ bench: $(VENV)/installed $(RIVALS)/installed
 
 # Strict: a dead link, a page that is in no menu, or anything from another host fails.
 docs: $(DOCS)/installed
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	@echo "open build/site/index.html; for its search: $(PYTHON) -m http.server -d build/site"
 
 # The pictures of docs/, drawn again.

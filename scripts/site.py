@@ -12,12 +12,22 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from griffe import Extension, Object
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parent.parent
 MODULE = re.compile(r"^::: (sfumato[\w.]*)$", re.MULTILINE)
+EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+[^)]+)\)")
+
+
+class Examples(Extension):  # type: ignore[misc]
+    """Shows the examples of docstrings as code; mkdocstrings calls it (mkdocs.yml)."""
+
+    def on_instance(self, *, obj: Object, **_: Any) -> None:
+        if obj.docstring:
+            obj.docstring.value = EXAMPLE.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -82,6 +92,8 @@ def on_post_build(config: Any) -> None:
         found.feed(path.read_text(encoding="utf-8"))
         anchors |= found.anchors
         faults += [f"{path.relative_to(site)} loads {address}" for address in found.foreign]
+        if path.parent.name == "reference" and "<blockquote>" in path.read_text(encoding="utf-8"):
+            faults.append(f"{path.relative_to(site)} shows an example as text")
     for path in sorted(site.rglob("*.css")):
         addresses = re.findall(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)", path.read_text())
         faults += [f"{path.relative_to(site)} loads {address}" for address in addresses]

@@ -24,7 +24,7 @@ SUPPORTED = ("3.11", "3.12", "3.13")
 
 
 def interpreter(version: str) -> str:
-    """Return a Python of this version that runs, by its name or among those of pyenv; skip if there is none."""
+    """Return a Python of this version that runs, by name or among those of pyenv; skip if none does."""
     candidates = [f"python{version}"]
     if root := os.environ.get("PYENV_ROOT") or (
         shutil.which("pyenv") and run("pyenv", "root").stdout.strip()

@@ -70,7 +70,8 @@ def test_a_dead_link_is_caught() -> None:
 def test_every_page_is_in_the_menu_of_the_site() -> None:
     listed = re.findall(r"^ +- ([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     pages = {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.is_relative_to(ROOT / "docs")}
-    assert sorted(listed) == sorted(pages), "nav of mkdocs.yml"
+    notebooks = {f"examples/{path.stem}.md" for path in (ROOT / "examples").glob("*.ipynb")}
+    assert sorted(listed) == sorted(pages | notebooks), "nav of mkdocs.yml"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

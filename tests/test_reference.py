@@ -9,6 +9,7 @@ import ast
 import importlib
 import inspect
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def constant_is_explained(module: str, name: str) -> bool:
     """Whether a text follows the assignment of a constant, where it is assigned."""
     for path in (ROOT / "src").rglob("*.py"):
         body = ast.parse(path.read_text()).body if f"\n{name}" in path.read_text() else []
-        for node, after in zip(body, body[1:], strict=False):
+        for node, after in pairwise(body):
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
             if getattr(target, "id", None) == name and isinstance(after, ast.Expr):
                 return isinstance(after.value, ast.Constant)

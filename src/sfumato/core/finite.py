@@ -76,7 +76,7 @@ class FiniteMechanism:
         """Draw an output for one input, or one for each input of an array.
 
         Theorem: a uniform integer below the row's common denominator falls into output o's
-        share of it with exactly probability matrix[value][o].
+        share of it with exactly probability `matrix[value][o]`.
         """
         if isinstance(value, (np.ndarray, list, tuple)):
             given = np.asarray(value)
