@@ -96,10 +96,16 @@ class Report:
 def suite(
     *, quick: bool = False, miss: float = 1e-6, progress: Callable[[str], None] = lambda step: None
 ) -> Report:
-    """Examine the whole system. `quick` draws a quarter of the samples; `progress` is told each step.
+    """Examine the whole system, in a minute or more: `suite().passed`. `quick` draws a quarter of the samples.
 
-    >>> suite(quick=True, progress=print).passed  # doctest: +SKIP
-    True
+    `progress` is told each step, and may stop it.
+
+    >>> def stop(step: str) -> None:
+    ...     raise TimeoutError(step)
+    >>> suite(quick=True, progress=stop)
+    Traceback (most recent call last):
+        ...
+    TimeoutError: ...
     """
     wrong = read_miss(miss)
     share = 4 if quick else 1
