@@ -96,7 +96,7 @@ class Report:
 def suite(
     *, quick: bool = False, miss: float = 1e-6, progress: Callable[[str], None] = lambda step: None
 ) -> Report:
-    """Examine the whole system, in a minute or more: `suite().passed`. `quick` draws a quarter of the samples.
+    """Examine the whole system, in about a minute. `quick` draws a quarter of the samples.
 
     `progress` is told each step, and may stop it.
 
