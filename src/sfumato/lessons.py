@@ -23,7 +23,7 @@ from sfumato.core import (
     ZeroConcentratedDP,
     events,
 )
-from sfumato.core.arguments import Number
+from sfumato.core.arguments import Number, exact
 from sfumato.plots import Axis, Bars, Line, Picture
 
 __all__ = [
@@ -161,7 +161,7 @@ def delta(deviation: int = 2) -> Picture:
     """
     kinds = (
         ("Laplace", events.Laplace(scale=_laplace_scale(deviation))),
-        ("Gaussian", events.Gaussian(sigma=deviation)),
+        ("Gaussian", events.Gaussian(sigma=Fraction(deviation))),
     )
     floor = 1e-9
     return Picture(
@@ -189,7 +189,7 @@ def privacy_loss(deviation: int = 2, step: float = 0.05) -> Picture:
     """
     kinds = (
         ("Laplace", events.Laplace(scale=_laplace_scale(deviation))),
-        ("Gaussian", events.Gaussian(sigma=deviation)),
+        ("Gaussian", events.Gaussian(sigma=Fraction(deviation))),
     )
     return Picture(
         title="The privacy loss is random",
@@ -203,7 +203,7 @@ def privacy_loss(deviation: int = 2, step: float = 0.05) -> Picture:
 
 
 def _losses(event: events.Event, step: float) -> tuple[tuple[float, float], ...]:
-    law = LossDistribution.pessimistic(event, step, "remove")
+    law = LossDistribution.pessimistic(event, step, events.Direction.REMOVE)
     return tuple(
         (float(loss), float(mass))
         for loss, mass in zip(law.losses, law.masses, strict=True)
@@ -256,7 +256,7 @@ def renyi(deviation: int = 2) -> Picture:
     True
     """
     scale = _laplace_scale(deviation)
-    laplace, gaussian = events.Laplace(scale=scale), events.Gaussian(sigma=deviation)
+    laplace, gaussian = events.Laplace(scale=scale), events.Gaussian(sigma=Fraction(deviation))
     orders = tuple(float(order) for order in np.linspace(1.05, 20.0, 60))
     return Picture(
         title="Renyi divergence, order by order",
@@ -280,7 +280,7 @@ def composition(epsilon: Number = Fraction(1, 4), counts: tuple[int, ...] = (1, 
     >>> series.bars[-1], parallel.bars[-1]
     (('8', 2.0), ('8', 0.25))
     """
-    one = events.Pure(loss=epsilon)
+    one = events.Pure(loss=exact(epsilon, "epsilon"))
     return Picture(
         title="In series and in parallel",
         caption="Questions about the same people add up. Where nobody is in two groups, one question to "
