@@ -219,6 +219,7 @@ class LedgerError(SfumatoError):
     SF606 idempotency key used for another request   SF607 burnt idempotency key
     SF608 reservation used twice or too late   SF609 an analyst without a grant
     SF610 a second unit, or a source of another unit   SF611 a receipt that is not genuine
+    SF612 texts of questions, asked for by somebody who does not own the ledger
 
     `sequence` is the number of the record at fault, where there is one.
 

@@ -31,7 +31,7 @@ from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.plan.conditions import with_join_conditions
-from sfumato.plan.outline import labels
+from sfumato.plan.outline import labels, outline_request
 from sfumato.plan.request import DEFAULT_OPTIONS, Request
 from sfumato.plan.unit_safety import check_units
 from sfumato.release import Release, add_noise, cost_record, publish, tabulate
@@ -250,8 +250,12 @@ def answer(
     backend: Backend,
     analyst: str | Owner,
     idempotency_key: str | None = None,
+    purpose: str | None = None,
 ) -> Release:
-    """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer."""
+    """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer.
+
+    The ledger keeps a `purpose`, and where the policy says so the text of the question, for the owner alone.
+    """
     public = _before_charge(priced, catalog, ledger, backend)
     with (
         backend.admitted(),
@@ -265,6 +269,8 @@ def answer(
             idempotency_key=idempotency_key,
             analyst=analyst,
             parts=parts_charged(priced, catalog=catalog, ledger=ledger),
+            question=_kept_text(priced.request, catalog.policy),
+            purpose=purpose,
         ) as reservation,
     ):
         if reservation.replayed is not None:
@@ -360,6 +366,7 @@ def several_looks(
         idempotency_key=idempotency_key,
         analyst=analyst,
         steps=len(declared),
+        purpose=purpose if catalog.policy.keep_questions else None,
     ) as reservation:
         yield Looks(looks=declared, catalog=catalog, ledger=ledger, backend=backend, reservation=reservation)
 
@@ -415,6 +422,11 @@ def _answered_with_limits(
     costs = [cost for one in limits.first for cost in one.all_costs]
     notes = tuple(one.said(row) for one, row in zip(limits.missing, found, strict=True))
     return replace(release, cost=cost_record(*costs, *settled.all_costs), notes=(*release.notes, *notes))
+
+
+def _kept_text(request: Request, policy: Policy) -> str | None:
+    """Return what the ledger keeps of a question: its text, or its outline if it was asked in Python."""
+    return (request.text or outline_request(request)) if policy.keep_questions else None
 
 
 def _public_tables(request: Request, backend: Backend) -> dict[str, Any]:

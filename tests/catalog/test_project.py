@@ -92,6 +92,12 @@ def test_numbers_are_the_decimals_that_were_written(tmp_path: Path) -> None:
     assert (project.period.every, project.period.budget.epsilon) == ("week", Fraction(1, 2))
 
 
+def test_questions_are_kept_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    assert read_project(write(tmp_path, GOOD)).policy.keep_questions
+    text = GOOD.replace("ceiling = 0.1", "keep_questions = false")
+    assert not read_project(write(tmp_path, text)).policy.keep_questions
+
+
 def test_a_tenth_of_delta_is_for_keys_unless_said(tmp_path: Path) -> None:
     project = read_project(write(tmp_path, GOOD.replace("keys_delta = 2e-8\n", "")))
     assert project.budget.keys_delta == Fraction(1, 10**8)
@@ -99,7 +105,12 @@ def test_a_tenth_of_delta_is_for_keys_unless_said(tmp_path: Path) -> None:
 
 def rewritten(project: Project, folder: Path, **fields: tuple[Field, ...]) -> str:
     """Return the text of a new project file that says what this one says about tables and budget."""
-    given = {"budget": project.budget, "ledger": project.ledger, "ceiling": project.policy.ceiling}
+    given = {
+        "budget": project.budget,
+        "ledger": project.ledger,
+        "people": project.people,
+        "ceiling": project.policy.ceiling,
+    }
     return project_text(project.tables, **given, folder=folder, fields=fields)  # type: ignore[arg-type]
 
 
@@ -110,7 +121,8 @@ def test_there_and_back_again(tmp_path: Path) -> None:
     renyi = new.replace('"zero_concentrated"\n', '"renyi"\norder = 8\n')
     rows = new.replace('unit = "person_id"', "each_row = true\n#", 1).replace("max_", "#")
     rows = rows.replace('unit = "p', 'public = true\n#"p')
-    for text in (new, renyi, rows, new.replace("[policy]\nceiling = 0.1", "")):
+    counted = new.replace("delta = 1e-7", "delta = 1e-7\npeople = 9999999")
+    for text in (new, renyi, rows, counted, new.replace("[policy]\nceiling = 0.1", "")):
         project = read_project(write(tmp_path, text))
         again = read_project(write(tmp_path, rewritten(project, tmp_path)))
         assert replace(again, written=project.written) == project
@@ -167,6 +179,8 @@ MISTAKES = [
     ("epsilon = 3\n", "epsilon = -3\n", "SF705", 24, "0.1 to 5"),
     ("epsilon = 3\n", 'epsilon = "3"\n', "SF705", 24, "number"),
     ("delta = 1e-7", "delta = 1.5", "SF705", 25, "1/n"),
+    ("delta = 1e-7", "delta = 1e-7\npeople = 10000000", "SF705", 25, "1/n"),
+    ("delta = 1e-7", "delta = 1e-7\npeople = 0", "SF705", 26, "1 or more"),
     ("keys_delta = 2e-8", "keys_delta = 2e-6", "SF705", 26, "part of delta"),
     ("delta = 1e-7\nkeys_delta = 2e-8\n", "", "SF705", 25, "delta"),
     ('rule = "zero_concentrated"', 'rule = "gausian"', "SF705", 27, "`gaussian`"),
@@ -174,6 +188,7 @@ MISTAKES = [
     ('every = "week"', 'every = "weak"', "SF705", 28, "`week`"),
     ("epsilon = 0.5", "epsilon = 5", "SF705", 28, "at most 3"),
     ("ceiling = 0.1", "ceiling = 0", "SF705", 31, ""),
+    ("ceiling = 0.1", "keep_questions = 1", "SF705", 31, "without quotes"),
     ('["zero_concentrated", "pure"]', '["pure"]', "SF705", 32, "pure"),
     ('["zero_concentrated", "pure"]', '["pure", "zcdp"]', "SF705", 32, ""),
     ("epsilon = 1\n", "epsilon = 4\n", "SF705", 35, "at most 3"),

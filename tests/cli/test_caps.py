@@ -47,13 +47,19 @@ def test_losses_are_asked_as_python_asks_them(tmp_path: Path) -> None:
     assert sfumato(tmp_path, "losses", text).returncode == 2
 
 
+def test_rows_in_all_groups_together_can_be_capped(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    text = "SELECT cost > 60 AS dear, COUNT(*) AS n FROM visits GROUP BY dear"
+    ask = ("query", text, "-e", "0.5", "--max-groups", "2", "--max-rows", "3", "--max-rows-total", "4")
+    [note] = [line for line in sfumato(tmp_path, *ask).stdout.splitlines() if "max_rows_total = 4" in line]
+    assert note.endswith("tells how much") and len(note) < 140, "one line"
+
+
 def test_an_answer_names_the_command_that_tells(tmp_path: Path) -> None:
     make_project(tmp_path)
     text = "SELECT COUNT(*) AS n FROM visits"
     shown = sfumato(tmp_path, "query", text, "-e", "0.5")
-    assert (
-        "`sfumato losses`" in shown.stdout and "--losses" in shown.stdout and "max_rows = 3" in shown.stdout
-    )
+    assert "`sfumato losses`" in shown.stdout and "max_rows = 3" in shown.stdout
     measured = sfumato(tmp_path, "query", text, "-e", "0.5", "--losses", "--format", "json")
     [note] = [note for note in json.loads(measured.stdout)["notes"] if "max_rows = 3" in note]
     assert "5% of the cost" in note and "sfumato losses" not in note

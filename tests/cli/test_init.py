@@ -39,7 +39,18 @@ def test_init_check_query_in_fresh_processes(tmp_path: Path) -> None:
 
 def test_what_is_written_is_what_was_said(tmp_path: Path) -> None:
     make_tables(tmp_path)
-    options = ("--public", "regions.csv", "--epsilon", "0.7", "--delta", "1e-8", "--ceiling", "0.1")
+    options = (
+        "--max-rows-total",
+        "7",
+        "--public",
+        "regions.csv",
+        "--epsilon",
+        "0.7",
+        "--delta",
+        "1e-8",
+        "--ceiling",
+        "0.1",
+    )
     files = ("people.parquet", "visits.parquet")
     made = sfumato(tmp_path, "init", *files, "--unit", "person", *DECLARED, *options, "--yes")
     assert made.returncode == 0, made.stderr
@@ -48,6 +59,7 @@ def test_what_is_written_is_what_was_said(tmp_path: Path) -> None:
     assert float(project.budget.epsilon) == 0.7 and float(project.budget.delta) == 1e-8
     assert project.policy.ceiling is not None and float(project.policy.ceiling) == 0.1
     assert set(project.tables[0].declaration.columns) == {"age", "region"}
+    assert project.tables[0].declaration.max_rows_total == 7 and project.policy.keep_questions
     assert str(tmp_path) not in (tmp_path / "sfumato.toml").read_text(), "paths are relative to the file"
     again = sfumato(tmp_path, "init", *files, "--unit", "person", "--yes")
     assert again.returncode == 2 and "--force" in again.stderr
@@ -121,7 +133,7 @@ def test_it_asks_in_a_terminal(tmp_path: Path) -> None:
             ("how many groups", "0"), ("how many groups", "2"), ("how many rows", ""),
             ("region: which values?", "north,south"),
             ("age: between?", "110"), ("two bounds", ""), ("age: between?", "0, 110"),
-            ("name: which values?", ""), ("epsilon?", "2.5"), ("delta?", ""),
+            ("name: which values?", ""), ("epsilon?", "2.5"), ("How many of them", ""), ("delta?", ""),
         ):  # fmt: skip
             terminal.expect(said)
             if said != "two bounds":
@@ -144,15 +156,64 @@ def test_a_budget_that_makes_no_sense_is_asked_for_again(tmp_path: Path) -> None
         for said, answer in (
             ("how many groups", ""), ("how many rows", ""), ("epsilon?", "-3"), ("above zero", None),
             ("epsilon?", "much"), ("not a number", None), ("epsilon?", "2"),
-            ("delta?", "2"), ("below 1", None), ("delta?", "1e-6"),
+            ("How many of them", "0"), ("at least 1", None), ("How many of them", "50000"),
+            ("delta?", "2"), ("below 1", None), ("delta?", "2e-5"), ("1/n", None), ("delta?", "1e-6"),
         ):  # fmt: skip
             terminal.expect(said)
             if answer is not None:
                 terminal.send(f"{answer}\r")
         terminal.expect("sfumato check")
         assert terminal.wait() == 0
-    budget = read_project(tmp_path / "sfumato.toml").budget
-    assert (float(budget.epsilon), float(budget.delta)) == (2, 1e-6)
+    project = read_project(tmp_path / "sfumato.toml")
+    assert (float(project.budget.epsilon), float(project.budget.delta), project.people) == (2, 1e-6, 50_000)
+
+
+def test_it_says_in_odds_what_is_asked_for(tmp_path: Path) -> None:
+    make_tables(tmp_path)
+    init = ("init", "visits.parquet", "--unit", "person", "--between", "cost=0,9", "--max-groups", "1")
+    with Terminal(tmp_path, *init, "--max-rows", "2") as terminal:
+        terminal.expect("by what factor the odds of any conclusion")
+        terminal.expect("epsilon 3: odds change by a factor of up to 20.1")
+        terminal.expect("epsilon?")
+        terminal.send("1\r")
+        terminal.expect("of something ends up 23% sure at most")
+        terminal.expect("How many of them")
+        terminal.send("\r")
+        terminal.expect("far below 1 in the number of people")
+        terminal.expect("delta?")
+        terminal.send("0.001\r")
+        terminal.expect("nobody says how many people there are")
+        terminal.expect("delta?")
+        terminal.send("1e-6\r")
+        terminal.expect("1 in 1,000,000 at most")
+        terminal.expect("sfumato check")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--delta", "0.001"), "--yes takes it"),
+        (("--delta", "0.001", "--people", "1000", "--yes"), "1/n"),
+        (("--delta", "1e-3", "--people", "999"), None),
+        (("--delta", "0.001", "--yes"), None),
+        (("--delta", "1e-4"), None),
+        (("--people", "5000000000"), None),
+    ],
+)
+def test_a_delta_is_below_one_in_the_number_of_people(
+    tmp_path: Path, options: tuple[str, ...], said: str | None
+) -> None:
+    make_tables(tmp_path)
+    made = sfumato(tmp_path, "init", "people.parquet", "--unit", "person", *options)
+    assert made.returncode == (0 if said is None else 2), made.stderr
+    if said is not None:
+        assert said in made.stderr and not (tmp_path / "sfumato.toml").exists()
+        return
+    project = read_project(tmp_path / "sfumato.toml")
+    assert project.people is None or project.budget.delta * project.people < 1
+    warned = "people of [budget]" in sfumato(tmp_path, "check").stdout
+    assert warned == (project.people is None and project.budget.delta > 1e-4)
 
 
 @pytest.mark.parametrize("last", ["40", "hello"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def test_an_edit_is_found(folder: Path) -> None:
 def test_history_show_and_receipt(folder: Path) -> None:
     charges = json.loads(sfumato(folder, "ledger", "history", "--format", "json").stdout)
     assert len(charges) == 2 and all(charge["answered"] for charge in charges)
-    assert len(sfumato(folder, "ledger", "history", "--limit", "1").stdout.splitlines()) == 1
+    assert len(sfumato(folder, "ledger", "history", "--limit", "1").stdout.splitlines()) == 2
     number = str(charges[0]["number"])
     before = (folder / "people.ledger").read_bytes()
     shown = json.loads(sfumato(folder, "ledger", "show", number, "--format", "json").stdout)
@@ -70,6 +71,58 @@ def test_history_show_and_receipt(folder: Path) -> None:
     assert sfumato(folder, "ledger", "receipt", "-", given="[]").returncode == 2
     assert sfumato(folder, "ledger", "show", "999").returncode == 5
     assert (folder / "people.ledger").read_bytes() == before, "looking back is free"
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(sfumato(folder, "ledger", "history", "-f", "json").stdout)
+    return found
+
+
+def test_history_says_who_asked_what_and_what_for(tmp_path: Path) -> None:
+    make_project(tmp_path, SHARED)
+    asked = "SELECT COUNT(*) AS n\nFROM people WHERE name = '\x1b[2Jeve'"
+    ask = ("query", asked, "-e", "0.3", "--analyst", "anna", "--key", "monday")
+    assert sfumato(tmp_path, *ask, "--purpose", "a survey").returncode == 0
+    assert sfumato(tmp_path, "caps", "visits", "-e", "0.2", "-a", "bo", "--purpose", "set-up").returncode == 0
+    header, first, more, second, _ = sfumato(tmp_path, "ledger", "history").stdout.splitlines()
+    assert all(word in header for word in ("number", "when", "who", "epsilon", "of budget", "question"))
+    assert "anna" in first and "0.3 " in first and "answered" in first, "at what cost"
+    assert "SELECT COUNT(*) AS n FROM people WHERE name = '?[2Jeve'" in first, "nothing that a terminal obeys"
+    assert more.split() == ["for", "a", "survey;", "key", "monday"] and "bo" in second and "visits" in second
+    survey, caps = history(tmp_path)
+    assert (survey["question"], survey["purpose"], survey["text"]) == (asked, "a survey", "kept")
+    assert survey["epsilon"] == pytest.approx(0.3, rel=1e-3) and caps["purpose"] == "set-up"
+    assert "survey" not in sfumato(tmp_path, "ledger", "export").stdout
+    assert "a survey" in sfumato(tmp_path, "ledger", "export", "--questions").stdout
+
+
+def test_questions_are_not_kept_if_the_project_says_so(tmp_path: Path) -> None:
+    make_project(tmp_path, PROJECT + "\n[policy]\nkeep_questions = false\n")
+    assert sfumato(tmp_path, "query", COUNT, "-e", "0.1").returncode == 0
+    assert sfumato(tmp_path, "query", COUNT, "-e", "0.1", "--purpose", "said").returncode == 0
+    bare, stated = history(tmp_path)
+    assert (bare["text"], stated["question"], stated["purpose"]) == ("not kept", None, "said")
+    assert "people" not in sfumato(tmp_path, "ledger", "export", "--questions", "--no-releases").stdout
+    assert "(not kept)" in sfumato(tmp_path, "ledger", "history").stdout
+
+
+def test_texts_are_erased(folder: Path) -> None:
+    first, second = history(folder)
+    for words in ((), ("3", "--all"), ("--before", "yesterday")):
+        assert sfumato(folder, "ledger", "erase", *words).returncode == 2
+    assert "the texts of 0 charges" in sfumato(folder, "ledger", "erase", "--before", "2026-01-01").stdout
+    assert "the texts of 1 charges" in sfumato(folder, "ledger", "erase", str(first["number"])).stdout
+    assert [one["text"] for one in history(folder)] == ["erased", "kept"]
+    assert "the texts of 1 charges" in sfumato(folder, "ledger", "erase", "--before", "9999-01-01").stdout
+    assert sfumato(folder, "ledger", "verify").returncode == 0
+    assert sfumato(folder, "ledger", "show", str(second["number"])).returncode == 0, "answers stay"
+
+
+def test_whoever_does_not_own_the_file_sees_no_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 54_321)
+    assert [(one["text"], one["question"]) for one in history(folder)] == [("for the owner", None)] * 2
+    refused = sfumato(folder, "ledger", "export", "--questions", "--json-errors")
+    assert refused.returncode == 5 and json.loads(refused.stderr)["error"]["code"] == "SF612"
 
 
 def test_a_receipt_is_for_the_answer_beside_it(folder: Path) -> None:
@@ -155,7 +208,7 @@ def test_grants_lie_under_the_budget(tmp_path: Path) -> None:
     assert record["analysts"]["anna"]["spent"] > 0.5 > record["analysts"]["bo"]["spent"] > 0
     text = sfumato(tmp_path, "budget").stdout
     assert "anna, of epsilon 0.4" in text and "bo, of epsilon 1" in text
-    assert "analyst anna" in sfumato(tmp_path, "ledger", "history").stdout
+    assert [one["analyst"] for one in history(tmp_path)] == ["anna", "bo"]
 
 
 def test_a_period_is_shown_beside_the_lifetime(tmp_path: Path) -> None:

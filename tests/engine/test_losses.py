@@ -16,7 +16,7 @@ from sfumato.analysis.loss_measurement import MEASURED_PART
 from sfumato.release.formats import rendered
 from tests.release import made
 
-UNKNOWN = "how much that is, is not known: ask with losses=True (--losses), or `sfumato losses`"
+UNKNOWN = "`sfumato losses` (losses=True) tells how much"
 
 
 def visits(people: int = 4000, extra: list[tuple[Any, ...]] | None = None) -> pd.DataFrame:
@@ -132,10 +132,10 @@ def test_what_is_not_measured_is_said_to_be_unknown() -> None:
     db = opened(visits(50), max_rows=2, max_groups=1)
     grouped = db.sql("SELECT place, AVG(cost) AS c FROM t GROUP BY place", epsilon=1)
     [note] = [note for note in grouped.release().notes if UNKNOWN in note]
-    assert "the caps max_rows = 2 and max_groups = 1, and the bounds of `cost`" in note
+    assert "what max_rows = 2, max_groups = 1, the bounds of `cost` left out;" in note
     release = db.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).release()
     [note] = [note for note in release.notes if UNKNOWN in note]
-    assert "the cap max_rows = 2;" in note
+    assert "what max_rows = 2 left out;" in note
     assert note in repr(release) and note in release._repr_html_()
     assert note in json.loads(rendered(release, "json", 0.95))["notes"]
     assert note in rendered(release, "markdown", 0.95).decode() and note in grouped_note(db)

@@ -16,6 +16,7 @@ from sfumato.core.events import Composed, Event, Gaussian, Laplace, Pure, Random
 from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger.canonical import canonical, restored
 from sfumato.ledger.charges import Reserved, Totals
+from sfumato.ledger.query_texts import Erased
 from sfumato.ledger.records import START, Committed, Link, Opened, Signer
 from sfumato.ledger.terms import Bound, Granted, Proposal, Registered, Renewal
 from tests.ledger.accounts import answer, opened
@@ -54,7 +55,9 @@ RECORDS = [
     replace(RESERVED, analyst="alice", parts=("1980", "1981")).charged(
         Totals(parts={"1980": (1, 0), "1979": (5, 5)}, touched=2), None, (3, 4)
     ),
+    replace(RESERVED, question_sha256="ab" * 32).charged(Totals(), None),
     Committed.of(7, b"noisy", 9),
+    Erased(at=9, reservations=(3, 10**18)),
 ]
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -47,6 +47,9 @@ def ledger():
                 reservation.step(number, lambda: b"an output", request_hash="r", data_version="1")
             if key == "ended":
                 reservation.commit(b"the end")
+    for _ in range(3):
+        answer(ledger, question="SELECT 1", purpose="a reason")
+    ledger.erase_query_texts([ledger.history()[-1].sequence])
     for number in range(1_000):
         if ledger.head().sequence >= RECORDS - 1:
             break
@@ -73,8 +76,8 @@ def tampered(ledger: Ledger, *statements: tuple[str, tuple[object, ...]]) -> Led
     journal._connection.close()
     journal._connection = sqlite3.connect(":memory:", isolation_level=None)
     raw(ledger).backup(journal._connection)
-    for name in ("appended", "never_updated", "never_deleted"):
-        journal._connection.execute(f"DROP TRIGGER {name}")
+    for trigger in TRIGGERS:
+        journal._connection.execute(f"DROP TRIGGER {trigger.split()[2]}")
     for statement, values in statements:
         journal._connection.execute(statement, values)
     for trigger in TRIGGERS:
@@ -231,7 +234,7 @@ def forged(rows: list[Row], change) -> None:
         ('"units":"1000000000000000000"', '"units":"1"'),  # a cheaper charge
         ('"spent":"5000000000000000000"', '"spent":"0"'),  # a total that forgets
         ('"limit":"10000000000000000000000"', '"limit":"1"'),  # less than was spent
-        ('"format":"5"', '"format":"6"'),
+        ('"format":"6"', '"format":"7"'),
         ('"column":"id"', '"column":7'),  # not what names a unit
         ('"column":"who"', '"column":null'),  # rows for people
         ('"keys_units":"0"', '"keys_units":0'),  # not canonical

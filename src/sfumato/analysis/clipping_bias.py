@@ -92,10 +92,8 @@ class Limits:
     @property
     def unknown(self) -> str:
         """What is said of an answer whose losses were not measured."""
-        return (
-            f"not covered by intervals: what was left out by {self}; how much that is, is not known:"
-            " ask with losses=True (--losses), or `sfumato losses`"
-        )
+        said = ", ".join([*self.caps, *(f"the bounds of `{one}`" for one in self.bounds)])
+        return f"not in the intervals: what {said} left out; `sfumato losses` (losses=True) tells how much"
 
 
 def losses_request(request: Request, catalog: Catalog, tables: PublicTables | None = None) -> Request:

@@ -34,12 +34,14 @@ class Analyst:
 class Policy:
     """`ceiling` is the largest epsilon of one question. `measures` are the rules a budget may have.
 
-    Where `analysts` are named, nobody else may ask.
+    Where `analysts` are named, nobody else may ask. With `keep_questions` the ledger keeps the text of each
+    question, for the owner alone.
     """
 
     ceiling: Fraction | None = None
     measures: tuple[str, ...] | None = None
     analysts: tuple[Analyst, ...] = ()
+    keep_questions: bool = False
 
     def __post_init__(self) -> None:
         if self.ceiling is not None:

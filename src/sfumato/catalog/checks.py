@@ -17,9 +17,9 @@ KEYS: dict[str, tuple[str, ...]] = {
     "tables.<name>": ("path", "unit", "each_row", "public", *CAPS, "partition", "columns", "keys"),
     "tables.<name>.keys": ("columns", "values"),
     "tables.<name>.columns.<column>": ("between", "one_of", "nullable"),
-    "budget": ("epsilon", "delta", "keys_delta", "rule", "order", "renew"),
+    "budget": ("epsilon", "delta", "keys_delta", "people", "rule", "order", "renew"),
     "budget.renew": ("every", "epsilon", "delta", "keys_delta"),
-    "policy": ("ceiling", "measures", "analysts"),
+    "policy": ("ceiling", "measures", "keep_questions", "analysts"),
     "policy.analysts.<name>": ("epsilon", "delta", "keys_delta"),
     "engine": ("memory", "question_memory", "seconds"),
 }

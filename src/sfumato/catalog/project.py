@@ -52,6 +52,7 @@ class Project:
     unit: str
     budget: PrivacyBudget
     ledger: Path
+    people: int | None = None  # how many units there are, where that is public
     period: Period | None = None
     policy: Policy = field(default_factory=Policy)
     engine: Resources = field(default_factory=Resources)

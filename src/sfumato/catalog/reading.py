@@ -98,6 +98,7 @@ class _Reader(Checks):
             tables=tuple(declared),
             unit=unit,
             budget=budget,
+            people=reads.people(terms),
             period=None if renew is None else reads.period(renew, budget),
             ledger=folder / str(ledger),
             policy=reads.policy(values.get("policy", {}), budget),

@@ -9,7 +9,7 @@ from sfumato.catalog.catalog import Analyst, Policy
 from sfumato.catalog.checks import Checks, Place
 from sfumato.catalog.project import Period
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.arguments import budget_quantity, delta_quantity
+from sfumato.core.arguments import budget_quantity, count, delta_quantity
 from sfumato.core.rules import Rule
 from sfumato.errors import SfumatoError
 
@@ -36,7 +36,12 @@ class Terms(Checks):
             rule = self.attempt((*at, "order" if name == "renyi" else "rule"), Rule.from_dict, record)
         if "order" in budget and budget.get("rule") != "renyi":
             self.refuse("only the rule `renyi` has an order", (*at, "order"), 'rule = "renyi"')
-        return self._terms(budget, at, "usual values are 0.1 to 5", rule)
+        return self._terms(budget, at, "usual values are 0.1 to 5", rule, people=self.people(budget))
+
+    def people(self, budget: dict[str, Any]) -> int | None:
+        """Read how many units there are, where that is public."""
+        people = budget.get("people")
+        return None if people is None else self.attempt(("budget", "people"), count, people, "people")
 
     def _terms(
         self,
@@ -45,6 +50,7 @@ class Terms(Checks):
         hint: str,
         rule: Rule | None,
         whole: PrivacyBudget | None = None,
+        people: int | None = None,
     ) -> PrivacyBudget:
         """Read epsilon, delta and keys_delta: those of the whole budget, or of a part that lies within it.
 
@@ -53,11 +59,10 @@ class Terms(Checks):
         """
         epsilon = self.need(given, at, "epsilon", hint)
         epsilon = self.attempt((*at, "epsilon"), budget_quantity, epsilon, "epsilon")
-        delta = self.attempt((*at, "delta"), delta_quantity, given.get("delta", whole.delta if whole else 0))
-        usual = min(whole.keys_delta, delta) if whole else delta / 10
-        keys = self.attempt(
-            (*at, "keys_delta"), delta_quantity, given.get("keys_delta", usual), name="keys_delta"
-        )
+        usual = whole.delta if whole else 0
+        delta = self.attempt((*at, "delta"), delta_quantity, given.get("delta", usual), people=people)
+        keys = given.get("keys_delta", min(whole.keys_delta, delta) if whole else delta / 10)
+        keys = self.attempt((*at, "keys_delta"), delta_quantity, keys, name="keys_delta")
         for name, value in {"epsilon": epsilon, "delta": delta, "keys_delta": keys}.items():
             if whole is not None and value > getattr(whole, name):
                 self.refuse(
@@ -102,7 +107,8 @@ class Terms(Checks):
         analysts = policy.get("analysts", {})
         self.mapping(analysts, (*at, "analysts"), "analysts are [policy.analysts.<name>]")
         named = [self._analyst(name, analysts[name], whole) for name in analysts]
-        return Policy(ceiling=ceiling, measures=measures, analysts=tuple(named))
+        keep = self.flag(policy, at, "keep_questions", True)
+        return Policy(ceiling=ceiling, measures=measures, analysts=tuple(named), keep_questions=keep)
 
     def _analyst(self, name: str, grant: Any, whole: PrivacyBudget) -> Analyst:
         at = ("policy", "analysts", name)

@@ -39,6 +39,7 @@ def project_text(
     *,
     budget: PrivacyBudget,
     ledger: Path,
+    people: int | None,
     ceiling: Fraction | None,
     folder: Path,
     fields: Mapping[str, tuple[Field, ...]],
@@ -52,12 +53,17 @@ def project_text(
     parts += ["[budget]  # for these people, for ever, whoever asks", f"epsilon = {_number(budget.epsilon)}"]
     if budget.delta:
         parts += [f"delta = {_number(budget.delta)}", f"keys_delta = {_number(budget.keys_delta)}"]
+    if people is not None:
+        parts.append(
+            f"people = {people}  # how many there are, which is public: delta is below one in so many"
+        )
     record = budget.rule.to_dict()
     parts.append(f"rule = {_text(record.pop('rule'))}")
     parts += [*(f"{name} = {value}" for name, value in record.items()), ""]
+    parts += ["[policy]"]
     if ceiling is not None:
-        limit = f"ceiling = {_number(ceiling)}  # the largest epsilon of one question"
-        parts += ["[policy]", limit, ""]
+        parts.append(f"ceiling = {_number(ceiling)}  # the largest epsilon of one question")
+    parts += ["keep_questions = true  # the ledger keeps what is asked, for the owner of its file alone", ""]
     return "\n".join(parts)
 
 

@@ -13,6 +13,7 @@ from sfumato.cli.project import book_of
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import say, working
 from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.arguments import LARGE_DELTA
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Binding, Ledger
 from sfumato.session import propose
@@ -47,6 +48,9 @@ def run(file: str, *, as_json: bool) -> None:
     found = _Findings()
     with working("reading the schemas"):
         schemas = {table.name: _table(project, table, found) for table in project.tables}
+    delta = float(project.budget.delta)
+    if project.people is None and delta > LARGE_DELTA:
+        found.missing.append(f"people of [budget]: delta {delta:g} must be far below 1 in their number")
     _ledger(project, schemas, found)
     text = "\n".join([*found.lines(), f"{file} fits its tables"])
     say(asdict(found), text, as_json=as_json)

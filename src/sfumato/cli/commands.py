@@ -21,6 +21,7 @@ from sfumato.cli.options import (
     Plain,
     PlainOption,
     ProjectOption,
+    PurposeOption,
     Wishes,
     command,
 )
@@ -122,13 +123,14 @@ command(app, "caps")(caps)
 def _shell(
     epsilon: EpsilonOption = None,
     analyst: AnalystOption = None,
+    purpose: PurposeOption = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Release without asking first.")] = False,
     project: ProjectOption = "sfumato.toml",
 ) -> None:
     """Ask one question after another: history, completion, and the price of the line as you type."""
     from sfumato.cli.shell import run
 
-    run(project, epsilon=epsilon, analyst=analyst, ask=not yes)
+    run(project, epsilon=epsilon, analyst=analyst, purpose=purpose, ask=not yes)
 
 
 @command(app, "audit")

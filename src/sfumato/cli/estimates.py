@@ -88,7 +88,7 @@ def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: An
         say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)
         return None
     with working("charging, computing, adding noise"):
-        return question.release(key=options.key)
+        return question.release(key=options.key, purpose=options.purpose)
 
 
 def _number(end: Any) -> Any:

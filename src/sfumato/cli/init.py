@@ -27,19 +27,24 @@ from sfumato.catalog.positions import Written
 from sfumato.catalog.writing import project_text
 from sfumato.cli.answers import ask, values_of
 from sfumato.cli.nearby_projects import refuse_second_ledger
+from sfumato.cli.odds import EPSILON, delta_in_words, epsilon_in_words, examples
 from sfumato.cli.options import Wishes
 from sfumato.cli.outputs import PROJECT_FILE, check_apart, kept, write
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import screen
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.arguments import budget_quantity, delta_quantity
+from sfumato.core.arguments import LARGE_DELTA, budget_quantity, delta_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Ledger
 
 __all__ = ["run"]
 
 _EPSILON, _DELTA = 3.0, 1e-7
-_CAPS = "(empty: `sfumato caps` finds it later)"
+_DELTA_WORDS = (
+    "delta is the chance that this fails for a person. Keep it far below 1 in the number of people: "
+    "at 1/n, publishing the records of one of them, drawn by lot, would count as private"
+)
+_LATER = "(empty: `sfumato caps` finds it later)"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +73,8 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
         )
     draft = _drafted(wishes)
     talk = ask and sys.stdin.isatty()
+    if ask and wishes.delta is not None:
+        _delta(wishes.delta, wishes.people)  # before anything is asked
     wishes = _talk(wishes, draft) if talk else wishes
     _declare(wishes, draft)
     made = _project(wishes, draft, target)
@@ -80,6 +87,7 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
         made.tables,
         budget=made.budget,
         ledger=made.ledger,
+        people=made.people,
         ceiling=made.policy.ceiling,
         folder=folder,
         fields=fields,
@@ -163,7 +171,8 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
         raise InvalidArgument("--each-row is for one private table", place="--each-row")
     tables = [_table(name, wishes, draft) for name in draft.paths]
     epsilon = budget_quantity(_EPSILON if wishes.epsilon is None else wishes.epsilon, "epsilon")
-    delta = delta_quantity(_DELTA if wishes.delta is None else wishes.delta)
+    usual = _usual_delta(wishes.people)
+    delta = delta_quantity(usual if wishes.delta is None else wishes.delta, people=wishes.people)
     for table in tables:
         fields = draft.schemas[table.name].fields
         if fields is not None:
@@ -175,6 +184,7 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
         tables=tuple(tables),
         unit=wishes.unit or f"row of {draft.private[0]}",
         budget=PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=delta / 10),
+        people=wishes.people,
         ledger=ledger,
         policy=Policy(ceiling=None if wishes.ceiling is None else budget_quantity(wishes.ceiling, "ceiling")),
     )
@@ -199,6 +209,7 @@ def _table(name: str, wishes: Wishes, draft: _Draft) -> ProjectTable:
         columns=columns,
         max_groups=wishes.max_groups if capped else None,
         max_rows=wishes.max_rows if capped else None,
+        max_rows_total=wishes.max_rows_total if capped else None,
     )
     return ProjectTable(declaration=declaration, paths=(draft.paths[name],))
 
@@ -226,9 +237,9 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
     unit = answered.get("unit", wishes.unit)
     if unit is not None:
         if wishes.max_groups is None:
-            answered["max_groups"] = ask(f"In how many groups may one of them count? {_CAPS}", "", _cap)
+            answered["max_groups"] = ask(f"In how many groups may one of them count? {_LATER}", "", _cap)
         if wishes.max_rows is None:
-            answered["max_rows"] = ask(f"With the weight of how many rows in each? {_CAPS}", "", _cap)
+            answered["max_rows"] = ask(f"With the weight of how many rows in each? {_LATER}", "", _cap)
     said = {one.partition("=")[0] for one in (*(wishes.between or ()), *(wishes.one_of or ()))}
     for name in draft.private:
         for column in draft.schemas[name].names:
@@ -236,11 +247,49 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
                 domain = _domain(column, _kind(draft, name, column))
                 if domain is not None:
                     draft.domains.setdefault(name, {})[column] = domain
-    if wishes.epsilon is None:
-        answered["epsilon"] = ask("The budget of these people, for ever: epsilon?", f"{_EPSILON:g}", _epsilon)
-    if wishes.delta is None:
-        answered["delta"] = ask("And delta?", f"{_DELTA:g}", lambda text: float(delta_quantity(float(text))))
+    answered |= _ask_budget(wishes)
     return replace(wishes, **answered)
+
+
+def _ask_budget(wishes: Wishes) -> dict[str, Any]:
+    """Ask for the budget, and say in words and odds what the numbers mean."""
+    out = screen()
+    answered: dict[str, Any] = {}
+    epsilon, people, delta = wishes.epsilon, wishes.people, wishes.delta
+    if epsilon is None:
+        out.print("\n".join(["", f"{EPSILON}.", *(f"  {line}" for line in examples())]))
+        asked = "The budget of these people, for ever: epsilon?"
+        answered["epsilon"] = epsilon = ask(asked, f"{_EPSILON:g}", _epsilon)
+    out.print(f"  {epsilon_in_words(epsilon)}")
+    if people is None and delta is None:
+        asked = "How many of them are there, if that is public? (empty: it is not)"
+        answered["people"] = people = ask(asked, "", _cap)
+    if delta is None:
+        out.print(f"{_DELTA_WORDS}.")
+        usual = f"{_usual_delta(people):g}"
+        answered["delta"] = delta = ask("And delta?", usual, lambda text: _delta(float(text), people))
+    out.print(f"  {delta_in_words(delta, people)}")
+    return answered
+
+
+def _usual_delta(people: int | None) -> float:
+    """Return a delta to propose: a tenth of 1/n at most, where the number of people is public."""
+    return _DELTA if people is None else min(_DELTA, 10.0 ** -(len(str(people)) + 1))
+
+
+def _delta(delta: float, people: int | None) -> float:
+    """Read a delta; refuse one that is large, where nobody says among how many people."""
+    found = float(delta_quantity(delta, people=people))
+    if people is None and found > LARGE_DELTA:
+        raise InvalidArgument(
+            f"delta = {delta:g} is above {LARGE_DELTA:g}, and nobody says how many people there are",
+            place="--delta",
+            hints=(
+                "a usual choice is 1e-6 or less; --people 20000 says how many there are, if that is public",
+                "--yes takes it as it is",
+            ),
+        )
+    return found
 
 
 def _domain(column: str, kind: Kind | None) -> Domain | None:

@@ -6,7 +6,6 @@ import datetime
 import io
 import json
 import sys
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,48 +116,52 @@ def _history(
     options: LedgerOptions,
     style: PlainOption = Plain.table,
 ) -> None:
-    """List what was charged: public facts only."""
+    """List who asked what, when, what for and at what cost. Texts of questions are for the owner alone."""
+    from sfumato.cli.history import charges, lines_of
     from sfumato.cli.project import open_ledger
 
     if limit < 0:
         raise InvalidArgument("limit must be 0 or more", place="--limit")
     with open_ledger(options) as ledger:
-        entries = ledger.newest(limit) if limit else tuple(ledger.entries())
-        wholes = {unit: ledger.balance(unit).limit for unit in {entry.unit for entry in entries}}
-    records = [_entry(entry, wholes[entry.unit]) for entry in entries]
-    text = "\n".join(map(_line, records)) or "nothing was charged yet"
+        records = charges(ledger, ledger.newest(limit) if limit else ledger.entries())
+    text = "\n".join(lines_of(records)) if records else "nothing was charged yet"
     say(records, text, as_json=style is Plain.json)
 
 
-def _line(one: dict[str, Any]) -> str:
-    state = "answered" if one["answered"] else "no answer stored"
-    if one["steps"] is not None:
-        state = f"{one['taken']} of {one['steps']} steps, {'ended' if one['answered'] else 'not ended'}"
-    more = "".join(f"  {name} {one[name]}" for name in ("analyst", "key") if one.get(name))
-    return (
-        f"{one['number']:>6}  {one['at']}  {one['unit']}  {one['share_of_budget']:>7.2%}  "
-        f"{one['request'][:12]}  {state}{more}"
-    )
+@command(ledger_app, "erase")
+def _erase(
+    numbers: Annotated[list[int] | None, Argument(help="The numbers of charges.")] = None,
+    *,
+    every: Annotated[bool, Option("--all", help="The texts of all charges.")] = False,
+    before: Annotated[
+        str | None, Option("--before", help="The texts of charges before a day, such as 2026-01-31.")
+    ] = None,
+    options: LedgerOptions,
+) -> None:
+    """Erase texts of questions and their purposes, for good. What was charged stays charged."""
+    from sfumato.cli.history import date_of
+    from sfumato.cli.project import open_ledger
+
+    if sum((bool(numbers), every, before is not None)) != 1:
+        raise InvalidArgument(
+            "say which texts: numbers of charges, --before a day, or --all",
+            place="erase",
+            hints=("`sfumato ledger history` shows the numbers",),
+        )
+    end = None if before is None else _day(before)
+    with open_ledger(options) as ledger:
+        wanted = numbers
+        if end is not None:
+            wanted = [entry.sequence for entry in ledger.entries() if date_of(entry.at) < end]
+        count = ledger.erase_query_texts(None if every else wanted)
+    screen().print(f"erased: the texts of {count:,} charges; that they were is on record")
 
 
-def _entry(entry: Any, limit: int) -> dict[str, Any]:
-    from sfumato.core.rules import UNITS
-
-    at = datetime.datetime.fromtimestamp(entry.at / 1000, datetime.UTC)
-    return {
-        "number": entry.sequence,
-        "at": at.isoformat(timespec="seconds"),
-        "unit": entry.unit,
-        "analyst": entry.analyst,
-        "parts": None if entry.parts is None else list(entry.parts),
-        "share_of_budget": float(entry.cost / Fraction(max(1, limit), UNITS)),
-        "keys_delta": float(entry.keys_delta),
-        "request": entry.request_hash,
-        "key": entry.key,
-        "answered": entry.committed,
-        "steps": entry.steps,
-        "taken": entry.taken,
-    }
+def _day(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.combine(datetime.date.fromisoformat(text), datetime.time(), datetime.UTC)
+    except ValueError:
+        raise InvalidArgument("a day is written 2026-01-31", place="--before") from None
 
 
 @command(ledger_app, "show")
@@ -291,6 +294,9 @@ def _export(
     *,
     output: Annotated[str, Argument(help="The file to write, or - for standard output.")] = "-",
     releases: Annotated[bool, Option(help="With the answers that were given.")] = True,
+    questions: Annotated[
+        bool, Option("--questions", help="With the texts of questions, which may name people.")
+    ] = False,
     options: LedgerOptions,
 ) -> None:
     """Write every record as JSON Lines that an outsider can check without this program."""
@@ -299,9 +305,11 @@ def _export(
     target = None if output == "-" else output
     with open_ledger(options) as ledger:
         can_write(target, kept(_project(options.project), ledger.path))
-        with working("writing the records"), writing(target, paid=False) as out:
+        with working("writing the records"), writing(target, paid=False, private=questions) as out:
             text = io.TextIOWrapper(out, encoding="ascii", newline="\n", write_through=True)
-            count = ledger.export(text, releases=releases)
-            text.detach()
+            try:
+                count = ledger.export(text, releases=releases, questions=questions)
+            finally:
+                text.detach()
     if target is not None:
         screen(error=True).print(f"written: {output}, {count:,} records")

@@ -25,6 +25,7 @@ __all__ = [
     "Plain",
     "PlainOption",
     "ProjectOption",
+    "PurposeOption",
     "Wishes",
     "command",
     "group_of",
@@ -66,6 +67,12 @@ OutputOption = Annotated[
 LevelOption = Annotated[float, Option("--level", help="The level of intervals.")]
 _Groups = Annotated[int | None, Option("--max-groups", help="How many groups one unit may count in.")]
 _Rows = Annotated[int | None, Option("--max-rows", help="With the weight of how many rows in each of them.")]
+_RowsTotal = Annotated[
+    int | None, Option("--max-rows-total", help="With the weight of how many rows in all of them together.")
+]
+PurposeOption = Annotated[
+    str | None, Option("--purpose", help="What it is for; kept in the ledger, for its owner.")
+]
 _DryRun = Annotated[bool, Option("--dry-run", help="Show the price, and spend nothing.")]
 _JsonErrors = Annotated[
     bool, Option("--json-errors", help="Errors as JSON on standard error; so they are with --format json.")
@@ -85,8 +92,10 @@ class Asking:
         float | None, Option("--size", help="Rows to expect in a group, for the error of averages.")
     ] = None
     analyst: AnalystOption = None
+    purpose: PurposeOption = None
     max_groups: _Groups = None
     max_rows: _Rows = None
+    max_rows_total: _RowsTotal = None
     losses: Annotated[
         bool, Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost.")
     ] = False
@@ -115,6 +124,7 @@ class EstimateOptions:
     epsilon: EpsilonOption = None
     key: _Key = None
     analyst: AnalystOption = None
+    purpose: PurposeOption = None
     dry_run: _DryRun = False
     style: PlainOption = Plain.table
     project: ProjectOption = "sfumato.toml"
@@ -148,8 +158,13 @@ class Wishes:
     ] = None
     max_groups: _Groups = None
     max_rows: _Rows = None
+    max_rows_total: _RowsTotal = None
     epsilon: Annotated[float | None, Option("--epsilon", "-e", help="The budget, for ever.")] = None
     delta: Annotated[float | None, Option("--delta", help="Its delta.")] = None
+    people: Annotated[
+        int | None,
+        Option("--people", help="How many units there are, if that is public: delta is below 1/n."),
+    ] = None
     ceiling: Annotated[float | None, Option("--ceiling", help="The most one question may cost.")] = None
     ledger: Annotated[str | None, Option("--ledger", help="The file that remembers what was spent.")] = None
 

@@ -82,15 +82,22 @@ def can_write(
         )
 
 
-def write(data: bytes, output: str | None, *, paid: bool = True, place: str = "--output") -> None:
+def write(
+    data: bytes, output: str | None, *, paid: bool = True, place: str = "--output", private: bool = False
+) -> None:
     """Write an answer to standard output, or to a file: whole, or not at all."""
-    with writing(output, paid=paid, place=place) as file:
+    with writing(output, paid=paid, place=place, private=private) as file:
         file.write(data)
 
 
 @contextmanager
-def writing(output: str | None, *, paid: bool = True, place: str = "--output") -> Iterator[BinaryIO]:
-    """Open standard output or a file to write to; a failure says whether what is lost was paid for."""
+def writing(
+    output: str | None, *, paid: bool = True, place: str = "--output", private: bool = False
+) -> Iterator[BinaryIO]:
+    """Open standard output or a file to write to; a failure says whether what is lost was paid for.
+
+    A new file that is `private` can be read by its owner alone.
+    """
     try:
         if output is None:
             yield sys.stdout.buffer
@@ -99,7 +106,7 @@ def writing(output: str | None, *, paid: bool = True, place: str = "--output") -
             with open(output, "wb") as file:
                 yield file
         else:
-            with _replaced(Path(os.path.realpath(output))) as file:
+            with _replaced(Path(os.path.realpath(output)), 0o600 if private else 0o666) as file:
                 yield file
     except BrokenPipeError:  # the reader has left: the program ends, and it is no failure
         raise
@@ -121,11 +128,11 @@ def _through(output: str) -> bool:
 
 
 @contextmanager
-def _replaced(target: Path) -> Iterator[BinaryIO]:
+def _replaced(target: Path, mode: int) -> Iterator[BinaryIO]:
     """Write a new file beside another, and put it in its place when it is complete."""
     draft = target.with_name(f".sfumato-{os.urandom(8).hex()}")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(descriptor, "wb") as file:
             with suppress(FileNotFoundError):
                 os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))

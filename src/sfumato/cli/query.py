@@ -76,15 +76,18 @@ def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
 
 def _asked(asking: Asking, database: Database) -> Question:
     """Return the question, at the epsilon that was given or follows from the error."""
+    from sfumato.catalog.table import CAPS
+
     if asking.epsilon is not None and asking.error is not None:
         raise InvalidArgument("give epsilon or an error, not both", place="--error")
-    caps = {"max_groups": asking.max_groups, "max_rows": asking.max_rows}
+    caps = {name: getattr(asking, name) for name in CAPS}
     options: dict[str, Any] = {name: value for name, value in caps.items() if value is not None}
     if asking.losses:
         options["losses"] = True
     if asking.selected:
         options["keys"] = "selected"
-    question = database.sql(question_text(asking.question), epsilon=asking.epsilon, **options)
+    text = question_text(asking.question)
+    question = database.sql(text, epsilon=asking.epsilon, purpose=asking.purpose, **options)
     if asking.error is not None:
         return question.within(asking.error, size=asking.size)
     if question.epsilon is None:

@@ -38,11 +38,11 @@ COMMANDS = {
 _STYLES = ("table", "csv", "json", "markdown")
 
 
-def run(file: str, *, epsilon: float | None, analyst: str | None, ask: bool) -> None:
+def run(file: str, *, epsilon: float | None, analyst: str | None, purpose: str | None, ask: bool) -> None:
     """Open a project and answer questions until there are no more."""
     project, database = open_tables(file, analyst=analyst)
     chosen = None if epsilon is None else budget_quantity(epsilon, "epsilon")
-    shell = Shell(project=project, database=database, epsilon=chosen)
+    shell = Shell(project=project, database=database, epsilon=chosen, purpose=purpose)
     if sys.stdin.isatty():
         from sfumato.cli.prompt import converse
 
@@ -60,6 +60,7 @@ class Shell:
     project: Project
     database: Database
     epsilon: Fraction | None = None
+    purpose: str | None = None
     style: str = "table"
     last: str | None = None
 
@@ -75,7 +76,8 @@ class Shell:
 
     def question(self, text: str) -> Question:
         """Return the question of a statement. Free."""
-        question = self.database.sql(text.strip().rstrip(";").rstrip(), epsilon=self.epsilon)
+        text = text.strip().rstrip(";").rstrip()
+        question = self.database.sql(text, epsilon=self.epsilon, purpose=self.purpose)
         if question.epsilon is None:
             raise InvalidArgument(
                 "a question needs a price",

@@ -24,6 +24,7 @@ from sfumato.errors import InvalidArgument
 __all__ = [
     "Cost",
     "FloatArray",
+    "LARGE_DELTA",
     "MOST_EVENTS",
     "Number",
     "budget_quantity",
@@ -128,6 +129,10 @@ def checked_order(order: Any) -> float:
     return float(rational)
 
 
+LARGE_DELTA = 1e-4
+"""A delta above this is for few people only; where nobody says how many there are, it is asked about."""
+
+
 def delta_quantity(value: Any, *, people: int | None = None, name: str = "delta") -> Fraction:
     """Read a delta: at least 0, below 1, and below 1/n where the number of people is public."""
     rational = budget_quantity(value, name, zero=True)
@@ -136,7 +141,7 @@ def delta_quantity(value: Any, *, people: int | None = None, name: str = "delta"
         raise InvalidArgument(f"{name} must be below 1", place=name, hints=(hint,))
     if people is not None and rational * count(people, "people") >= 1:
         raise InvalidArgument(
-            f"{name} = {value!r} is not below 1/n for n = {people}",
+            f"{name} = {float(rational):g} is not below 1/n for n = {people}",
             place=name,
             hints=(
                 "at 1/n, publishing a few whole records would count as private",

@@ -131,6 +131,9 @@ class Reserved(Record):
     key: str | None  # the idempotency key
     nonce: str  # random: a ledger that was set back and charged for the same again has another chain
     analyst: str | None = None
+    question_sha256: str | None = (
+        None  # of the text that is kept beside it (`query_texts`); None: there is none
+    )
     steps: int | None = None  # how many looks it pays for; None: one, which its commit ends
     parts: tuple[str, ...] | None = None
     totals: Totals = field(default_factory=Totals)
@@ -222,6 +225,9 @@ class Entry:
     parts: tuple[str, ...] | None = None  # None: charged to every part
     steps: int | None = None  # how many looks it pays for; None: one
     taken: int = 0  # how many of the steps were taken
+    question_sha256: str | None = (
+        None  # a salted hash of the text, which is for the owner: `Ledger.query_texts`
+    )
 
     @staticmethod
     def of(sequence: int, record: Reserved, *, committed: bool, taken: int) -> Entry:
@@ -237,7 +243,7 @@ class Entry:
         )
 
 
-_SHOWN = ("at", "unit", "request_hash", "policy_hash", "key", "analyst", "parts", "steps")
+_SHOWN = ("at", "unit", "request_hash", "policy_hash", "key", "analyst", "parts", "steps", "question_sha256")
 
 
 def _totals(fields: dict[str, Any]) -> Totals:

@@ -116,11 +116,13 @@ def create_file(path: Path, begin: str, *values: object) -> None:
     """Write a new ledger whose first record `begin` inserts; do nothing if another process was faster.
 
     It is written under another name and linked to its own when complete: nobody ever sees half a
-    ledger, so an empty file is never mistaken for a new one.
+    ledger, so an empty file is never mistaken for a new one. It is its owner's alone: texts of questions may
+    be in it. What SQLite puts beside it follows.
     """
     draft = path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
     try:
-        with closing(_connection(draft, "rwc", 0)) as connection:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
+        with closing(_connection(draft, "rw", 0)) as connection:
             _make_durable(connection)
             connection.execute("BEGIN IMMEDIATE")
             schema.create(connection)
@@ -215,6 +217,13 @@ def unreliable(error: sqlite3.Error) -> bool:
 
 _LONG_PAUSE, _SHORT_PAUSE, _HASTE = 0.02, 0.005, 0.9
 _NOTHING = "nothing was answered; no answer is given while a cost cannot be written down"
+_SETTINGS = (
+    "synchronous = FULL",
+    "fullfsync = ON",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "secure_delete = ON",  # what is erased is overwritten
+)
 _UNRELIABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
 
 
@@ -236,7 +245,7 @@ def _make_durable(connection: sqlite3.Connection) -> None:
             code="SF601",
             hints=("keep the ledger on a local disk",),
         )
-    for setting in ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+    for setting in _SETTINGS:
         connection.execute(f"PRAGMA {setting}")
 
 

@@ -16,12 +16,13 @@ from typing import NamedTuple, TypeVar
 from sfumato.errors import LedgerError
 from sfumato.ledger import schema
 from sfumato.ledger.charges import Entry, Reserved
+from sfumato.ledger.query_texts import Erased, QueryText
 from sfumato.ledger.receipts import Key, has_key, key_beside
 from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signer, Stepped
 from sfumato.ledger.store import Store
 from sfumato.ledger.terms import Bound, Granted, Registered
 
-__all__ = ["FILED", "Journal", "Row"]
+__all__ = ["FILED", "Journal", "MOST", "Row"]
 
 
 class Row(NamedTuple):
@@ -43,6 +44,9 @@ class Row(NamedTuple):
 
 FILED = ("unit", "analyst", "source", "key", "reservation", "step")
 """The columns that repeat what a body says, to look it up."""
+
+MOST = 2**63 - 1
+"""The largest number of a record."""
 
 _COLUMNS = ", ".join(Row._fields)
 _INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES ({', '.join('?' * len(Row._fields))})"
@@ -133,6 +137,16 @@ class Journal(Store):
         if isinstance(record, Reserved):
             self._charges[record.unit] = record
         return link
+
+    def keep_text(self, sequence: int, text: QueryText) -> None:
+        """Keep the text of a charge that was just appended."""
+        self._connection.execute("INSERT INTO query_texts VALUES (?, ?)", (sequence, text.written()))
+
+    def erase_texts(self, sequences: list[int]) -> None:
+        """Erase the texts of charges, which must be there, and put it on record."""
+        self.append(Erased(at=self.now(), reservations=tuple(sequences)))
+        erased = ((sequence,) for sequence in sequences)
+        self._connection.executemany("DELETE FROM query_texts WHERE sequence = ?", erased)
 
     # -- looking up, inside writing() or reading() --------------------------------------------
 
@@ -251,6 +265,11 @@ class Journal(Store):
             record = _expect(link, Reserved)
             entries.append(Entry.of(link.sequence, record, committed=bool(committed), taken=taken))
         return entries
+
+    def query_texts(self, first: int = 1, last: int = MOST) -> Iterator[tuple[int, str]]:
+        """Yield the texts that are kept of charges with these numbers, unchecked, in order."""
+        query = "SELECT sequence, text FROM query_texts WHERE sequence BETWEEN ? AND ? ORDER BY sequence"
+        return self._connection.execute(query, (first, last))
 
     def rows(self, condition: str = "", *values: str | int) -> Iterator[Row]:
         """Yield rows as they are stored, unchecked, in order."""

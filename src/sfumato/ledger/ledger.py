@@ -20,8 +20,9 @@ from sfumato.errors import InvalidArgument, LedgerError, Unsupported
 from sfumato.ledger.account import Balance, GrantBalance, check_budget, check_text, checked_analyst
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Entry, Reserved
-from sfumato.ledger.journal import Journal
+from sfumato.ledger.journal import MOST, Journal
 from sfumato.ledger.open_reservations import files_of
+from sfumato.ledger.query_texts import QueryText, hash_of
 from sfumato.ledger.records import Head
 from sfumato.ledger.reservation import Reservation, reserve
 from sfumato.ledger.terms import Binding, Owner, Proposal, Renewal
@@ -30,7 +31,6 @@ from sfumato.ledger.verification import exported, verified
 __all__ = ["Ledger"]
 
 _PAGE = 1000
-_MOST = 2**63 - 1  # the largest number of a record
 
 
 class Ledger:
@@ -206,6 +206,8 @@ class Ledger:
         analyst: str | Owner,
         parts: Iterable[str] | None = None,
         steps: int | None = None,
+        question: str | None = None,
+        purpose: str | None = None,
     ) -> Reservation:
         """Charge an event to a unit; when this returns, the charge is on the disk.
 
@@ -216,18 +218,22 @@ class Ledger:
         If an analyst's idempotency key was answered before for the same request, data and policy, the stored
         release comes back and nothing is charged. With `steps` the event is that of all looks together: see
         `Reservation.step`; with `data_version=None` each step names its own.
+
+        The text of the `question` and its `purpose` are kept with the charge for the owner: `query_texts`.
         """
         who = checked_analyst(analyst)
         texts = {"unit": unit, "request_hash": request_hash, "policy_hash": policy_hash}
         for name, text in texts.items():
             check_text(text, name)
-        for name, optional in {"idempotency_key": idempotency_key, "data_version": data_version}.items():
+        optionals = {"idempotency_key": idempotency_key, "data_version": data_version, "purpose": purpose}
+        for name, optional in optionals.items():
             if optional is not None:
                 check_text(optional, name)
         _check_steps(steps, idempotency_key, data_version, parts)
         account = self._accounts.known(unit)
         named = account.checked_parts(None if parts is None else tuple(parts))
         units, keys_units = account.budget.charge(event, keys_delta)  # may take a while: before others wait
+        kept = QueryText.of(question, purpose)
         draft = Reserved(
             at=0,
             unit=unit,
@@ -242,15 +248,16 @@ class Ledger:
             data_version=None if data_version is None else self._journal.blinded_version(data_version),
             policy_hash=policy_hash,
             steps=steps,
+            question_sha256=None if kept is None else hash_of(kept.written()),
         )
-        return reserve(draft, self._journal, self._accounts)
+        return reserve(draft, kept, self._journal, self._accounts)
 
     # -- looking back -------------------------------------------------------------------------
 
     def release(self, sequence: int, *, step: int | None = None) -> bytes:
         """Return the stored release of a reservation, or the output of one of its steps, free of charge."""
         release = None
-        if 0 < sequence <= _MOST and (step is None or 0 < step <= _MOST):
+        if 0 < sequence <= MOST and (step is None or 0 < step <= MOST):
             with self._journal.reading():
                 if step is None:
                     release = self._journal.release(sequence)
@@ -271,13 +278,13 @@ class Ledger:
         In pages: `limit` of them, and the next page `after` the sequence of the last one.
         """
         with self._journal.reading():
-            most = -1 if limit is None else min(limit, _MOST)
-            return tuple(self._journal.charges(unit, analyst, after=min(after, _MOST), limit=most))
+            most = -1 if limit is None else min(limit, MOST)
+            return tuple(self._journal.charges(unit, analyst, after=min(after, MOST), limit=most))
 
     def newest(self, limit: int, unit: str | None = None, *, analyst: str | None = None) -> tuple[Entry, ...]:
         """Return the newest charges, oldest first; they are looked up, however long the ledger is."""
         with self._journal.reading():
-            found = self._journal.charges(unit, analyst, after=0, limit=min(limit, _MOST), newest=True)
+            found = self._journal.charges(unit, analyst, after=0, limit=min(limit, MOST), newest=True)
         return tuple(reversed(found))
 
     def last_entry(self, unit: str | None = None, *, analyst: str | None = None) -> Entry | None:
@@ -290,6 +297,34 @@ class Ledger:
         while page := self.history(unit, analyst=analyst, after=after, limit=_PAGE):
             yield from page
             after = page[-1].sequence
+
+    def query_texts(self, entries: Iterable[Entry]) -> dict[int, QueryText]:
+        """Return the texts and purposes that are kept of charges, by their numbers. For the owner alone.
+
+        A charge whose text was erased is not in it; one whose `question_sha256` is None had none.
+        """
+        self._journal.check_owner()
+        hashes = {entry.sequence: entry.question_sha256 for entry in entries if entry.question_sha256}
+        if not hashes:
+            return {}
+        with self._journal.reading():
+            kept = dict(self._journal.query_texts(min(hashes), max(hashes)))
+        return {one: QueryText.read(kept[one], hashes[one], one) for one in hashes if one in kept}
+
+    def erase_query_texts(self, numbers: Iterable[int] | None = None) -> int:
+        """Erase the texts of charges, or with None of all; return how many there were. For the owner alone.
+
+        Numbers of charges that have no text are passed over. That they were erased is put on record; their
+        hashes stay, and tell nothing. What was charged stays charged.
+        """
+        self._journal.check_owner()
+        wanted = None if numbers is None else set(numbers)
+        with self._journal.writing():
+            found = [one for one, _ in self._journal.query_texts() if wanted is None or one in wanted]
+            for start in range(0, len(found), _PAGE):
+                self._journal.erase_texts(found[start : start + _PAGE])
+        self._journal.empty_log()
+        return len(found)
 
     def head(self) -> Head:
         """Return the newest record's number and hash; kept elsewhere, it is an anchor."""
@@ -310,8 +345,15 @@ class Ledger:
         with self._journal.reading():
             return tuple(self._journal.signers())
 
-    def export(self, file: str | os.PathLike[str] | TextIO, *, releases: bool = True) -> int:
-        """Write all records as JSON Lines; return how many. Without `releases`, their hashes only."""
+    def export(
+        self, file: str | os.PathLike[str] | TextIO, *, releases: bool = True, questions: bool = False
+    ) -> int:
+        """Write all records as JSON Lines; return how many. Without `releases`, their hashes only.
+
+        With `questions`, the texts of questions too, which may name people: for the owner alone.
+        """
+        if questions:
+            self._journal.check_owner()
         if isinstance(file, (str, os.PathLike)):
             own = () if self.path is None else files_of(self.path)
             if os.path.realpath(file) in map(str, own):
@@ -325,7 +367,7 @@ class Ledger:
             opened = nullcontext(file)  # type: ignore[assignment]
         count = 0
         with opened as out:
-            for line in exported(self._journal, releases=releases):
+            for line in exported(self._journal, releases=releases, questions=questions):
                 out.write(line)
                 count += 1
         return count
@@ -378,7 +420,7 @@ def _check_steps(
         if data_version is None:
             raise InvalidArgument("one look is at one version of the data", place="data_version")
         return
-    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= _MOST:
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST:
         raise InvalidArgument("steps must be a whole number of 1 or more", place="steps")
     if key is None:
         raise InvalidArgument(

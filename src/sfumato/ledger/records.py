@@ -1,4 +1,4 @@
-"""What a ledger holds: eight kinds of records, each chained to the one before it by its hash.
+"""What a ledger holds: nine kinds of records, each chained to the one before it by its hash.
 
     Opened       the first record: which format, which ledger
     Signer       the public key of the receipts that follow
@@ -8,6 +8,7 @@
     Reserved     a charge, before any data is read; the running totals include it   (charges)
     Stepped      the output of one step of a reservation that looks several times
     Committed    the release that a reservation paid for, and the end of it
+    Erased       whose texts of questions the owner erased                  (query_texts)
 
 A reservation without a commit is burnt: charged, never answered. One of several steps can be resumed
 until its end. There is no record of a refund, because there are none.
@@ -40,7 +41,7 @@ __all__ = [
     "rebuilt",
 ]
 
-FORMAT = 5
+FORMAT = 6
 """The version of the format of records; any other is refused."""
 
 START = "0" * 64

@@ -23,6 +23,7 @@ from sfumato.ledger.account import Account, check_text
 from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Reserved
 from sfumato.ledger.journal import Journal
+from sfumato.ledger.query_texts import QueryText
 from sfumato.ledger.receipts import signed
 from sfumato.ledger.records import Committed, Head, Link, Stepped
 from sfumato.ledger.terms import Proposal
@@ -32,15 +33,18 @@ __all__ = ["Reservation", "reserve"]
 _PAUSE = 0.01
 
 
-def reserve(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservation:
-    """Charge a draft, whose time and totals are still open, or replay what its key was answered."""
+def reserve(draft: Reserved, text: QueryText | None, journal: Journal, accounts: Accounts) -> Reservation:
+    """Charge a draft, whose time and totals are still open, or replay what its key was answered.
+
+    The `text` is kept together with the charge, or neither is.
+    """
     deadline = time.monotonic() + journal.wait
     while True:
         earlier = None
         if draft.key is not None:
             with journal.reading():
                 earlier = journal.keyed(draft.key, draft.analyst)
-        made = _charge(draft, journal, accounts) if earlier is None else _replay(draft, *earlier, journal)
+        made = _replay(draft, *earlier, journal) if earlier else _charge(draft, text, journal, accounts)
         if made is not None:
             return made
         if time.monotonic() >= deadline:
@@ -53,7 +57,9 @@ def reserve(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservatio
         time.sleep(_PAUSE)
 
 
-def _charge(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservation | None:
+def _charge(
+    draft: Reserved, text: QueryText | None, journal: Journal, accounts: Accounts
+) -> Reservation | None:
     """Write the charge to the disk; None where another caller has just used the same key."""
     held: list[int] = []
 
@@ -63,6 +69,8 @@ def _charge(draft: Reserved, journal: Journal, accounts: Accounts) -> Reservatio
         account, proposals = accounts.write_proposed(draft.unit)  # the first charge fixes what was proposed
         record = _fitting(draft, account, journal, accounts)
         link = journal.append(record)
+        if text is not None:
+            journal.keep_text(link.sequence, text)
         if record.key is not None and journal.open_reservations.hold(link.sequence):
             held.append(link.sequence)  # before anyone can see the record and think it burnt
         return record, link, proposals

@@ -1,4 +1,4 @@
-"""The tables of a ledger in SQLite: one, which only grows.
+"""The tables of a ledger in SQLite: records, which only grow, and texts of questions, which can be erased.
 
 Bodies are what is hashed. The columns beside them (kind, unit, analyst, source, key, reservation, step)
 repeat parts of the body so that they can be looked up; `verify` compares them. Triggers refuse every
@@ -48,6 +48,15 @@ BEGIN SELECT raise(ABORT, 'records are appended in order'); END""",
 BEGIN SELECT raise(ABORT, 'records are never changed'); END""",
     """CREATE TRIGGER never_deleted BEFORE DELETE ON records
 BEGIN SELECT raise(ABORT, 'records are never deleted'); END""",
+    """CREATE TABLE query_texts (
+    sequence INTEGER PRIMARY KEY,
+    text TEXT NOT NULL
+)""",
+    """CREATE TRIGGER texts_of_charges BEFORE INSERT ON query_texts
+WHEN NOT EXISTS (SELECT 1 FROM records WHERE sequence = new.sequence AND kind = 'reserved')
+BEGIN SELECT raise(ABORT, 'a text belongs to a charge'); END""",
+    """CREATE TRIGGER texts_never_updated BEFORE UPDATE ON query_texts
+BEGIN SELECT raise(ABORT, 'texts are kept or erased, never changed'); END""",
 )
 
 

@@ -290,6 +290,23 @@ class Store(ABC):
     def forget(self) -> None:
         """Forget what was read: the store has changed since, or did not change as expected."""
 
+    def empty_log(self) -> None:
+        """Copy the log into the file and empty it, if nobody else is at work: it has what was erased."""
+        with self._lock, translated(self.path):
+            self._own_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def check_owner(self) -> None:
+        """Refuse whoever does not own the file: texts of questions are for the owner alone."""
+        if self.path is None or not hasattr(os, "geteuid"):
+            return
+        if os.geteuid() not in (0, os.stat(self.path).st_uid):
+            raise LedgerError(
+                "the texts of questions are for the owner of the ledger's file",
+                code="SF612",
+                place=str(self.path),
+                hints=("whatever else the ledger says can be seen without them",),
+            )
+
     def _own_connection(self) -> sqlite3.Connection:
         if self._closed:
             raise LedgerError("the ledger is closed", code="SF601")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sfumato.errors import LedgerError, SfumatoError
 from sfumato.ledger.account import Account
 from sfumato.ledger.charges import Reserved, Totals
 from sfumato.ledger.journal import FILED, Journal, Row
+from sfumato.ledger.query_texts import Erased, hash_of
 from sfumato.ledger.records import FORMAT, START, Committed, Head, Link, Opened, Record, Signer, Stepped
 from sfumato.ledger.terms import Bound, Granted, Registered
 
@@ -35,6 +36,7 @@ def verified(journal: Journal, anchor: Head | None) -> Head:
             walk.step(row)
             if anchor is not None and row[0] == anchor.sequence and row[2] != anchor.hash:
                 raise _found(row[0], "is not the one that the anchor names")
+        walk.check_texts(journal.query_texts())
         last = walk.sequence
         if last == 0:
             raise LedgerError("the ledger has no records", code="SF602")
@@ -59,6 +61,7 @@ class _Walk:
         self._by_row: dict[str, bool] = {}  # whether rows are units, by the first source of a unit
         self._open: dict[int, tuple[Reserved, int]] = {}  # not ended; with the number of steps taken
         self._keys: set[tuple[str | None, str]] = set()
+        self._texts: dict[int, str] = {}  # hashes of texts that must be there
 
     def step(self, row: Row | tuple[Any, ...]) -> None:
         """Check one row against all before it."""
@@ -84,6 +87,15 @@ class _Walk:
         if not self._admit(record, sequence, release):
             raise _found(sequence, "contradicts the records before it")
         self.sequence, self.previous = sequence, digest
+
+    def check_texts(self, kept: Iterable[tuple[int, object]]) -> None:
+        """Compare the texts beside the records with their hashes, once all records are walked."""
+        missing = dict(self._texts)
+        for sequence, text in kept:
+            if sequence not in missing or hash_of(text) != missing.pop(sequence):
+                raise _found(sequence, "has another text beside it than was kept with it")
+        for sequence in missing:
+            raise _found(sequence, "has lost the text that was kept with it")
 
     def _admit(self, record: Record, sequence: int, release: bytes | None) -> bool:
         match record:
@@ -112,6 +124,12 @@ class _Walk:
                 return self._step(record, release)
             case Committed():
                 return record.names(release) and self._open.pop(record.reservation, None) is not None
+            case Erased(reservations=erased):
+                if not erased or len(set(erased)) < len(erased) or not self._texts.keys() >= set(erased):
+                    return False
+                for one in erased:
+                    del self._texts[one]
+                return True
         return False
 
     def _register(self, record: Registered) -> bool:
@@ -156,6 +174,8 @@ class _Walk:
         self._open[sequence] = (record, 0)
         if record.key is not None:
             self._keys.add((record.analyst, record.key))
+        if record.question_sha256 is not None:
+            self._texts[sequence] = record.question_sha256
         return True
 
     def _step(self, record: Stepped, output: bytes | None) -> bool:
@@ -179,19 +199,24 @@ def _found(sequence: int, what: str) -> LedgerError:
     )
 
 
-def exported(journal: Journal, *, releases: bool) -> Iterator[str]:
+def exported(journal: Journal, *, releases: bool, questions: bool) -> Iterator[str]:
     """Yield a line of JSON for each record there was when the export began; others go on spending meanwhile.
 
     An object of `sequence`, `previous`, `hash`, `body` (the text that is hashed, as text) and, where the
-    record is that of a release, `release` (its bytes in Base64; null if they were left out).
+    record is that of a release, `release` (its bytes in Base64; null if they were left out). With
+    `questions` also `question`, where one is kept: the text whose hash is in the body, as text.
     """
     with journal.reading():
         last = journal.last().sequence
     for start in range(1, last + 1, _PAGE):
         with journal.reading():
-            rows = list(journal.rows("WHERE sequence BETWEEN ? AND ?", start, min(last, start + _PAGE - 1)))
+            page = (start, min(last, start + _PAGE - 1))
+            rows = list(journal.rows("WHERE sequence BETWEEN ? AND ?", *page))
+            texts = dict(journal.query_texts(*page)) if questions else {}
         for row in rows:
             line = {name: getattr(row, name) for name in ("sequence", "previous", "hash", "body")}
             if row.release is not None:
                 line["release"] = base64.b64encode(row.release).decode() if releases else None
+            if row.sequence in texts:
+                line["question"] = texts[row.sequence]
             yield json.dumps(line, separators=(",", ":")) + "\n"

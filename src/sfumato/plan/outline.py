@@ -6,8 +6,9 @@ import datetime
 from decimal import Decimal
 
 from sfumato.plan import tree
+from sfumato.plan.request import Request
 
-__all__ = ["labels", "outline_aggregate", "outline_expression"]
+__all__ = ["labels", "outline_aggregate", "outline_expression", "outline_request"]
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||"}
 
@@ -16,6 +17,24 @@ def labels(query: tree.Query) -> dict[str, str]:
     """Return what each key and aggregate of a question is, in a few words, by the name of its column."""
     keys = {name: outline_expression(key) for name, key in query.keys}
     return {**keys, **{name: outline_aggregate(one) for name, one in query.aggregates}}
+
+
+def outline_request(request: Request) -> str:
+    """Return what a request asks, in a few words: for one that was built in Python, and has no text."""
+    return "; ".join(_outline_query(named.query) for named in request.queries)
+
+
+def _outline_query(query: tree.Query) -> str:
+    said, below = labels(query), list(tree.relations(query.source))
+    tables = dict.fromkeys(one.table for one in below if isinstance(one, tree.Scan))
+    tests = [outline_expression(one.condition) for one in below if isinstance(one, tree.Filter)]
+    parts = (
+        ("", [said[name] for name, _ in query.aggregates]),
+        ("of ", list(tables)),
+        ("where ", tests),
+        ("by ", [said[name] for name, _ in query.keys]),
+    )
+    return " ".join(f"{word}{', '.join(each)}" for word, each in parts if each)
 
 
 def outline_aggregate(aggregate: tree.Aggregate, *, alias: bool = False) -> str:

@@ -45,11 +45,16 @@ class Database:
         tables = (f"{one.name} ({'private' if one.unit else 'public'})" for one in self.catalog.tables)
         return f"<database of {', '.join(tables)}; unit `{self.unit}`>"
 
-    def sql(self, text: str, *, epsilon: Number | None = None, **options: Any) -> Question:
-        """Ask in SQL. Free: shows what it would cost and how far off it would be."""
+    def sql(
+        self, text: str, *, epsilon: Number | None = None, purpose: str | None = None, **options: Any
+    ) -> Question:
+        """Ask in SQL. Free: shows what it would cost and how far off it would be.
+
+        The ledger keeps the `purpose` with the charge, for the owner alone.
+        """
         from sfumato.plan.sql import parse
 
-        return self.ask(parse(text, self.catalog), epsilon=epsilon, **options)
+        return self.ask(parse(text, self.catalog), epsilon=epsilon, purpose=purpose, **options)
 
     def table(self, name: str, *, alias: str | None = None) -> Frame[Asked]:
         """Begin a question in Python: `db.table("visits").where(..).group_by("region").agg(n=sf.count())`.
@@ -60,7 +65,14 @@ class Database:
 
         return table(name, self.catalog, lambda built: Asked(database=self, request=built), alias=alias)
 
-    def ask(self, request: Request | Asked, *, epsilon: Number | None = None, **options: Any) -> Question:
+    def ask(
+        self,
+        request: Request | Asked,
+        *,
+        epsilon: Number | None = None,
+        purpose: str | None = None,
+        **options: Any,
+    ) -> Question:
         """Ask what was built already."""
         if isinstance(request, Asked):
             request = request.request
@@ -76,7 +88,7 @@ class Database:
                 options["weights"] = {shown.get(name, name): weight for name, weight in weights.items()}
             request = with_options(request, options)
         cost = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
-        return Question(database=self, request=request, epsilon=cost)
+        return Question(database=self, request=request, epsilon=cost, purpose=purpose)
 
     # -- what is not known beforehand --------------------------------------------------------
 

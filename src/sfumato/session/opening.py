@@ -52,6 +52,7 @@ def connect(
     partition: str | None = None,
     analyst: str | Owner = OWNER,
     distinct: bool = False,
+    keep_questions: bool = False,
     memory: str | None = None,
     question_memory: str | None = None,
     seconds: float = 3600,
@@ -69,7 +70,8 @@ def connect(
 
     `renewal` says how much of the budget a day, week, month or year may use, `partition` names the column
     that divides units into parts, and `analyst` who asks, under a grant of the owner's. A ledger keeps one
-    unit: `distinct` is the owner's word that a second one is not the same people under another name.
+    unit: `distinct` is the owner's word that a second one is not the same people under another name. With
+    `keep_questions` it keeps the text of each question, for the owner alone.
 
     `memory`, such as "8GB", is what all questions that run at a time may take, by default four fifths of the
     machine's; a question waits, before it is charged, until its `question_memory`, by default all of it, is
@@ -104,8 +106,9 @@ def connect(
         raise InvalidArgument("a renewal is registered together with a budget", place="renewal")
     sources = {**tables, **(public or {})}
     book = Ledger.open(ledger)
+    policy = Policy(keep_questions=keep_questions)
     resources = Resources(memory=memory, question_memory=question_memory, seconds=seconds)
-    catalog, backend, bindings = _opened(sources, declarations, Declaration.table, Policy(), resources)
+    catalog, backend, bindings = _opened(sources, declarations, Declaration.table, policy, resources)
     book.fix(
         Proposal(
             unit=protected.name,

@@ -51,6 +51,7 @@ class Question:
     database: Database
     request: Request
     epsilon: Fraction | None
+    purpose: str | None = None
 
     def priced(self, epsilon: Number | None = None) -> Priced:
         """Return what one unit can change, the noise that takes, and the cost. Free."""
@@ -69,7 +70,8 @@ class Question:
         from sfumato.analysis.clipping_bias import losses_request
 
         database = self.database
-        return database.ask(losses_request(self.request, database.catalog, database.backend), epsilon=epsilon)
+        request = losses_request(self.request, database.catalog, database.backend)
+        return database.ask(request, epsilon=epsilon, purpose=self.purpose)
 
     def explain(self, *, size: float | None = None) -> str:
         """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
@@ -115,12 +117,14 @@ class Question:
         error: Number | Mapping[str, float] | None = None,
         size: float | None = None,
         key: str | None = None,
+        purpose: str | None = None,
     ) -> Release:
         """Spend: charge the budget, compute, add noise, and return the answer with its intervals.
 
         With `error`, epsilon is the smallest at which the 95% error is no larger; for averages and
         other ratios it needs the `size` of a group. With a `key`, the same request asked again
-        returns the stored release, free.
+        returns the stored release, free. The `purpose`, or the one that was asked with, is kept with the
+        charge for the owner of the ledger.
         """
         database = self.database
         asked = self if error is None else self.within(error, size=size)
@@ -131,6 +135,7 @@ class Question:
             backend=database.backend,
             idempotency_key=key,
             analyst=database.analyst,
+            purpose=self.purpose if purpose is None else purpose,
         )
 
     def within(self, error: Number | Mapping[str, float], *, size: float | None = None) -> Question:
@@ -217,10 +222,12 @@ class Asked:
         error: Number | Mapping[str, float] | None = None,
         size: float | None = None,
         key: str | None = None,
+        purpose: str | None = None,
         **options: Any,
     ) -> Release:
         """Spend at once: what `ask(epsilon=..).release(..)` does."""
-        return self.ask(epsilon=epsilon, **options).release(error=error, size=size, key=key)
+        asked = self.ask(epsilon=epsilon, **options)
+        return asked.release(error=error, size=size, key=key, purpose=purpose)
 
     def __repr__(self) -> str:
         return "<question: .ask(epsilon=0.5) shows its price, .release(epsilon=0.5) spends>"
