@@ -70,7 +70,7 @@ def misses(
     return int((~inside).sum())
 
 
-def answer(function: Function, lower: float, upper: float, **fields: Any) -> Answer:
+def answer(function: Function, lower: float | None, upper: float | None, **fields: Any) -> Answer:
     return Answer(
         name="a",
         function=function,
@@ -118,12 +118,36 @@ def statistics(x: np.ndarray, y: np.ndarray, kind: str, epsilon: float) -> dict[
             [n, s, s, q, q, q],
             np.corrcoef(u, v)[0, 1],
         ),
+        "regr_slope": (
+            estimate,
+            answer(Function.REGR_SLOPE, None, None),
+            [count, sy, sx, xx, xy],
+            [n, s, s, q, q],
+            np.polyfit(u, v, 1)[0],
+        ),
+        "regr_intercept": (
+            estimate,
+            answer(Function.REGR_INTERCEPT, None, None, centre=20.0, second_centre=10.0),
+            [count, sy, sx, xx, xy],
+            [n, s, s, q, q],
+            np.polyfit(u + 10, v + 20, 1)[1],
+        ),
+        "regr_r2": (
+            estimate,
+            answer(Function.REGR_R2, 0, 1),
+            [count, sy, sx, yy, xx, xy],
+            [n, s, s, q, q, q],
+            np.corrcoef(u, v)[0, 1] ** 2,
+        ),
     }
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("number", [15, 100, 1000, 100_000])
-@pytest.mark.parametrize("statistic", ["mean", "var_pop", "stddev_samp", "covar_samp", "corr"])
+@pytest.mark.parametrize(
+    "statistic",
+    ["mean", "var_pop", "stddev_samp", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2"],
+)
 def test_intervals_cover(statistic: str, number: int, kind: str) -> None:
     """At epsilon 0.2 the count of a group of 15 is three times its own noise. False alarm 1e-9 each."""
     x, y = people(number)

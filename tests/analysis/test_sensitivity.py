@@ -59,6 +59,7 @@ AGGREGATES: list[Aggregate] = [
     aggregate(Function.STDDEV_POP, AMOUNT),
     aggregate(Function.COVAR_POP, AGE, AMOUNT),
     aggregate(Function.CORR, AGE, SCORE),
+    aggregate(Function.REGR_SLOPE, AGE, AMOUNT),
     aggregate(Function.QUANTILE, AGE, quantiles=(0.5,)),
     aggregate(Function.MIN, AMOUNT),
     aggregate(Function.HISTOGRAM, REGION),

@@ -14,13 +14,16 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from sfumato.analysis.calendar import of_kind
+from sfumato.analysis.ranges import Known, known_of
 from sfumato.backends.arrays import arrow_array
 from sfumato.backends.expressions import RENDERED, expression
 from sfumato.backends.sql_values import constant, normalised, sql_type
 from sfumato.catalog import Kind
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported
-from sfumato.plan.functions import FUNCTIONS, call
+from sfumato.plan.functions import FUNCTIONS, call, later
+from sfumato.plan.moments import STEPS
 from sfumato.plan.numbers import KindError
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
@@ -110,22 +113,36 @@ def signatures(name: str) -> list[Call]:
     """Calls of a function with columns of all kinds that it accepts, and constants where it needs them."""
     signature = FUNCTIONS[name]
     found = []
-    literals: dict[str, list[Any]] = {
-        "round": [0, 2, -2, 400, -400, 10**30, None],
-        "like": ["%", "_", "a%", "", "a\0b", "\\", "é_"],
-        "ilike": ["%A%", "É", "\0"],
-        "replace": ["", "a", "é\0", "a" * 70_000, None],
-        "date_trunc": ["year", "week", "day", "quarter", "hour", "minute", "month"],
-        "date_diff": ["year", "day", "quarter", "hour", "minute", "month"],
+    parts = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"]
+    patterns = ["a", "^[^a-z]*$", "(.|\\s)+?", "\\bé{0,3}", "x*"]
+    formats = ["%Y-%m-%d %H:%M:%S.%f", "%j %B %b %A %a %u %w %V %G %I %p %U %W %% %g %-d %y", "a"]
+    literals: dict[str, tuple[list[Any], ...]] = {
+        "round": ([0, 2, -2, 400, -400, 10**30, None],),
+        "like": (["%", "_", "a%", "", "a\0b", "\\", "é_"],),
+        "ilike": (["%A%", "É", "\0"],),
+        "replace": (["", "a", "é\0", "a" * 70_000, None],),
+        "date_trunc": (parts,),
+        "date_diff": (parts,),
+        "date_add": (parts, [1, -90, 60_000]),
+        "strftime": (formats,),
+        "strptime": (formats,),
+        "split_part": ([",", "", "\0", "é"], [0, 1, -2, 2**31 - 1]),
+        "lpad": ([0, 3, 400], ["0", "é\0"]),
+        "rpad": ([0, 3, 400], ["0", "é\0"]),
+        "regexp_matches": (patterns, ["i", "c", ""]),
+        "regexp_full_match": (patterns, ["i", "c", ""]),
+        "regexp_extract": ([*patterns[:2], "(a)(.)?"], [0, 2]),
+        "regexp_replace": (patterns, ["", "-", "a" * 70_000], ["g", "gi", "c"]),
     }
     for size in range(signature.least, (signature.most or 3) + 1):
-        for kinds in itertools.product(KINDS, repeat=size):
+        pools = [(Kind.INTEGER, Kind.TEXT) if place in signature.literal else KINDS for place in range(size)]
+        for kinds in itertools.product(*pools):
             arguments: list[Expression] = [column(i, kind) for i, kind in enumerate(kinds)]
             options: list[list[Expression]] = [[argument] for argument in arguments]
-            for place in signature.literal:
+            for place, values in zip(signature.literal, literals.get(name, ()), strict=True):
                 if place < size:
                     kind = kinds[place]
-                    options[place] = [Literal(value=v, kind=kind) for v in literals[name]]
+                    options[place] = [Literal(value=v, kind=kind) for v in values]
             if name == "in":
                 options[1:] = [[Literal(value=v, kind=k) for v in EXTREMES[k][1:3]] for k in kinds[1:]]
             for chosen in itertools.product(*options):
@@ -199,6 +216,9 @@ REAL = {
     "ceil": finite(lambda a: float(math.ceil(a))),
     "sqrt": finite(math.sqrt),
     "ln": finite(math.log),
+    "log10": finite(math.log10),
+    "log2": finite(math.log2),
+    "trunc": finite(lambda a: float(math.trunc(a))),
     "exp": finite(math.exp),
     "power": finite(math.pow),
 }
@@ -309,11 +329,9 @@ def test_integer_quotients_are_cut_toward_zero() -> None:
         assert value == (exact if LOW <= exact <= HIGH else None), (a, b)
 
 
-@pytest.mark.parametrize("part", ["year", "quarter", "month", "day", "hour", "minute"])
+@pytest.mark.parametrize("part", ["year", "quarter", "month", "day", "hour", "minute", "second"])
 def test_differences_of_dates_lie_in_their_range(part: str) -> None:
     """The ends of the range are those of the engine: the differences between the ends of the bounds."""
-    from sfumato.analysis.ranges import Known, known_of
-
     days = [datetime.date(2023, 12, 31), datetime.date(2024, 1, 1), datetime.date(2024, 2, 29)]
     later = [datetime.datetime(2024, 3, 4, 5, 59), datetime.datetime(2025, 12, 31, 23, 1)]
     rows = list(itertools.product(days, later))
@@ -325,6 +343,43 @@ def test_differences_of_dates_lie_in_their_range(part: str) -> None:
     assert interval is not None and (interval.low, interval.high) == (min(values), max(values))
 
 
+@pytest.mark.parametrize("unit", list(STEPS))
+@pytest.mark.parametrize("kind", [Kind.DATE, Kind.TIMESTAMP])
+def test_moments_later_agree_with_python_and_lie_in_their_range(unit: str, kind: Kind) -> None:
+    """Constants are moved by Python, rows by the engine; a month later moments may have changed places."""
+    days = [datetime.date(2024, 1, day) for day in (28, 29, 30, 31)] + [datetime.date(2024, 2, 29)]
+    times = [datetime.time(), datetime.time(12), datetime.time.max]
+    moments: list[Any] = days
+    if kind is Kind.TIMESTAMP:
+        moments = [datetime.datetime.combine(day, time) for day in days for time in times]
+    known = {"a0": Known(dates=(min(moments), max(moments)))}
+    for count in (-13, -1, 0, 1, 400):
+        node = later(column(0, kind), unit, count)
+        values = evaluate(node, [(moment,) for moment in moments], (kind,))
+        constants = [later(Literal(value=moment, kind=kind), unit, count) for moment in moments]
+        assert values == [one.value for one in constants if isinstance(one, Literal)]
+        ends = known_of(node, known).dates
+        assert ends is not None and ends[0] <= min(values) and max(values) <= ends[1]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("last_day", Kind.DATE), ("epoch", Kind.TIMESTAMP)])
+def test_ranges_of_what_is_made_of_moments(name: str, kind: Kind) -> None:
+    moments = [datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime.datetime(2024, 2, 3)]
+    rows = [(of_kind(moment, kind),) for moment in moments]
+    node = call(name, (column(0, kind),))
+    values = evaluate(node, rows, (kind,))
+    known = known_of(node, {"a0": Known(dates=(rows[0][0], rows[1][0]))})
+    low, high = known.dates if name == "last_day" else (known.interval.low, known.interval.high)
+    assert low <= values[0] and values[1] <= high
+
+
+def test_names_of_days_and_months_are_all_listed() -> None:
+    days = [(datetime.date(2024, 1, 1) + datetime.timedelta(days=day),) for day in range(366)]
+    for name in ("dayname", "monthname"):
+        node = call(name, (column(0, Kind.DATE),))
+        assert tuple(dict.fromkeys(evaluate(node, days, (Kind.DATE,)))) == known_of(node, {}).values
+
+
 TEXTS: dict[str, Callable[..., Any]] = {
     "length": len,
     "trim": lambda a: a.strip(" "),
@@ -334,6 +389,7 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "contains": lambda a, b: b in a,
     "starts_with": lambda a, b: a.startswith(b),
     "ends_with": lambda a, b: a.endswith(b),
+    "position": lambda a, b: a.find(b) + 1,
 }
 
 

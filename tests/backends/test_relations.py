@@ -177,6 +177,9 @@ def test_aggregates_of_one_unit_do_not_depend_on_order() -> None:
         "overflow": of(Function.SUM, COST),
         "variance": of(Function.VAR_SAMP, COST),
         "correlation": of(Function.CORR, COST, COST),
+        "slope": of(Function.REGR_SLOPE, COST, COST),
+        "intercept": of(Function.REGR_INTERCEPT, COST, COST),
+        "explained": of(Function.REGR_R2, COST, COST),
         "median": of(Function.QUANTILE, COST, quantiles=(0.5,)),
     }
     node = PerUnit(source=V, keys=(), aggregates=tuple(aggregates.items()))

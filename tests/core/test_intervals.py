@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.catalog import Kind
 from sfumato.core.intervals import EVERYTHING, Interval, hull
-from sfumato.plan.functions import FUNCTIONS
+from sfumato.plan.functions import DATE_PARTS, FUNCTIONS
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 from tests.analysis.questions import call, literal
 from tests.analysis.reference import evaluate
@@ -113,11 +113,7 @@ def test_every_numeric_function_has_a_rule_or_is_unbounded() -> None:
     for name in FUNCTIONS:
         made = Call(function=name, arguments=(FREE, FREE, FREE)[: FUNCTIONS[name].least], kind=Kind.REAL)
         interval = known_of(made, {}).interval
-        assert (
-            interval is None
-            or not interval.bounded
-            or name in {"quarter", "month", "week", "day", "dayofyear", "dow", "hour", "isodow", "minute"}
-        )
+        assert interval is None or not interval.bounded or name in {"sign", *DATE_PARTS} - {"year"}
     assert known_of(Call(function="new", arguments=(X,), kind=Kind.REAL), COLUMNS).interval == EVERYTHING
 
 

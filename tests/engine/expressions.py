@@ -67,6 +67,19 @@ _DECIMALS = (
 )  # fmt: skip
 _DOUBLES = ("1e3", "2.5e0", "1e-7", "-1e300", "0.07e0", "1e1")
 _TEXTS = ("''", "'a'", "'ab'", "'Ab c'", "'12'", "'é'", "'%'", "' '")
+_NUMBER_TEXTS = ("'0'", "'2'", "'-7'", "'127'", "'9007199254740993'")
+_POINT_TEXTS = ("'0.07'", "'0.1'", "'-2.5'")
+_EXPRESSIONS = (
+    "'a'", "'^[a-z]+$'", "'\\d+'", "'(a|b)+'", "'[^0-9]*'", "'b{1,2}'", "'\\bab?'", "'.'", "'é|%'", "'x*'",
+)  # fmt: skip
+_FORMATS = (
+    "'%Y-%m-%d'",
+    "'%Y'",
+    "'%d/%m/%y %H:%M:%S.%f'",
+    "'%j %B %b %A %a %u %w %V %G %I %p %U %W %%'",
+    "'%-d.%-m.'",
+)
+_PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _PATTERNS = ("'%a%'", "'_b'", "'%'", "'a%'", "'12'")
 _DATES = ("DATE '2024-02-29'", "DATE '1970-01-01'", "DATE '1999-12-31'")
 _MOMENTS = ("TIMESTAMP '2024-02-29 12:34:56'", "TIMESTAMP '1969-12-31 23:59:59'")
@@ -114,6 +127,14 @@ class Maker:
     def _numbers(self) -> list[Callable[[int], str]]:
         one, of = self.number, self._of
         return [
+            lambda d: f"«{of(('LOG', 'LOG10', 'LOG2'))}({one(d)})»",
+            lambda d: f"SIGN({one(d)})",
+            lambda d: f"TRUNC({one(0)})",
+            lambda d: f"PI() * {of(_DOUBLES)}",
+            lambda d: f"{of(('POSITION({} IN {})', 'STRPOS({1}, {0})')).format(of(_TEXTS), self.text(d))}",
+            lambda d: f"EPOCH({self.time(0)})",
+            lambda d: f"SECOND({of(('ts', *_MOMENTS))})",
+            lambda d: f"(day - {of(_DATES)})",
             lambda d: f"«({one(d)} {of('+-*')} {one(d)})»",
             lambda d: f"«({one(d)} {of('+-*')} {one(0)})»",
             lambda d: f"«({one(0)} {of('+-*')} {one(d)})»",
@@ -134,7 +155,7 @@ class Maker:
             lambda d: f"CAST({self.condition(0)} AS {of(('INTEGER', 'DOUBLE', 'DECIMAL(4,1)'))})",
             lambda d: f"LENGTH({self.text(d)})",
             lambda d: f"{of(('YEAR', 'MONTH', 'DAY', 'HOUR', 'QUARTER', 'WEEK', 'ISODOW'))}({self.time(0)})",
-            lambda d: f"DATE_DIFF('{of(('day', 'month', 'year'))}', {self.time(0)}, {self.time(0)})",
+            lambda d: f"DATE_DIFF('{of(_PARTS)}', {self.time(0)}, {self.time(0)})",
         ]
 
     def condition(self, depth: int) -> str:
@@ -164,6 +185,16 @@ class Maker:
             lambda d: f"({self.time(0)} {of(compared)} {self.time(0)})",
             lambda d: f"({of(('day', 'ts'))} >= '{of(('2000-01-01', '1969-12-31'))}')",
             lambda d: f"CAST({one(d)} AS BOOLEAN)",
+            lambda d: f"REGEXP_MATCHES({self.text(d)}, {of(_EXPRESSIONS)})",
+            lambda d: f"REGEXP_MATCHES({self.text(0)}, {of(_EXPRESSIONS)}, 'i')",
+            lambda d: f"REGEXP_FULL_MATCH({self.text(d)}, {of(_EXPRESSIONS)})",
+            lambda d: f"({self.text(0)} ~ {of(_EXPRESSIONS)})",
+            lambda d: f"(b {of(('=', '<>', '<', '>='))} {of(('0', '1', '2', 'i4'))})",
+            lambda d: f"({of(_WHOLE)} = {of(('TRUE', 'b'))})",
+            lambda d: f"({of(_WHOLE)} {of(compared)} {of(_NUMBER_TEXTS)})",
+            lambda d: f"(i4 IN ({of(_NUMBER_TEXTS)}, {of(_NUMBER_TEXTS)}))",
+            lambda d: f"({of(('d2', 'd3', 'f', 'r'))} {of(compared)} {of((*_NUMBER_TEXTS, *_POINT_TEXTS))})",
+            lambda d: f"(NOT {of(_WHOLE)} {of(('AND', 'OR'))} {self.condition(d)})",
         ]
 
     def text(self, depth: int) -> str:
@@ -186,6 +217,15 @@ class Maker:
             lambda d: f"CAST({self.number(d)} AS VARCHAR)",
             lambda d: f"CAST({of(('b', 'day', 'ts'))} AS VARCHAR)",
             lambda d: f"CASE WHEN {self.condition(d)} THEN {one(0)} ELSE {one(0)} END",
+            lambda d: f"SPLIT_PART({one(d)}, {of(_TEXTS)}, {of((1, 2, 0, -1, 9))})",
+            lambda d: f"{of(('LPAD', 'RPAD'))}({one(d)}, {of((0, 1, 4, 9))}, {of(_TEXTS[1:])})",
+            lambda d: f"CONCAT_WS({one(0)}, {one(d)}, {one(0)})",
+            lambda d: f"REGEXP_EXTRACT({one(d)}, {of(_EXPRESSIONS)})",
+            lambda d: f"REGEXP_EXTRACT({one(d)}, '(.)([a-z0-9]?)', {of((0, 1, 2))})",
+            lambda d: f"REGEXP_REPLACE({one(d)}, {of(_EXPRESSIONS)}, {of(_TEXTS)})",
+            lambda d: f"REGEXP_REPLACE({one(d)}, {of(_EXPRESSIONS)}, {of(_TEXTS)}, '{of(('g', 'gi'))}')",
+            lambda d: f"STRFTIME({self.time(d)}, {of(_FORMATS)})",
+            lambda d: f"{of(('MONTHNAME', 'DAYNAME'))}({self.time(d)})",
         ]
 
     def time(self, depth: int) -> str:
@@ -203,6 +243,13 @@ class Maker:
             lambda d: f"COALESCE(day, {of(_DATES)})",
             lambda d: f"GREATEST(ts, {of(_MOMENTS)})",
             lambda d: f"CASE WHEN {self.condition(d)} THEN day END",
+            lambda d: f"LAST_DAY({of(('day', 'ts'))})",
+            lambda d: (
+                f"‹{of(('day', 'ts', *_DATES, *_MOMENTS))} {of('+-')} INTERVAL {of((1, 90))} {of(_PARTS)}›"
+            ),
+            lambda d: f"‹DATE_ADD({of(('day', 'ts'))}, INTERVAL '{of((-1, 2))} {of(_PARTS)}s')›",
+            lambda d: f"‹(day {of('+-')} {of((0, 1, 1000))})›",
+            lambda d: f"TRY_STRPTIME({self.text(0)}, {of(_FORMATS[:2])})",
         ]
 
 

@@ -85,6 +85,15 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"coalesce({a}.price, {a}.qty)",
             f"CAST({a}.price AS DECIMAL(5, 1))",
             f"{a}.price % 7.5",
+            f"sign({a}.amount) + trunc({a}.rate)",
+            f"least(greatest(log10({a}.amount) - log2({a}.qty), -9), 9)",
+            f"trunc({a}.amount) * pi()",
+            f"position('a' IN left({a}.word, 9))",
+            f"epoch({a}.day) / 1e9 + second({a}.at)",
+            f"date_diff('week', DATE '2024-01-03', {a}.day)",
+            f"date_diff('second', {a}.day, {a}.at) / 1e5",
+            f"length(split_part(lpad({a}.word, 7, 'ä'), 'a', 1))",
+            f"({a}.day - DATE '2024-01-01')",
         ),
         "dates": (
             f"{a}.day",
@@ -94,6 +103,10 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"CAST({a}.day AS TIMESTAMP)",
             f"least(greatest({a}.at, TIMESTAMP '2024-03-01 12:00:00'), TIMESTAMP '2024-03-02 00:00:00')",
             f"CASE WHEN {a}.member THEN {a}.day ELSE DATE '2024-05-05' END",
+            f"{a}.day + INTERVAL 1 MONTH",
+            f"date_add({a}.at, INTERVAL '-3' HOUR)",
+            f"last_day({a}.at)",
+            f"{a}.day + 7",
         ),
         "values": (
             f"{a}.word",
@@ -145,6 +158,16 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"{a}.price * 0.1",
             f"{a}.single",
             f"CAST({a}.rate * {a}.code AS TEXT)",
+            f"monthname({a}.day)",
+            f"strftime({a}.at, '%Y-%m %A')",
+            f"concat_ws('-', {a}.word, {a}.region)",
+            f"regexp_extract({a}.word, '([a-z])(.)?', 1)",
+            f"regexp_replace({a}.word, '.?', 'x', 'g')",
+            f"rpad({a}.word, 2, '日')",
+            f"strptime({a}.word, '%Y')",
+            f"sign({a}.amount)",
+            f"{a}.at - INTERVAL 1 YEAR",
+            f"last_day({a}.day)",
         ),
         "tests": (
             f"{a}.age > 25",
@@ -167,6 +190,9 @@ def _visits(alias: str, table: str) -> dict[str, Any]:
             f"{a}.rate BETWEEN 0.06 - 0.01 AND 0.06 + 0.01",
             f"{a}.code = 9007199254740993 OR {a}.rate * {a}.price * 1000 > 1",
             f"{a}.single = 0.1 OR {a}.code + {a}.big > 18446744073709551615",
+            f"regexp_matches({a}.word, '^[^a]*$') OR {a}.word ~ 'b|日'",
+            f"{a}.member = 1 OR {a}.qty = '3' OR NOT {a}.big",
+            f"{a}.day > DATE '2024-04-30' - INTERVAL 30 DAY",
         ),
         "unit": None if table == "lone" else f"{a}.person",
     }
@@ -188,6 +214,11 @@ def _origins() -> tuple[_Origin, ...]:
         "keys": (*lone["keys"], "c.capital", "c.capital", "c.height"),
         "numbers": (*lone["numbers"], "c.height", "c.height * v.qty", "v.amount + c.height"),
     }
+    listed = {
+        **visits,
+        "keys": (*visits["keys"], "l.zone", "l.zone", "l.size"),
+        "numbers": (*visits["numbers"], "l.size * v.qty", "v.amount + l.size"),
+    }
     own = {
         **visits,
         "numbers": (*visits["numbers"], "o.cost", "o.cost * v.qty"),
@@ -200,6 +231,11 @@ def _origins() -> tuple[_Origin, ...]:
         _Origin(source="lone AS v JOIN capitals AS c ON v.region = c.region", **beside),
         _Origin(source="lone AS v LEFT JOIN capitals AS c ON c.region = v.region AND v.qty > 2", **beside),
         _Origin(source="visits AS v LEFT JOIN places AS p ON v.region = p.region AND p.size > 1", **joined),
+        _Origin(
+            source="visits AS v JOIN (VALUES ('north', 'a', 1), ('south', 'b', 2.5), ('south', 'c', NULL))"
+            " AS l(region, zone, size) ON v.region = l.region",
+            **listed,
+        ),
         _Origin(source="visits AS v JOIN orders AS o ON v.person = o.buyer", **own),
         _Origin(source="visits AS v LEFT JOIN orders AS o ON v.person = o.buyer AND v.qty > o.item", **own),
         _Origin(source="(SELECT * FROM visits WHERE age > 25) AS v", **visits),
@@ -209,6 +245,7 @@ def _origins() -> tuple[_Origin, ...]:
             semi=(
                 "EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 10)",
                 "v.region IN (SELECT region FROM places)",
+                "v.word IN (SELECT w FROM UNNEST(['a', '日本']) AS u(w))",
                 "NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 10)",
                 "NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 1e300)",  # few
                 "NOT EXISTS (SELECT 1 FROM visits AS w WHERE w.person = v.person AND w.amount > 1e300)",
@@ -253,7 +290,8 @@ def _origins() -> tuple[_Origin, ...]:
         ),
         _Origin(  # what one person's real numbers add up to: the same in every order
             source="(SELECT person AS who, SUM(amount) AS s, AVG(score) AS m, STDDEV_POP(amount) AS d,"
-            " MAX(word) AS w, MEDIAN(amount) AS h, CORR(amount, score) AS c, SUM(big) AS b"
+            " MAX(word) AS w, MEDIAN(amount) AS h, CORR(amount, score) AS c, SUM(big) AS b,"
+            " REGR_SLOPE(amount, score) AS e"
             " FROM visits GROUP BY person) AS u",
             unit="u.who",
             numbers=(
@@ -263,7 +301,7 @@ def _origins() -> tuple[_Origin, ...]:
                 "least(greatest(u.c, -1), 1)",
                 "u.h",
             ),
-            values=("u.s", "u.m", "u.d", "u.w", "u.h", "u.c", "u.b"),
+            values=("u.s", "u.m", "u.d", "u.w", "u.h", "u.c", "u.b", "u.e"),
             keys=("u.s", "u.m", "u.d", "u.w", "u.h", "u.c", "u.b", "round(u.s)"),
             tests=("u.s > 1", "u.w <> 'a'", "u.c IS NOT NULL", "u.b > 0"),
         ),
@@ -332,6 +370,9 @@ def _aggregate(source: random.Random, origin: _Origin) -> str:
             f"STDDEV_POP({number})",
             f"COVAR_POP({number}, {other})",
             f"CORR({number}, {other})",
+            f"REGR_SLOPE({number}, {other})",
+            f"REGR_INTERCEPT({number}, {other})",
+            f"REGR_R2({number}, {other})",
             f"MEDIAN({number})",
             f"QUANTILE({number}, [0.1, 0.9])",
             f"MIN({number})",

@@ -3,7 +3,8 @@
 An expression is asked of the same rows twice: compiled by this system, and as it stands in an engine of its
 own. Each row must have the same value, exactly. Where the engine fails at a row (overflow, a failed cast,
 division by zero), this system has NULL or a value, and must not fail. Where an intermediate result is NaN or
-infinite, it is NULL here: that one documented rule is applied to the engine's text too (the marks « and »).
+infinite, or a date outside of the years 1 to 9999, it is NULL here: these documented rules are applied to the
+engine's text too (the marks « and », and ‹ and ›).
 What this system refuses, it refuses with a typed error; there is no fourth outcome.
 
 A sample is asked end to end, at an epsilon so large that the chance of any noise is below e^-100000.
@@ -51,7 +52,7 @@ class Said:
         """Return both forms of a text with marks around what may not be finite."""
         finite = text.replace("«", "nullif(nullif(nullif(")
         finite = finite.replace("»", ", 'nan'::DOUBLE), 'inf'::DOUBLE), '-inf'::DOUBLE)")
-        return Said(re.sub("[«»]", "", text), finite)
+        return Said(re.sub("[«»‹›]", "", text), finite.replace("‹", "in_years(").replace("›", ")"))
 
 
 @dataclass(slots=True)
@@ -77,6 +78,8 @@ class Sides:
         source.close()
         self.engine = duckdb.connect(str(self.path), read_only=True)
         self.engine.execute("SET TimeZone = 'UTC'")
+        years = "BETWEEN TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+        self.engine.execute(f"CREATE TEMP MACRO in_years(x) AS CASE WHEN x {years} THEN x END")
         self.engine.execute("PRAGMA disable_optimizer")  # it moves arithmetic over comparisons
         fields = self.catalog.tables[0].fields
         self.names = {f"t.{one.name}": f"c_{one.name}" for one in fields}

@@ -241,7 +241,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("SF402", lambda: people("p").join(people("p"), unit=True).agg(n=count())),
     ("SF402", lambda: people().join(regions()).group_by("region").agg(n=count())),
     ("SF403", lambda: people().agg(n=sum_("job"))),
-    ("SF403", lambda: people().where(col("age")).agg(n=count())),
+    ("SF403", lambda: people().where(col("job")).agg(n=count())),
     ("SF403", lambda: people().where(col("age") == "x").agg(n=count())),
     ("SF404", lambda: regions().agg(n=count())),
     ("SF404", lambda: people().agg()),

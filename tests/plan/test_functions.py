@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sfumato.catalog import Kind, kind_of
-from sfumato.plan.functions import FUNCTIONS, NAMES, call, case, cast
+from sfumato.plan.conversions import cast
+from sfumato.plan.functions import FUNCTIONS, NAMES, call, case
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.numbers import KindError
 from sfumato.plan.tree import Cast, ColumnRef, Expression, Literal
@@ -57,10 +58,18 @@ def test_kinds(name: str, arguments: tuple[Expression, ...], kind: Kind) -> None
     [
         ("+", (X, S)),
         ("+", (X,)),
-        ("and", (X, B)),
+        ("and", (R, B)),
         ("not", (S,)),
         ("=", (X, S)),
-        ("=", (B, X)),
+        ("=", (B, S)),
+        ("=", (X, lit("3.5"))),
+        ("=", (X, lit("three"))),
+        ("regexp_matches", (S, S)),
+        ("strftime", (D, lit("%Q"))),
+        ("strftime", (D, lit(None))),
+        ("lpad", (S, lit(3), lit(""))),
+        ("date_add", (lit("decade"), lit(1), D)),
+        ("date_add", (lit("year"), lit(10**9), D)),
         ("in", (S, S)),
         ("in", (S,)),
         ("like", (S, S)),
@@ -89,6 +98,16 @@ def test_text_beside_dates_is_a_date() -> None:
     assert cast(lit("2024-02-01"), Kind.DATE) == lit(datetime.date(2024, 2, 1))
 
 
+def test_conversions_that_engines_add_unasked() -> None:
+    assert call("=", (X, lit("30"))).arguments[1] == lit(30)
+    assert call("in", (X, lit("30"), lit("-1"))).arguments[1:] == (lit(30), lit(-1))
+    assert call("=", (B, lit(1))).arguments[0] == Cast(operand=B, kind=Kind.INTEGER)
+    assert call("=", (X, lit(True))).arguments[1] == lit(1)
+    assert call("=", (B, lit("true"))).arguments[1] == lit(True)
+    assert call("not", (X,)).arguments == (Cast(operand=X, kind=Kind.BOOLEAN),)
+    assert case(((X, X),), X).branches[0][0] == Cast(operand=X, kind=Kind.BOOLEAN)
+
+
 def test_casts_to_the_same_kind_vanish() -> None:
     assert cast(X, Kind.INTEGER) == X
     assert cast(X, Kind.TEXT) == Cast(operand=X, kind=Kind.TEXT)
@@ -96,7 +115,7 @@ def test_casts_to_the_same_kind_vanish() -> None:
 
 def test_case_needs_truths_and_one_kind() -> None:
     assert case(((B, X),), R).kind is Kind.REAL
-    for branches, otherwise in [(((X, X),), X), (((B, X),), S), (((B, lit(None)),), lit(None))]:
+    for branches, otherwise in [(((R, X),), X), (((B, X),), S), (((B, lit(None)),), lit(None))]:
         with pytest.raises(KindError):
             case(branches, otherwise)
 

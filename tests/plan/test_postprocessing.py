@@ -97,7 +97,7 @@ def test_names_of_keys_and_aggregates_cannot_be_confused() -> None:
     "call",
     [
         "read_text('x')", "read_csv('x')", "getenv('x')", "query('x')", "current_setting('x')", "version()",
-        "pg_sleep(1)", "sha256('x')", "format('{}', 1)", "gen_random_uuid()", "glob('x')",
+        "pg_sleep(1)", "sha256('x')", "printf('{}', 1)", "gen_random_uuid()", "glob('x')",
     ],
 )  # fmt: skip
 def test_post_processing_reaches_nothing(call: str) -> None:

@@ -51,7 +51,10 @@ class CentredRatio(AggregateRecord):
 
     @abstractmethod
     def range(self, widths: Sequence[Fraction], low: Fraction, high: Fraction) -> tuple[float, float]:
-        """Return what an exact answer cannot be beyond; the first argument is from low to high."""
+        """Return what an exact answer cannot be beyond; the first argument is from low to high.
+
+        Infinite ends are none.
+        """
 
     def measured(self, asked: MeasureRequest) -> Answer:
         """Ask for the count, and for the moments of centred factors."""
@@ -59,7 +62,8 @@ class CentredRatio(AggregateRecord):
         factors = [asked.factor(place) for place in range(self.arity)]
         count, weight = asked.rows()
         widths = [argument.high - argument.low for argument in arguments]
-        lower, upper = self.range(widths, arguments[0].low, arguments[0].high)
+        ends = self.range(widths, arguments[0].low, arguments[0].high)
+        lower, upper = (end if math.isfinite(end) else None for end in ends)
         second = factors[-1] if self.arity > 1 else None
         return Answer(
             name=asked.name,

@@ -35,12 +35,13 @@ from sfumato.core.intervals import Interval
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import miss
 
-__all__ = ["Correlation", "Covariance", "Variance"]
+__all__ = ["EVEN", "Correlation", "Covariance", "Variance", "remainder"]
 
 _Floats = npt.NDArray[np.float64]
 _Noisy = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 
-_EVEN = 1 / 3  # values spread evenly over a half-width have a third of its square as their variance
+EVEN = 1 / 3
+"""Values spread evenly over a half-width have a third of its square as their variance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Covariance(CentredRatio):
         x, y = over(s.total, n.total, otherwise=0.0), over(t.total, n.total, otherwise=0.0)
         deviations = c.total - x * t.total
         one, zero = np.ones_like(x), np.zeros_like(x)
-        bias, extra = _remainder(n, s, t, x, y)
+        bias, extra = remainder(n, s, t, x, y)
         low, high = limits(answer, x)
         means = [(-y * s.unit, zero), (-x * t.unit, zero)] if second else [(-2 * x * s.unit, zero)]
         ends = fieller(
@@ -155,8 +156,8 @@ class Correlation(CentredRatio):
         defined = (n.total > 0) & (xx > 0) & (yy > 0)
         with np.errstate(invalid="ignore"):
             values = np.where(defined, xy / np.sqrt(np.where(defined, xx * yy, 1.0)), np.nan)
-        (bx, ex), (by, ey) = _remainder(n, s, s, x, x), _remainder(n, t, t, y, y)
-        bxy, exy = _remainder(n, s, t, x, y)
+        (bx, ex), (by, ey) = remainder(n, s, s, x, x), remainder(n, t, t, y, y)
+        bxy, exy = remainder(n, s, t, x, y)
         xx, yy = (np.where(defined, np.maximum(each, 0), 0.0) for each in (xx + bx, yy + by))
         k = np.sqrt(over(yy, xx, otherwise=1.0))
         k = np.where(k > 0, k, 1.0)
@@ -192,14 +193,14 @@ class Correlation(CentredRatio):
         widths = []
         for rho in (0.0, 0.5):
             products = (h * h / x / x, g * g / y / y, rho * h * g / x / y)
-            sums = [size / weight, 0.0, 0.0, *(size * _EVEN * product for product in products)]
+            sums = [size / weight, 0.0, 0.0, *(size * EVEN * product for product in products)]
             laws = [noise.law for noise in noises]
             found = self.estimate(answer, [np.array([one]) for one in sums], laws, miss(level))
             widths.append(float(found.high[0] - found.low[0]) / 2)
         return Forecast(name=answer.name, error=None, even=max(widths))
 
 
-def _remainder(n: NoisySum, s: NoisySum, t: NoisySum, x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
+def remainder(n: NoisySum, s: NoisySum, t: NoisySum, x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
     """Return (what to add, variance) for the part of the noise of S T/n that is not linear.
 
     (S + X)(T + Y)/(n + Z) = S T/n + linear + XY/n - (x Y + y X) Z/n + x y Z^2/n + .., x = S/n, y = T/n.

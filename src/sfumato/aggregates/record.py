@@ -38,6 +38,7 @@ class AggregateRecord(ABC):
     counts: ClassVar[bool] = False  # a number of rows, units or values: noise can make it negative
     counts_rows: ClassVar[bool] = False  # it needs the number of rows in which its arguments have a value
     clamps: ClassVar[bool] = True  # its values are clamped to their bounds
+    adds_truths: ClassVar[bool] = False  # a truth among its arguments is 0 or 1
     adds_up: ClassVar[bool] = False  # what one unit adds to a group can be clamped as a whole
     multiplies: ClassVar[bool] = False  # it needs products of values
     ranks: ClassVar[bool] = False  # it is read off a histogram by ranks

@@ -9,6 +9,7 @@ from sfumato.aggregates.histograms import Histogram
 from sfumato.aggregates.moments import Correlation, Covariance, Variance
 from sfumato.aggregates.ranks import Extreme, Quantile
 from sfumato.aggregates.record import AggregateRecord
+from sfumato.aggregates.regressions import Determination, Line
 from sfumato.aggregates.sums import Average, Sum
 
 __all__ = ["Function", "function_called", "function_labelled"]
@@ -24,12 +25,15 @@ class Function(Enum):
     SUM = Sum("sum", ("sum",))
     AVG = Average("avg", ("avg", "mean"))
     VAR_POP = Variance("var_pop", ("var_pop",))
-    VAR_SAMP = Variance("var_samp", ("var_samp", "variance"), sample=True)
+    VAR_SAMP = Variance("var_samp", ("var_samp", "variance", "var"), sample=True)
     STDDEV_POP = Variance("stddev_pop", ("stddev_pop",), root=True)
-    STDDEV_SAMP = Variance("stddev_samp", ("stddev_samp", "stddev"), sample=True, root=True)
+    STDDEV_SAMP = Variance("stddev_samp", ("stddev_samp", "stddev", "std"), sample=True, root=True)
     COVAR_POP = Covariance("covar_pop", ("covar_pop",))
     COVAR_SAMP = Covariance("covar_samp", ("covar_samp",), sample=True)
     CORR = Correlation("corr", ("corr",))
+    REGR_SLOPE = Line("regr_slope", ("regr_slope",))
+    REGR_INTERCEPT = Line("regr_intercept", ("regr_intercept",), at_zero=True)
+    REGR_R2 = Determination("regr_r2", ("regr_r2",))
     QUANTILE = Quantile("quantile")
     MIN = Extreme("min", ("min",), rank=0.005)
     MAX = Extreme("max", ("max",), rank=0.995)

@@ -37,6 +37,7 @@ class Sum(LinearRecord):
     """SUM(x); around the middle of the bounds where the number of rows is counted anyway."""
 
     adds_up: ClassVar[bool] = True
+    adds_truths: ClassVar[bool] = True
 
     def kind(self, argument: Kind | None) -> Kind | None:
         """Return the kind of what is added up; decimals get all the digits there are."""

@@ -18,14 +18,29 @@ import datetime
 from fractions import Fraction
 
 from sfumato.catalog.kind import Kind, kind_of
+from sfumato.core.intervals import EVERYTHING, Interval
+from sfumato.plan.moments import last_day, later
 from sfumato.plan.tree import Call, Cast, Expression, Literal
 
-__all__ = ["Dates", "bounded", "counted", "everything", "of_kind", "truncated"]
+__all__ = [
+    "Dates",
+    "bounded",
+    "counted",
+    "difference",
+    "everything",
+    "months_end",
+    "of_kind",
+    "seconds",
+    "shifted",
+    "truncated",
+]
 
 Dates = tuple[datetime.date, datetime.date]
 """The ends between which dates (or timestamps) lie, both included."""
 
-_DAY, _MICROSECOND = datetime.timedelta(days=1), datetime.timedelta(microseconds=1)
+_DAY, _SECOND = datetime.timedelta(days=1), datetime.timedelta(seconds=1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def everything(kind: Kind) -> Dates:
@@ -61,8 +76,9 @@ def truncated(part: str, end: datetime.date) -> datetime.date:
     datetime.date(2024, 4, 1)
     """
     if isinstance(end, datetime.datetime):
-        if part in ("hour", "minute"):
-            return end.replace(minute=0 if part == "hour" else end.minute, second=0, microsecond=0)
+        if part in ("hour", "minute", "second"):
+            whole = end.replace(microsecond=0, second=end.second if part == "second" else 0)
+            return whole.replace(minute=0) if part == "hour" else whole
         end = end.replace(hour=0, minute=0, second=0, microsecond=0)
     match part:
         case "year":
@@ -74,6 +90,72 @@ def truncated(part: str, end: datetime.date) -> datetime.date:
         case "week":
             return end - end.weekday() * _DAY
     return end
+
+
+def shifted(dates: Dates, unit: str, count: int) -> Dates:
+    """Return the ends of moments some months, days or seconds later, as timestamps: `date_add`.
+
+    A month later two moments may have changed places (31 January at noon comes before 30 January at one in
+    the afternoon), but never their days: so the ends are those of whole days. An end that leaves
+    the years is none.
+    """
+    low, high = (of_kind(end, Kind.TIMESTAMP) for end in dates)
+    if dates[1] == type(dates[1]).max:
+        high = datetime.datetime.max
+    found: list[datetime.date] = []
+    for end, nothing in ((low, datetime.datetime.min), (high, datetime.datetime.max)):
+        if unit == "months" and end != nothing:
+            end = datetime.datetime.combine(end, nothing.time())
+        found.append(nothing if end == nothing else later(end, unit, count) or nothing)
+    return found[0], found[1]
+
+
+def months_end(dates: Dates) -> Dates:
+    """Return the ends of the last days of months: `last_day`, which never falls."""
+    low, high = dates
+    first = datetime.date.min if low == type(low).min else last_day(low)
+    return first, datetime.date.max if high == type(high).max else last_day(high)
+
+
+def difference(part: str, first: Dates | None, second: Dates | None) -> Interval:
+    """Return where `date_diff` lies: the later the second moment and the earlier the first, the more."""
+    one, other = bounded(first), bounded(second)
+    if one is None or other is None or not part:
+        return EVERYTHING
+    if part == "week":  # whole weeks, cut toward zero
+        low, high = (_boundaries("day", *pair) for pair in zip(one[::-1], other, strict=True))
+        return Interval(low // 7, -(-high // 7))
+    ends = [_boundaries(part, *pair) for pair in zip(one[::-1], other, strict=True)]
+    return Interval(*ends)
+
+
+def _boundaries(part: str, first: datetime.date, second: datetime.date) -> int:
+    months = (second.year - first.year) * 12 + second.month - first.month
+    match part:
+        case "year":
+            return second.year - first.year
+        case "quarter":
+            return (second.year - first.year) * 4 + (second.month - 1) // 3 - (first.month - 1) // 3
+        case "month":
+            return months
+    days = second.toordinal() - first.toordinal()
+    hours = days * 24 + getattr(second, "hour", 0) - getattr(first, "hour", 0)
+    minutes = hours * 60 + getattr(second, "minute", 0) - getattr(first, "minute", 0)
+    seconds = minutes * 60 + getattr(second, "second", 0) - getattr(first, "second", 0)
+    return {"day": days, "hour": hours, "minute": minutes}.get(part, seconds)
+
+
+def seconds(dates: Dates | None) -> Interval:
+    """Return where `epoch` lies, in whole seconds."""
+    found = bounded(dates)
+    if found is None:
+        return EVERYTHING
+    low, high = (datetime.datetime.combine(end, _time(end)) - _EPOCH for end in found)
+    return Interval(low // _SECOND, -(-high // _SECOND))
+
+
+def _time(moment: datetime.date) -> datetime.time:
+    return moment.time() if isinstance(moment, datetime.datetime) else datetime.time()
 
 
 def counted(expression: Expression, dates: Dates) -> tuple[Expression, Fraction, datetime.date]:

@@ -43,8 +43,10 @@ def columns_of(relation: tree.Relation, catalog: Catalog) -> dict[str, Known]:
                 known = UNKNOWN if field is None else _declared(field)
                 found[column.name] = known if table.private else replace(known, declared=True)
             return found
-        case tree.Listed(columns=columns):
-            return {column.name: UNKNOWN for column in columns}
+        case tree.Listed(columns=columns, rows=rows):
+            return {
+                column.name: _listed([row[place] for row in rows]) for place, column in enumerate(columns)
+            }
         case tree.Filter(source=source, condition=condition):
             return narrowed(columns_of(source, catalog), condition)
         case tree.Projection(source=source, columns=projected):
@@ -93,6 +95,15 @@ def _until(upper: datetime.date, kind: Kind) -> datetime.date:
     if kind is Kind.TIMESTAMP and not isinstance(upper, datetime.datetime):
         return datetime.datetime.combine(upper, datetime.time.max)
     return of_kind(upper, kind)
+
+
+def _listed(cells: list[Value]) -> Known:
+    """Return what is known of a column whose values are written down."""
+    values = tuple(dict.fromkeys(value for value in cells if value is not None))
+    if not values:
+        return Known(interval=None, values=())
+    known = either([_value(value) for value in values])
+    return replace(known, values=values, nullable=None in cells, declared=True)
 
 
 def _value(value: Value) -> Known:

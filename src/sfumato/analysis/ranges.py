@@ -14,16 +14,34 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sfumato.analysis.calendar import Dates, bounded, everything, of_kind, truncated
+from sfumato.analysis.calendar import (
+    Dates,
+    bounded,
+    difference,
+    everything,
+    months_end,
+    of_kind,
+    seconds,
+    shifted,
+    truncated,
+)
 from sfumato.catalog.kind import Kind, Value
 from sfumato.core.intervals import EVERYTHING, End, Interval, hull
 from sfumato.errors import Unsupported
+from sfumato.plan.moments import steps_of
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 __all__ = ["Known", "UNKNOWN", "either", "known_of"]
 
 _MOST_VALUES = 10_000
 _TIMELY = (Kind.DATE, Kind.TIMESTAMP)
+_NAMED_DAYS: dict[str, tuple[Value, ...]] = {
+    "dayname": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "monthname": (
+        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+        "November", "December",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +169,10 @@ def _call(call: Call, known: list[Known]) -> Known:
         return _truncated(call, known[1])
     if name in _PARTS:
         return _NULL if known[0].interval is None else Known(interval=_part(name, known[0]))
+    if name in ("date_add", "last_day"):
+        return _moved(call, known[-1])
+    if name in _NAMED_DAYS and call.kind is Kind.TEXT:
+        return Known(values=_NAMED_DAYS[name], nullable=known[0].nullable)
     if call.kind is Kind.TEXT:
         return Known(longest=_longest(call, known))
     if name in ("least", "greatest") and (call.kind.numeric or call.kind in _TIMELY):
@@ -161,8 +183,14 @@ def _call(call: Call, known: list[Known]) -> Known:
         return _NULL  # NULL in, NULL out
     if name == "length":
         return Known(interval=_length(known[0]))
+    if name == "position":
+        return Known(interval=Interval(0, max(1, _characters(known[0]))))
     if name == "date_diff":
-        return Known(interval=_difference(call, known[1], known[2]))
+        part = call.arguments[0]
+        named = str(part.value) if isinstance(part, Literal) else ""
+        return Known(interval=difference(named, known[1].dates, known[2].dates))
+    if name == "epoch":
+        return Known(interval=seconds(known[0].dates))
     rule = _RULES.get(name)
     intervals = [one.interval for one in known if one.interval is not None]
     return UNKNOWN if rule is None else Known(interval=rule(call, intervals))
@@ -211,6 +239,19 @@ def _truncated(call: Call, moment: Known) -> Known:
     return Known(dates=(truncated(str(part.value), low), high), nullable=moment.nullable)
 
 
+def _moved(call: Call, moment: Known) -> Known:
+    """What DATE_ADD and LAST_DAY make; a moment that leaves the years is NULL."""
+    if moment.interval is None:
+        return _NULL
+    if call.function == "last_day":
+        dates = None if moment.dates is None else months_end(moment.dates)
+        return Known(dates=dates, nullable=moment.nullable)
+    part, count = (one.value if isinstance(one, Literal) else None for one in call.arguments[:2])
+    if moment.dates is None or not isinstance(count, int):
+        return Known()
+    return Known(dates=shifted(moment.dates, *steps_of(str(part), count)))
+
+
 def _length(text: Known) -> Interval:
     if text.values and all(isinstance(value, str) for value in text.values):
         lengths = [len(str(value)) for value in text.values]
@@ -227,34 +268,11 @@ def _longest(call: Call, known: list[Known]) -> float:
             return min(whole, counts[0])
         case "substr" if len(counts) == 2 and isinstance(counts[1], int):
             return min(whole, abs(counts[1]))
-        case "left" | "right" | "substr" | "trim" | "ltrim" | "rtrim":
+        case "left" | "right" | "substr" | "trim" | "ltrim" | "rtrim" | "split_part" | "regexp_extract":
             return whole
+        case "lpad" | "rpad" if isinstance(counts[0], int):
+            return counts[0]
     return math.inf
-
-
-def _difference(call: Call, first: Known, second: Known) -> Interval:
-    """Boundaries between two moments: the later the second and the earlier the first, the more."""
-    part = call.arguments[0]
-    one, other = bounded(first.dates), bounded(second.dates)
-    if one is None or other is None or not isinstance(part, Literal):
-        return EVERYTHING
-    ends = [_boundaries(str(part.value), *pair) for pair in zip(one[::-1], other, strict=True)]
-    return Interval(*ends)
-
-
-def _boundaries(part: str, first: datetime.date, second: datetime.date) -> int:
-    months = (second.year - first.year) * 12 + second.month - first.month
-    match part:
-        case "year":
-            return second.year - first.year
-        case "quarter":
-            return (second.year - first.year) * 4 + (second.month - 1) // 3 - (first.month - 1) // 3
-        case "month":
-            return months
-    days = second.toordinal() - first.toordinal()
-    hours = days * 24 + getattr(second, "hour", 0) - getattr(first, "hour", 0)
-    minutes = hours * 60 + getattr(second, "minute", 0) - getattr(first, "minute", 0)
-    return {"day": days, "hour": hours}.get(part, minutes)
 
 
 _PARTS = {
@@ -267,6 +285,7 @@ _PARTS = {
     "dayofyear": (1, 366),
     "hour": (0, 23),
     "minute": (0, 59),
+    "second": (0, 59),
     "year": (-math.inf, math.inf),
 }
 
@@ -306,11 +325,14 @@ def _root(call: Call, x: list[Interval]) -> Interval:
     return Interval(0, 0) if inside is None else inside.rising(math.sqrt, bottom=0.0)
 
 
-def _logarithm(call: Call, x: list[Interval]) -> Interval:
-    inside = x[0].clipped(low=Fraction(0))
-    if inside is None or inside.high == 0:
-        return Interval(0, 0)  # always NULL
-    return inside.rising(lambda end: math.log(end) if end > 0 else -math.inf)
+def _logarithm(function: Callable[[float], float]) -> _Rule:
+    def rule(call: Call, x: list[Interval]) -> Interval:
+        inside = x[0].clipped(low=Fraction(0))
+        if inside is None or inside.high == 0:
+            return Interval(0, 0)  # always NULL
+        return inside.rising(lambda end: function(end) if end > 0 else -math.inf)
+
+    return rule
 
 
 def _power(call: Call, x: list[Interval]) -> Interval:
@@ -356,9 +378,13 @@ _RULES: dict[str, _Rule] = {
     "abs": lambda _, x: abs(x[0]),
     "floor": lambda _, x: x[0].outward(),
     "ceil": lambda _, x: x[0].outward(),
+    "trunc": lambda _, x: x[0].outward(),
+    "sign": lambda _, x: Interval(-1 if x[0].low < 0 else 0, 1 if x[0].high > 0 else 0),
     "round": _rounded,
     "sqrt": _root,
-    "ln": _logarithm,
+    "ln": _logarithm(math.log),
+    "log10": _logarithm(math.log10),
+    "log2": _logarithm(math.log2),
     "exp": lambda _, x: x[0].rising(math.exp, bottom=0.0),
     "power": _power,
 }

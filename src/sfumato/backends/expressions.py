@@ -10,12 +10,14 @@ The rules, the same for every row and every engine:
   logarithm of what has none, infinity minus infinity. NaN is NULL wherever it comes from;
 * a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL;
 * positions in texts count code points; one that does not fit into 32 bits is NULL;
+* regular expressions are RE2's, which reads a text in linear time; where none matches, '' is extracted;
 * zero is written without a sign. Engines hold 0.0 and -0.0 for equal, so which of a person's zeros MIN, MAX,
   DISTINCT or GROUP BY keeps is up to the order of rows; nothing that is asked can tell which it was;
 * texts are compared code point by code point, whatever collation a column was given. Under another one two
   spellings are one group, and which of them stands for it (and is shown, and hashed) would be up to one row;
-* `||`, `concat` and `replace` cut what they make to 65,536 code points, and `replace` reads no more of its
-  text than can become that. Else a short question could make one row too large for any memory.
+* `||`, `concat`, `concat_ws` and `replace` cut what they make to 65,536 code points; `replace` and
+  `regexp_replace` of all matches read no more of their text than can become that. Else a short question
+  could make one row too large for any memory.
 """
 
 from __future__ import annotations
@@ -28,12 +30,13 @@ from sfumato.backends.sql_values import NAN, canonical, constant, converted, fin
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import common_kind
+from sfumato.plan.moments import steps_of
 from sfumato.plan.numbers import as_decimal, widened
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Literal
 
 __all__ = ["RENDERED", "expression"]
 
-_LONGEST_PRODUCT = 20_000  # characters
+_LONGEST_TERM = 20_000  # characters of an expression that is written several times
 _LONGEST = 2**16  # code points of a text that was put together
 _NARROW = {
     (-(2**7), 2**7 - 1): "TINYINT",
@@ -49,7 +52,7 @@ _CHAIN = {  # of binary numbers: once not finite, these stay not finite, and tha
     "neg": "(-{})",
     "abs": "abs({})",
 }
-_TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+_TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 _Names = Mapping[str, str]
 _Arguments = tuple[Expression, ...]
@@ -150,7 +153,7 @@ def _arithmetic(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> 
 def _or_zero(product: str, arguments: _Arguments, kind: Kind, names: _Names) -> str:
     """Return a product with a whole number of 39 digits: that is no decimal, but times zero it is zero."""
     whole, other = sorted(arguments, key=lambda argument: argument.kind is not Kind.HUGEINT)
-    if len(product) > _LONGEST_PRODUCT:  # its operands stand in it twice: nested ones would double and double
+    if len(product) > _LONGEST_TERM:  # its operands stand in it twice: nested ones would double and double
         raise Unsupported("a product of such long expressions")
     zero = f"{expression(other, names)} = 0 AND {expression(whole, names)} IS NOT NULL"
     return f"CASE WHEN {zero} THEN CAST(0 AS {sql_type(kind)}) ELSE {product} END"
@@ -168,6 +171,11 @@ def _divided(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> str
 def _whole(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> str:
     sql = f"{name}({expression(arguments[0], names, kind if kind.binary else None)})"
     return finite(sql) if kind.binary else sql
+
+
+def _cut(arguments: _Arguments, kind: Kind, names: _Names) -> str:
+    """TRUNC: a whole number stays what it is."""
+    return expression(arguments[0], names, kind) if kind.whole else _whole("trunc", arguments, kind, names)
 
 
 def _round(arguments: _Arguments, kind: Kind, names: _Names) -> str:
@@ -238,8 +246,8 @@ def _nullif(arguments: _Arguments, kind: Kind, names: _Names) -> str:
     return f"CASE WHEN {left} = {right} THEN NULL ELSE {expression(arguments[0], names, kind)} END"
 
 
-def _concat(arguments: _Arguments, kind: Kind, names: _Names) -> str:
-    return f"left({_called('concat', Kind.TEXT, arguments, kind, names)}, {_LONGEST})"
+def _concat(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> str:
+    return f"left({_called(name, Kind.TEXT, arguments, kind, names)}, {_LONGEST})"
 
 
 def _replace(arguments: _Arguments, kind: Kind, names: _Names) -> str:
@@ -250,6 +258,28 @@ def _replace(arguments: _Arguments, kind: Kind, names: _Names) -> str:
     if times > 1:  # each code point may become this many
         text = f"left({text}, {_LONGEST // times})"
     return f"replace({text}, {old}, {new})"
+
+
+def _replace_matches(arguments: _Arguments, kind: Kind, names: _Names) -> str:
+    """REGEXP_REPLACE: a pattern may match between any two code points, and of nothing."""
+    text, *rest = (expression(argument, names, Kind.TEXT) for argument in arguments)
+    replacement, options = arguments[2], (*arguments, None)[3]
+    if not isinstance(replacement, Literal):
+        raise Unsupported("replace by a text that is not a constant")
+    if isinstance(options, Literal) and "g" in str(options.value):
+        text = f"left({text}, {_LONGEST // (1 + len(str(replacement.value)))})"
+    return f"regexp_replace({', '.join((text, *rest))})"
+
+
+def _with_number(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> str:
+    """A function of texts and of whole numbers, which are constants of 32 bits."""
+    written = (
+        str(one.value)
+        if isinstance(one, Literal) and isinstance(one.value, int)
+        else expression(one, names, Kind.TEXT)
+        for one in arguments
+    )
+    return f"{name}({', '.join(written)})"
 
 
 def _positions(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> str:
@@ -275,15 +305,41 @@ def _difference(arguments: _Arguments, kind: Kind, names: _Names) -> str:
     return f"CAST(date_diff('{part.value}', {first}, {second}) AS BIGINT)"
 
 
+def _read(arguments: _Arguments, kind: Kind, names: _Names) -> str:
+    """STRPTIME: what does not have the format is NULL."""
+    return _in_years(f"try_strptime({', '.join(expression(one, names, Kind.TEXT) for one in arguments)})")
+
+
+def _added(arguments: _Arguments, kind: Kind, names: _Names) -> str:
+    """DATE_ADD: a moment some months, days or seconds later."""
+    part, count, moment = arguments
+    if not isinstance(part, Literal) or not isinstance(count, Literal) or not isinstance(count.value, int):
+        raise Unsupported("date_add of an interval that is not a constant")
+    unit, number = steps_of(str(part.value), count.value)
+    own = expression(moment, names, moment.kind or Kind.TIMESTAMP)
+    return _in_years(f"(CAST({own} AS TIMESTAMP) + INTERVAL '{number} {unit}')")
+
+
+def _in_years(sql: str) -> str:
+    if len(sql) > _LONGEST_TERM:
+        raise Unsupported("a moment that is computed from such long expressions")
+    return within_years(sql, Kind.TIMESTAMP)
+
+
 _PARTS = {name: name for name in (*_TRUNCATIONS, "isodow", "dayofyear")} | {"dow": "dayofweek"}
-_TEXTS = ("lower", "upper", "trim", "ltrim", "rtrim", "length", "contains", "starts_with", "ends_with")
+_TEXTS = (
+    "lower", "upper", "trim", "ltrim", "rtrim", "length", "contains", "starts_with", "ends_with",
+    "regexp_matches", "regexp_full_match",
+)  # fmt: skip
 
 RENDERED: dict[str, _Renderer] = {
     **{name: partial(_arithmetic, name) for name in _CHAIN},
     **{name: partial(_divided, name) for name in ("/", "//", "%")},
     **{name: partial(_whole, name) for name in ("floor", "ceil")},
     "round": _round,
-    **{name: partial(_real, name) for name in ("sqrt", "ln", "exp")},
+    "trunc": _cut,
+    "sign": partial(_form, "CAST(sign({}) AS BIGINT)", None),
+    **{name: partial(_real, name) for name in ("sqrt", "ln", "log10", "log2", "exp")},
     "power": partial(_real, "pow"),
     **{name: partial(_called, name, None) for name in ("least", "greatest", "coalesce")},
     **{name: partial(_compared, f"({{}} {name} {{}})") for name in ("=", "<>", "<", "<=", ">", ">=")},
@@ -296,8 +352,11 @@ RENDERED: dict[str, _Renderer] = {
     **{name: partial(_called, name, Kind.TEXT) for name in _TEXTS},
     **{name: partial(_form, f"({{}} {name.upper()} {{}})", Kind.TEXT) for name in ("like", "ilike")},
     "||": partial(_form, f"left(({{}} || {{}}), {_LONGEST})", Kind.TEXT),
-    "concat": _concat,
+    **{name: partial(_concat, name) for name in ("concat", "concat_ws")},
     "replace": _replace,
+    "regexp_replace": _replace_matches,
+    "position": partial(_form, "CAST(strpos({}, {}) AS BIGINT)", Kind.TEXT),
+    **{name: partial(_with_number, name) for name in ("split_part", "regexp_extract", "lpad", "rpad")},
     **{name: partial(_positions, name) for name in ("substr", "left", "right")},
     **{
         name: partial(_form, f"CAST({part}(CAST({{}} AS TIMESTAMP)) AS BIGINT)", None)
@@ -305,5 +364,11 @@ RENDERED: dict[str, _Renderer] = {
     },
     "date_trunc": _truncated,
     "date_diff": _difference,
+    "date_add": _added,
+    "epoch": partial(_form, "CAST(epoch(CAST({} AS TIMESTAMP)) AS DOUBLE)", None),
+    "last_day": partial(_form, "last_day(CAST({} AS TIMESTAMP))", None),
+    **{name: partial(_form, f"{name}(CAST({{}} AS TIMESTAMP))", None) for name in ("dayname", "monthname")},
+    "strftime": partial(_form, "strftime(CAST({} AS TIMESTAMP), {})", None),
+    "strptime": _read,
 }
 """How each function of the allow-list is written; a test holds this against the list itself."""

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sfumato.aggregates.registry import Function, function_called
 from sfumato.catalog.kind import Kind
 from sfumato.plan.conditions import conjunction
+from sfumato.plan.conversions import as_argument
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.limits import is_number
@@ -138,7 +139,7 @@ class Aggregates:
             self.question.refuse(f"{name}(DISTINCT ..) is not supported", "SF404", call, hint)
         if isinstance(node, exp.Order):
             self.question.refuse("ORDER BY inside this aggregate changes nothing", "SF404", node)
-        value = self.expressions(node)
+        value = as_argument(self.expressions(node), function.record)
         if value.kind is not None and not function.record.takes(value.kind, inner=self.inner):
             instead = {} if self.inner else function.record.instead
             message = f"{self.question.name(call).upper()} takes numbers, got {value.kind.value}"
@@ -205,14 +206,14 @@ class Aggregates:
             hint = f"write {name.upper()}(x) with nothing after it: NULL is skipped anyway"
         elif isinstance(call, exp.ApproxDistinct):
             hint = "use COUNT(DISTINCT ..)"
-        elif isinstance(call, (exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.First, exp.Last, exp.Mode)):
+        elif isinstance(call, (exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.First, exp.Last)):
             hint = _NO_SINGLE_VALUE
+        elif isinstance(call, exp.Mode):
+            hint = "ask for groups: SELECT ARG_MAX(x, n) FROM (SELECT x, COUNT(*) AS n FROM .. GROUP BY x)"
         elif isinstance(call, (exp.ArrayAgg, exp.GroupConcat)):
             hint = "rows cannot be listed; aggregate them"
         elif isinstance(call, (exp.LogicalAnd, exp.LogicalOr)):
             hint = "use COUNT_IF(condition)"
-        elif isinstance(call, (exp.RegrSlope, exp.RegrIntercept)):
-            hint = "REGR_SLOPE(y, x) is COVAR_POP(y, x) / VAR_POP(x); the intercept, AVG(y) - slope * AVG(x)"
         elif isinstance(call, (exp.Skewness, exp.Kurtosis)):
             hint = "ask for QUANTILE(x, [0.1, 0.5, 0.9]) or HISTOGRAM(x)"
         elif isinstance(call, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)):

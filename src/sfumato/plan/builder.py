@@ -22,6 +22,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument
 from sfumato.plan import tree
 from sfumato.plan.conditions import kept
+from sfumato.plan.conversions import as_argument, as_condition
 from sfumato.plan.groups import cubed, rolled_up
 from sfumato.plan.hints import did_you_mean, refuse
 from sfumato.plan.limits import MOST_GROUPING_SETS
@@ -301,7 +302,7 @@ def _read(value: Any, scope: Scope) -> tree.Expression:
 
 
 def _condition(value: Val, scope: Scope) -> tree.Expression:
-    expression = _read(value, scope)
+    expression = as_condition(_read(value, scope))
     if expression.kind not in (None, Kind.BOOLEAN):
         _refuse("a condition must be true or false", "SF403")
     return expression
@@ -314,9 +315,10 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> tree.Aggregate
         _refuse("bounds belong to the outermost aggregate", "SF404")
     if inner and summary.function is Function.COUNT_UNITS:
         _refuse("within one unit this is always 1", "SF404")
-    arguments = tuple(_read(argument, scope) for argument in summary.arguments)
+    record = summary.function.record
+    arguments = tuple(as_argument(_read(argument, scope), record) for argument in summary.arguments)
     for argument in arguments:
-        if not summary.function.record.takes(argument.kind, inner=inner):
+        if not record.takes(argument.kind, inner=inner):
             _refuse(f"{summary.function.label.upper()} takes numbers", "SF403")
     return tree.Aggregate(
         function=summary.function,

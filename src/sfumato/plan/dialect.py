@@ -21,7 +21,51 @@ __all__ = ["parsed"]
 def parsed(text: str) -> list[exp.Expr | None]:
     """Return the statements of a text; raise the parser's `ParseError` if it cannot be read."""
     tokens = [part for token in sqlglot.tokenize(text, dialect="duckdb") for part in _single(token)]
-    return _Conditions(dialect=DuckDB()).parse(tokens, text)
+    statements = _Conditions(dialect=DuckDB()).parse(_with_top(tokens), text)
+    for statement in statements:
+        if statement is not None:
+            _open_parentheses(statement)
+    return statements
+
+
+_BEFORE_TOP = {TokenType.SELECT, TokenType.DISTINCT}
+
+
+def _with_top(tokens: list[Token]) -> list[Token]:
+    """Return tokens in which TOP of `SELECT TOP 5 x` is the word that other engines have for LIMIT."""
+    found = list(tokens)
+    for place in range(1, len(tokens) - 1):
+        before, word, after = tokens[place - 1 : place + 2]
+        counted = before.token_type in _BEFORE_TOP and after.token_type is TokenType.NUMBER
+        if counted and word.token_type is TokenType.VAR and word.text.upper() == "TOP":
+            found[place] = Token(TokenType.TOP, word.text, word.line, word.col, word.start, word.end, [])
+    return found
+
+
+_MORE = ("joins", "pivots", "sample", "with_")  # what may stand behind parentheses, besides an alias
+
+
+def _open_parentheses(statement: exp.Expr) -> None:
+    """Take away parentheses around tables in FROM: (a) AS c is a AS c; around joins, a SELECT of all of them.
+
+    Without an alias, (a JOIN b) at the beginning of FROM is a JOIN b, and a and b keep their names.
+    """
+    for node in list(statement.find_all(exp.Subquery)):
+        table, parent = node.this, node.parent
+        if not isinstance(table, exp.Table) or any(node.args.get(name) for name in _MORE):
+            continue
+        joins, alias = table.args.get("joins") or [], node.args.get("alias")
+        if not joins and (alias is None or table.args.get("alias") is None):
+            table.set("alias", alias or table.args.get("alias"))
+            node.replace(table)
+            continue
+        table.set("joins", None)
+        if alias is None and isinstance(parent, exp.From) and isinstance(parent.parent, exp.Select):
+            node.replace(table)
+            parent.parent.set("joins", [*joins, *(parent.parent.args.get("joins") or [])])
+        else:
+            inner = exp.Select(expressions=[exp.Star()], from_=exp.From(this=table), joins=joins or None)
+            node.set("this", inner)
 
 
 _SUM = re.compile(r"([\d.]+[eE][+-]?\d+)([+-])(.+)")  # `1e3+5`, which the tokenizer takes for one number

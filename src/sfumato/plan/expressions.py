@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +11,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from sfumato.catalog.kind import MOST_DIGITS, Kind, kind_of
-from sfumato.plan import functions, syntax
+from sfumato.plan import conversions, functions, moments, syntax
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.numbers import KindError
 from sfumato.plan.question import Statement
@@ -20,11 +21,13 @@ from sfumato.plan.tree import ColumnRef, Expression, Literal, Span
 __all__ = ["Expressions"]
 
 _REMEDIES = {
+    "in a pattern": "regular expressions have letters, . [..] ( ) | * + ? {2,5} ^ $ \\d \\w \\s \\b",
     "cannot mix": "convert one of them: CAST(x AS INTEGER), CAST(x AS VARCHAR)",
     "`//` takes": "FLOOR(x / y) takes any numbers",
     "one decimal exactly": "convert one of them: CAST(x AS DOUBLE), or to a DECIMAL with fewer digits",
     "digits behind the point": "convert one of them: CAST(x AS DOUBLE), or to a DECIMAL with fewer digits",
 }
+_MOST_DIGITS_OF_INTERVALS = 12
 _FALSE = Literal(value=False, kind=Kind.BOOLEAN)
 
 
@@ -44,7 +47,7 @@ class Expressions:
 
     def condition(self, node: exp.Expr) -> Expression:
         """Return an expression that is true or false."""
-        value = self(node)
+        value = conversions.as_condition(self(node))
         if value.kind not in (None, Kind.BOOLEAN):
             self.question.refuse("a condition must be true or false", "SF403", node)
         return value
@@ -106,9 +109,31 @@ class Expressions:
                 return functions.call(syntax.TRIMS[side], (self(node.this),), span)
             case exp.Anonymous():
                 return self._named(node, span)
+            case exp.Pi():
+                return Literal(value=math.pi, kind=Kind.REAL, span=span)
+            case exp.Log():
+                return self._logarithm(node, span)
+            case exp.Pad():
+                self.question.only(node, "this", "expression", "fill_pattern", "is_left")
+                parts = _parts(node, ("this", "expression", "fill_pattern"))
+                name = "lpad" if node.args.get("is_left") else "rpad"
+                return functions.call(name, tuple(self(part) for part in parts), span)
+            case exp.TimeToStr():
+                self.question.only(node, "this", "format")
+                both = self(node.this), self(node.args["format"])
+                return functions.call("strftime", both[::-1] if both[0].kind is Kind.TEXT else both, span)
+            case exp.DateAdd():
+                self.question.only(node, "this", "expression")
+                return self._later(node.this, node.expression, span)
+            case exp.Add() | exp.Sub() if isinstance(node.expression.unnest(), exp.Interval):
+                sign = -1 if isinstance(node, exp.Sub) else 1
+                return self._later(node.this, node.expression.unnest(), span, sign)
         if type(node) in syntax.BINARY:
             self.question.only(node, "this", "expression", *syntax.IGNORED.get(type(node), ()))
-            return functions.call(syntax.BINARY[type(node)], (self(node.this), self(node.expression)), span)
+            name, left, right = syntax.BINARY[type(node)], self(node.this), self(node.expression)
+            if left.kind is Kind.DATE and name in ("+", "-"):
+                return _days(name, left, right, span)
+            return functions.call(name, (left, right), span)
         if type(node) in syntax.CALLS:
             name, arguments = syntax.CALLS[type(node)]
             self.question.only(node, *arguments, *syntax.IGNORED.get(type(node), ()))
@@ -218,6 +243,33 @@ class Expressions:
         named = Literal(value=part, kind=Kind.TEXT)
         return functions.call("date_diff", (named, self(node.expression), self(node.this)), span)
 
+    def _logarithm(self, node: exp.Log, span: Span | None) -> Expression:
+        """Read LOG(x) and LOG10(x), to the base of ten, and LOG2(x)."""
+        base, value = (
+            (node.this, node.args.get("expression")) if node.args.get("expression") else (None, node.this)
+        )
+        name = {"log": "log10" if base is None else "", "log10": "log10", "log2": "log2"}.get(
+            self.question.name(node)
+        )
+        if not name or value is None:
+            hint = "LN(x) / LN(b) is the logarithm to another base; LOG10(x) and LOG2(x) there are"
+            self.question.refuse("LOG takes one number here", "SF403", node, hint)
+        return functions.call(name, (self(value),), span)
+
+    def _later(self, node: exp.Expr, interval: exp.Expr, span: Span | None, sign: int = 1) -> Expression:
+        """Read a moment plus an interval: INTERVAL 90 DAY, INTERVAL '3 months'."""
+        self.question.only(interval, "this", "unit")
+        amount, unit = interval.args.get("this"), interval.args.get("unit")
+        text = str(amount.unnest().this) if isinstance(amount, exp.Expr) else ""
+        part = str(unit.this).lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
+        number = text.strip().removeprefix("-")
+        if not isinstance(interval, exp.Interval) or part not in moments.STEPS or not number.isdecimal():
+            hint = f"INTERVAL 90 DAY; one whole number of {', '.join(moments.STEPS)}"
+            self.question.refuse("this interval cannot be read", "SF403", interval, hint)
+        if len(number) > _MOST_DIGITS_OF_INTERVALS:
+            self.question.refuse("this interval is too long", "SF403", interval)
+        return functions.later(self(node), part, sign * int(text), span)
+
     def _in(self, node: exp.In, span: Span | None) -> Expression:
         if node.args.get("query") is not None:
             self._refuse(node)
@@ -253,7 +305,7 @@ class Expressions:
                 "BIGINT, HUGEINT, DECIMAL(18, 2), FLOAT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP can be"
             )
             self.question.refuse(f"cannot convert to {to.sql(dialect='duckdb')}", "SF403", node, hint)
-        return functions.cast(self(node.this), kind, span, syntax.LIMITS.get(to.this))
+        return conversions.cast(self(node.this), kind, span, syntax.LIMITS.get(to.this))
 
     def _named(self, node: exp.Anonymous, span: Span | None) -> Expression:
         self.question.only(node, "this", "expressions")
@@ -296,6 +348,16 @@ class Expressions:
         if type(node) in syntax.INSTEAD or name in syntax.INSTEAD:
             hints = (syntax.INSTEAD.get(type(node)) or syntax.INSTEAD[name],)
         refuse(f"`{name}` is not on the list of functions", "SF403", node, *hints)
+
+
+def _days(name: str, day: Expression, other: Expression, span: Span | None) -> Expression:
+    """Return a day some days later or earlier, or the number of days since another."""
+    if name == "-" and other.kind is Kind.DATE:
+        return functions.call("date_diff", (Literal(value="day", kind=Kind.TEXT), other, day), span)
+    if not isinstance(other, Literal) or type(other.value) is not int:
+        raise KindError(f"`{name}` takes a day and a constant number of days, or an INTERVAL")
+    count = other.value if name == "+" else -other.value
+    return conversions.cast(functions.later(day, "day", count, span), Kind.DATE, span)
 
 
 def _target(to: exp.DataType) -> Kind | None:

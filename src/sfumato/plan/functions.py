@@ -6,11 +6,12 @@ what has no value (a division by zero, the root of a negative number, an overflo
 
 Whole numbers and decimals are computed exactly, beside a binary number as binary numbers: the kinds of
 results are those that DuckDB gives the same text (`numbers.py`). `/` is the binary quotient, `//` that of
-whole numbers, cut toward zero. `least`, `greatest` and `concat`
-skip NULL, all others pass it on. `dow` counts from Sunday = 0, `isodow` from Monday = 1. `date_diff`
-counts the boundaries between two moments, from the first to the second. `date_trunc` keeps the kind of
-its operand. `in` takes a value and literals; `like` and `ilike` a literal pattern without escape;
-`replace` a literal to put in. CASE and CAST are nodes of the tree.
+whole numbers, cut toward zero. `least`, `greatest`, `concat` and `concat_ws` skip NULL, all others pass it
+on. `dow` counts from Sunday = 0, `isodow` from Monday = 1. `date_diff` counts the boundaries between two
+moments, from the first to the second, but of weeks whole ones, as the engine does. `date_trunc` keeps the
+kind of its operand. `date_add` takes a part, a whole number and a moment. `in` takes a value and literals;
+`like` and `ilike` a literal pattern without escape; `replace` a literal to put in; regular expressions,
+formats and paddings are literals (`patterns.py`). CASE and CAST are nodes of the tree.
 """
 
 from __future__ import annotations
@@ -19,23 +20,34 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sfumato.catalog.kind import Kind
-from sfumato.plan import numbers
+from sfumato.catalog.kind import Kind, Value
+from sfumato.plan import conversions, moments, numbers, patterns
+from sfumato.plan.conversions import MOMENTS
 from sfumato.plan.numbers import KindError
-from sfumato.plan.tree import Call, Case, Cast, Expression, Literal, Span
+from sfumato.plan.tree import Call, Case, Expression, Literal, Span
 
-__all__ = ["DATE_PARTS", "FUNCTIONS", "NAMES", "Signature", "call", "case", "cast", "common_kind"]
+__all__ = [
+    "DATE_PARTS",
+    "FUNCTIONS",
+    "NAMES",
+    "Signature",
+    "call",
+    "case",
+    "common_kind",
+    "later",
+]
 
 _Kinds = tuple[Kind | None, ...]
 _Rule = Callable[[_Kinds], Kind]
 
-DATE_PARTS = ("day", "dayofyear", "dow", "hour", "isodow", "minute", "month", "quarter", "week", "year")
+DATE_PARTS = (
+    "day", "dayofyear", "dow", "hour", "isodow", "minute", "month", "quarter", "second", "week", "year",
+)  # fmt: skip
 """Parts of a date that are functions; `date_trunc` and `date_diff` take those that follow one another."""
 
-_MOMENTS = (Kind.DATE, Kind.TIMESTAMP)
 _TRUNCATE_DATE = ("year", "quarter", "month", "week", "day")
-_TRUNCATE_TIMESTAMP = (*_TRUNCATE_DATE, "hour", "minute")
-_DIFFERENCES = ("year", "quarter", "month", "day", "hour", "minute")
+_TRUNCATE_TIMESTAMP = (*_TRUNCATE_DATE, "hour", "minute", "second")
+_DIFFERENCES = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,7 @@ class Signature:
     most: int | None
     kind: _Rule
     literal: tuple[int, ...] = ()  # positions that must hold a constant
+    check: Callable[[list[Value]], None] | None = None  # refuses constants, given in their order
 
 
 def common_kind(kinds: _Kinds) -> Kind | None:
@@ -81,13 +94,19 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
     if name == "in" and not all(isinstance(argument, Literal) for argument in arguments[1:]):
         raise KindError("`in` takes a list of constants")
     if signature.kind is _compared:
-        arguments = _with_dates(arguments)
+        arguments = conversions.with_dates(arguments)
+    elif signature.kind is _logic:
+        arguments = tuple(conversions.as_condition(argument) for argument in arguments)
     elif name == "date_diff":
-        arguments = (arguments[0], *_with_dates(arguments[1:]))
+        arguments = (arguments[0], *conversions.with_dates(arguments[1:]))
     if name != "round":
-        arguments = _with_decimals(arguments)
+        arguments = conversions.with_decimals(arguments)
     try:
+        if signature.kind is _compared:
+            arguments = conversions.with_numbers(arguments)
         kind = signature.kind(tuple(argument.kind for argument in arguments))
+        if signature.check is not None:
+            signature.check(_constants(arguments, signature.literal))
     except KindError as error:
         raise KindError(f"`{name}` {error}") from None
     if name == "round":
@@ -103,76 +122,40 @@ def case(
     branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression, span: Span | None = None
 ) -> Case:
     """Return a CASE; raise `KindError` if conditions are not truths or values do not mix."""
-    for condition, _ in branches:
-        if condition.kind not in (None, Kind.BOOLEAN):
-            raise KindError("a condition of CASE must be true or false")
-    *values, last = _with_decimals((*(value for _, value in branches), otherwise))
+    tests = [conversions.as_condition(test) for test, _ in branches]
+    if any(test.kind not in (None, Kind.BOOLEAN) for test in tests):
+        raise KindError("a condition of CASE must be true or false")
+    *values, last = conversions.with_decimals((*(value for _, value in branches), otherwise))
     kind = common_kind((*(value.kind for value in values), last.kind))
     if kind is None:
         raise KindError("CASE needs a value other than NULL")
-    tests = (condition for condition, _ in branches)
     return Case(branches=tuple(zip(tests, values, strict=True)), otherwise=last, kind=kind, span=span)
 
 
-def cast(
-    operand: Expression, kind: Kind, span: Span | None = None, limits: tuple[int, int] | None = None
-) -> Expression:
-    """Return a conversion; a text constant becomes a date constant at once.
-
-    `limits` are those of a type of whole numbers that is narrower than its kind.
-    """
-    if isinstance(operand, Literal) and operand.kind is Kind.TEXT and kind in _MOMENTS:
-        return _dated(operand, kind, span)
-    if operand.kind is kind and limits is None:
-        return operand
-    return Cast(operand=operand, kind=kind, limits=limits, span=span)
+def later(moment: Expression, part: str, count: int, span: Span | None = None) -> Expression:
+    """Return a moment some parts later, or earlier if the count is negative; of a constant, a constant."""
+    if not isinstance(moment, Literal) or not isinstance(moment.value, datetime.date):
+        named, number = Literal(value=part, kind=Kind.TEXT), Literal(value=count, kind=Kind.INTEGER)
+        return call("date_add", (named, number, moment), span)
+    found = moments.later(moment.value, *moments.steps_of(part, count))
+    if found is None:
+        raise KindError("`date_add` leaves the years 1 to 9999")
+    return Literal(value=found, kind=Kind.TIMESTAMP, span=span)
 
 
-def _with_decimals(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """Return short whole constants beside decimals as decimals."""
-    if not any(argument.kind is not None and argument.kind.digits for argument in arguments):
-        return arguments
-    return tuple(
-        numbers.exact_literal(argument)
-        if isinstance(argument, Literal) and argument.kind is not None and argument.kind.whole
-        else argument
-        for argument in arguments
-    )
+def _constants(arguments: tuple[Expression, ...], places: tuple[int, ...]) -> list[Value]:
+    """Return the constants at some places; none of them is NULL."""
+    given = (arguments[place] for place in places if place < len(arguments))
+    found = [one.value for one in given if isinstance(one, Literal)]
+    if None in found:
+        raise KindError("takes a constant other than NULL")
+    return found
 
 
 def _digits(arguments: tuple[Expression, ...]) -> int:
     """Return to how many digits ROUND rounds."""
     digits = arguments[1].value if len(arguments) == 2 and isinstance(arguments[1], Literal) else 0
     return digits if isinstance(digits, int) else 0
-
-
-def _with_dates(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    kinds = [argument.kind for argument in arguments]
-    kind = next((kind for kind in kinds if kind in _MOMENTS), None)
-    if kind is None:
-        return arguments
-    return tuple(
-        _dated(argument, kind, argument.span)
-        if isinstance(argument, Literal) and argument.kind is Kind.TEXT
-        else argument
-        for argument in arguments
-    )
-
-
-def _dated(literal: Literal, kind: Kind, span: Span | None) -> Literal:
-    """Return a text as a date or a timestamp; a date may be given with its time, and is a timestamp then."""
-    text = str(literal.value)
-    for read, found in ((datetime.date, Kind.DATE), (datetime.datetime, Kind.TIMESTAMP)):
-        if found is Kind.DATE and kind is not Kind.DATE:
-            continue
-        try:
-            value = read.fromisoformat(text)
-        except ValueError:
-            continue
-        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-            raise KindError("timestamps have no time zone")
-        return Literal(value=value, kind=found, span=span)
-    raise KindError(f"'{text}' is not a {kind.value}; write it as 2024-02-01")
 
 
 def _check_truncation(arguments: tuple[Expression, ...]) -> None:
@@ -260,6 +243,40 @@ def _compared(kinds: _Kinds) -> Kind:
     return Kind.BOOLEAN
 
 
+def _cut(kinds: _Kinds) -> Kind:
+    """TRUNC: of a whole number the number itself."""
+    (kind,) = _need_numbers(kinds) or [Kind.INTEGER]
+    return numbers.rounded_kind(kind, 0)
+
+
+def _sign(kinds: _Kinds) -> Kind:
+    _need_numbers(kinds)
+    return Kind.INTEGER
+
+
+def _added(kinds: _Kinds) -> Kind:
+    _need_one_of(kinds[:1], Kind.TEXT)
+    _need_one_of(kinds[1:2], Kind.INTEGER)
+    _need_one_of(kinds[2:], *MOMENTS)
+    return Kind.TIMESTAMP
+
+
+def _texts_around(*places: int, gives: Kind = Kind.TEXT) -> _Rule:
+    """Return the rule of a function of texts, but for whole numbers at some places."""
+
+    def kind(kinds: _Kinds) -> Kind:
+        for place, one in enumerate(kinds):
+            _need_one_of((one,), Kind.INTEGER if place in places else Kind.TEXT)
+        return gives
+
+    return kind
+
+
+def _check_steps(constants: list[Value]) -> None:
+    part, count = constants
+    moments.steps_of(str(part), count if isinstance(count, int) else 0)
+
+
 def _truncated(kinds: _Kinds) -> Kind:
     _difference(kinds)
     return kinds[1] or Kind.TIMESTAMP
@@ -267,10 +284,11 @@ def _truncated(kinds: _Kinds) -> Kind:
 
 def _takes(allowed: tuple[Kind, ...], gives: Kind, first: tuple[Kind, ...] = ()) -> _Rule:
     """Return the rule of a function of arguments of these kinds; `first`: the first one is of others."""
+    rest = 1 if first else 0
 
     def kind(kinds: _Kinds) -> Kind:
-        _need_one_of(kinds[: len(first)], *first)
-        _need_one_of(kinds[len(first) :], *allowed)
+        _need_one_of(kinds[:rest], *first)
+        _need_one_of(kinds[rest:], *allowed)
         return gives
 
     return kind
@@ -281,8 +299,8 @@ _logic = _takes((Kind.BOOLEAN,), Kind.BOOLEAN)
 _text = _takes(_TEXTS, Kind.TEXT)
 _text_to_truth = _takes(_TEXTS, Kind.BOOLEAN)
 _text_positions = _takes((Kind.INTEGER,), Kind.TEXT, _TEXTS)
-_part = _takes(_MOMENTS, Kind.INTEGER)
-_difference = _takes(_MOMENTS, Kind.INTEGER, _TEXTS)
+_part = _takes(MOMENTS, Kind.INTEGER)
+_difference = _takes(MOMENTS, Kind.INTEGER, _TEXTS)
 
 
 FUNCTIONS: dict[str, Signature] = {
@@ -294,7 +312,9 @@ FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(1, 1, _number) for name in ("neg", "abs")},
     **{name: Signature(1, 1, _whole) for name in ("floor", "ceil")},
     "round": Signature(1, 2, _rounded, (1,)),
-    **{name: Signature(1, 1, _real) for name in ("sqrt", "ln", "exp")},
+    "trunc": Signature(1, 1, _cut),
+    "sign": Signature(1, 1, _sign),
+    **{name: Signature(1, 1, _real) for name in ("sqrt", "ln", "log10", "log2", "exp")},
     "power": Signature(2, 2, _real),
     **{name: Signature(2, None, _same) for name in ("least", "greatest")},
     **{name: Signature(2, 2, _compared) for name in ("=", "<>", "<", "<=", ">", ">=")},
@@ -314,7 +334,23 @@ FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(2, 2, _text_positions) for name in ("left", "right")},
     **{name: Signature(2, 2, _text_to_truth) for name in ("contains", "starts_with", "ends_with")},
     **{name: Signature(2, 2, _text_to_truth, (1,)) for name in ("like", "ilike")},
+    "position": Signature(2, 2, _takes(_TEXTS, Kind.INTEGER)),
+    "split_part": Signature(3, 3, _texts_around(2), (1, 2), patterns.check_split),
+    **{name: Signature(3, 3, _texts_around(1), (1, 2), patterns.check_padding) for name in ("lpad", "rpad")},
+    "concat_ws": Signature(2, None, _text),
+    **{
+        name: Signature(2, 3, _text_to_truth, (1, 2), patterns.check_match)
+        for name in ("regexp_matches", "regexp_full_match")
+    },
+    "regexp_extract": Signature(2, 3, _texts_around(2), (1, 2), patterns.check_extract),
+    "regexp_replace": Signature(3, 4, _text, (1, 2, 3), patterns.check_regexp_replace),
     **{name: Signature(1, 1, _part) for name in DATE_PARTS},
+    "epoch": Signature(1, 1, _takes(MOMENTS, Kind.REAL)),
+    "last_day": Signature(1, 1, _takes(MOMENTS, Kind.DATE)),
+    **{name: Signature(1, 1, _takes(MOMENTS, Kind.TEXT)) for name in ("dayname", "monthname")},
+    "strftime": Signature(2, 2, _takes(_TEXTS, Kind.TEXT, MOMENTS), (1,), patterns.check_format),
+    "strptime": Signature(2, 2, _takes(_TEXTS, Kind.TIMESTAMP), (1,), patterns.check_format),
+    "date_add": Signature(3, 3, _added, (0, 1), _check_steps),
     "date_trunc": Signature(2, 2, _truncated, (0,)),
     "date_diff": Signature(3, 3, _difference, (0,)),
 }

@@ -165,7 +165,9 @@ class _Post:
                 source = self._public(node.this)
             self.names[name.lower() or f"({len(self.names)})"] = source.columns
             return exp.Subquery(this=source.query, alias=_table_alias(name) if name else None)
-        assert isinstance(node, exp.Table)
+        if not isinstance(node, exp.Table):
+            hint = "join the list with the private rows, or do it in Python to the noisy result"
+            question.refuse("a list of constants cannot stand beside noisy results", "SF404", node, hint)
         cte = self.context.ctes.get(node.name.lower())
         if cte is not None:
             if cte.released is None:

@@ -24,9 +24,9 @@ _WINDOWS = (
     exp.Ntile, exp.PercentRank, exp.Rank, exp.RowNumber,
 )  # fmt: skip
 _AGGREGATES = (
-    exp.Avg, exp.Corr, exp.Count, exp.CountIf, exp.CovarPop, exp.CovarSamp, exp.Max, exp.Median, exp.Min,
-    exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.Stddev, exp.StddevPop, exp.StddevSamp,
-    exp.Sum, exp.Variance, exp.VariancePop,
+    exp.ArgMax, exp.ArgMin, exp.Avg, exp.Corr, exp.Count, exp.CountIf, exp.CovarPop, exp.CovarSamp, exp.Max,
+    exp.Median, exp.Min, exp.Mode, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.Stddev,
+    exp.StddevPop, exp.StddevSamp, exp.Sum, exp.Variance, exp.VariancePop,
 )  # fmt: skip
 _SHAPES = (
     exp.Alias, exp.Array, exp.Boolean, exp.Column, exp.CTE, exp.Cube, exp.Distinct,
@@ -36,16 +36,18 @@ _SHAPES = (
     exp.Union, exp.Where, exp.Window, exp.WindowSpec, exp.With, exp.WithinGroup,
 )  # fmt: skip
 _EXPRESSIONS = (
-    exp.Case, exp.Cast, exp.DateDiff, exp.DateTrunc, exp.DPipe, exp.Exists, exp.Extract, exp.If, exp.ILike,
-    exp.In, exp.Is, exp.Like, exp.Neg, exp.Not, exp.NullSafeEQ, exp.NullSafeNEQ, exp.TimestampTrunc,
-    exp.ArraySize, exp.StructExtract, exp.Trim, exp.TryCast,
+    exp.ArraySize, exp.Case, exp.Cast, exp.DPipe, exp.DateAdd, exp.DateDiff, exp.DateTrunc, exp.Exists,
+    exp.Extract, exp.Format, exp.ILike, exp.If, exp.In, exp.Interval, exp.Is, exp.Like, exp.Log, exp.Neg, exp.Not,
+    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Pad, exp.Pi, exp.StructExtract, exp.TimeToStr, exp.TimestampTrunc,
+    exp.Trim, exp.TryCast,
 )  # fmt: skip
 _ALLOWED = {*_WINDOWS, *_AGGREGATES, *_SHAPES, *_EXPRESSIONS, *BINARY, *CALLS}
+_WITH_PARTS = (exp.DateDiff, exp.DateTrunc, exp.Extract, exp.Interval, exp.TimestampTrunc)
 _NAMES = {*NAMED, "date_part", "datepart", "list_extract", "mean"}
 _INSTEAD: dict[type[exp.Expr], str] = {
     exp.Any: "compare with MAX or MIN of the subquery, or use IN",
     exp.Bracket: "list_extract(list, 1) is its first element",
-    exp.DataType: "convert to DOUBLE, BIGINT, VARCHAR, BOOLEAN, DATE or TIMESTAMP",
+    exp.DataType: "convert to DOUBLE, BIGINT, DECIMAL(18, 2), VARCHAR, BOOLEAN, DATE or TIMESTAMP",
     exp.Var: "leave it out",
 }
 _KNOWN = tuple(sorted({*_NAMES, *(name for name, _ in CALLS.values())}))
@@ -63,7 +65,11 @@ def check(node: exp.Expr, question: Statement) -> None:
     match node:
         case exp.DataType() if KINDS.get(node.this) is not None and not node.expressions:
             return
-        case exp.Var() if isinstance(parent, (exp.DateDiff, exp.DateTrunc, exp.Extract, exp.TimestampTrunc)):
+        case exp.DataType() if node.this is exp.DType.DECIMAL:
+            return
+        case exp.DataTypeParam() if isinstance(parent, exp.DataType):
+            return
+        case exp.Var() if isinstance(parent, _WITH_PARTS):
             return
         case exp.Var() if isinstance(parent, exp.Ordered) and str(node.this).upper() == "ALL":
             return

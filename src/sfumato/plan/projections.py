@@ -10,8 +10,9 @@ from sqlglot import exp
 from sfumato.plan.aggregates import Aggregates
 from sfumato.plan.conditions import kept
 from sfumato.plan.context import Context
+from sfumato.plan.conversions import cast
 from sfumato.plan.expressions import Expressions
-from sfumato.plan.functions import cast, common_kind
+from sfumato.plan.functions import common_kind
 from sfumato.plan.groups import Grouping
 from sfumato.plan.numbers import KindError
 from sfumato.plan.postprocessing_rules import output_names
@@ -24,6 +25,7 @@ __all__ = [
     "CHOICES",
     "chosen_rows",
     "distinct_rows",
+    "lists_unit",
     "per_unit_rows",
     "projected_rows",
     "union_rows",
@@ -73,7 +75,7 @@ def distinct_rows(
     every.set("distinct", None)
     plain = projected_rows(every, rows, scope, context, question.alias(alias))
     if not any(output.column is None and output.whole for output in plain.outputs):
-        hint = "list the unit too, or GROUP BY the columns to ask which values there are"
+        hint = "list the unit too, or count the values there are: COUNT(DISTINCT ..)"
         at = select.expressions[0]
         question.refuse("DISTINCT would merge the rows of several people", "SF404", at, hint)
     columns = Columns(alias)
@@ -84,6 +86,16 @@ def distinct_rows(
             columns.add(output.name, output.column, output.column.kind)
     relation = PerUnit(source=plain.relation, keys=tuple(columns.columns), aggregates=())
     return ScopedRows(relation=relation, outputs=tuple(columns.outputs), unit=rows.unit)
+
+
+def lists_unit(select: exp.Select, scope: Scope, context: Context) -> bool:
+    """Return whether the unit, which every row has, is among the columns of a SELECT list."""
+    read = Expressions(context.question, scope)
+    units = (
+        value if isinstance(value, Output) else read.unit(value)
+        for _, value in _items(select, scope, context)
+    )
+    return any(unit is not None and unit.column is None and unit.whole for unit in units)
 
 
 def chosen_rows(

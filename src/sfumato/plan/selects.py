@@ -16,6 +16,7 @@ from sfumato.plan import projections
 from sfumato.plan.blocks import private_block
 from sfumato.plan.context import Context, Cte, Released, Source
 from sfumato.plan.groups import grouping
+from sfumato.plan.listed_rows import LISTS, listed_rows
 from sfumato.plan.postprocessing import post_processing, post_processing_union
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import filtered, joined, table_rows
@@ -81,9 +82,14 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
     if select.args.get("group") is None and not any(has_aggregate(clause) for clause in clauses):
         if kept.unit is None and any(select.args.get(name) for name in projections.CHOICES):
             return projections.chosen_rows(select, kept, scope, context, alias)
-        if select.args.get("distinct") is not None:
+        distinct = select.args.get("distinct")
+        if distinct is None:
+            return projections.projected_rows(select, kept, scope, context, alias)
+        if select.parent is not None or projections.lists_unit(select, scope, context):
             return projections.distinct_rows(select, kept, scope, context, alias)
-        return projections.projected_rows(select, kept, scope, context, alias)
+        question.only(distinct)
+        select.set("distinct", None)  # which different rows there are, is which groups there are
+        select.set("group", exp.Group(all=True))
     if kept.unit is None:
         message = "public rows cannot be aggregated inside a question about private ones"
         question.refuse(message, "SF404", select, "prepare the aggregated public table beforehand")
@@ -137,8 +143,9 @@ def read_source(node: exp.Expr, context: Context) -> Source:
         name = node.alias or "subquery"
         result = plan(node.this, context, question.alias(name))
         return result if isinstance(result, Released) else (name, result)
-    hint = "table functions, VALUES and UNNEST are refused"
-    question.refuse("only tables and subqueries can stand in FROM", "SF404", node, hint)
+    if isinstance(node, LISTS):
+        return None
+    question.refuse("only tables, subqueries and lists of constants can stand in FROM", "SF404", node)
 
 
 def sources(
@@ -159,6 +166,8 @@ def sources(
 def _public_rows(node: exp.Expr, context: Context) -> tuple[str, ScopedRows]:
     question = context.question
     name = node.alias or (node.name if isinstance(node, exp.Table) else "subquery")
+    if isinstance(node, LISTS):
+        return name, listed_rows(node, question.alias(name), question)
     if isinstance(node, exp.Table):
         cte = context.ctes.get(node.name.lower())
         table = question.catalog.table(node.name)

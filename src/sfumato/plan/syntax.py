@@ -53,7 +53,8 @@ BINARY: dict[_Node, str] = {
 
 _ONE_ARGUMENT = (
     exp.Abs, exp.Ceil, exp.Day, exp.DayOfYear, exp.Exp, exp.Floor, exp.Hour, exp.Length, exp.Ln, exp.Lower,
-    exp.Minute, exp.Month, exp.Quarter, exp.Sqrt, exp.Upper, exp.Week, exp.Year,
+    exp.Minute, exp.Month, exp.Quarter, exp.Second, exp.Sign, exp.Sqrt, exp.Trunc, exp.Upper, exp.Week,
+    exp.Year, exp.Dayname, exp.Monthname,
 )  # fmt: skip
 _TWO_ARGUMENTS = {
     exp.Contains: "contains",
@@ -63,6 +64,12 @@ _TWO_ARGUMENTS = {
     exp.Pow: "power",
     exp.Right: "right",
     exp.StartsWith: "starts_with",
+}
+_WITH_PATTERN = {  # and what follows it
+    exp.RegexpExtract: ("regexp_extract", "group"),
+    exp.RegexpFullMatch: ("regexp_full_match", "options"),
+    exp.RegexpLike: ("regexp_matches", "flag"),
+    exp.RegexpReplace: ("regexp_replace", "replacement", "modifiers"),
 }
 
 CALLS: dict[_Node, tuple[str, tuple[str, ...]]] = {
@@ -74,24 +81,40 @@ CALLS: dict[_Node, tuple[str, tuple[str, ...]]] = {
     exp.Between: ("between", ("this", "low", "high")),
     exp.Coalesce: ("coalesce", ("this", "expressions")),
     exp.Concat: ("concat", ("expressions",)),
+    exp.ConcatWs: ("concat_ws", ("expressions",)),
     exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.LastDay: ("last_day", ("this",)),
     exp.Least: ("least", ("this", "expressions")),
+    **{node: (name, ("this", "expression", *rest)) for node, (name, *rest) in _WITH_PATTERN.items()},
     exp.Replace: ("replace", ("this", "expression", "replacement")),
     exp.Round: ("round", ("this", "decimals")),
+    exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
+    exp.StrPosition: ("position", ("this", "substr")),
+    exp.StrToTime: ("strptime", ("this", "format")),
     exp.Substring: ("substr", ("this", "start", "length")),
+    exp.TimeToUnix: ("epoch", ("this",)),
 }
 """Functions, with the parser's arguments in our order."""
 
-NAMED: dict[str, str] = {"dow": "dow", "prefix": "starts_with", "suffix": "ends_with", "weekday": "dow"}
+NAMED: dict[str, str] = {
+    "dow": "dow",
+    "prefix": "starts_with",
+    "suffix": "ends_with",
+    "try_strptime": "strptime",
+    "weekday": "dow",
+}
 """Functions that the parser has no class for."""
 
 IGNORED: dict[_Node, tuple[str, ...]] = {
     exp.Div: ("typed", "safe"),
     exp.DPipe: ("safe",),
     exp.Concat: ("safe", "coalesce"),
+    exp.ConcatWs: ("safe", "coalesce"),
     exp.Least: ("ignore_nulls",),
     exp.Greatest: ("ignore_nulls",),
     exp.Count: ("big_int",),
+    exp.RegexpExtract: ("null_if_pos_overflow",),
+    exp.RegexpReplace: ("single_replace",),
 }
 """Arguments by which the parser notes the dialect; they say nothing that was asked."""
 
@@ -121,6 +144,7 @@ PARTS: dict[str, str] = {
     "dayofmonth": "day",
     "dayofweek": "dow",
     "doy": "dayofyear",
+    "epoch": "epoch",
     "weekday": "dow",
 }
 """Parts of dates, by the names that EXTRACT and DATE_PART take."""
@@ -168,19 +192,10 @@ INSTEAD: dict[_Node | str, str] = {
     exp.Collate: "texts are compared letter by letter: LOWER(x) = LOWER(y) does not see case",
     exp.Escape: "LIKE takes a pattern without ESCAPE; CONTAINS(x, '50%') finds a percent sign",
     exp.Glob: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
-    exp.Interval: "write the date itself, or count: DATE_DIFF('day', DATE '2024-01-31', x) > 90",
-    exp.Log: "LN(x) / 2.302585 is the logarithm to the base of ten",
-    exp.RegexpLike: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
-    exp.RegexpFullMatch: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
+    exp.Interval: "add it to a date: DATE '2024-01-31' - INTERVAL 90 DAY",
     exp.Placeholder: "write the value itself into the question",
-    exp.Sign: "CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 ELSE 0 END",
-    exp.SimilarTo: "use LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
-    exp.SplitPart: "use LEFT, RIGHT or SUBSTR",
-    exp.TimeToStr: "group by YEAR(x) and MONTH(x), or by DATE_TRUNC('month', x)",
-    exp.Trunc: "ROUND(x), FLOOR(x), or CAST(x AS INTEGER)",
+    exp.SimilarTo: "use REGEXP_FULL_MATCH, LIKE, CONTAINS, STARTS_WITH or ENDS_WITH",
     exp.Tuple: "join several values into one: a || '|' || b",
-    "dayname": "ISODOW(x) is 1 on Mondays",
-    "monthname": "MONTH(x) is a number from 1 to 12",
     "strlen": "LENGTH(x) counts characters",
 }
 """What to write instead of what is refused, by the parser's class or by name."""

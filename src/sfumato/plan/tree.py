@@ -2,7 +2,7 @@
 
     Query                       one private question: groups and aggregates over people's rows
     ├── source: Relation        rows; each belongs to exactly one unit (or is public)
-    │     Scan, Filter, Projection, Join, Union, PerUnit, SemiJoin, PublicChoice
+    │     Scan, Listed, Filter, Projection, Join, Union, PerUnit, SemiJoin, PublicChoice
     ├── keys: Expression        what rows are grouped by
     └── aggregates: Aggregate   what is counted, summed, ranked
           Expression            row-wise: Column, Literal, Call, Case, Cast
@@ -129,7 +129,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Rows that are written down beforehand, and are public. No question has them; its keys may."""
+    """Rows that are written down, and are public: by the owner as lists of keys, or by the question."""
 
     columns: tuple[ColumnRef, ...]
     rows: tuple[tuple[Value, ...], ...]

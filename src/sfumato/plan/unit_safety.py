@@ -62,6 +62,8 @@ class _Pass:
         match relation:
             case tree.Scan():
                 return self._scan(relation)
+            case tree.Listed():
+                return None
             case tree.Filter(source=source) | tree.Projection(source=source):
                 return self.unit(source)
             case tree.Join():

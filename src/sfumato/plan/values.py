@@ -18,7 +18,7 @@ from typing import Any
 
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.errors import InvalidArgument
-from sfumato.plan import functions
+from sfumato.plan import conversions, functions
 from sfumato.plan.hints import did_you_mean, hints_for
 from sfumato.plan.tree import Case, ColumnRef, Expression, Literal
 
@@ -90,7 +90,7 @@ class Val:
     def cast(self, kind: Kind | str) -> Val:
         """Return the value as another kind; what cannot be converted is absent."""
         to = _kind(kind)
-        return Val(lambda find: functions.cast(self.build(find), to))
+        return Val(lambda find: conversions.cast(self.build(find), to))
 
 
 def val(value: Any) -> Val:

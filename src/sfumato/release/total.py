@@ -19,11 +19,12 @@ from sfumato.plan.syntax import CALLS
 __all__ = ["total"]
 
 # Of numbers that may not be finite: arithmetic, and moments.
-_ENDLESS: set[Any] = {exp.Div, exp.Mul, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow}
+_ENDLESS: set[Any] = {exp.Div, exp.Mul, exp.Sqrt, exp.Ln, exp.Log, exp.Exp, exp.Pow}
 _ENDLESS |= {exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp}
 _ENDLESS |= {exp.Variance, exp.VariancePop}
 _FAILING: set[Any] = {exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Anonymous}
-_FAILING |= {exp.DateDiff, exp.DateTrunc, exp.Extract, exp.TimestampTrunc}
+_FAILING |= {exp.DateAdd, exp.DateDiff, exp.DateTrunc, exp.Extract, exp.Format, exp.Log, exp.Pad}
+_FAILING |= {exp.TimestampTrunc, exp.TimeToStr}
 _FAILING |= {*CALLS} - {exp.Between, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif}  # as their arguments
 _NOT_OF_A_ROW = (exp.AggFunc, exp.Query, exp.Window, exp.Exists)  # TRY cannot stand around these
 

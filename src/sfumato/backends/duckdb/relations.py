@@ -123,9 +123,7 @@ class Relations:
 
     def _listed(self, listed: tree.Listed) -> Rendered:
         names = {column.name: self._name() for column in listed.columns}
-        rows = self.given(listed) if self.given is not None else None
-        if rows is None:
-            raise Unsupported("a list that the engine was not given")
+        rows = self.given(listed) if self.given is not None else _written(listed)
         columns = [
             f"{normalised(f'k{place}', column.kind)} AS {names[column.name]}"
             for place, column in enumerate(listed.columns)
@@ -278,6 +276,16 @@ def _aggregate(aggregate: tree.Aggregate, names: dict[str, str]) -> str:
             ordered = ", ".join(values)
             return finite(f"{function.label}({ordered} ORDER BY {ordered}){where}")
     raise Unsupported(f"{function.label} of one unit's rows")
+
+
+def _written(listed: tree.Listed) -> str:
+    """Return a list as VALUES."""
+    kinds = [column.kind for column in listed.columns]
+    rows = (
+        f"({', '.join(constant(value, kind) for value, kind in zip(row, kinds, strict=True))})"
+        for row in listed.rows
+    )
+    return f"(VALUES {', '.join(rows)}) AS __listed({', '.join(f'k{place}' for place in range(len(kinds)))})"
 
 
 _HALF = 10**19  # quotients and remainders by it add up within 128 bits, over 2^63 rows
