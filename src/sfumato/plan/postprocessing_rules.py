@@ -37,9 +37,9 @@ _SHAPES = (
 )  # fmt: skip
 _EXPRESSIONS = (
     exp.ArraySize, exp.Case, exp.Cast, exp.DPipe, exp.DateAdd, exp.DateDiff, exp.DateTrunc, exp.Exists,
-    exp.Extract, exp.Format, exp.ILike, exp.If, exp.In, exp.Interval, exp.Is, exp.Like, exp.Log, exp.Neg, exp.Not,
-    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Pad, exp.Pi, exp.StructExtract, exp.TimeToStr, exp.TimestampTrunc,
-    exp.Trim, exp.TryCast,
+    exp.Extract, exp.Format, exp.ILike, exp.If, exp.In, exp.Interval, exp.Is, exp.Like, exp.Log, exp.Neg,
+    exp.Not, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Pad, exp.Pi, exp.StructExtract, exp.TimeToStr,
+    exp.TimestampTrunc, exp.Trim, exp.TryCast,
 )  # fmt: skip
 _ALLOWED = {*_WINDOWS, *_AGGREGATES, *_SHAPES, *_EXPRESSIONS, *BINARY, *CALLS}
 _WITH_PARTS = (exp.DateDiff, exp.DateTrunc, exp.Extract, exp.Interval, exp.TimestampTrunc)
