@@ -69,7 +69,7 @@ def database() -> sf.Database:
         ("SELECT COUNT(*) AS n FROM people WHERE x IN (SELECT u.a FROM UNNEST([1, 2, 9]) AS u(a))", ""),
         ("SELECT COUNT(*) AS n FROM (people) AS p WHERE p.x = 1", ""),
         (
-            "SELECT FORMAT('{:,}', COUNT(*) * 1000), LPAD(region, 7, '.') FROM people GROUP BY region ORDER BY 2",
+            "SELECT FORMAT('{:,}', COUNT(*)), LPAD(region, 7, '.') FROM people GROUP BY region ORDER BY 2",
             "",
         ),
         ("SELECT ARG_MAX(x, s) AS a FROM (SELECT x, SUM(y) AS s FROM people GROUP BY x)", ""),
