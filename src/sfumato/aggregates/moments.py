@@ -35,7 +35,7 @@ from sfumato.core.intervals import Interval
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import miss
 
-__all__ = ["EVEN", "Correlation", "Covariance", "Variance", "remainder"]
+__all__ = ["Correlation", "Covariance", "EVEN", "Variance", "remainder"]
 
 _Floats = npt.NDArray[np.float64]
 _Noisy = npt.NDArray[np.int64] | npt.NDArray[np.object_]

@@ -9,7 +9,7 @@ from sfumato.aggregates.histograms import Histogram
 from sfumato.aggregates.moments import Correlation, Covariance, Variance
 from sfumato.aggregates.ranks import Extreme, Quantile
 from sfumato.aggregates.record import AggregateRecord
-from sfumato.aggregates.regressions import Determination, Line
+from sfumato.aggregates.regressions import Determination, FittedLine
 from sfumato.aggregates.sums import Average, Sum
 
 __all__ = ["Function", "function_called", "function_labelled"]
@@ -31,8 +31,8 @@ class Function(Enum):
     COVAR_POP = Covariance("covar_pop", ("covar_pop",))
     COVAR_SAMP = Covariance("covar_samp", ("covar_samp",), sample=True)
     CORR = Correlation("corr", ("corr",))
-    REGR_SLOPE = Line("regr_slope", ("regr_slope",))
-    REGR_INTERCEPT = Line("regr_intercept", ("regr_intercept",), at_zero=True)
+    REGR_SLOPE = FittedLine("regr_slope", ("regr_slope",))
+    REGR_INTERCEPT = FittedLine("regr_intercept", ("regr_intercept",), at_zero=True)
     REGR_R2 = Determination("regr_r2", ("regr_r2",))
     QUANTILE = Quantile("quantile")
     MIN = Extreme("min", ("min",), rank=0.005)

@@ -32,13 +32,13 @@ from sfumato.core.intervals import EVERYTHING, Interval
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import miss
 
-__all__ = ["Determination", "Line"]
+__all__ = ["Determination", "FittedLine"]
 
 _Noisy = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True)
-class Line(CentredRatio):
+class FittedLine(CentredRatio):
     """The slope of the line, or where it is at x = 0. The first argument is y."""
 
     at_zero: bool = False
