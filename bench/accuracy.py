@@ -8,6 +8,8 @@ two kinds of it, as the rival has two forms of (epsilon, delta), and of each sid
     half      where keys count: half of delta for them, as the rival has it with Gaussian noise
 
 A median is asked without an interval, for the rival's has none; what an interval costs is a row of its own.
+So is a median of whole numbers, of people with 36 rows each, with its interval: there the rival's law is
+computed.
 
     python bench/accuracy.py --rivals <python>
 """
@@ -29,7 +31,16 @@ from report import Row, show
 
 import sfumato as sf
 
-__all__ = ["DELTA", "EPSILON", "accuracy_rows", "budgets", "key_rows", "people_keys", "write_people"]
+__all__ = [
+    "DELTA",
+    "EPSILON",
+    "accuracy_rows",
+    "budgets",
+    "key_rows",
+    "labour_rows",
+    "people_keys",
+    "write_people",
+]
 
 HERE = Path(__file__).parent
 EPSILON, DELTA = 1, 1e-7
@@ -165,6 +176,47 @@ def _asked(path: Path, text: str, kind: str, options: dict[str, int]) -> Sequenc
     return list(zip(*(release.column(name) for name in release.columns), strict=True))
 
 
+# -- whole numbers ----------------------------------------------------------------------
+
+
+def labour_rows(repetitions: int, *, people: int = 500, rows: int = 36, epsilon: float = 0.2) -> list[Row]:
+    """Compare the median of ages, with its interval, with OpenDP's among whole candidates, which has none.
+
+    OpenDP chooses a candidate c with chances proportional to exp(-rate |#(x < c) - #(x > c)| / 2), where the
+    rate is epsilon / rows: its expected error is computed from that.
+    """
+    import numpy as np
+    import pyarrow
+
+    ours, theirs = [], []
+    for sample in range(12):
+        draw = np.random.default_rng(sample)
+        first = np.clip(draw.normal(44, 17, people), 15, 87).astype(np.int64)
+        ages = np.repeat(first, rows) + np.tile(np.arange(rows) * 3 // rows, people)
+        table = pyarrow.table({"person": np.repeat(np.arange(people), rows), "age": ages})
+        exact = float(np.median(ages))
+        candidates = np.arange(15, 90)
+        below, above = ((test(ages, candidates[:, None])).sum(axis=1) for test in (np.less, np.greater))
+        misses = np.abs(below - above) / 2
+        chances = np.exp(-(misses - misses.min()) * epsilon / rows)
+        theirs.append(float(np.abs(candidates - exact) @ chances / chances.sum()))
+        for _ in range(repetitions):
+            database = sf.connect(
+                table,
+                name="people",
+                unit="person",
+                columns={"age": sf.between(15, 89)},
+                budget=sf.Budget(epsilon=epsilon, delta=DELTA, keys_delta=DELTA),
+            )
+            question = database.sql("SELECT MEDIAN(age) AS x FROM people", epsilon=epsilon, max_rows=rows)
+            release = question.release()
+            ours.append(abs(float(release.column("x")[0]) - exact))
+    found, doubt = mean_error(ours)
+    other = statistics.fmean(theirs)
+    name = f"MEDIAN of ages, {rows} rows each, epsilon {epsilon}, with its interval: OpenDP's law, without"
+    return [Row(name=name, ours=found, rival=other, unit="", ratio=found / other, most=1 + 3 * doubt / other)]
+
+
 # -- keys -------------------------------------------------------------------------------
 
 
@@ -214,6 +266,7 @@ def main() -> int:
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         rival = json.loads(answer.stdout)
         rows = accuracy_rows(people, rival, options.repetitions)
+        rows += labour_rows(max(1, options.repetitions // 6))
         rows += key_rows("keys found, small table", people_keys(people, options.repetitions), rival["keys"])
     show(rows, rival["versions"])
     return 0 if all(row.passed for row in rows) else 1

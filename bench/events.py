@@ -4,6 +4,7 @@
     W2  per word COUNT(*), keys not declared, at most 5 words per user
     W3  the cells of a median of age
 
+Users are known by a number, or ("names") by a text; or each row is a unit ("rows").
 Each is timed beside the plain query that any user-level answer contains (the floor), in turns, so
 that whatever else the machine does disturbs both alike.
 
@@ -33,14 +34,17 @@ from sfumato.plan.tree import ColumnRef, Scan
 __all__ = ["FLOORS", "QUERIES", "catalog_of", "generate", "race"]
 
 _FLOOR = (
-    "SELECT sum(n), sum(s) FROM (SELECT user_id, {key}, count(*) n, sum(amount) s FROM events GROUP BY ALL)"
+    "SELECT sum(n), sum(s) FROM (SELECT {unit}, {key}, count(*) n, sum(amount) s FROM events GROUP BY ALL)"
 )
 
 FLOORS = {
-    "W1": _FLOOR.format(key="region"),
-    "W1 selected": _FLOOR.format(key="region"),
-    "W2": _FLOOR.format(key="word"),
+    "W1": _FLOOR.format(unit="user_id", key="region"),
+    "W1 selected": _FLOOR.format(unit="user_id", key="region"),
+    "W2": _FLOOR.format(unit="user_id", key="word"),
     "W3": "SELECT median(age) FROM events",
+    "W1 names": _FLOOR.format(unit="user_name", key="region"),
+    "W2 names": _FLOOR.format(unit="user_name", key="word"),
+    "W3 names": "SELECT median(age) FROM events",
     "W1 rows": "SELECT region, count(*), sum(amount) FROM events GROUP BY ALL",
     "W2 rows": "SELECT word, count(*) FROM events GROUP BY ALL",
     "W3 rows": "SELECT median(age) FROM events",
@@ -58,6 +62,7 @@ def generate(path: Path, rows: int) -> None:
             f"""
             CREATE TABLE events AS SELECT
                 (hash(i * 7 + 1) % {users})::BIGINT AS user_id,
+                'user-' || lpad((hash(i * 7 + 1) % {users})::VARCHAR, 8, '0') AS user_name,
                 'r' || lpad((hash(i * 3 + 2) % 50)::VARCHAR, 2, '0') AS region,
                 'w' || floor(pow(1000000.0, (hash(i * 11 + 3) % 1000003) / 1000003.0))::BIGINT AS word,
                 ((hash(i * 13 + 5) % 12000) / 100.0)::DOUBLE AS amount,
@@ -122,6 +127,9 @@ QUERIES = {
     "W1 selected": _query(False, "region", (_COUNT, _SUM), 3),
     "W2": _query(False, "word", (_COUNT,), 5),
     "W3": _query(False, None, (_CELLS,), None),
+    "W1 names": _query(False, "region", (_COUNT, _SUM), 3, _REGIONS),
+    "W2 names": _query(False, "word", (_COUNT,), 5),
+    "W3 names": _query(False, None, (_CELLS,), None),
     "W1 rows": _query(True, "region", (_COUNT, _SUM), None, _REGIONS),
     "W2 rows": _query(True, "word", (_COUNT,), None),
     "W3 rows": _query(True, None, (_CELLS,), None),
@@ -135,7 +143,8 @@ def race(path: Path, *, times: int = 5, only: Iterable[str] | None = None) -> di
     cursor = source.cursor()
     results = {}
     for name in only or QUERIES:
-        backend = Backend(source, catalog_of(source, None if name.endswith("rows") else "user_id"))
+        unit = {"rows": None, "names": "user_name"}.get(name.split()[-1], "user_id")
+        backend = Backend(source, catalog_of(source, unit))
         ours: list[float] = []
         floors: list[float] = []
         for _ in range(times):

@@ -83,3 +83,22 @@ def test_a_cap_over_all_groups_holds_in_one_group() -> None:
         for place, added in zip(*(column.tolist() for column in one.runs[RUN.slot]), strict=True):
             cells[place] += added
     assert cells == {0: 2 * WEIGHT, 1: WEIGHT}
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 5), st.integers(1, 9)), min_size=1),
+    st.sampled_from([None, 1, 2, 3, 6]),
+)
+def test_units_of_a_wide_range_are_counted_in_buckets(
+    several: list[tuple[int, int, int]], most: int | None
+) -> None:
+    """A bucket that is taken for one unit would leave out rows of two that each have few."""
+    pairs = [(unit, cell) for unit, cell, times in several for _ in range(times)]
+    pairs += [(-(2**63), 1), (2**63 - 1, 1)]
+    assert count_one_group(rows_of(pairs), PACKING, choice(most)) is None
+    assert count_one_group(rows_of(pairs), PACKING, choice(most, only_cells=True)) is not None
+    cells: Counter[int] = Counter()
+    for one in bound_contributions(rows_of(pairs), PACKING, choice(most, only_cells=True), threads=2):
+        for place, added in zip(*(column.tolist() for column in one.runs[RUN.slot]), strict=True):
+            cells[place] += added
+    assert +cells == slowly(pairs, most)[0]

@@ -451,7 +451,6 @@ def test_no_refusal_keeps_the_text_of_another_library(tmp_path: Path) -> None:
     broken = pa.StringArray.from_buffers(
         1, pa.array([0, 14], pa.int32()).buffers()[1], pa.py_buffer(b"\xff" + secret.encode() + b"\xff")
     )
-    parquet.write_table(pa.table({"id": [1], "x": broken}), tmp_path / "text.parquet")
     (tmp_path / "bad.parquet").write_bytes(secret.encode())
     (tmp_path / "bad.duckdb").write_bytes(secret.encode())
     (tmp_path / "bad.csv").write_bytes(b"id,x\n1,2,3,secretsecret\n")

@@ -3,8 +3,9 @@
 Let c be the lower edge of the found cell, A its noisy excess (rows below it less the share q of all
 rows), L_k and R_k the noisy counts of w_k cells to its left and right, 1, 2, 4, .. or 1, 4, 16, ...
 
-The estimate. With Laplace noise nearly all is spent on the choice of the place: it is the middle of the
-cell, or its point; there is no A. With Gaussian noise the place is corrected. If the found cell itself is
+The estimate. Where each cell is one value, the found one is the estimate. With Laplace noise nearly all is
+spent on the choice of the place: it is the middle of the cell; there is no A. With Gaussian noise
+the place of a real value is corrected. If the found cell itself is
 clearly full, and by A the quantile is in it, it stays there, in a straight line from end to end. Otherwise it
 moves by -A, at the density of the smallest window [c - w_k, c + w_k] that is clear of its noise and holds |A|
 to each side. If none is, at that of the clearest one, no further than its ends; and if that is not clear
@@ -91,6 +92,7 @@ def located(
         left, right = np.split(np.asarray(layers[-1], dtype=np.float64), 2, axis=1)
         if anchor is not None:
             below = np.asarray(layers[1], dtype=np.float64) / quantile.denominator  # in rows' parts
+        if anchor is not None and not answer.points:
             deviation = anchor.deviation / quantile.denominator
             moved = _moved(place, below, left, right, widths, cells, deviation, float(annuli.variance))
         if chance:
@@ -103,7 +105,7 @@ def located(
             )
             low, high = _ends(place, widths, cells, *excess)
     if answer.points:
-        values = edges[np.clip(np.floor(place + moved), 0, cells - 1).astype(np.int64)][:, 0]
+        values = edges[place][:, 0]
         high = np.maximum(high - 1, 0)  # what is below an edge is at most the point of the cell before it
     else:
         values = np.interp((place + moved)[:, 0], np.arange(cells + 1), edges)

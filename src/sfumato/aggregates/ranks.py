@@ -117,15 +117,15 @@ class Extreme(Quantile):
 def _found(noise: AddedNoise, answer: Answer, size: float | None, z: float, level: float) -> float:
     """Return by how many rows the rank of a found quantile is off.
 
-    With Laplace noise by the choice: where values are spread evenly around the quantile, a miss exceeds t
-    with probability e^(-rate t). With Gaussian noise, where values are dense enough to correct it, by its
-    anchor's noise and about a quarter of the way that it is corrected; in a group that is too small for that,
-    by that whole way. Rows that share one value share all of its ranks.
+    By the choice, with Laplace noise and among single values: where values are spread evenly around the
+    quantile, a miss exceeds t with probability e^(-rate t). Else, where values are dense enough to correct
+    it, by its anchor's noise and about a quarter of the way that it is corrected; in a group that is too
+    small for that, by that whole way. Rows that share one value share all of its ranks.
     """
     assert noise.quantile is not None and noise.row_rate is not None
     parts = float(answer.weight)
     way = parts * float(1 / noise.row_rate)  # the rank's scale when found
-    if noise.anchor is None:
+    if noise.anchor is None or answer.points:
         return -math.log(1 - level) * way
     off = parts * noise.anchor.deviation / noise.quantile.denominator
     annuli = (len(answer.edges) - 2).bit_length() + 1

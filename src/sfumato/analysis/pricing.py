@@ -315,7 +315,8 @@ def _items(
             if measure.kind is MeasureKind.CELLS and any(user.function.record.ranks for user in users):
                 # everything else is noised as one more group of a tree; finding is not proved for it
                 quantile = None if others else single_quantile(users)
-                item = _ranked(item, len(measure.edges) - 1, quantile, law, bounding.intervals, pure)
+                points = all(user.points for user in users)
+                item = _ranked(item, len(measure.edges) - 1, quantile, law, points, bounding.intervals, pure)
             items.append(item)
         if bounding.select_keys and grouping_set and units_measure(query) is None:
             items.append(_deciding(query, place, law))
@@ -323,11 +324,17 @@ def _items(
 
 
 def _ranked(
-    item: Item, cells: int, quantile: Fraction | None, law: type[NoiseLaw], intervals: bool, pure: bool
+    item: Item,
+    cells: int,
+    quantile: Fraction | None,
+    law: type[NoiseLaw],
+    points: bool,
+    intervals: bool,
+    pure: bool,
 ) -> Item:
     """Return a histogram that ranks are read off: by a tree, or by a search where that errs less."""
     levels, branching = tree_shape(cells, law)
-    if quantile is None or not finds(quantile, cells, law, levels, branching):
+    if quantile is None or not finds(quantile, cells, law, levels, branching, points=points):
         blocks = max(Fraction(1), Fraction(levels * (branching - 1), 6))
         return replace(item, levels=levels, branching=branching, blocks=blocks)
     return QuantileSearchItem(
@@ -336,8 +343,9 @@ def _ranked(
         sensitivity=item.sensitivity,
         weight=item.weight,
         shifts=item.shifts,
-        blocks=found_blocks(quantile, law),
+        blocks=found_blocks(quantile, law, points=points, intervals=intervals),
         quantile=quantile,
+        points=points,
         intervals=intervals,
         pure=pure,
     )

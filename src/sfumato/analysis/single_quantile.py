@@ -4,8 +4,9 @@ A tree of noisy counts answers any number of quantiles at once, and pays for all
 q alone is a place: the cell c with D_c < 0 <= D_(c+1), where D_i = (1-q) * (rows below edge i)
 - q * (rows from edge i on). In steps, each of them charged (`release/single_quantile` does them):
 
-    find     a cell, by the exponential mechanism; its utility is -max(0, D_c, -D_(c+1)). Where a budget
-             counts pure epsilon, by permute and flip, which costs the same there and never misses by more
+    find     a cell, by the exponential mechanism; its utility is min(-D_c, D_(c+1)): less the rows by which
+             the cell misses the quantile, or the rows that keep the quantile in it. Where a budget counts
+             pure epsilon, by permute and flip, which costs the same there and never misses by more
     anchor   with Gaussian noise: D_c itself, how far off the found place is, in rows
     annuli   the rows in 1, 1, 2, 4, .. cells to the left of that edge and to the right (without an anchor in
              1, 3, 12, 48, ..), with noise: how far that is in values, and where the quantile surely is
@@ -14,7 +15,7 @@ With q = n/d all of these are integers, if D is taken d times.
 
 Theorem (what one unit moves): let it add c_i >= 0 to each cell i of a group, together at most
 s = `count_sensitivity`. An edge with b of that below it and a above moves by (1-q) b - q a, so by at most
-max(q, 1-q) * s; so do the utilities, since a maximum moves no further than what it is of. The exponential
+max(q, 1-q) * s; so do the utilities, since a minimum moves no further than what it is of. The exponential
 mechanism at rate e / (2 * max(q, 1-q) * s) then has losses within a range of length e, and so has permute
 and flip within -e and e. Annuli are disjoint: together they move by at most s in L1,
 and so in L2. The place that was found is public when the rest is measured, so
@@ -25,8 +26,8 @@ grouping set, its utilities move k times as far, and the range of losses is k ti
 some do, the ranges add up, so that k e covers this as well: the loss of independent selections is
 the sum of theirs, and lies within a range of the summed length.
 
-Theorem (how far off a choice is): some cell has utility 0, for D rises from -q n to (1-q) n. A cell that
-misses by t or more weighs at most e^(-rate t) of that one: with m cells P(miss >= t) <= m e^(-rate t).
+Theorem (how far off a choice is): some cell has utility 0 or more, for D rises from -q n to (1-q) n. A cell
+that misses by t or more weighs at most e^(-rate t) of that one: with m cells P(miss >= t) <= m e^(-rate t).
 Permute and flip passes any gap at most as often. This needs no measurement: with Laplace noise it stands
 for the anchor, and an interval costs annuli alone.
 """
@@ -52,16 +53,20 @@ __all__ = [
 ]
 
 _SHARES = {
-    False: (Fraction(92, 100), Fraction(0), Fraction(8, 100)),
-    True: (Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)),
+    "laplace": (Fraction(94, 100), Fraction(0), Fraction(6, 100)),
+    "gaussian": (Fraction(34, 100), Fraction(54, 100), Fraction(12, 100)),
+    "gaussian points": (Fraction(70, 100), Fraction(18, 100), Fraction(12, 100)),
 }
-"""Shares of the cost of finding, anchor and annuli, for noise that is euclidean and for noise that is not.
+"""Shares of the cost of finding, anchor and annuli.
 
-With Laplace noise the choice is the answer, and errs by ranks that fall off exponentially whatever the
-values are like; the rest buys nothing but the interval, and can be left out with it. With Gaussian
-noise an anchor of the same cost errs less than a choice does: it is what remains of the error, and a find
+With Laplace noise, and where each cell is one value, the choice is the answer: it errs by ranks that fall off
+exponentially whatever the values are like, and a value that many rows share is found by all of them. The
+rest buys nothing but the interval, and can be left out with it. Among cells of real values Gaussian noise on
+an anchor of the same cost errs less than a choice does: it is what remains of the error, and a find
 that is too poor leaves a long way to correct, over which values are as uneven as they are."""
 _WITHOUT_INTERVALS = (Fraction(1), Fraction(0), Fraction(0))
+
+_INTERVAL = Fraction(1, 200)  # what the variance of annuli is worth beside that of a rank
 
 _FINEST = 10**6  # a quantile is a fraction with at most this below, if one is
 _CLOSE = Fraction(1, 10**9)  # so close, in parts of the way to the nearer end
@@ -102,15 +107,16 @@ class QuantileSearchItem(Item):
     """A histogram from which one quantile is found.
 
     Its noise is what on `count_sensitivity` would cost as much as all steps together: for Laplace noise
-    exactly, for Gaussian noise about. Without `intervals` Laplace noise has one step.
+    exactly, for Gaussian noise about. Without `intervals`, where the choice is the answer, it has one step.
     """
 
     quantile: Fraction
+    points: bool = False  # each cell is one value
     intervals: bool = True
     pure: bool = False  # the budget counts pure epsilon
 
     def _shares(self, law: NoiseLaw) -> tuple[Fraction, Fraction, Fraction]:
-        return _SHARES[law.euclidean] if self.intervals or law.euclidean else _WITHOUT_INTERVALS
+        return _shares(type(law), points=self.points, intervals=self.intervals)
 
     def finding(self, law: NoiseLaw) -> QuantileSearch:
         """Return the selection and the anchor's noise."""
@@ -162,7 +168,9 @@ def exact_quantile(q: float) -> Fraction:
     return short if abs(short - written) <= near else written
 
 
-def finds(quantile: Fraction, cells: int, law: type[NoiseLaw], levels: int, branching: int) -> bool:
+def finds(
+    quantile: Fraction, cells: int, law: type[NoiseLaw], levels: int, branching: int, *, points: bool
+) -> bool:
     """Tell whether finding has the smaller expected error of a rank than a tree, at equal cost.
 
     In squared noise of a count at that cost: a tree's rank has the noise of about a sixth of
@@ -170,19 +178,29 @@ def finds(quantile: Fraction, cells: int, law: type[NoiseLaw], levels: int, bran
     its anchor.
     """
     blocks = Fraction(cells, 6) if levels == 1 else Fraction(levels * (branching - 1), 6)
-    return bool(levels ** law.power() * blocks > found_blocks(quantile, law))
+    found = found_blocks(quantile, law, points=points, intervals=False)
+    return bool(levels ** law.power() * blocks > found)
 
 
-def found_blocks(quantile: Fraction, law: type[NoiseLaw]) -> Fraction:
-    """Return the variance of a found rank, in that of a count which costs as much.
+def found_blocks(quantile: Fraction, law: type[NoiseLaw], *, points: bool, intervals: bool) -> Fraction:
+    """Return the variance of a found rank, in that of a count which costs as much; a little for its interval.
 
-    With Laplace noise, of the choice: a rank falls off exponentially with scale
-    2 max(q, 1-q) count_sensitivity / e.
-    With Gaussian noise, of the anchor.
+    Of the choice: a rank falls off exponentially with scale 2 max(q, 1-q) count_sensitivity / e, where e
+    is the share of an epsilon, or as twice the root of the share to Gaussian noise. Or of the anchor.
     """
     furthest = max(quantile, 1 - quantile)
-    find, anchor, _ = _SHARES[law.euclidean]
-    return furthest**2 / anchor if anchor else (2 * furthest / find) ** 2
+    find, anchor, annuli = _shares(law, points=points, intervals=intervals)
+    around = _INTERVAL / annuli ** law.power() if annuli else Fraction(0)
+    if anchor and not points:
+        return furthest**2 / anchor + around
+    return (2 * furthest**2 / find if law.euclidean else (2 * furthest / find) ** 2) + around
+
+
+def _shares(law: type[NoiseLaw], *, points: bool, intervals: bool) -> tuple[Fraction, Fraction, Fraction]:
+    corrected = law.euclidean and not points
+    if not intervals and not corrected:
+        return _WITHOUT_INTERVALS
+    return _SHARES["laplace" if not law.euclidean else "gaussian" if corrected else "gaussian points"]
 
 
 def _furthest(quantile: Fraction) -> int:

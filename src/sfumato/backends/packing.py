@@ -62,6 +62,7 @@ class PackedChoice:
     runs: tuple[Run, ...] = ()
     distinct: tuple[int, ...] = ()
     value_hashes: tuple[_Words, ...] = ()  # of each value of each such column
+    only_cells: bool = False  # nothing but `runs` is asked: neither rows nor units are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

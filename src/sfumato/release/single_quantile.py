@@ -39,9 +39,8 @@ class Search:
         self.finding = finding
 
     def utilities(self) -> _Integers:
-        """Return the utility of each cell: less the rows by which it misses the quantile."""
-        nothing = self.excess.dtype.type(0) if self.excess.dtype != object else 0
-        return -np.maximum(nothing, np.maximum(self.excess[:, :-1], -self.excess[:, 1:]))
+        """Return the utility of each cell: less the rows by which it misses the quantile, if it does."""
+        return np.minimum(-self.excess[:, :-1], self.excess[:, 1:])
 
     def find(self) -> npt.NDArray[np.int64]:
         """Return a cell per group, by the exponential mechanism, or by permute and flip."""

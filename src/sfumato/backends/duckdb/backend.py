@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from sfumato.analysis.shapes import scans
 from sfumato.backends.arrays import Keys, array_of, python_values
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
-from sfumato.backends.duckdb.compile import Program, compile_query, key_table
+from sfumato.backends.duckdb.compile import Program, compile_query, hash_of, key_table
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.exact import Exact, ExactGroups, Members
@@ -27,7 +28,18 @@ from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value
 from sfumato.catalog.table import Field, Table
 from sfumato.errors import EngineFailure, Unsupported
-from sfumato.plan.tree import ColumnRef, Expression, Listed, Relation, Scan
+from sfumato.plan.tree import (
+    ColumnRef,
+    Expression,
+    Listed,
+    Node,
+    PublicChoice,
+    Relation,
+    Scan,
+    Union,
+    parts,
+    relations,
+)
 
 if TYPE_CHECKING:
     from sfumato.backends.duckdb.source import Source
@@ -53,7 +65,12 @@ class Backend:
         program = compile_query(query, self._catalog)
         self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
-        return Exact(self._guarded(lambda engine: _groups(engine, program, salt, self._threads)))
+
+        def look(engine: Engine) -> tuple[ExactGroups, ...]:
+            hashed = program.unit == "VARCHAR" and self._told_apart(query)
+            return _groups(engine, program, salt, self._threads, hashed=hashed)
+
+        return Exact(self._guarded(look))
 
     def admitted(self) -> AbstractContextManager[None]:
         """Hold the memory that one question declares; wait for it while others run."""
@@ -68,7 +85,8 @@ class Backend:
         table = self._public(name)
         rendered = self._rows(table, table.fields)
         listed = (f"{rendered.names[field.name]} AS {identifier(field.name)}" for field in table.fields)
-        return self._before(lambda engine: engine.table(f"SELECT {', '.join(listed)} FROM ({rendered.sql})"))
+        text = f"SELECT {', '.join(listed)} FROM ({rendered.sql})"
+        return self._before(text, lambda engine: engine.table(text))
 
     def under(self, catalog: Catalog) -> Backend:
         """Return a backend over the same data under other declarations."""
@@ -98,7 +116,8 @@ class Backend:
                 text = f"SELECT DISTINCT * FROM (SELECT {listed} FROM ({below.sql})) WHERE {there}"
                 return engine.table(f"{text} ORDER BY ALL LIMIT {most + 1}")
 
-        found = self._before(read)
+        named = Relations(catalog=self._catalog, given=lambda _: "listed").render(relation)
+        found = self._before(named.sql, read)
         if len(found) > most:
             return None
         columns = [python_values(one, key.kind) for one, key in zip(found.columns, keys, strict=True)]
@@ -115,7 +134,7 @@ class Backend:
         there = " AND ".join(f"{one} IS NOT NULL" for one in names)  # NULL equals nothing
         grouped = f" WHERE {there} GROUP BY {', '.join(names)}" if names else ""
         text = f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({rendered.sql}){grouped})"
-        return int(self._before(lambda engine: engine.one(text)))
+        return int(self._before(text, lambda engine: engine.one(text)))
 
     def check(self, query: BoundedQuery) -> None:
         """Refuse a query that this engine has no words for. Reads nothing."""
@@ -123,6 +142,26 @@ class Backend:
         self._one_row_each(query)
         if query.declared is not None and program.kinds:
             key_table(program.kinds, query.declared)
+
+    def check_texts(self, query: BoundedQuery) -> None:
+        """Refuse a query that reads texts which are not UTF-8, before it is charged."""
+        writer, used = Relations(catalog=self._catalog), _used(query)
+        named = []
+        for scan in scans(query.source):
+            columns = tuple(one for one in scan.columns if used is None or one.name in used)
+            named.append(writer.render(replace(scan, columns=columns)).sql)
+        with self._source.admitted():
+            self._source.check_texts(" ".join(named))
+
+    def _told_apart(self, query: BoundedQuery) -> bool:
+        """Return whether hashes tell all units of a query's tables apart; then they may stand for units."""
+        writer, units = Relations(catalog=self._catalog), []
+        for scan in scans(query.source):
+            rendered = writer.render(replace(scan, columns=()))
+            if rendered.unit is not None:
+                units.append(f"SELECT CAST(__unit AS VARCHAR) AS who FROM ({rendered.sql})")
+        who = f"SELECT DISTINCT who FROM ({' UNION ALL '.join(units)})"
+        return self._source.holds(f"SELECT count(*) = count(DISTINCT {hash_of('who')}) FROM ({who})")
 
     def _one_row_each(self, query: BoundedQuery) -> None:
         """Refuse joins that would make several rows of one unit, each counted as a unit."""
@@ -140,9 +179,11 @@ class Backend:
         scan = Scan(table=table.name, alias=table.name, columns=columns)
         return Relations(catalog=self._catalog).render(scan)
 
-    def _before(self, action: Callable[[Engine], _T]) -> _T:
-        """Read something public, before anything is charged: say so if the engine has stopped."""
+    def _before(self, sql: str, action: Callable[[Engine], _T]) -> _T:
+        """Read something public that SQL names, before anything is charged: say so if it cannot be read."""
         self._source.check()
+        with self._source.admitted():
+            self._source.check_texts(sql)
         return self._guarded(action)
 
     def _guarded(self, action: Callable[[Engine], _T]) -> _T:
@@ -161,14 +202,39 @@ class Backend:
         return done[0]
 
 
-def _groups(engine: Engine, program: Program, salt: int, threads: int | None) -> tuple[ExactGroups, ...]:
+def _used(query: BoundedQuery) -> set[str] | None:
+    """Return the columns that a query names; None: it may read others, by their places."""
+    if any(isinstance(one, Union | PublicChoice) for one in relations(query.source)):
+        return None
+    nodes: list[Node] = [query.source, *(key for _, key in query.keys)]
+    for measure in query.measures:
+        nodes += [factor.expression for factor in measure.factors]
+        nodes += [one for one in (measure.condition, measure.value) if one is not None]
+    found = set()
+    while nodes:
+        node = nodes.pop()
+        nodes += parts(node)
+        if isinstance(node, ColumnRef):
+            found.add(node.name)
+    return found
+
+
+def _groups(
+    engine: Engine, program: Program, salt: int, threads: int | None, *, hashed: bool
+) -> tuple[ExactGroups, ...]:
     query = program.query
     with ExitStack() as stack:
-        rows = stack.enter_context(engine.named(program.rows, kept=not program.plain))
-        # Where each row is a unit, sums come first: there are fewer groups than rows to match.
+        text = program.rows
+        if hashed:
+            text = f"SELECT * REPLACE ({hash_of('__unit')} AS __unit) FROM ({text})"
+        kept = not program.plain and not program.sums_first
+        rows = stack.enter_context(engine.named(text, kept=kept))
+        # Where sums come first, there are fewer groups than rows to match.
         summed = rows
         if program.unit is None:
             summed = stack.enter_context(engine.named(program.grouped(rows)))
+        elif program.sums_first:
+            summed = rows = stack.enter_context(engine.named(program.added_up(rows)))
         codes, columns, key_hashes = "", (), np.zeros(1, dtype=np.uint64)
         if program.kinds:
             if query.declared is None:
@@ -188,7 +254,9 @@ def _groups(engine: Engine, program: Program, salt: int, threads: int | None) ->
             totals = count_rows(engine, program, program.match(summed, codes), matched, sets)
         else:
             workers = threads or int(engine.one("SELECT current_setting('threads')"))
-            totals = count_units(engine, program, rows, matched, key_hashes, sets, salt=salt, threads=workers)
+            totals = count_units(
+                engine, program, rows, matched, key_hashes, sets, salt=salt, threads=workers, hashed=hashed
+            )
     return tuple(
         _exact(query, columns, program.kinds, one, total) for one, total in zip(sets, totals, strict=True)
     )

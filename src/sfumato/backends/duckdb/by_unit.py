@@ -1,8 +1,8 @@
 """Measures over units: what is kept of each unit and group, added up over parts of the units.
 
-Rows are read by one statement, whatever their number. Where there are too many to work on all of
-them at once would take too much memory, units are worked on in parts, by a hash. How many parts there
-are changes nothing in the totals, and is seen by no one outside this process.
+Rows, or what the engine has added up of them, are read by one statement, whatever their number. Where there
+are too many to work on all of them at once would take too much memory, units are worked on in parts, by a
+hash. How many parts there are changes nothing in the totals, and is seen by no one outside this process.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy.typing as npt
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
 from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.duckdb.compile import Layout, Program, lay_out, presence
+from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out, presence
 from sfumato.backends.duckdb.engine import Engine
+from sfumato.backends.entries import Entries, bound_entries
 from sfumato.backends.exact import Members
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
@@ -57,10 +58,15 @@ def count_units(
     *,
     salt: int,
     threads: int,
+    hashed: bool,
 ) -> list[GroupTotals]:
-    """Return the totals of each grouping set; `matched` are the rows with the code of their group."""
+    """Return the totals of each grouping set; `matched` are the rows with the code of their group.
+
+    `hashed` says that `__unit` is the hash of the unit's name, and that hashes tell units apart.
+    Otherwise units with names are numbered. A unit's priorities come from its hash either way.
+    """
     query = program.query
-    layout = lay_out(program, len(key_hashes))
+    layout = program.limbs() if program.sums_first else lay_out(program, len(key_hashes))
     distinct = [measure for measure in query.measures if measure.kind is MeasureKind.DISTINCT]
     cells = [measure for measure in query.measures if measure.kind is MeasureKind.CELLS]
     runners = {measure.name for measure in cells}
@@ -73,13 +79,13 @@ def count_units(
     adding = _Adding(program=program, layout=layout, sets=sets)
     with ExitStack() as stack:
         unit, unit_hashes = "__unit", None
-        if program.unit != "BIGINT":
+        if program.unit != "BIGINT" and not hashed:
             matched, unit, unit_hashes = stack.enter_context(_numbered(engine, "__unit", rows, matched))
         for measure in distinct:
             numbers = _numbered(engine, program.distinct[measure.name], rows, matched)
-            matched, name, hashed = stack.enter_context(numbers)
+            matched, name, own = stack.enter_context(numbers)
             names.append(f"coalesce({name}, -1)")
-            hashes.append(hashed)
+            hashes.append(own)
         choice = PackedChoice(
             max_groups=query.max_groups,
             max_rows=query.max_rows,
@@ -90,7 +96,22 @@ def count_units(
             runs=runs,
             distinct=tuple(measure.sensitivity for measure in distinct),
             value_hashes=tuple(hashes),
+            only_cells=len(cells) == len(query.measures)
+            and not query.members
+            and (query.declared is not None or not query.keys),
         )
+        if program.sums_first:
+            listed = ", ".join([unit, "code", "n", *(f"s{place}" for place in range(len(layout.words)))])
+            for units, codes, many, *added in _in_parts(engine.table(f"SELECT {listed} FROM {matched}")):
+                found = Entries(
+                    units=units,
+                    codes=codes,
+                    rows=many,
+                    sums={slot: added[slot.word] for slot in sums},
+                    unit_hashes=unit_hashes,
+                )
+                adding.add([bound_entries(found, choice)])
+            return adding.totals()
         listed = ", ".join([unit, *layout.words, *names])
         for columns in _in_parts(engine.table(f"SELECT {listed} FROM {matched}")):
             last = 1 + len(layout.words)
@@ -109,16 +130,21 @@ def _in_parts(table: Any) -> Iterator[list[_Integers]]:
     """Yield the columns of rows, the unit first: all at once, or some units at a time."""
     parts = max(1, -(-len(table) // ROWS_AT_ONCE))
     if parts == 1:
-        yield [array_of(column).astype(np.int64, copy=False) for column in table.columns]
+        yield [_signed(array_of(column)) for column in table.columns]
         return
     batches = [[np.from_dlpack(column) for column in batch.columns] for batch in table.to_batches()]
     for part in range(parts):
         chosen = []
         for batch in batches:
-            owners = mixed(batch[0].astype(np.int64, copy=False).view(np.uint64)) % np.uint64(parts)
+            owners = mixed(_signed(batch[0]).view(np.uint64)) % np.uint64(parts)
             places = np.flatnonzero(owners == np.uint64(part))
-            chosen.append([column[places].astype(np.int64, copy=False) for column in batch])
+            chosen.append([_signed(column[places]) for column in batch])
         yield [np.concatenate(columns) for columns in zip(*chosen, strict=True)]
+
+
+def _signed(column: _Array) -> _Integers:
+    """Return a column as 64-bit integers; the bits of a hash are taken as they are."""
+    return column.view(np.int64) if column.dtype == np.uint64 else column.astype(np.int64, copy=False)
 
 
 @contextmanager
@@ -128,7 +154,7 @@ def _numbered(engine: Engine, column: str, rows: str, matched: str) -> Iterator[
     there = f"SELECT DISTINCT {column} FROM {rows} WHERE {column} IS NOT NULL"
     number = f"row_number() OVER (ORDER BY {column}) - 1 AS {name}"
     with engine.named(
-        f"SELECT {column} AS value, {number}, hash({column}) AS hashed FROM ({there})"
+        f"SELECT {column} AS value, {number}, {hash_of(column)} AS hashed FROM ({there})"
     ) as numbers:
         (hashes,) = engine.columns(f"SELECT hashed FROM {numbers} ORDER BY {name}")
         join = f"LEFT JOIN {numbers} AS v ON m.{column} = v.value"

@@ -4,6 +4,7 @@
     dictionary   the keys that occur (or are declared), numbered in their order
     words        each row with its group's code and its integers packed below it
     grouped      where each row is a unit by itself: all there is to it is a GROUP BY
+    added_up     where rows have many integers: their sums by unit and group, instead of words
 
 Only the number of keys, which decides how many bits a code has, is ever put into a text that is
 compiled later; it decides the layout of words, and never a result.
@@ -27,11 +28,13 @@ from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Filter, Projection, Relation, Scan
 
-__all__ = ["Layout", "Program", "compile_query", "key_table", "lay_out", "presence"]
+__all__ = ["Layout", "Program", "compile_query", "hash_of", "key_table", "lay_out", "presence"]
 
 _FINGERPRINT = 32  # bits: few units of a hundred million share so much of a hash
 _LIMB = 8  # bits of an integer that lie in one word at least, however many groups there are
+_SUMMED = 21  # bits of an integer that is added up as a double: over fewer than 2^32 rows exactly
 _NARROW = 2**31  # sums of smaller numbers over fewer than 2^32 rows fit into 64 bits
+_ADDED = (MeasureKind.MOMENT, MeasureKind.UNITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,40 @@ class Program:
         tests = " AND ".join(f"r.{key} {same} d.{key}" for key in self.keys)
         return f"(SELECT r.*, d.code FROM {rows} AS r JOIN {dictionary} AS d ON {tests})"
 
+    @property
+    def sums_first(self) -> bool:
+        """Whether the engine adds rows up by unit and group: where to pack and sort them takes longer.
+
+        Integers that fit beside one fingerprint are sorted sooner. Rows of a join would have to be kept.
+        """
+        if self.unit is None or any(one.kind not in _ADDED for one in self.query.measures):
+            return False
+        return not self.plain or sum(_bits(one) for one in self.integers.values() if one) > _FINGERPRINT
+
+    def limbs(self) -> Layout:
+        """Return the parts of integers that `added_up` adds up, as slots; the words are their columns."""
+        slots: dict[str, tuple[Slot, ...]] = {}
+        texts: list[str] = []
+        for name, integer in self.integers.items():
+            if integer is None:
+                continue
+            bits, offset, found = _bits(integer), _offset(integer), []
+            for lower in range(0, bits, _SUMMED):
+                size = min(_SUMMED, bits - lower)
+                found.append(Slot(word=len(texts), shift=0, bits=size))
+                texts.append(offset if bits <= _SUMMED else f"(({offset} >> {lower}) & {(1 << size) - 1})")
+            slots[name] = tuple(found)
+        return Layout(packing=Packing(code_bits=0, value_bits=0), slots=slots, words=tuple(texts))
+
+    def added_up(self, rows: str) -> str:
+        """Return the number of rows of each unit and group, and the sums s0, s1, .. of their limbs."""
+        grouped = ", ".join(["__unit", *self.keys])
+        sums = [
+            f"CAST(sum(CAST({limb} AS DOUBLE)) AS BIGINT) AS s{place}"
+            for place, limb in enumerate(self.limbs().words)
+        ]
+        return f"SELECT {', '.join([grouped, 'count(*) AS n', *sums])} FROM {rows} GROUP BY {grouped}"
+
     def grouped(self, rows: str) -> str:
         """Return the sums of measures where each row is a unit; wide sums in a lower and an upper part."""
         listed = [*self.keys, "count(*) AS units"]
@@ -104,6 +141,11 @@ class Program:
             listed.append(f"CAST(coalesce(sum({value} >> 31), 0) AS BIGINT) AS t{place}")
         grouped = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
         return f"SELECT {', '.join(listed)} FROM {rows}{grouped}"
+
+
+def hash_of(column: str) -> str:
+    """Return the hash of a name or value, which all its priorities come from."""
+    return f"hash({column})"
 
 
 def key_table(kinds: Sequence[Kind], rows: Sequence[tuple[Value, ...]]) -> Any:
@@ -162,7 +204,7 @@ def lay_out(program: Program, groups: int) -> Layout:
     code_bits = max(0, groups - 1).bit_length()
     room = 64 - _FINGERPRINT - code_bits
     cells = {measure.name for measure in program.query.measures if measure.kind is MeasureKind.CELLS}
-    needed = max((_bits(program, name) for name in cells), default=1)
+    needed = max((_bits(one) for name, one in program.integers.items() if one and name in cells), default=1)
     if room < needed:
         room = max(needed, _LIMB)
     filled: list[int] = []
@@ -172,9 +214,7 @@ def lay_out(program: Program, groups: int) -> Layout:
     for name, integer in sorted(program.integers.items(), key=lambda item: item[0] not in cells):
         if integer is None:
             continue
-        bits = _bits(program, name)
-        lowest = f" - {constant(integer.low)}" if integer.low else ""
-        offset = f"(coalesce({integer.sql}, 0){lowest})"
+        bits, offset = _bits(integer), _offset(integer)
         if name in cells:
             slots[name] = (Slot(word=len(filled), shift=0, bits=bits),)
             filled.append(room)  # no other integer may lie below it
@@ -212,10 +252,14 @@ def _presence(integer: RowInteger | None) -> RowInteger:
     return RowInteger(sql=f"CASE WHEN ({integer.sql}) IS NOT NULL THEN 1::BIGINT END", low=0, high=1)
 
 
-def _bits(program: Program, name: str) -> int:
-    integer = program.integers[name]
-    assert integer is not None
+def _bits(integer: RowInteger) -> int:
     return (integer.high - integer.low).bit_length()
+
+
+def _offset(integer: RowInteger) -> str:
+    """Return how far an integer is above its lowest value."""
+    lowest = f" - {constant(integer.low)}" if integer.low else ""
+    return f"(coalesce({integer.sql}, 0){lowest})"
 
 
 def _clamped_row(measure: Measure, integer: RowInteger) -> str:

@@ -5,9 +5,10 @@
 
 Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is
 opened, so that its types hold for every row and no question can stumble over a later one; so is a Parquet
-file with timestamps in milliseconds, which the engine's reader converts and may fail at. Texts of
-other origin are looked through when they are opened, for one that is not UTF-8 would let just
-those questions fail that come across it. Objects are copied: who changes one later changes another table.
+file with timestamps in milliseconds, which the engine's reader converts and may fail at. Texts of a Parquet
+file are looked through before the first question that reads their column is charged: one that is not UTF-8
+would let just those questions fail that come across it, and so all are refused that name the column.
+Objects are copied: who changes one later changes another table.
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked. Its time zone is UTC on any machine.
 
@@ -78,6 +79,8 @@ class Source:
         self._files = files
         self._fields: dict[str, tuple[Field, ...]] = {}
         self._left_out: dict[str, tuple[UnsupportedColumn, ...]] = {}
+        self._unread: dict[str, frozenset[str]] = {}  # texts of Parquet files that nobody looked through yet
+        self._facts: dict[str, bool] = {}
         self._asked = asked
         self._process = process_id()
 
@@ -116,6 +119,28 @@ class Source:
                     place=table,
                     hints=("open it again: what is paid for one version is answered from that version",),
                 )
+
+    def check_texts(self, sql: str) -> None:
+        """Refuse texts that are not UTF-8 in columns that a statement names; each is looked through once.
+
+        A column is named where its identifier and its table's stand in the text: rather too often than not.
+        """
+        for table, columns in self._unread.items():
+            named = frozenset(one for one in columns if identifier(one) in sql)
+            if named and identifier(table) in sql:
+                _check_texts(self._connection.cursor(), table, sorted(named))
+                self._unread[table] = self._unread[table] - named
+
+    def holds(self, sql: str) -> bool:
+        """Return whether something holds of the tables: a statement that is put to the engine once.
+
+        It may decide how a question is answered, and never with what.
+        """
+        if sql not in self._facts:
+            cursor = self.cursor()
+            self._facts[sql] = bool(cursor.execute(sql).fetchall()[0][0])
+            cursor.close()
+        return self._facts[sql]
 
     def _answers(self) -> bool:
         """Return whether the engine still answers: after an internal error it never does again."""
@@ -233,8 +258,9 @@ def open_source(
                 source._describe(name, objects[name].left_out)
             else:
                 source._show(name, known[name])
-            if read and name not in objects and ending(files[name].paths[0]) == "parquet":
-                _check_texts(connection, name, source._fields[name])
+            if name not in objects and ending(files[name].paths[0]) == "parquet":
+                texts = (field.name for field in source._fields[name] if field.kind is Kind.TEXT)
+                source._unread[name] = frozenset(texts)
         for name in files:
             if not files[name].unchanged(loaded=True):
                 raise InvalidArgument(
@@ -297,14 +323,12 @@ def _open_files(
     )
 
 
-def _check_texts(cursor: Any, name: str, fields: tuple[Field, ...]) -> None:
-    """Refuse a table whose texts are not all UTF-8, when it is opened and not when it is asked about."""
+def _check_texts(cursor: Any, name: str, columns: Iterable[str]) -> None:
+    """Refuse columns whose texts are not all UTF-8."""
     import duckdb
 
-    texts = [identifier(field.name) for field in fields if field.kind is Kind.TEXT]
-    if not texts:
-        return
     # The engine checks a text when it reads it whole, which a comparison makes it do.
+    texts = map(identifier, columns)
     read = ", ".join(f"count(CASE WHEN CAST({text} AS VARCHAR) < 'A' THEN 1 END)" for text in texts)
     try:
         cursor.execute(f"SELECT {read} FROM {identifier(name)}").fetchall()

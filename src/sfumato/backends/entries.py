@@ -1,0 +1,68 @@
+"""Entries: rows that an engine has added up by unit and group, and which of them count.
+
+Theorem: what is kept is what `contributions` keeps of the rows themselves. There, too, a unit's groups are
+chosen by their priorities alone, and each enters with its number of rows and the sums of their integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.backends.packing import Kept, PackedChoice, Slot
+from sfumato.backends.priorities import mixed, most_per_owner, starts_of
+
+__all__ = ["Entries", "bound_entries"]
+
+_Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Entries:
+    """Units in groups, each pair once: the code of the group, the number of rows, sums of their integers.
+
+    Units are whole numbers that stand for themselves, or, with `unit_hashes`, for units of these hashes.
+    """
+
+    units: _Integers
+    codes: _Integers
+    rows: _Integers
+    sums: dict[Slot, _Integers]
+    unit_hashes: npt.NDArray[np.uint64] | None = None
+
+
+def bound_entries(entries: Entries, choice: PackedChoice) -> Kept:
+    """Choose the groups of each unit that count."""
+    order = _ordered(entries)
+    units, codes = entries.units[order], entries.codes[order]
+    starts = starts_of(units) if len(units) else order
+    groups = np.diff(starts, append=len(units))
+    unit = np.repeat(np.arange(len(starts)), groups)
+    if choice.max_groups is not None and int(groups.max(initial=0)) > choice.max_groups:
+        own = units[starts]
+        hashes = own.view(np.uint64) if entries.unit_hashes is None else entries.unit_hashes[own]
+        hashes = mixed(hashes ^ np.uint64(choice.salt))
+        priorities = mixed(np.repeat(hashes, groups) ^ choice.key_hashes[codes])
+        keep = most_per_owner(priorities, starts, choice.max_groups)
+        order, unit, codes = order[keep], unit[keep], codes[keep]
+    return Kept(
+        unit=unit,
+        code=codes,
+        rows=entries.rows[order],
+        sums={slot: column[order] for slot, column in entries.sums.items()},
+        runs={},
+        values=(),
+    )
+
+
+def _ordered(entries: Entries) -> _Integers:
+    """Return the places of entries by unit and code."""
+    units, codes = entries.units, entries.codes
+    if not len(units):
+        return np.zeros(0, dtype=np.int64)
+    least, bits = int(units.min()), int(codes.max()).bit_length()
+    if (int(units.max()) - least).bit_length() + bits < 64:  # then a pair is one number
+        return np.argsort(((units - least) << bits) | codes)
+    return np.lexsort((codes, units))
