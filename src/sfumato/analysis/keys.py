@@ -7,7 +7,7 @@ would tell of that unit. Groups are shown whose noisy number of units reaches a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from sfumato.core.noise_law import NoiseLaw
@@ -50,18 +50,32 @@ def divided_appearance(law: NoiseLaw, threshold: int, weights: Sequence[int]) ->
     as many groups as the last of them, each of the weight of the first. Assumes: weights fall, and are
     below the threshold.
     """
-    worst, first = 0.0, 1
-    while first <= len(weights):
-        last = min(len(weights), first if first <= 64 else first + first // 32)
-        single = law.tail(threshold - weights[first - 1])
-        worst = max(worst, _any(single, last))
-        first = last + 1
-    return worst
+    return max(_any(law.tail(threshold - weight), groups) for weight, groups in _together(weights))
 
 
 def divided_threshold(law: NoiseLaw, weights: Sequence[int], delta: Fraction) -> int:
-    """Return the smallest threshold above all weights at which `divided_appearance` is at most delta."""
-    return _smallest(lambda value: divided_appearance(law, value, weights), weights[0] + 1, delta)
+    """Return the smallest threshold above all weights at which `divided_appearance` is at most delta.
+
+    Each number of groups has its own smallest threshold, for its chance falls; the largest of these is it.
+    """
+    level, allowed = weights[0] + 1, lower_float(delta)
+    for weight, groups in _together(weights):
+
+        def quiet(value: int, weight: int = weight, groups: int = groups) -> bool:
+            return _any(law.tail(value - weight), groups) <= allowed
+
+        if not quiet(level):
+            level = least_whole(quiet, level)
+    return level
+
+
+def _together(weights: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the weight of a unit, and in how many groups; beyond 64 several numbers of groups are one."""
+    first = 1
+    while first <= len(weights):
+        last = min(len(weights), first if first <= 64 else first + first // 32)
+        yield weights[first - 1], last
+        first = last + 1
 
 
 def _any(single: float, groups: int) -> float:
