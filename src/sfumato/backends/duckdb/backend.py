@@ -233,7 +233,12 @@ def _groups(
         summed = rows
         if program.unit is None:
             summed = stack.enter_context(engine.named(program.grouped(rows)))
-        elif program.sums_first:
+        whole = None
+        if program.sums_whole:
+            whole = stack.enter_context(engine.named(program.added_up(rows, whole=True)))
+            many = stack.enter_context(engine.named(program.many_rows(rows)))
+            rows = f"(SELECT * FROM {rows} WHERE __unit IN (SELECT __unit FROM {many}))"
+        if program.sums_first:
             summed = rows = stack.enter_context(engine.named(program.added_up(rows)))
         codes, columns, key_hashes = "", (), np.zeros(1, dtype=np.uint64)
         if program.kinds:
@@ -255,7 +260,16 @@ def _groups(
         else:
             workers = threads or int(engine.one("SELECT current_setting('threads')"))
             totals = count_units(
-                engine, program, rows, matched, key_hashes, sets, salt=salt, threads=workers, hashed=hashed
+                engine,
+                program,
+                rows,
+                matched,
+                key_hashes,
+                sets,
+                salt=salt,
+                threads=workers,
+                hashed=hashed,
+                whole=None if whole is None else program.match(whole, codes),
             )
     return tuple(
         _exact(query, columns, program.kinds, one, total) for one, total in zip(sets, totals, strict=True)

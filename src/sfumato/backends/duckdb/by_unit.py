@@ -23,7 +23,7 @@ from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out, p
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.entries import Entries, bound_entries
 from sfumato.backends.exact import Members
-from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run
+from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.row_weights import RowWeights
 from sfumato.backends.totals import (
@@ -59,11 +59,13 @@ def count_units(
     salt: int,
     threads: int,
     hashed: bool,
+    whole: str | None = None,
 ) -> list[GroupTotals]:
     """Return the totals of each grouping set; `matched` are the rows with the code of their group.
 
     `hashed` says that `__unit` is the hash of the unit's name, and that hashes tell units apart.
-    Otherwise units with names are numbered. A unit's priorities come from its hash either way.
+    Otherwise units with names are numbered. A unit's priorities come from its hash either way. With `whole`,
+    the sums of all rows by group, `rows` are those of the units alone that may not count in full.
     """
     query = program.query
     layout = program.limbs() if program.sums_first else lay_out(program, len(key_hashes))
@@ -101,7 +103,11 @@ def count_units(
             and (query.declared is not None or not query.keys),
         )
         if program.sums_first:
-            listed = ", ".join([unit, "code", "n", *(f"s{place}" for place in range(len(layout.words)))])
+            numbers = ", ".join(["code", "n", *(f"s{place}" for place in range(len(layout.words)))])
+            if whole is not None:
+                codes, many, *added = map(array_of, engine.table(f"SELECT {numbers} FROM {whole}").columns)
+                adding.add_rows(codes, many, {slot: added[slot.word] for slot in sums})
+            listed = f"{unit}, {numbers}"
             for units, codes, many, *added in _in_parts(engine.table(f"SELECT {listed} FROM {matched}")):
                 found = Entries(
                     units=units,
@@ -110,6 +116,8 @@ def count_units(
                     sums={slot: added[slot.word] for slot in sums},
                     unit_hashes=unit_hashes,
                 )
+                if whole is not None:
+                    adding.add_rows(codes, many, found.sums, sign=-1)
                 adding.add([bound_entries(found, choice)])
             return adding.totals()
         listed = ", ".join([unit, *layout.words, *names])
@@ -197,14 +205,31 @@ class _Adding:
                 if measure.kind is MeasureKind.CELLS and found:
                     found[:] = [SparseCells.summed(measure, one.size, found).parts]
 
+    def add_rows(
+        self, codes: _Integers, rows: _Integers, sums: dict[Slot, _Integers], *, sign: int = 1
+    ) -> None:
+        """Add to each MOMENT rows that count in full, or take them away: their numbers and sums by group."""
+        in_full = RowWeights(top=rows, bottom=rows)
+        for measure in self.program.query.measures:
+            added = self._moment(measure, rows, sums, in_full)
+            for one, total in zip(self.sets, self._totals, strict=True):
+                by_group = sum_by_group(one.parents[codes], added, one.size)
+                total.measures[measure.name] = total.measures[measure.name] + sign * by_group
+
+    def _moment(
+        self, measure: Measure, rows: _Integers, sums: dict[Slot, _Integers], weights: RowWeights
+    ) -> _Array:
+        slots = self.layout.slots.get(measure.name, ())
+        below = accumulate((slot.bits for slot in slots), initial=0)  # each limb of an integer
+        limbs = zip(below, (sums[slot] for slot in slots), strict=False)
+        return contribution(measure, self.program.integers[measure.name], rows, limbs, weights)
+
     def _add(self, measure: Measure, kept: Kept, weights: RowWeights) -> None:
         name = measure.name
         slots = self.layout.slots.get(name, ())
         match measure.kind:
             case MeasureKind.MOMENT:
-                below = accumulate((slot.bits for slot in slots), initial=0)  # each limb of an integer
-                limbs = zip(below, (kept.sums[slot] for slot in slots), strict=False)
-                added = contribution(measure, self.program.integers[name], kept.rows, limbs, weights)
+                added = self._moment(measure, kept.rows, kept.sums, weights)
                 if measure.skips_absent:
                     (seen,) = self.layout.slots[presence(name)]
                     added = np.where(kept.sums[seen] > 0, added, 0)

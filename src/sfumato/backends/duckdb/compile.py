@@ -102,6 +102,28 @@ class Program:
             return False
         return not self.plain or sum(_bits(one) for one in self.integers.values() if one) > _FINGERPRINT
 
+    @property
+    def sums_whole(self) -> bool:
+        """Whether all rows are added up by group alone: where nothing but a cap on rows can leave out any.
+
+        Then a unit with no more rows than the cap counts in full, and only the others are looked at.
+        """
+        query = self.query
+        listed = 1 if not query.keys else None if query.declared is None else len(query.declared)
+        return (
+            self.sums_first
+            and self.plain
+            and listed is not None
+            and (query.max_groups is None or query.max_groups >= listed)
+            and all(one.kind is MeasureKind.MOMENT and one.clamp is None for one in query.measures)
+        )
+
+    def many_rows(self, rows: str) -> str:
+        """Return the units that have more rows than count, and maybe others."""
+        caps = [cap for cap in (self.query.max_rows, self.query.max_total) if cap is not None]
+        least = f" HAVING count(*) > {min(caps)}" if caps else " HAVING FALSE"
+        return f"SELECT __unit FROM {rows} GROUP BY __unit{least}"
+
     def limbs(self) -> Layout:
         """Return the parts of integers that `added_up` adds up, as slots; the words are their columns."""
         slots: dict[str, tuple[Slot, ...]] = {}
@@ -117,14 +139,19 @@ class Program:
             slots[name] = tuple(found)
         return Layout(packing=Packing(code_bits=0, value_bits=0), slots=slots, words=tuple(texts))
 
-    def added_up(self, rows: str) -> str:
-        """Return the number of rows of each unit and group, and the sums s0, s1, .. of their limbs."""
-        grouped = ", ".join(["__unit", *self.keys])
+    def added_up(self, rows: str, *, whole: bool = False) -> str:
+        """Return the number of rows of each unit and group, and the sums s0, s1, .. of their limbs.
+
+        `whole`: of each group, whoever is in it.
+        """
+        grouped = [*self.keys] if whole else ["__unit", *self.keys]
         sums = [
             f"CAST(sum(CAST({limb} AS DOUBLE)) AS BIGINT) AS s{place}"
             for place, limb in enumerate(self.limbs().words)
         ]
-        return f"SELECT {', '.join([grouped, 'count(*) AS n', *sums])} FROM {rows} GROUP BY {grouped}"
+        listed = ", ".join([*grouped, "count(*) AS n", *sums])
+        by = f"GROUP BY {', '.join(grouped)}" if grouped else "HAVING count(*) > 0"
+        return f"SELECT {listed} FROM {rows} {by}"
 
     def grouped(self, rows: str) -> str:
         """Return the sums of measures where each row is a unit; wide sums in a lower and an upper part."""
