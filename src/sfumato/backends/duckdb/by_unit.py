@@ -103,11 +103,11 @@ def count_units(
             and (query.declared is not None or not query.keys),
         )
         if program.sums_first:
-            numbers = ", ".join(["code", "n", *(f"s{place}" for place in range(len(layout.words)))])
+            read = ", ".join(["code", "n", *(f"s{place}" for place in range(len(layout.words)))])
             if whole is not None:
-                codes, many, *added = map(array_of, engine.table(f"SELECT {numbers} FROM {whole}").columns)
+                codes, many, *added = map(array_of, engine.table(f"SELECT {read} FROM {whole}").columns)
                 adding.add_rows(codes, many, {slot: added[slot.word] for slot in sums})
-            listed = f"{unit}, {numbers}"
+            listed = f"{unit}, {read}"
             for units, codes, many, *added in _in_parts(engine.table(f"SELECT {listed} FROM {matched}")):
                 found = Entries(
                     units=units,
