@@ -27,7 +27,7 @@ from sfumato.errors import SfumatoError
 CLONES = 200
 PAGES = ("docs/differential-privacy.md", "docs/aggregate-dp-functions.md", "docs/query-syntax.md")
 COMPLIANCE = "zetasql/compliance/testdata/differential_privacy.test"
-BUDGET = sf.Budget(epsilon=10**24, delta=0.9)
+BUDGET = sf.Budget(epsilon=10**24, delta=0.95, keys_delta=0.9)
 
 _PROFESSORS = [
     (101, "pencil", 24), (123, "pen", 16), (123, "pencil", 10), (123, "pencil", 38), (101, "pen", 19),

@@ -352,6 +352,7 @@ def test_a_report_has_parts() -> None:
     [
         "trees RIGHT OUTER JOIN (SELECT DISTINCT tree FROM kinds) USING (tree)",
         "(SELECT DISTINCT tree FROM kinds) k LEFT JOIN trees USING (tree)",
+        "trees RIGHT JOIN (SELECT DISTINCT tree FROM UNNEST(['ash', 'oak', 'yew']) AS tree) USING (tree)",
     ],
 )
 @pytest.mark.parametrize("groups", [2, "NULL"])

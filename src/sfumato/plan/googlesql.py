@@ -64,9 +64,14 @@ def cut(tokens: list[Token], question: Statement) -> str:
 def translated(statement: exp.Expr) -> exp.Expr:
     """Return a statement with GoogleSQL's ways to reach into lists and reports in DuckDB's words.
 
-    x[OFFSET(0)] is the first element of a list, and so is x[ORDINAL(1)]; report.result.value a part of a
-    report; JSON_QUERY_ARRAY(x) the list itself; DOUBLE(x) a number.
+    UNNEST([1, 2]) AS x has a column x. x[OFFSET(0)] is the first element of a list, and so is
+    x[ORDINAL(1)]; report.result.value a part of a report; JSON_QUERY_ARRAY(x) the list itself; DOUBLE(x)
+    a number.
     """
+    for listed in statement.find_all(exp.Unnest):
+        alias = listed.args.get("alias")
+        if isinstance(alias, exp.TableAlias) and alias.this is not None and not alias.columns:
+            alias.set("columns", [alias.this.copy()])
     for node in reversed(list(statement.walk())):  # inner ones first
         found = _in_our_words(node)
         if found is not node:
