@@ -46,6 +46,7 @@ __all__ = [
     "Priced",
     "admit",
     "answer",
+    "answer_public",
     "parts_charged",
     "plan",
     "several_looks",
@@ -150,6 +151,14 @@ def plan(
     if asked is not None and asked > _MOST_EPSILON:
         hint = "a usual choice is below 10"
         raise InvalidArgument("so large an epsilon protects no one", place="epsilon", hints=(hint,))
+    if not queries:
+        hint = "release() answers it: nothing is charged, and no epsilon is needed"
+        raise QueryRefused(
+            "this is about public tables alone, and has no price",
+            code="SF404",
+            text=request.text,
+            hints=(hint,),
+        )
     units = {check_units(query, catalog).name for query in queries}
     if len(units) != 1:
         raise QueryRefused(
@@ -278,6 +287,20 @@ def answer(
         release = _look(priced, backend, public, reservation)
         reservation.commit(release.to_json().encode())
         return release
+
+
+def answer_public(request: Request, *, backend: Backend) -> Release:
+    """Answer a request about public tables alone: exactly, and free, for nothing in them is anybody's."""
+    if request.queries or request.postprocessing is None:
+        raise InvalidArgument("this asks about people, and is charged", place="request")
+    cost = {"epsilon": Fraction(0), "delta": Fraction(0), "keys_delta": Fraction(0), "events": []}
+    return publish(
+        (),
+        request.postprocessing,
+        public=_public_tables(request, backend),
+        cost=cost,
+        notes=("this is about public tables alone: exact, and nothing was charged", *request.notes),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

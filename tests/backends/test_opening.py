@@ -45,7 +45,7 @@ def refusal(action: Any) -> SfumatoError:
 def content(source: Any, name: str = "t", **options: Any) -> list[tuple[Any, ...]]:
     opened = open_tables({name: source}, **options)
     try:
-        return sorted(opened.cursor().execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+        return sorted(opened.cursor().execute(f'SELECT * FROM "{name}"').fetchall(), key=repr)
     finally:
         opened.close()
 
@@ -89,7 +89,7 @@ def test_a_first_line_that_is_no_header_is_refused_and_not_shown(tmp_path: Path)
     path = tmp_path / "t.csv"
     for text, reason in {
         "17,secret,52000\n18,x,1\n": "has a number where a header has a name",
-        ",id,x\n0,1,2\n": "has a column without a name",
+        "id,,x\n0,1,2\n": "has a column without a name",
         ",,\n1,2,3\n": "names no columns",
         "id,ID\n1,2\n": "names two columns alike",
         'id,"x\ny"\n1,2\n': "names no columns",
@@ -98,8 +98,17 @@ def test_a_first_line_that_is_no_header_is_refused_and_not_shown(tmp_path: Path)
         path.write_bytes(text.encode())
         refused = refusal(lambda: connect(path))
         assert reason in refused.message and "secret" not in str(refused), text
-    path.write_text(",id\n0,1\n")
-    assert "index=False" in str(refusal(lambda: connect(path)))
+
+
+@pytest.mark.parametrize("kinds", [None, {"t": {}}])
+def test_the_index_of_a_data_frame_is_left_out(tmp_path: Path, kinds: Any) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text(",id,x\n0,7,a\n")
+    second.write_text(",x,id\n1,b,8\n")
+    found = open_tables({"t": [first, second]}, kinds=kinds)
+    assert [field.name for field in found.fields("t")] == ["id", "x"]
+    rows = sorted((int(who), x) for who, x in content([first, second], kinds=kinds))
+    assert rows == [(7, "a"), (8, "b")]
 
 
 # -- exactly the named file, exactly its own columns ------------------------------------------
@@ -138,16 +147,56 @@ def test_folders_are_no_columns(tmp_path: Path, form: str) -> None:
     assert content(path, kinds={"t": {}})[0] in ((1, 2), ("1", "2"))
 
 
-def test_a_view_of_a_duckdb_file_is_refused_by_name(tmp_path: Path) -> None:
+@pytest.fixture
+def views(tmp_path: Path) -> Path:
     path = tmp_path / "d.duckdb"
     with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE private AS SELECT 1 AS id; CREATE VIEW t AS SELECT 2 AS id")
-    refused = refusal(lambda: open_tables({"t": path}))
-    assert "`t` is a view in the DuckDB file" in refused.message
-    assert content(path, "private") == content(path, "other") == [(1,)]
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE more AS SELECT 3 AS id")
-    assert "has 2 tables that `other` could mean" in refusal(lambda: open_tables({"other": path})).message
+        connection.execute("CREATE TABLE private AS SELECT range AS id, range % 3 AS x FROM range(4)")
+        for name, text in {
+            "plain": "SELECT id, x + 1 AS y FROM private WHERE x < 2",
+            "counted": "SELECT x AS id, count(*) AS n FROM private GROUP BY x",
+            "ranked": "SELECT id, row_number() OVER (ORDER BY x) AS place FROM private",
+            "joined": "SELECT a.id, b.x FROM private a JOIN private b ON a.x = b.x",
+            "first": "SELECT id FROM private ORDER BY x LIMIT 1",
+            "different": "SELECT DISTINCT x AS id FROM private",
+            "below": "SELECT id, (SELECT max(x) FROM private) AS m FROM private",
+            "chance": "SELECT id, random() AS r FROM private",
+            "twice": "SELECT id FROM plain",
+            "file": f"SELECT 1 AS id FROM read_csv('{tmp_path}/x.csv')",
+            (
+                "failing"
+            ): "SELECT CAST(CASE WHEN x = 2 THEN 'secret' ELSE '1' END AS INTEGER) AS id FROM private",
+        }.items():
+            if name == "file":
+                (tmp_path / "x.csv").write_text("a\n1\n")
+            connection.execute(f"CREATE VIEW {name} AS {text}")
+    return path
+
+
+def test_a_view_is_opened_if_its_rows_are_rows_of_one_table(views: Path) -> None:
+    private: dict[str, Any] = {"kinds": {"plain": {}}}
+    assert content(views, "plain", **private) == [(0, 1), (1, 2), (3, 1)]
+    assert content(views, "counted") == [(0, 2), (1, 1), (2, 1)], "a public one may be any question"
+    for name in ("counted", "ranked", "joined", "first", "different", "below", "chance"):
+        refused = refusal(lambda name=name: open_tables({name: views}, kinds={name: {}}))
+        assert f"`{name}` is a view" in refused.message and "one row of one table" in refused.message
+    for kinds in (None, {"file": {}, "twice": {}}):
+        for name in ("file", "twice"):
+            refused = refusal(lambda name=name, kinds=kinds: open_tables({name: views}, kinds=kinds))
+            assert "something else than tables of its file" in refused.message
+    refused = refusal(lambda: open_tables({"failing": views}))
+    assert "cannot be computed" in refused.message and "secret" not in str(refused)
+
+
+def test_the_only_table_of_a_file_may_have_another_name(views: Path) -> None:
+    assert content(views, "private") == content(views, "other") == [(at, at % 3) for at in range(4)]
+    with duckdb.connect(str(views)) as connection:
+        connection.execute(
+            "CREATE TABLE more AS SELECT 3 AS id; CREATE SCHEMA s; CREATE TABLE s.more AS SELECT 4 AS id"
+        )
+    assert "has 3 tables that `other` could mean" in refusal(lambda: open_tables({"other": views})).message
+    assert "has 2 tables that `more` could mean" in refusal(lambda: open_tables({"more": views})).message
+    assert content(views, "s.more") == [(4,)] and content(views, "main.more") == [(3,)]
 
 
 def test_generated_columns_are_left_out(tmp_path: Path) -> None:

@@ -302,3 +302,39 @@ def test_another_budget_than_the_one_on_record(tmp_path: Path) -> None:
     checked = sfumato(tmp_path, "check", "--json-errors")
     assert checked.returncode == 2 and json.loads(checked.stderr)["error"]["line"] == 24
     assert sfumato(tmp_path, "query", "SELECT COUNT(*) FROM people", "-e", "0.1").returncode == 2
+
+
+def test_tables_name_one_unit_in_ways_of_their_own(tmp_path: Path) -> None:
+    """A column of another name, and a path through a key: written, read back, checked and asked."""
+    tables = {
+        "people": {"person": range(300), "kind": ["a", "b", "a"] * 100},
+        "orders": {"id": range(600), "buyer": [at % 300 for at in range(600)]},
+        "lines": {"order_id": [at % 600 for at in range(1200)], "price": [5] * 1200},
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    path = "order_id -> orders.id -> buyer"
+    units = ("--unit", "people=person", "--unit", "orders=buyer", "--unit", f"lines={path}")
+    caps = ("--between", "price=0,9", "--max-groups", "2", "--max-rows", "9", "--yes")
+    files = [f"{name}.parquet" for name in tables]
+    refused = sfumato(tmp_path, "init", *files, *units, *caps)
+    assert refused.returncode == 2 and "protects" in refused.stderr
+    made = sfumato(tmp_path, "init", *files, *units, "--protects", "customer", *caps)
+    assert made.returncode == 0, made.stderr
+    project = read_project(tmp_path / "sfumato.toml")
+    found = {table.name: table.declaration.unit for table in project.tables}
+    assert {name: unit.text for name, unit in found.items() if unit} == {
+        "people": "person",
+        "orders": "buyer",
+        "lines": path,
+    }
+    assert project.unit == "customer" and all(unit and unit.name == "customer" for unit in found.values())
+    checked = sfumato(tmp_path, "check")
+    assert checked.returncode == 0, checked.stderr
+    question = "SELECT kind, SUM(price) AS s FROM people JOIN lines ON person = lines.buyer GROUP BY kind"
+    asked = sfumato(tmp_path, "query", question, "--epsilon", "1", "--format", "json")
+    assert asked.returncode == 0, asked.stderr
+    text = (tmp_path / "sfumato.toml").read_text().replace("orders.id ->", "orders.nothing ->")
+    (tmp_path / "sfumato.toml").write_text(text)
+    wrong = sfumato(tmp_path, "query", question, "--epsilon", "1")
+    assert wrong.returncode == 2 and "orders.nothing" in wrong.stderr and "unit = " in wrong.stderr

@@ -21,6 +21,7 @@ from sfumato.analysis.pricing import Noise
 from sfumato.backends import Source
 from sfumato.backends.duckdb import Backend
 from sfumato.backends.exact import ExactGroups
+from sfumato.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace, Pure
 from sfumato.core.events.claims import BoundedRange
@@ -63,12 +64,12 @@ class Recorded:
     error: str | None
 
 
-def planned(asked: Asked) -> Replay:
+def planned(asked: Asked, catalog: Catalog = CATALOG) -> Replay:
     """Return the plan and the price of a question, which know the catalog and no data."""
-    request = parse(asked.text, CATALOG)
+    request = parse(asked.text, catalog)
     (named,) = request.queries
     options = Options(**asked.options)
-    bounding = bound(named.query, CATALOG, options)
+    bounding = bound(named.query, catalog, options)
     cost = price(bounding, BUDGET, epsilon=Fraction(1, 2), options=Options(noise=options.noise))
     return Replay(bounding, cost, bounding.query)
 
@@ -107,10 +108,12 @@ class _Logged:
         return getattr(self._source, name)
 
 
-def record(query: BoundedQuery, source: Source, *, threads: int, salt: int = SALT) -> Recorded:
+def record(
+    query: BoundedQuery, source: Source, *, threads: int, salt: int = SALT, catalog: Catalog = CATALOG
+) -> Recorded:
     """Run a bounded query with its salt frozen."""
     statements: list[str] = []
-    backend = Backend(_Logged(source, statements), CATALOG, threads=threads)  # type: ignore[arg-type]
+    backend = Backend(_Logged(source, statements), catalog, threads=threads)  # type: ignore[arg-type]
     error, groups = None, ()
     try:
         groups = backend.run(query, _salt=salt).reveal()

@@ -152,11 +152,7 @@ class _Bounder:
                 "ask about them one at a time",
                 code="SF406",
             )
-        kinds = {
-            table.name: field.kind
-            for table in tables
-            if table.unit is not None and table.unit.column and (field := table.field(table.unit.column))
-        }
+        kinds = {table.name: kind for table in tables if (kind := self.catalog.unit_kind(table)) is not None}
         found = set(kinds.values())
         if len(kinds) > 1 and (len(found) > 1 or found & _WRITTEN):
             self._refuse(

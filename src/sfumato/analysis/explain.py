@@ -105,11 +105,13 @@ def _told(relation: tree.Relation) -> str:
             text = "different rows of" if distinct else "rows of"
             return text if limit is None else f"the first {limit} {text}"
         case tree.PerUnit(keys=keys, aggregates=aggregates):
-            by = "".join(f" and {name}" for name, _ in keys)
-            return f"per unit{by}: {', '.join(name for name, _ in aggregates)}"
-        case tree.SemiJoin(on_unit=on_unit, negated=negated):
+            by = " and ".join([*([] if relation.public else ["unit"]), *(name for name, _ in keys)])
+            per = f"per {by}" if by else "over all rows"
+            return f"{per}: {', '.join(name for name, _ in aggregates)}"
+        case tree.SemiJoin(on_unit=on_unit, negated=negated, unless=unless):
             whose = "of the same unit " if on_unit else ""
-            return f"rows for which there is {'no' if negated else 'a'} row {whose}in"
+            other = "" if unless is None else "a condition is true, or "
+            return f"rows for which {other}there is {'no' if negated else 'a'} row {whose}in"
 
 
 # -- what one unit can change ---------------------------------------------------------------

@@ -116,6 +116,8 @@ class _Growth:
             here = [place for place, column in enumerate(public.columns) if column.name in names]
             agreeing = Counter(tuple(row[place] for place in here) for row in public.rows)
             return max(agreeing.values(), default=0)
+        if _one_for(public, names):
+            return 1
         origins = {origin for name in names if (origin := _origin(public, name)) is not None}
         if not origins:
             return self.rows(public)
@@ -161,6 +163,23 @@ def _equal_columns(test: tree.Expression, public: tree.Relation) -> Iterator[str
                     and own.isdisjoint(references(there))
                 ):
                     yield here.name
+
+
+def _one_for(relation: tree.Relation, names: set[str]) -> bool:
+    """Return whether a public relation has one row at most for each combination of values of some columns.
+
+    It has, if it was grouped by these columns, and all that was done since kept rows as they are or left out.
+    """
+    match relation:
+        case tree.PerUnit(keys=keys, public=True):
+            exact = all(key.kind is not None and not key.kind.binary for _, key in keys)  # there is one zero
+            return exact and names >= {name for name, _ in keys}
+        case tree.Filter(source=source) | tree.SemiJoin(source=source) | tree.PublicChoice(source=source):
+            return _one_for(source, names)
+        case tree.Projection(source=source, columns=projected):
+            below = {one.name for name, one in projected if name in names and isinstance(one, tree.ColumnRef)}
+            return _one_for(source, below)
+    return False
 
 
 def _origin(relation: tree.Relation, name: str) -> tuple[tree.Scan, str] | None:

@@ -129,7 +129,9 @@ def public_rows(relation: tree.Relation, catalog: Catalog, keys: Iterable[str]) 
             if is_private(right, catalog):
                 return first
             return _beside_or_null(first, right, condition)
-        case tree.SemiJoin(source=source, other=other, on_unit=False, negated=False, condition=condition):
+        case tree.SemiJoin(
+            source=source, other=other, on_unit=False, negated=False, unless=None, condition=condition
+        ):
             first = public_rows(source, catalog, wanted)
             both = first.beside(public_rows(other, catalog, ())).also(condition)
             return replace(both, columns=first.columns)

@@ -162,7 +162,8 @@ def headers_of(paths: Sequence[str], name: str) -> list[tuple[tuple[str, ...], s
 def _header_of(path: Path, name: str) -> tuple[tuple[str, ...], str]:
     """Return the columns that the first line of a CSV file names, and what divides them.
 
-    A line that may hold somebody's values is refused, and not shown: a header has no numbers.
+    The first one may have no name: it is the index of a data frame, and nobody can ask about it. A line that
+    may hold somebody's values is refused, and not shown: a header has no numbers.
     """
     first = _first_line(path)
     if first is None:
@@ -174,10 +175,8 @@ def _header_of(path: Path, name: str) -> tuple[tuple[str, ...], str]:
     reason, hint = None, "a CSV file needs a header: a name for every column, each once"
     if not any(names):
         reason = "names no columns"
-    elif not all(names):
+    elif not all(names[1:]):
         reason = "has a column without a name"
-        if not names[0]:
-            hint = "an index that a data frame wrote? write it without: frame.to_csv(.., index=False)"
     elif len({one.lower() for one in names}) != len(names):
         reason = "names two columns alike"
     elif any(map(_is_number, names)):

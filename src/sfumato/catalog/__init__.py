@@ -1,6 +1,6 @@
 """What is protected: units, tables, columns with their domains; policies, and the project file.
 
-Reading order: `kind`, `domain`, `table`, `catalog` (what is protected),
+Reading order: `kind`, `domain`, `unit`, `table`, `catalog` (what is protected),
 `declaration` (as it is declared), `positions`, `resources`, `project`, `reading`, `writing` (sfumato.toml).
 """
 
@@ -11,7 +11,8 @@ from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.project import Period, Project, ProjectTable
 from sfumato.catalog.reading import read_project
 from sfumato.catalog.resources import Resources
-from sfumato.catalog.table import Field, Table, Unit, UnsupportedColumn
+from sfumato.catalog.table import Field, Table, UnsupportedColumn
+from sfumato.catalog.unit import Unit
 
 __all__ = [
     "Analyst",

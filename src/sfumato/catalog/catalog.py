@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sfumato.catalog.canonical import fingerprint
+from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
+from sfumato.catalog.unit import KeyLink, Unit
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument
@@ -70,10 +72,74 @@ class Catalog:
         divided = [table.unit.name for table in self.tables if table.unit and table.partition]
         if len(set(divided)) != len(divided):  # their columns may differ: a unit would be in two parts
             raise InvalidArgument("one table of a unit has a partition at most", place="partition")
+        for table in self.tables:
+            if table.unit is not None and table.unit.path:
+                self._check_path(table, table.unit, table.unit.path[0])
 
     def table(self, name: str) -> Table | None:
         """Return a table by its name."""
         return self._by_name.get(name.lower())
+
+    def named(self, *parts: str) -> Table | None:
+        """Return the table that a name means, with its database and schema before it or without them.
+
+        A table that was declared under its schema is known by it. Otherwise what stands before the name is
+        passed over: the tables of a catalog have one name each.
+        """
+        for start in range(len(parts)):
+            if (found := self.table(".".join(parts[start:]))) is not None:
+                return found
+        ends = [table for table in self.tables if table.name.lower().endswith(f".{'.'.join(parts).lower()}")]
+        return ends[0] if len(ends) == 1 else None
+
+    def unit_kind(self, table: Table) -> Kind | None:
+        """Return the kind of the column that names a table's unit, wherever its path leads."""
+        if table.unit is None or table.unit.column is None:
+            return None
+        owner = self.table(table.unit.path[-1].table) if table.unit.path else table
+        field = None if owner is None else owner.field(table.unit.column)
+        return None if field is None else field.kind
+
+    def keys_of(self, table: Table, column: str) -> frozenset[tuple[str, str]]:
+        """Return the keys, by table and column, that a column holds: rows with the same key have one unit.
+
+        They are those that paths go through. Of a row with such a key it is known whose it is.
+        """
+        found = set()
+        for other in self.tables:
+            for link in other.unit.path[:1] if other.unit is not None else ():
+                here, there = (other.name, link.column), (link.table, link.key)
+                if any((table.name.lower(), column) == (name.lower(), own) for name, own in (here, there)):
+                    found.add((link.table.lower(), link.key))
+        return frozenset(found)
+
+    def _check_path(self, table: Table, unit: Unit, link: KeyLink) -> None:
+        """Refuse a path to the unit that does not go through a private table of the same unit."""
+        beyond = self.table(link.table)
+        hint = f'declare it too: unit = "{unit.beyond.text}"'
+        if beyond is None or beyond.unit is None:
+            what = "no table" if beyond is None else "no private table"
+            message = f"the path of table `{table.name}` to its unit leads to `{link.table}`, which is {what}"
+            raise InvalidArgument(message, place="unit", hints=(hint,))
+        if beyond.unit != unit.beyond:
+            message = f"table `{table.name}` reaches its unit through `{link.table}`, which has another one"
+            raise InvalidArgument(message, place="unit", hints=(hint,))
+        here, there = table.field(link.column), beyond.field(link.key)
+        if there is None or there.name != link.key or link.key == beyond.unit.own_column:
+            message = f"table `{table.name}` reaches its unit through `{link.table}.{link.key}`"
+            reason = "names the unit itself" if there is not None else "is no column there"
+            listed = ", ".join(field.name for field in beyond.fields if field.name != beyond.unit.own_column)
+            hints = (f'unit = "{link.column}"',) if there is not None else (f"its columns are {listed}",)
+            raise InvalidArgument(f"{message}, which {reason}", place="unit", hints=hints)
+        if here is None or here.kind is not there.kind or here.kind.binary:
+            message = f"table `{table.name}` reaches its unit through `{link.table}.{link.key}`, whose values"
+            raise InvalidArgument(
+                f"{message} `{link.column}` cannot have",
+                place="unit",
+                hints=(
+                    "let both be whole numbers, or both texts: columns of one kind, and not binary numbers",
+                ),
+            )
 
     def fingerprint(self) -> str:
         """Return a hash of all that is declared about tables and questions, without grants.

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 from sfumato.catalog.domain import Between, Domain, KeyList
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.table import Field, Table, Unit, UnsupportedColumn
+from sfumato.catalog.table import Field, Table, UnsupportedColumn
+from sfumato.catalog.unit import Unit
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Column", "Declaration", "nearest"]

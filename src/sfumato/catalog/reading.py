@@ -17,15 +17,16 @@ from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectTable
 from sfumato.catalog.resources import Resources
-from sfumato.catalog.table import CAPS, Unit
+from sfumato.catalog.table import CAPS
 from sfumato.catalog.terms import Terms
+from sfumato.catalog.unit import Unit
 from sfumato.core.arguments import count
 from sfumato.errors import ProjectRefused
 
 __all__ = ["read_project"]
 
 _AT = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
 
 
 def read_project(path: str | Path) -> Project:
@@ -129,7 +130,11 @@ class _Reader(Checks):
         at = ("tables", name)
         self.known(table, at, "tables.<name>", "a table has keys of its own: path, unit, ..")
         if not _NAME.match(name):
-            self.refuse(f"`{name}` is not a name for a table", at, "letters, digits and underscores")
+            self.refuse(
+                f"`{name}` is not a name for a table",
+                at,
+                "letters, digits and underscores; a dot after a schema",
+            )
         ways = [way for way in ("unit", "each_row", "public") if table.get(way) not in (None, False)]
         if len(ways) != 1:
             hint = 'private: unit = "person_id", or each_row = true; no secret at all: public = true'
@@ -140,7 +145,7 @@ class _Reader(Checks):
             self.flag(table, at, flag)
         unit: Unit | None = None
         if ways == ["unit"]:
-            unit = Unit(name=str(self.text(table, at, "unit", None)), column=table["unit"])
+            unit = self.attempt((*at, "unit"), Unit.read, str(self.text(table, at, "unit", None)))
         elif ways == ["each_row"]:
             unit = Unit(name=f"row of {name}", column=None)
         caps = {cap: self.attempt((*at, cap), count, table[cap], cap) for cap in CAPS if cap in table}
@@ -255,5 +260,5 @@ class _Reader(Checks):
         declared = table.declaration
         if declared.unit is None:
             return table
-        whose = Unit(name=unit, column=declared.unit.column)
+        whose = replace(declared.unit, name=unit)
         return replace(table, declaration=replace(declared, unit=whose))

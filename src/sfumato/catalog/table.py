@@ -11,10 +11,11 @@ from fractions import Fraction
 
 from sfumato.catalog.domain import Domain, KeyList, OneOf
 from sfumato.catalog.kind import MOST_DIGITS, Kind, Value, kind_of
+from sfumato.catalog.unit import Unit
 from sfumato.core.arguments import count
 from sfumato.errors import InvalidArgument
 
-__all__ = ["CAPS", "Field", "MOST_PARTS", "Table", "Unit", "UnsupportedColumn", "cap"]
+__all__ = ["CAPS", "Field", "MOST_PARTS", "Table", "UnsupportedColumn", "cap"]
 
 MOST_PARTS = 1000
 """How many values a partition may have."""
@@ -111,17 +112,6 @@ class UnsupportedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """Who is protected: the person named by a column, or, with `column=None`, each row by itself.
-
-    Private tables whose units have the same name are about the same people and can be joined.
-    """
-
-    name: str
-    column: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A table: public if it has no unit. Rows whose unit is NULL are dropped.
 
@@ -150,11 +140,12 @@ class Table:
         object.__setattr__(self, "_by_name", {field.name.lower(): field for field in self.fields})
         if len(self._by_name) != len(names):
             raise InvalidArgument(f"table `{self.name}` has two columns of one name", place=self.name)
-        if self.unit is not None and self.unit.column is not None and self.unit.column not in names:
-            if (unsupported := self.unsupported_column(self.unit.column)) is not None:
+        leads = None if self.unit is None else self.unit.first_column
+        if leads is not None and leads not in names:
+            if (unsupported := self.unsupported_column(leads)) is not None:
                 raise InvalidArgument(unsupported.refusal, place="unit", hints=unsupported.hints)
             raise InvalidArgument(
-                f"table `{self.name}` has no column `{self.unit.column}` to name its unit",
+                f"table `{self.name}` has no column `{leads}` to name its unit",
                 place="unit",
                 hints=(f"its columns are {', '.join(sorted(names))}",),
             )
@@ -190,7 +181,7 @@ class Table:
         for one in self.keys:
             for name, listed in one.values().items():
                 field = next((field for field in self.fields if field.name == name), None)
-                if field is None or (self.unit is not None and name == self.unit.column):
+                if field is None or (self.unit is not None and name == self.unit.own_column):
                     raise InvalidArgument(f"table `{self.name}` has no column `{name}` to list", place="keys")
                 if not isinstance(field.domain, OneOf) or not set(listed.values) <= set(field.domain.values):
                     raise InvalidArgument(
@@ -202,13 +193,13 @@ class Table:
     def _check_partition(self, name: str) -> None:
         field = self.field(name)
         listed = field is not None and isinstance(field.domain, OneOf) and field.kind in _PARTED
-        if not listed or self.unit is None or self.unit.column is None:
+        if not listed or self.unit is None or self.unit.own_column is None:
             raise InvalidArgument(
                 f"table `{self.name}` cannot be divided by `{name}`",
                 place="partition",
                 hints=(
                     "a partition is a column with declared values, one_of(..): numbers, texts or dates",
-                    "the unit must be a column too",
+                    "the unit must be a column of the table, too",
                 ),
             )
         labels = self.parts()

@@ -43,12 +43,19 @@ def project_text(
     ceiling: Fraction | None,
     folder: Path,
     fields: Mapping[str, tuple[Field, ...]],
+    protects: str | None = None,
 ) -> str:
     """Return the text of a project file in `folder`; columns nobody declared become comments.
 
-    `fields` are the columns of each table, where they are known.
+    `fields` are the columns of each table, where they are known. `protects` is the name of the unit, which is
+    written if it is not the name of its column in all tables.
     """
-    parts = [_HEAD, f"ledger = {_text(_relative(str(ledger), folder))}\n"]
+    tables = list(tables)
+    parts = [_HEAD, f"ledger = {_text(_relative(str(ledger), folder))}"]
+    units = [table.declaration.unit for table in tables if table.declaration.unit is not None]
+    if protects is not None and any(unit.column not in (None, protects) for unit in units):
+        parts.append(f"protects = {_text(protects)}  # who the units are, under whatever column")
+    parts.append("")
     parts += [_table(table, folder, fields.get(table.name, ())) for table in tables]
     parts += ["[budget]  # for these people, for ever, whoever asks", f"epsilon = {_number(budget.epsilon)}"]
     if budget.delta:
@@ -76,7 +83,7 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
     elif declared.unit.column is None:
         lines.append("each_row = true  # every row is a unit by itself")
     else:
-        lines.append(f"unit = {_text(declared.unit.column)}  # whose each row is")
+        lines.append(f"unit = {_text(declared.unit.text or '')}  # whose each row is")
     caps = {
         "max_groups": "one unit counts in at most this many groups,",
         "max_rows": "and in each with the weight of at most this many rows",
@@ -89,7 +96,7 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
             lines.append(f"# {cap} = ..  # {why}; `sfumato caps` finds it privately")
     if declared.partition is not None:
         lines.append(f"partition = {_text(declared.partition)}  # every unit has one value of it, for ever")
-    unit = declared.unit.column if declared.unit else None
+    unit = declared.unit.own_column if declared.unit else None
     listed = [field for field in fields if field.name != unit]
     names = dict.fromkeys([*(field.name for field in listed), *declared.columns])
     if names:

@@ -89,8 +89,8 @@ def _names(project: Project, table: ProjectTable, schema: Schema) -> None:
     """Check names alone, where there are no kinds to check."""
     declared = table.declaration
     wanted = {column: ("columns", column) for column in declared.columns}
-    if declared.unit is not None and declared.unit.column is not None:
-        wanted[declared.unit.column] = ("unit",)  # type: ignore[assignment]
+    if declared.unit is not None and declared.unit.first_column is not None:
+        wanted[declared.unit.first_column] = ("unit",)  # type: ignore[assignment]
     for column, key in wanted.items():
         if column not in schema.names:
             raise project.written.refusal(
@@ -110,7 +110,7 @@ def _missing(table: ProjectTable, made: Table) -> list[str]:
             if getattr(declared, cap) is None:
                 lines.append(f"{cap} of `{table.name}`: questions bring their own; `sfumato caps` finds one")
     for each in made.fields:
-        if each.domain is not None or (made.unit and each.name == made.unit.column):
+        if each.domain is not None or (made.unit and each.name == made.unit.own_column):
             continue
         column = f"of `{table.name}.{each.name}`"
         if each.kind.numeric:
@@ -128,7 +128,7 @@ def _ledger(project: Project, schemas: Mapping[str, Schema], findings: _Findings
     for table in project.tables:
         schema, unit = schemas[table.name], table.declaration.unit
         sources = Files.at(schema.files, table.name, whole=False).identities(schema.fields or ())
-        column = None if unit is None else unit.column
+        column = None if unit is None else unit.text
         found[unit is not None].append(Binding(table=table.name, sources=sources, column=column))
     with book_of(project) as ledger:
         propose(project, ledger, private=tuple(found[True]), public=tuple(found[False]))

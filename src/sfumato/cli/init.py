@@ -36,6 +36,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import LARGE_DELTA, budget_quantity, delta_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Ledger
+from sfumato.session.sources import declared_units
 
 __all__ = ["run"]
 
@@ -91,6 +92,7 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
         ceiling=made.policy.ceiling,
         folder=folder,
         fields=fields,
+        protects=made.unit,
     )
     begun = not made.ledger.exists()
     Ledger.open(made.ledger).close()  # before the project file: where this is refused, nothing is left behind
@@ -159,30 +161,33 @@ def _kind(draft: _Draft, table: str, column: str) -> Kind | None:
 
 
 def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
-    if wishes.unit is None and not wishes.each_row:
+    if not wishes.unit and not wishes.each_row:
         raise InvalidArgument(
             "whom are the rows about?",
             place="--unit",
             hints=("--unit person_id names the column; --each-row makes every row a unit by itself",),
         )
-    if wishes.unit is not None and wishes.each_row:
+    if wishes.unit and wishes.each_row:
         raise InvalidArgument("give --unit or --each-row, not both", place="--each-row")
     if wishes.each_row and len(draft.private) > 1:
         raise InvalidArgument("--each-row is for one private table", place="--each-row")
-    tables = [_table(name, wishes, draft) for name in draft.paths]
+    units = _units(wishes, draft)
+    tables = [_table(name, wishes, draft, units.get(name)) for name in draft.paths]
     epsilon = budget_quantity(_EPSILON if wishes.epsilon is None else wishes.epsilon, "epsilon")
     usual = _usual_delta(wishes.people)
     delta = delta_quantity(usual if wishes.delta is None else wishes.delta, people=wishes.people)
-    for table in tables:
-        fields = draft.schemas[table.name].fields
-        if fields is not None:
-            made = table.declaration.table(fields, draft.schemas[table.name].unsupported)
-            Catalog((made,))  # refuses what does not fit the columns
+    made = [
+        table.declaration.table(fields, draft.schemas[table.name].unsupported)
+        for table in tables
+        if (fields := draft.schemas[table.name].fields) is not None
+    ]
+    if len(made) == len(tables):  # else kinds of columns are known when the files are opened
+        Catalog(tuple(made))  # refuses what does not fit the columns
     ledger = target.absolute().parent / (wishes.ledger or f"{target.stem}.ledger")
     return Project(
         written=Written(str(target), (), {}),
         tables=tuple(tables),
-        unit=wishes.unit or f"row of {draft.private[0]}",
+        unit=units[draft.private[0]].name,
         budget=PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=delta / 10),
         people=wishes.people,
         ledger=ledger,
@@ -190,18 +195,26 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
     )
 
 
-def _table(name: str, wishes: Wishes, draft: _Draft) -> ProjectTable:
-    columns = {column: Column(domain=domain) for column, domain in draft.domains.get(name, {}).items()}
-    unit = None
-    if name in draft.private:
-        known = draft.schemas[name].names
-        if wishes.unit is not None and wishes.unit not in known:
+def _units(wishes: Wishes, draft: _Draft) -> dict[str, Unit]:
+    """Return the unit of each private table: `--unit column` is that of all, `--unit table=column` of one."""
+    given: dict[str, str] = {}
+    for one in wishes.unit or ():
+        table, equals, text = one.partition("=")
+        given |= {table: text} if equals else dict.fromkeys(draft.private, one)
+    units = declared_units(given or None, wishes.protects, draft.private)
+    for name, unit in units.items():
+        known, first = draft.schemas[name].names, unit.first_column
+        if first is not None and first not in known:
             raise InvalidArgument(
-                f"table `{name}` has no column `{wishes.unit}`",
+                f"table `{name}` has no column `{first}`",
                 place="--unit",
-                hints=(nearest(wishes.unit, known) or f"its columns are {', '.join(known)}",),
+                hints=(nearest(first, known) or f"its columns are {', '.join(known)}",),
             )
-        unit = Unit(name=wishes.unit or f"row of {name}", column=wishes.unit)
+    return units
+
+
+def _table(name: str, wishes: Wishes, draft: _Draft, unit: Unit | None) -> ProjectTable:
+    columns = {column: Column(domain=domain) for column, domain in draft.domains.get(name, {}).items()}
     capped = unit is not None and unit.column is not None
     declaration = Declaration(
         name=name,
@@ -228,14 +241,20 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
         kinds = {each.name: each.kind.value for each in draft.schemas[name].fields or ()}
         shown = [f"{each} ({kinds[each]})" if each in kinds else each for each in draft.schemas[name].names]
         out.print(f"\n{name}: {', '.join(shown)}")
-    if wishes.unit is None and not wishes.each_row:
+    if not wishes.unit and not wishes.each_row:
         columns = [draft.schemas[name].names for name in draft.private]
         common = [each for each in columns[0] if all(each in names for names in columns)]
-        asked = "Which column says whose each row is? (empty: every row is a unit)"
-        found = ask(asked, "", lambda text: _column(text, common))
-        answered = {"unit": found} if found else {"each_row": True}
-    unit = answered.get("unit", wishes.unit)
-    if unit is not None:
+        if common:
+            asked = "Which column says whose each row is? (empty: every row is a unit)"
+            found = ask(asked, "", lambda text: _column(text, common))
+            answered = {"unit": [found]} if found else {"each_row": True}
+        else:
+            answered = {"unit": [_reached(name, draft) for name in draft.private]}
+            if wishes.protects is None:
+                answered["protects"] = ask("Who are they, in a word?", "person", str)
+    wishes = replace(wishes, **answered)
+    units = _units(wishes, draft) if wishes.unit else {}
+    if units:
         if wishes.max_groups is None:
             answered["max_groups"] = ask(f"In how many groups may one of them count? {_LATER}", "", _cap)
         if wishes.max_rows is None:
@@ -243,7 +262,7 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
     said = {one.partition("=")[0] for one in (*(wishes.between or ()), *(wishes.one_of or ()))}
     for name in draft.private:
         for column in draft.schemas[name].names:
-            if column != unit and column not in said:
+            if (name not in units or column != units[name].own_column) and column not in said:
                 domain = _domain(column, _kind(draft, name, column))
                 if domain is not None:
                     draft.domains.setdefault(name, {})[column] = domain
@@ -298,6 +317,19 @@ def _domain(column: str, kind: Kind | None) -> Domain | None:
     wanted = "between? low,high" if bounds else "which values? a,b,c"
     read = partial(values_of, kind=kind, bounds=bounds)
     return ask(f"{column}: {wanted} (empty: not known)", "", lambda text: read(text) if text else None)
+
+
+def _reached(name: str, draft: _Draft) -> str:
+    """Ask how a table names its unit, where no column has the same name in all of them."""
+
+    def read(text: str) -> str:
+        if not _column(Unit.read(text).first_column or "", list(draft.schemas[name].names)):
+            raise InvalidArgument("several tables are about one unit, which all of them name")
+        return f"{name}={text}"
+
+    return ask(
+        f"Whose is each row of {name}? A column, or a path: order_id -> orders.id -> customer", "", read
+    )
 
 
 def _column(text: str, known: list[str]) -> str:

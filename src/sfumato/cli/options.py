@@ -145,7 +145,13 @@ class Wishes:
     """What the options of `sfumato init` said; None and nothing where they did not."""
 
     files: Annotated[list[str], Argument(help="The private tables: Parquet, CSV or DuckDB files.")]
-    unit: Annotated[str | None, Option("--unit", help="The column that says whose each row is.")] = None
+    unit: Annotated[
+        list[str] | None,
+        Option("--unit", help="The column that says whose each row is; of each table: orders=customer."),
+    ] = None
+    protects: Annotated[
+        str | None, Option("--protects", help="Who they are, where tables name them by different columns.")
+    ] = None
     each_row: Annotated[bool, Option("--each-row", help="Every row is a unit by itself.")] = False
     public: Annotated[
         list[str] | None, Option("--public", help="A file that is no secret; may be repeated.")

@@ -88,9 +88,9 @@ def _asked(asking: Asking, database: Database) -> Question:
         options["keys"] = "selected"
     text = question_text(asking.question)
     question = database.sql(text, epsilon=asking.epsilon, purpose=asking.purpose, **options)
-    if asking.error is not None:
+    if asking.error is not None and not question.free:
         return question.within(asking.error, size=asking.size)
-    if question.epsilon is None:
+    if question.epsilon is None and not question.free:
         raise InvalidArgument(
             "a question needs a price",
             place="--epsilon",

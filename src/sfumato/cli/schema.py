@@ -29,7 +29,8 @@ def schema_of(name: str, paths: tuple[str, ...]) -> Schema:
 
     files = found_files(list(paths), name)
     if all(ending(file) == "csv" for file in files):
-        return Schema(names=headers_of(files, name)[0][0], fields=None, files=files)
+        names = tuple(column for column in headers_of(files, name)[0][0] if column)
+        return Schema(names=names, fields=None, files=files)
     from sfumato.backends import open_tables
 
     source = open_tables({name: list(files)}, read=False, kinds={name: {}})  # as private: no value is read

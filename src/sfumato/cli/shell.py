@@ -78,7 +78,7 @@ class Shell:
         """Return the question of a statement. Free."""
         text = text.strip().rstrip(";").rstrip()
         question = self.database.sql(text, epsilon=self.epsilon, purpose=self.purpose)
-        if question.epsilon is None:
+        if question.epsilon is None and not question.free:
             raise InvalidArgument(
                 "a question needs a price",
                 place="epsilon",
@@ -151,7 +151,7 @@ class Shell:
     def _tables(self) -> list[str]:
         lines = []
         for table in self.database.catalog.tables:
-            whose = "public" if table.unit is None else f"private, unit `{table.unit.column or 'the row'}`"
+            whose = "public" if table.unit is None else f"private, unit `{table.unit.text or 'the row'}`"
             lines.append(f"{table.name}: {whose}")
             for field in table.fields:
                 known = "" if field.domain is None else f", {_domain(field.domain)}"

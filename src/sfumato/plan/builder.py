@@ -48,7 +48,7 @@ def table(
     """Return the rows of a table of the catalog."""
     if not isinstance(name, str):
         raise InvalidArgument("a table is named by a text", place="table", hints=("db.table('people')",))
-    found = catalog.table(name)
+    found = catalog.table(name) or catalog.named(*name.split("."))
     if found is None:
         hint = f"known tables: {', '.join(sorted(one.name for one in catalog.tables))}"
         _refuse(f"no table `{name}`", "SF402", hint)

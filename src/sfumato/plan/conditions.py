@@ -11,7 +11,7 @@ from sfumato.plan.columns import outputs, references
 from sfumato.plan.functions import call
 from sfumato.plan.request import Request
 
-__all__ = ["conjunction", "conjuncts", "kept", "one_of", "with_join_conditions"]
+__all__ = ["conjunction", "conjuncts", "disjunction", "kept", "one_of", "with_join_conditions"]
 
 _MANY = 16  # conditions joined one after the other; more are halved
 
@@ -19,6 +19,11 @@ _MANY = 16  # conditions joined one after the other; more are halved
 def conjunction(parts: list[tree.Expression]) -> tree.Expression | None:
     """Return all conditions as one, None if there are none; many of them as a tree of little depth."""
     return _joined("and", parts) if parts else None
+
+
+def disjunction(parts: list[tree.Expression]) -> tree.Expression | None:
+    """Return the condition that one of several is true, None if there are none."""
+    return _joined("or", parts) if parts else None
 
 
 def kept(rows: tree.Relation, conditions: list[tree.Expression]) -> tree.Relation:

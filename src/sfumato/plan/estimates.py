@@ -156,7 +156,7 @@ def _field(table: Table, name: str, text: str) -> Field:
             _refuse(unsupported.refusal, "SF402", text, name, *unsupported.hints)
         hints = did_you_mean(name, (one.name for one in table.fields))
         _refuse(f"table `{table.name}` has no column `{name}`", "SF402", text, name, *hints)
-    if table.unit is not None and table.unit.column == field.name:
+    if table.unit is not None and table.unit.own_column == field.name:
         hint = "it says whose each row is; nothing else is told of it"
         _refuse(f"`{field.name}` names the unit of protection and cannot be read", "SF406", text, name, hint)
     return field

@@ -154,14 +154,18 @@ class Expressions:
         """Return what a column's name means in this scope, the unit included."""
         name, alias = node.name, node.table or None
         scope: Scope | None = self.scope
+        implied: Output | None = None  # it has no name of its own in its table: any other column comes first
         while scope is not None:
             found = scope.find(name, alias)
             if len(found) > 1:
                 hint = "write the table's name before it, as in t.column"
                 self.question.refuse(f"`{name}` is ambiguous", "SF402", node, hint)
-            if found:
+            if found and not found[0].implied:
                 return found[0]
+            implied = implied or next(iter(found), None)
             scope = scope.parent if self.outside else None
+        if implied is not None:
+            return implied
         if (unsupported := self.scope.unsupported(name, alias)) is not None:
             self.question.refuse(unsupported.refusal, "SF402", node, *unsupported.hints)
         whole = f"{alias}.{name}" if alias else name
@@ -176,6 +180,13 @@ class Expressions:
             return None
         output = self.output(node)
         return output if output.column is None else None
+
+    def keys(self, node: exp.Expr) -> frozenset[tuple[str, str]]:
+        """Return the keys that a value holds, through which paths lead to the unit: none but of a column."""
+        node = node.unnest()
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return frozenset()
+        return self.output(node).keys
 
     def _literal(self, node: exp.Expr) -> Literal:
         span = self.question.span(node)
@@ -332,8 +343,8 @@ class Expressions:
     def _refuse(self, node: exp.Expr) -> NoReturn:
         refuse = self.question.refuse
         if isinstance(node, (exp.Query, exp.In, exp.Exists, exp.All, exp.Any)):
-            where = "in FROM, or as [NOT] EXISTS or IN among the conditions of WHERE"
-            hint = "conditions of WHERE are joined by AND; write NOT IN as NOT EXISTS"
+            where = "in FROM, or as [NOT] EXISTS or [NOT] IN among the conditions of WHERE"
+            hint = "conditions of WHERE are joined by AND; under OR one of them may be a subquery"
             refuse(f"a subquery can stand only {where}", "SF404", node, hint)
         if isinstance(node, exp.Window):
             hint = "aggregate first: a window over the noisy result is free"

@@ -107,6 +107,7 @@ class _Reader:
                 self.unit = True
                 continue
             key = self.expressions(value)
+            self.unit = self.unit or bool(self.expressions.keys(value))  # all rows of a key are of its unit
             if isinstance(key, Literal):
                 self.question.refuse("a constant makes no groups", "SF404", node)
             if key not in self.keys:

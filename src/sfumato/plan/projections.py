@@ -49,18 +49,18 @@ def projected_rows(
     for name, value in _items(select, scope, context):
         expression: Expression | None
         if isinstance(value, Output):
-            expression, whole = value.column, value.whole
+            expression, whole, keys = value.column, value.whole, value.keys
         else:
             unit = read.unit(value)
             expression = None if unit is not None else read(value)
-            whole = unit is None or unit.whole
+            whole, keys = unit is None or unit.whole, read.keys(value)
         if expression is None:
             columns.outputs.append(Output(name=name, column=None, whole=whole))
             continue
         if expression.kind is None:
             hint = "CAST(NULL AS ..) says of what kind"
             context.question.refuse("a column needs a kind", "SF404", select, hint)
-        columns.add(name, expression, expression.kind)
+        columns.add(name, expression, expression.kind, keys)
     _check_names(select, columns, context)
     return columns.over(rows.relation, rows.unit)
 
@@ -83,7 +83,7 @@ def distinct_rows(
         if output.column is None:
             columns.outputs.append(output)
         else:
-            columns.add(output.name, output.column, output.column.kind)
+            columns.add(output.name, output.column, output.column.kind, output.keys)
     relation = PerUnit(source=plain.relation, keys=tuple(columns.columns), aggregates=())
     return ScopedRows(relation=relation, outputs=tuple(columns.outputs), unit=rows.unit)
 
@@ -142,8 +142,10 @@ def chosen_rows(
 def per_unit_rows(
     select: exp.Select, rows: ScopedRows, scope: Scope, groups: Grouping, context: Context, alias: str
 ) -> ScopedRows:
-    """Return one row per unit and keys, with aggregates of the unit's own rows."""
+    """Return one row per unit and keys, with aggregates of the unit's own rows; of public rows, per keys."""
     question = context.question
+    if rows.unit is None and len(groups.sets) > 1:
+        question.refuse("public rows have one grouping inside a question", "SF404", select.args["group"])
     _refuse_choices(select, context, *_ROW_CLAUSES, "group", "having")
     read = Expressions(question, scope)
     aggregates: list[Aggregate] = []
@@ -183,7 +185,7 @@ def per_unit_rows(
         expression = write(value)
         if expression.kind is None:
             question.refuse("a column needs a kind", "SF404", value)
-        columns.add(name, expression, expression.kind)
+        columns.add(name, expression, expression.kind, read.keys(value))
     _check_names(select, columns, context)
     having = select.args.get("having")
     conditions = []
@@ -193,6 +195,7 @@ def per_unit_rows(
         source=rows.relation,
         keys=tuple((f"{under}.k{position}", key) for position, key in enumerate(groups.keys)),
         aggregates=tuple((f"{under}.a{position}", one) for position, one in enumerate(aggregates)),
+        public=rows.unit is None,
     )
     return columns.over(kept(per_unit, conditions), rows.unit)
 

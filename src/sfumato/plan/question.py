@@ -56,6 +56,7 @@ class Statement:
         self.public: list[str] = []
         self.clauses: list[Clause] = []
         self.arguments: list[NamedArgument] = []
+        self.free = False  # about public tables alone
         self._aliases: set[str] = set()
         self._reserved: set[str] = {table.name.lower() for table in catalog.tables}
 

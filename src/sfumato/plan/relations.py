@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 from sqlglot import exp
 
 from sfumato.catalog.table import Table
-from sfumato.plan.conditions import conjunction, kept
+from sfumato.plan.conditions import conjunction, disjunction, kept
 from sfumato.plan.context import Context
 from sfumato.plan.expressions import Expressions
 from sfumato.plan.question import Statement
@@ -29,12 +30,15 @@ def table_rows(table: Table, alias: str, question: Statement) -> ScopedRows:
     known = question.alias(alias)
     columns, outputs = [], []
     for field in table.fields:
-        if table.unit is not None and field.name == table.unit.column:
+        if table.unit is not None and field.name == table.unit.own_column:
             outputs.append(Output(name=field.name, column=None))
             continue
         column = ColumnRef(name=f"{known}.{field.name}", kind=field.kind)
         columns.append(column)
-        outputs.append(Output(name=field.name, column=column))
+        keys = question.catalog.keys_of(table, field.name)
+        outputs.append(Output(name=field.name, column=column, keys=keys))
+    if table.unit is not None and table.unit.path and table.unit.column is not None:
+        outputs.append(Output(name=table.unit.column, column=None, implied=True))
     scan = Scan(table=table.name, alias=known, columns=tuple(columns))
     return ScopedRows(relation=scan, outputs=tuple(outputs), unit=table.unit, unsupported=table.unsupported)
 
@@ -63,9 +67,14 @@ def joined(
             hint = "give one of them another alias"
             question.refuse(f"`{alias}` is in FROM twice", "SF402", join.this, hint)
         source = ScopedSource.of(alias, right)
-        matching = [part for part in found if _matches_units(part, scope, source, everything)]
-        taken += matching if _is_comma(join) else []
-        rows = _join(rows, right, source, join, scope, context, matching)
+        matched = False
+        for part in found if _is_comma(join) else ():
+            sides = _compared(part, scope, source, everything)
+            if sides is not None and all(side.column is None and side.whole for side in sides):
+                taken.append(part)
+                matched = True
+            matched = matched or (sides is not None and _same_key(*sides))
+        rows = _join(rows, right, source, join, scope, context, matched)
     return rows, scope, taken
 
 
@@ -81,22 +90,34 @@ def _is_comma(join: exp.Join) -> bool:
     return not any(join.args.get(part) for part in ("on", "using", "side", "method"))
 
 
-def _matches_units(part: exp.Expr, left: Scope, right: ScopedSource, everything: Scope) -> bool:
-    """Whether a condition is the equality of a unit to the left and the unit to the right."""
+def _compared(
+    part: exp.Expr, left: Scope, right: ScopedSource, everything: Scope
+) -> tuple[Output, Output] | None:
+    """Return the two columns of an equality between the left and the right; None if it is another one."""
     if not isinstance(part, exp.EQ):
-        return False
-    sides = set()
+        return None
+    sides: dict[str, Output] = {}
     for node in (part.this.unnest(), part.expression.unnest()):
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            return False
+            return None
         name, alias = node.name, node.table or None
-        if len(everything.find(name, alias)) != 1:
-            return False
+        meant = everything.find(name, alias)
+        if len(meant) != 1:
+            return None
         for side, scope in (("left", left), ("right", Scope(sources=[right]))):
             for output in scope.find(name, alias):
-                if output.column is None and output.whole:
-                    sides.add(side)
-    return sides == {"left", "right"}
+                if output.implied == meant[0].implied:
+                    sides[side] = output
+    return (sides["left"], sides["right"]) if len(sides) == 2 else None
+
+
+def _same_key(first: Output, second: Output) -> bool:
+    """Whether two columns hold a key that a path to the unit goes through, so that equal ones match units.
+
+    The equality stays among the conditions, and the engine compares units beside it (`Join.on_unit`). So a
+    join is safe whatever the keys; where every key has one unit, units that have the same key are the same.
+    """
+    return bool(first.keys & second.keys)
 
 
 def _join(
@@ -106,7 +127,7 @@ def _join(
     join: exp.Join,
     scope: Scope,
     context: Context,
-    matching: list[exp.Expr],
+    matched: bool,
 ) -> ScopedRows:
     question = context.question
     question.only(join, "this", "on", "using", "side", "kind", "method")
@@ -124,7 +145,7 @@ def _join(
         left=left.relation,
         right=right.relation,
         condition=condition,
-        on_unit=on_unit or (_is_comma(join) and bool(matching)),
+        on_unit=on_unit or matched,
         outer=outer,
         keeps_right=keeps_right,
         span=question.place(join.this),
@@ -160,25 +181,30 @@ def _condition(
         elif pair[0].column is None or pair[1].column is None:
             question.refuse("the unit of protection can be matched only with a unit", "SF406", name)
         else:
+            on_unit = on_unit or _same_key(*pair)
             parts.append(context.call("=", (pair[0].column, pair[1].column), name))
         scope.merged.add(name.name.lower())
     on = join.args.get("on")
     read = Expressions(question, both)
     for part in conjuncts(on) if on is not None else []:
-        units = _compared_units(part, read)
-        if units and len({_inside(side, right) for side in (part.this, part.expression)}) == 2:
-            on_unit = _whole(units, part, context)
-            continue
+        sides = _compared_columns(part, read)
+        if sides and len({_inside(side, right, read) for side in (part.this, part.expression)}) == 2:
+            if all(side.column is None for side in sides):
+                on_unit = _whole(sides, part, context)
+                continue
+            on_unit = on_unit or _same_key(*sides)
         parts.append(read.condition(part))
     return on_unit, conjunction(parts)
 
 
-def _compared_units(part: exp.Expr, read: Expressions) -> list[Output]:
-    """Return the units of both sides of an equality; nothing, if either side is another value."""
+def _compared_columns(part: exp.Expr, read: Expressions) -> list[Output]:
+    """Return the columns of both sides of an equality; nothing, if either side is another value."""
     if not isinstance(part, exp.EQ):
         return []
-    units = [unit for side in (part.this, part.expression) if (unit := read.unit(side)) is not None]
-    return units if len(units) == 2 else []
+    nodes = [side.unnest() for side in (part.this, part.expression)]
+    if not all(isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) for node in nodes):
+        return []
+    return [read.output(cast(exp.Column, node)) for node in nodes]
 
 
 def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
@@ -193,41 +219,54 @@ def _whole(units: list[Output], at: exp.Expr, context: Context) -> bool:
 def filtered(
     rows: ScopedRows, scope: Scope, where: exp.Expr | None, context: Context, done: Sequence[exp.Expr] = ()
 ) -> ScopedRows:
-    """Return the rows that WHERE keeps; [NOT] EXISTS and IN (SELECT ..) become semi-joins.
+    """Return the rows that WHERE keeps; [NOT] EXISTS and [NOT] IN (SELECT ..) become semi-joins.
 
-    `done` are conditions that a join has taken already.
+    One of them may stand beside other conditions under OR. `done` are conditions that a join took already.
     """
     if where is None:
         return rows
     plain: list[exp.Expr] = []
-    semi: list[exp.Expr] = []
+    semi: list[tuple[exp.Expr, list[exp.Expr]]] = []  # each with the conditions that it is an alternative to
     for part in conjuncts(where.this):
         if not any(part is one for one in done):
-            (semi if _is_semi(_negated(part) or part) else plain).append(part)
+            either = _alternatives(part)
+            tests = [one for one in either if _is_semi(_negated(one) or one)]
+            if len(tests) == 1:
+                semi.append((tests[0], [one for one in either if one is not tests[0]]))
+            else:
+                plain.append(part)
     read = Expressions(context.question, scope)
     relation = kept(rows.relation, [read.condition(part) for part in plain])
-    for part in semi:
-        relation = _semi_join(relation, scope, part, context)
+    for part, others in semi:
+        unless = disjunction([read.condition(one) for one in others])
+        relation = replace(_semi_join(relation, scope, part, context), unless=unless)
     return replace(rows, relation=relation)
+
+
+def _alternatives(node: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of a condition of which one must be true."""
+    inner = node.unnest()
+    if isinstance(inner, exp.Or):
+        return [*_alternatives(inner.this), *_alternatives(inner.expression)]
+    return [node]
 
 
 def _is_semi(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
-def _negated(node: exp.Expr) -> exp.Exists | None:
-    """Return the EXISTS of a NOT EXISTS. NOT IN is another matter: one NULL makes it true of nothing."""
-    if not isinstance(node, exp.Not):
-        return None
-    inner = node.this.unnest()
-    return inner if isinstance(inner, exp.Exists) else None
+def _negated(node: exp.Expr) -> exp.Expr | None:
+    """Return the EXISTS of a NOT EXISTS, or the IN of a NOT IN."""
+    node = node.unnest()
+    inner = node.this.unnest() if isinstance(node, exp.Not) else None
+    return inner if inner is not None and _is_semi(inner) else None
 
 
-def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Context) -> Relation:
+def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Context) -> SemiJoin:
     from sfumato.plan import selects
 
-    exists = _negated(node)
-    node = exists or node
+    opposite = _negated(node)
+    node = opposite or node.unnest()
     question = context.question
     question.only(node, "this", "query")
     operand = node.this if isinstance(node, exp.In) else None
@@ -238,7 +277,7 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
     if not isinstance(query, exp.Select) or not _simple(query):
         if operand is None:
             question.refuse("EXISTS takes a plain SELECT", "SF404", node, "SELECT 1 FROM .. WHERE ..")
-        return _semi_join_on_rows(relation, scope, operand, query, context)
+        return _semi_join_on_rows(relation, scope, operand, query, context, opposite is not None)
     if operand is not None and len(query.expressions) != 1:
         question.refuse("IN takes a query of one column", "SF404", query)
     question.only(query, "expressions", "from_", "joins", "where", "distinct")
@@ -257,12 +296,15 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
             continue
         if _is_semi(_negated(part) or part):
             question.refuse("EXISTS and IN (SELECT ..) cannot be nested here", "SF404", part)
-        if units := _compared_units(part, wide):
-            if len({_inside(side, inside) for side in (part.this, part.expression)}) != 2:
-                question.refuse("this compares a unit with itself", "SF406", part)
-            on_unit = _whole(units, part, context)
-            continue
-        if any(not _inside(column, inside) for column in part.find_all(exp.Column)):
+        if sides := _compared_columns(part, wide):
+            apart = len({_inside(side, inside, wide) for side in (part.this, part.expression)}) == 2
+            if all(side.column is None for side in sides):
+                if not apart:
+                    question.refuse("this compares a unit with itself", "SF406", part)
+                on_unit = _whole(sides, part, context)
+                continue
+            on_unit = on_unit or (apart and _same_key(*sides))
+        if any(not _inside(column, inside, wide) for column in part.find_all(exp.Column)):
             conditions.append(wide.condition(part))
         else:
             local.append(near.condition(part))
@@ -272,20 +314,44 @@ def _semi_join(relation: Relation, scope: Scope, node: exp.Expr, context: Contex
         if inner_unit is not None and outer_unit is not None:
             on_unit = _whole([inner_unit, outer_unit], node, context)
         else:
-            conditions.append(context.call("=", (outside(operand), near(item)), node))
+            on_unit = on_unit or bool(outside.keys(operand) & near.keys(item))
+            conditions.append(_is_in(outside(operand), near(item), node, context, opposite is not None))
+    if operand is not None and opposite is not None:
+        _check_not_in(inner, node, context)
     return SemiJoin(
         source=relation,
         other=kept(inner.relation, local),
         condition=conjunction(conditions),
         on_unit=on_unit,
-        negated=exists is not None,
+        negated=opposite is not None,
         span=question.place(node),
     )
 
 
+def _check_not_in(rows: ScopedRows, at: exp.Expr, context: Context) -> None:
+    """Refuse NOT IN over private rows: one NULL of anybody would make it true of nobody."""
+    if rows.unit is not None:
+        hint = "write it as NOT EXISTS (SELECT 1 FROM .. WHERE ..), matched on the unit"
+        context.question.refuse("NOT IN asks about all rows of everybody", "SF406", at, hint)
+
+
+def _is_in(
+    value: Expression, member: Expression, at: exp.Expr, context: Context, negated: bool
+) -> Expression:
+    """Return the condition that a value is this member; `negated`: or that NOT IN is not true because of it.
+
+    Theorem: x NOT IN s is true if and only if no member m of s has x = m, and neither x nor any m is NULL,
+    or s is empty. So it is true where no m exists for which x = m, x is NULL or m is NULL.
+    """
+    same: Expression = context.call("=", (value, member), at)
+    for side in (value, member) if negated else ():
+        same = context.call("or", (same, context.call("is_null", (side,), at)), at)
+    return same
+
+
 def _semi_join_on_rows(
-    relation: Relation, scope: Scope, operand: exp.Expr, query: exp.Expr, context: Context
-) -> Relation:
+    relation: Relation, scope: Scope, operand: exp.Expr, query: exp.Expr, context: Context, negated: bool
+) -> SemiJoin:
     from sfumato.plan import selects
 
     question = context.question
@@ -296,8 +362,12 @@ def _semi_join_on_rows(
     outside = Expressions(question, scope)
     unit = outside.unit(operand)
     condition = None
+    on_unit = output.column is None
+    if negated:
+        _check_not_in(inner, query, context)
     if output.column is not None:
-        condition = context.call("=", (outside(operand), output.column), query)
+        condition = _is_in(outside(operand), output.column, query, context, negated)
+        on_unit = bool(outside.keys(operand) & output.keys)
     elif unit is not None:
         _whole([unit, output], query, context)
     else:
@@ -306,7 +376,8 @@ def _semi_join_on_rows(
         source=relation,
         other=inner.relation,
         condition=condition,
-        on_unit=output.column is None,
+        on_unit=on_unit,
+        negated=negated,
         span=question.place(query),
     )
 
@@ -323,6 +394,10 @@ def _simple(query: exp.Select) -> bool:
     )
 
 
-def _inside(node: exp.Expr, scope: Scope) -> bool:
+def _inside(node: exp.Expr, scope: Scope, read: Expressions) -> bool:
+    """Whether a column is one of a scope's, and not one of the scopes around it that are read with it."""
     node = node.unnest()
-    return isinstance(node, exp.Column) and bool(scope.find(node.name, node.table or None))
+    if not isinstance(node, exp.Column) or not scope.find(node.name, node.table or None):
+        return False
+    output = read.output(node)
+    return any(output is one for source in scope.sources for one in source.outputs)

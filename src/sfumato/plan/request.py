@@ -101,6 +101,7 @@ class Request:
     columns of its keys and aggregates, and over the public tables listed in `public`; it gives
     the answer the columns, order and arithmetic that were asked for. None: the noisy table of
     the only query is the answer. `notes` are told with the answer; they know no more than the plan.
+    Without a private question it is about public tables alone, and free.
     `sought`: bounds are to be read off noisy buckets; post-processing follows once the noise is known.
     """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.table import Unit, UnsupportedColumn
+from sfumato.catalog.table import UnsupportedColumn
+from sfumato.catalog.unit import Unit
 from sfumato.plan.tree import ColumnRef, Expression, Projection, Relation
 
 __all__ = ["Columns", "Output", "Scope", "ScopedRows", "ScopedSource"]
@@ -15,12 +16,16 @@ __all__ = ["Columns", "Output", "Scope", "ScopedRows", "ScopedSource"]
 class Output:
     """A column under the name it goes by: a column of the tree, or the unit (`column=None`).
 
-    `whole` is false for the unit of the far side of an outer join, where it may be absent.
+    `whole` is false for the unit of the far side of an outer join, where it may be absent. `implied` is the
+    unit of a table that reaches it through keys: another column of its name comes first. `keys` are the keys
+    that the column holds, where paths to the unit go through them (`catalog.keys_of`).
     """
 
     name: str
     column: ColumnRef | None
     whole: bool = True
+    implied: bool = False
+    keys: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +51,13 @@ class Columns:
     outputs: list[Output] = field(default_factory=list)
     columns: list[tuple[str, Expression]] = field(default_factory=list)
 
-    def add(self, name: str, expression: Expression, kind: Kind) -> None:
+    def add(
+        self, name: str, expression: Expression, kind: Kind, keys: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
         """Add a column."""
         column = ColumnRef(name=f"{self.alias}.{name}", kind=kind)
         self.columns.append((column.name, expression))
-        self.outputs.append(Output(name=name, column=column))
+        self.outputs.append(Output(name=name, column=column, keys=keys))
 
     def over(self, source: Relation, unit: Unit | None) -> ScopedRows:
         """Return the columns of a relation; with none, its units alone count and it stays as it is."""
@@ -87,6 +94,7 @@ class Scope:
     def find(self, name: str, alias: str | None = None) -> list[Output]:
         """Return the columns that a name can mean here; one, if it is known and not ambiguous."""
         found = [output for output in self._outputs(alias) if output.name.lower() == name.lower()]
+        found = [output for output in found if not output.implied] or found
         return found[:1] if alias is None and name.lower() in self.merged else found
 
     def unsupported(self, name: str, alias: str | None = None) -> UnsupportedColumn | None:
@@ -103,7 +111,7 @@ class Scope:
 
     def all(self, alias: str | None = None) -> list[Output]:
         """Return the columns of `*` or of `alias.*`; a name of USING comes once."""
-        outputs = self._outputs(alias)
+        outputs = [output for output in self._outputs(alias) if not output.implied]
         names = [output.name.lower() for output in outputs]
         merged = self.merged if alias is None else set()
         places = [at for at, name in enumerate(names) if name not in merged or names.index(name) == at]

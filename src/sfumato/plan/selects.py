@@ -20,6 +20,7 @@ from sfumato.plan.listed_rows import LISTS, listed_rows
 from sfumato.plan.postprocessing import post_processing, post_processing_union
 from sfumato.plan.question import Statement
 from sfumato.plan.relations import filtered, joined, table_rows
+from sfumato.plan.scalar_subqueries import beside_values, without_scalars
 from sfumato.plan.scope import Scope, ScopedRows
 from sfumato.plan.syntax import has_aggregate
 
@@ -73,9 +74,12 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
             at = select.args["from_"]
             question.refuse("a noisy result cannot be joined with private rows", "SF406", at, hint)
         return post_processing(select, context, found=found)
-    if not over_people and (not found or context.private(select)):
+    if not over_people and (not found or question.free or context.private(select)):
         return post_processing(select, context, found=found)
+    outermost = select.parent is None
+    select, values = without_scalars(select, context)
     everything, scope, done = sources(select, context, None, found)
+    everything = beside_values(everything, scope, values, context)
     kept = filtered(everything, scope, select.args.get("where"), context, done)
     later = [select.args.get(name) for name in ("having", "qualify", "order")]
     clauses = [*select.expressions, *(clause for clause in later if clause is not None)]
@@ -85,16 +89,13 @@ def _select(select: exp.Select, context: Context, alias: str) -> ScopedRows | Re
         distinct = select.args.get("distinct")
         if distinct is None:
             return projections.projected_rows(select, kept, scope, context, alias)
-        if select.parent is not None or projections.lists_unit(select, scope, context):
+        if not outermost or projections.lists_unit(select, scope, context):
             return projections.distinct_rows(select, kept, scope, context, alias)
         question.only(distinct)
         select.set("distinct", None)  # which different rows there are, is which groups there are
         select.set("group", exp.Group(all=True))
-    if kept.unit is None:
-        message = "public rows cannot be aggregated inside a question about private ones"
-        question.refuse(message, "SF404", select, "prepare the aggregated public table beforehand")
     groups = grouping(select, scope, context)
-    if groups.unit:
+    if groups.unit or kept.unit is None:
         return projections.per_unit_rows(select, kept, scope, groups, context, alias)
     return private_block(select, kept, scope, groups, context)
 
@@ -195,7 +196,6 @@ def refuse_table(node: exp.Table, question: Statement) -> NoReturn:
     if not isinstance(node.this, exp.Identifier):
         question.refuse("table functions are refused: they reach beyond the catalog", "SF403", node, hint)
     if node.args.get("db") is not None:
-        hint = "tables of the catalog have a single name"
         question.refuse(f"no table `{node.sql(dialect='duckdb')}`", "SF402", node, hint)
     question.refuse(f"no table `{node.name}`", "SF402", node, hint)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import NoReturn, cast
+from typing import cast
 
 import sqlglot
 from sqlglot import ErrorLevel, TokenType, exp
@@ -16,9 +16,10 @@ from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
 from sfumato.plan.dialect import parsed
 from sfumato.plan.limits import MOST_CHARACTERS, balanced, check_statement, check_tokens
+from sfumato.plan.qualified_names import resolve_names
 from sfumato.plan.question import Statement
 from sfumato.plan.request import DEFAULT_OPTIONS, NamedQuery, Options, Request
-from sfumato.plan.selects import plan, refuse_table
+from sfumato.plan.selects import plan
 from sfumato.plan.syntax import PLAIN
 from sfumato.plan.tree import Span
 
@@ -43,6 +44,7 @@ def parse(text: str, catalog: Catalog) -> Request:
 
 def request_of(statement: exp.Query, question: Statement) -> Request:
     """Return the request of a parsed statement."""
+    resolve_names(statement, question)
     for node in statement.walk():
         if type(node) in PLAIN:
             question.only(node, *PLAIN[type(node)])
@@ -51,8 +53,7 @@ def request_of(statement: exp.Query, question: Statement) -> Request:
                 hint = "FROM takes tables and SELECTs in parentheses; SUMMARIZE, PIVOT and VALUES are neither"
                 question.refuse("this is not a plain name", "SF401", node, hint)
     context = Context(question)
-    if not context.private(statement):
-        _refuse_public(statement, question)
+    question.free = not context.private(statement)
     result = plan(statement, context, question.alias("answer"))
     if not isinstance(result, Released):
         hints = (
@@ -70,7 +71,10 @@ def request_of(statement: exp.Query, question: Statement) -> Request:
             hint = "the SELECT with the aggregates over private tables has the clause"
             question.refuse("the privacy clause is not on the private SELECT", "SF404", clause.span, hint)
     read = {table.name for table in result.query.find_all(exp.Table)}
-    if not question.queries or not {named.name for named in question.queries} <= read:
+    if question.free and not question.public:
+        hint = "ask about a table: one of people, or a public one, which is free"
+        question.refuse("this asks nothing of a private table", "SF404", statement, hint)
+    if not question.free and not (question.queries and {one.name for one in question.queries} <= read):
         question.refuse("part of the answer is never used", "SF404", statement)
     queries, options = _options(question)
     return Request(
@@ -110,15 +114,6 @@ def _quoted(query: exp.Expr) -> exp.Expr:
     for identifier in copy.find_all(exp.Identifier):
         identifier.set("quoted", True)
     return copy
-
-
-def _refuse_public(statement: exp.Expr, question: Statement) -> NoReturn:
-    for table in statement.find_all(exp.Table):
-        named = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
-        if question.catalog.table(table.name) is None and table.name.lower() not in named:
-            refuse_table(table, question)
-    hint = "public tables can be read directly in the database"
-    question.refuse("this asks nothing of a private table", "SF404", statement, hint)
 
 
 def _statement(question: Statement) -> exp.Query:

@@ -179,11 +179,15 @@ class Union:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerUnit:
-    """One row per unit and inner keys, with exact aggregates of that unit's own rows."""
+    """One row per unit and inner keys, with exact aggregates of that unit's own rows.
+
+    `public`: the rows are public, and there is one row per keys; without keys, one row in all.
+    """
 
     source: Relation
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
+    public: bool = False
     span: Span | None = field(default=None, compare=False)
 
 
@@ -195,6 +199,7 @@ class SemiJoin:
     public. Either way whether a row stays is a function of that row, of its own unit's rows and of
     public ones: a unit more or less changes nothing for any other, also where rows stay for want
     of a match. No row of either side lacks a unit, so none is left over that matches nobody.
+    `unless`: rows for which this condition is true stay anyway.
     """
 
     source: Relation
@@ -202,6 +207,7 @@ class SemiJoin:
     condition: Expression | None
     on_unit: bool
     negated: bool = False
+    unless: Expression | None = None
     span: Span | None = field(default=None, compare=False)
 
 

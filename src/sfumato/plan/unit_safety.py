@@ -11,7 +11,7 @@ What is computed for each relation is its unit, from the tables that it scans an
     Join of private rows     only on the unit, and only if both have the same one
     SemiJoin                 the unit of the rows that stay; private rows are tested only within their unit
     Union                    the one unit of all sides
-    PerUnit                  the unit that the rows are grouped by
+    PerUnit                  the unit that the rows are grouped by; none if they are public
     PublicChoice             none: its rows must be public
 
 Theorem: in a tree that passes, the rows of unit u in every relation are a function of u's own rows in the
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from sfumato.catalog.catalog import Catalog
-from sfumato.catalog.table import Unit
+from sfumato.catalog.unit import Unit
 from sfumato.plan import tree
 from sfumato.plan.hints import refuse
 
@@ -74,7 +74,7 @@ class _Pass:
                 return self._union(relation, [self.unit(source) for source in sources])
             case tree.PerUnit():
                 unit = self.unit(relation.source)
-                if unit is None or unit.column is None:
+                if (unit is None) is not relation.public or (unit is not None and unit.column is None):
                     self._refuse("these rows name no unit to group by", relation.span)
                 return unit
             case tree.PublicChoice(source=source):
@@ -89,7 +89,7 @@ class _Pass:
             self._refuse(f"no table `{scan.table}`", None)
         for column in scan.columns:
             field = table.field(column.name.removeprefix(f"{scan.alias}."))
-            if field is None or (table.unit is not None and field.name == table.unit.column):
+            if field is None or (table.unit is not None and field.name == table.unit.own_column):
                 self._refuse(f"`{column.name}` cannot be read", column.span)
         return table.unit
 

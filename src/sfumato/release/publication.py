@@ -51,6 +51,8 @@ def publish(
         try:
             followed = _processed(tables_by_name, postprocessing, public)
         except QueryRefused as refusal:
+            if not tables:  # nothing was paid for
+                raise
             followed = _whole(tables[0], tables_by_name, (labels or {}).get(tables[0].name, {}))
             notes = (*notes, _unprocessed(refusal, len(tables)))
     plain, origins, lines, source = followed

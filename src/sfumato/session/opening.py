@@ -20,7 +20,6 @@ from sfumato.catalog import (
     Project,
     Resources,
     Table,
-    Unit,
     UnsupportedColumn,
     Value,
     kind_of,
@@ -30,7 +29,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import OWNER, Binding, Ledger, Owner, Proposal, Renewal
 from sfumato.session.database import Database
-from sfumato.session.sources import declared_columns, declared_keys, private_sources
+from sfumato.session.sources import declared_columns, declared_keys, declared_units, private_sources
 
 __all__ = ["connect", "open", "open_project", "propose"]
 
@@ -38,7 +37,8 @@ __all__ = ["connect", "open", "open_project", "propose"]
 def connect(
     source: Any,
     *,
-    unit: str | None,
+    unit: str | Mapping[str, str] | None,
+    protects: str | None = None,
     budget: PrivacyBudget | None = None,
     columns: Mapping[str, Domain] | None = None,
     keys: Mapping[Sequence[str], Iterable[Sequence[Value]]] | None = None,
@@ -61,9 +61,12 @@ def connect(
 
     `source` is a Parquet, CSV or DuckDB file, an Arrow table, a pandas or polars DataFrame; several are a
     mapping from their names. `unit` is the column that says whose each row is; None makes every row a unit
-    by itself. `columns` declares bounds and values, never read off the data, under `column` or
-    `table.column`; `keys` the combinations of several: `{("region", "kind"): [("north", "a")]}`. Without a
-    `ledger` file the budget is forgotten when the process ends; without a `budget` the one on record goes on.
+    by itself. Several tables may name the same people by columns of their own, or reach them through a key:
+    `unit={"orders": "customer", "lines": "order_id -> orders.id -> customer"}`; where the names of these
+    columns differ, `protects` says who they are. `columns` declares bounds and values, never read off the
+    data, under `column` or `table.column`; `keys` the combinations of several:
+    `{("region", "kind"): [("north", "a")]}`. Without a `ledger` file the budget is forgotten when the process
+    ends; without a `budget` the one on record goes on.
 
     `max_groups`, `max_rows` and `max_rows_total` cap what one unit counts for: groups, the weight of rows in
     each of them, and in all.
@@ -93,13 +96,15 @@ def connect(
     ['visits']
     """
     tables = private_sources(source, name=name, unit=unit, public=public)
-    protected = Unit(name=unit or f"row of {next(iter(tables))}", column=unit)
+    units = declared_units(unit, protects, tables)
+    protected = next(iter(units.values()))
     declared = declared_columns(columns, tables, public)
     listed = declared_keys(keys, tables)
     caps = {"max_groups": max_groups, "max_rows": max_rows, "max_rows_total": max_rows_total}
-    shared: dict[str, Any] = {"unit": protected, "partition": partition, **caps}
+    shared: dict[str, Any] = {"partition": partition, **caps}
     declarations = [
-        Declaration(name=each, columns=declared[each], keys=listed[each], **shared) for each in tables
+        Declaration(name=each, unit=units[each], columns=declared[each], keys=listed[each], **shared)
+        for each in tables
     ]
     declarations += [Declaration(name=each, unit=None, columns=declared[each]) for each in public or {}]
     if budget is None and renewal is not None:
@@ -231,8 +236,9 @@ def _unopened(project: Project, error: InvalidArgument) -> SfumatoError:
     """Return a refusal of tables with the line of the one that it is about, if it is about one."""
     for table in project.tables:
         if f"table `{table.name}`" in error.message:
+            key = "unit" if error.place == "unit" else "path"
             return project.written.refusal(
-                error.message, ("tables", table.name, "path"), code="SF706", hints=error.hints
+                error.message, ("tables", table.name, key), code="SF706", hints=error.hints
             )
     return error
 
@@ -264,7 +270,7 @@ def _opened(
     catalog = Catalog(tuple(tables), policy)
     bindings: dict[str, Any] = {"private": (), "public": ()}
     for table in catalog.tables:
-        column = None if table.unit is None else table.unit.column
+        column = None if table.unit is None else table.unit.text
         binding = Binding(table=table.name, sources=opened.identities(table.name), column=column)
         bindings["private" if table.private else "public"] += (binding,)
     return catalog, opened.backend(catalog), bindings

@@ -18,7 +18,7 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
-from sfumato.pipeline import Priced, admit, answer, parts_charged, plan
+from sfumato.pipeline import Priced, admit, answer, answer_public, parts_charged, plan
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.tree import GROUPING_SET
@@ -53,6 +53,11 @@ class Question:
     epsilon: Fraction | None
     purpose: str | None = None
 
+    @property
+    def free(self) -> bool:
+        """Whether it is about public tables alone: it needs no epsilon, and nothing is charged."""
+        return not self.request.queries
+
     def priced(self, epsilon: Number | None = None) -> Priced:
         """Return what one unit can change, the noise that takes, and the cost. Free."""
         chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
@@ -77,6 +82,8 @@ class Question:
         """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
         from sfumato.analysis.explain import explain
 
+        if self.free:
+            return "this is about public tables alone: it is answered exactly, and free"
         if self.epsilon is None:
             raise InvalidArgument(
                 "explaining needs an epsilon", place="epsilon", hints=("ask with epsilon=0.5, for example",)
@@ -127,6 +134,8 @@ class Question:
         charge for the owner of the ledger.
         """
         database = self.database
+        if self.free:
+            return answer_public(self.request, backend=database.backend)
         asked = self if error is None else self.within(error, size=size)
         return answer(
             asked.priced(),
@@ -161,6 +170,8 @@ class Question:
         return replace(self, epsilon=epsilon)
 
     def __repr__(self) -> str:
+        if self.free:
+            return "<question about public tables alone: .release() answers it, free>"
         if self.epsilon is None:
             return "<question: give epsilon to see its price, or release(error=..)>"
         try:
@@ -281,11 +292,13 @@ class Price:
     keys_units: int
     share: float
     times: int
-    errors: tuple[tuple[str, str], ...]
-    refusal: BudgetExceeded | None
+    errors: tuple[tuple[str, str], ...] = ()
+    refusal: BudgetExceeded | None = None
 
     def lines(self) -> list[str]:
         """Return the price as text."""
+        if not self.epsilon:
+            return ["this is about public tables alone: free", "nothing was spent"]
         left = f"{self.times} more like it fit" if self.times else "it does not fit in what is left"
         return [
             f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",
@@ -307,6 +320,9 @@ class Price:
 def price_of(question: Question, *, size: float | None = None) -> Price:
     """Price a question against what is left; refuse what the policy forbids. `size`: rows of a group."""
     database = question.database
+    if question.free:
+        free = Fraction(0)
+        return Price(epsilon=free, keys_delta=free, units=0, keys_units=0, share=0.0, times=1)
     priced = question.priced()
     admit(priced, database.catalog.policy)
     balance = database.balance

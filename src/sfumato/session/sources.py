@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sfumato.catalog import Column, KeyList, Value
+from sfumato.catalog import Column, KeyList, Unit, Value
 from sfumato.errors import InvalidArgument
 
-__all__ = ["declared_columns", "declared_keys", "private_sources"]
+__all__ = ["declared_columns", "declared_keys", "declared_units", "private_sources"]
 
 
 def private_sources(
-    source: Any, *, name: str | None, unit: str | None, public: Mapping[str, Any] | None
+    source: Any, *, name: str | None, unit: str | Mapping[str, str] | None, public: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the private sources by the names of their tables.
 
@@ -33,7 +33,10 @@ def private_sources(
             raise InvalidArgument(
                 "several tables are about one unit, which all of them name",
                 place="unit",
-                hints=('unit="person_id": a column that each of them has',),
+                hints=(
+                    'unit="person_id": a column that each of them has',
+                    'unit={"visits": "patient", "people": "id"}: the column of each',
+                ),
             )
     known = {each.lower() for each in found}
     if both := [each for each in public or {} if each.lower() in known]:
@@ -43,6 +46,39 @@ def private_sources(
             hints=("what is about people is private",),
         )
     return found
+
+
+def declared_units(
+    unit: str | Mapping[str, str] | None, protects: str | None, tables: Iterable[str]
+) -> dict[str, Unit]:
+    """Return the unit of each private table: one column for all of them, or a column or path for each.
+
+    >>> declared_units({"visits": "patient", "people": "id"}, "patient", ["visits", "people"])["people"]
+    Unit(name='patient', column='id', path=())
+    """
+    names = list(tables)
+    if unit is None:
+        return {name: Unit(name=protects or f"row of {names[0]}", column=None) for name in names}
+    given = dict.fromkeys(names, unit) if not isinstance(unit, Mapping) else unit
+    known = {name.lower(): text for name, text in given.items()}
+    for name in names:
+        if not isinstance(known.get(name.lower()), str):
+            raise InvalidArgument(
+                f"it is not said whose the rows of table `{name}` are",
+                place="unit",
+                hints=(f'unit={{"{name}": "person_id"}}: the column that names the person, or a path to it',),
+            )
+    if others := [name for name in given if name.lower() not in {one.lower() for one in names}]:
+        hint = f"private tables are {', '.join(names)}"
+        raise InvalidArgument(f"there is no private table `{others[0]}`", place="unit", hints=(hint,))
+    units = {name: Unit.read(known[name.lower()], name=protects) for name in names}
+    if len(columns := sorted({one.name for one in units.values()})) > 1:
+        raise InvalidArgument(
+            f"private tables name their units differently: {', '.join(columns)}",
+            place="unit",
+            hints=('they are the same people: say who, protects="customer"',),
+        )
+    return units
 
 
 def declared_columns(
@@ -60,9 +96,9 @@ def declared_columns(
         hint = 'columns={"age": sf.between(0, 110)}'
         raise InvalidArgument("declarations are a mapping from columns", place="columns", hints=(hint,))
     for key, domain in columns.items():
-        table, dot, column = key.partition(".")
-        if dot and table.lower() in tables:
-            found[tables[table.lower()]][column] = Column(domain=domain)
+        table, column = _divided(key, tables)
+        if table is not None:
+            found[table][column] = Column(domain=domain)
         elif len(private) == 1:
             found[next(iter(private))][key] = Column(domain=domain)
         else:
@@ -85,12 +121,12 @@ def declared_keys(
         if any(isinstance(one, str) or not isinstance(one, Sequence) for one in (columns, *rows)):
             hint = 'keys={("region", "kind"): [("north", "a"), ("south", "b")]}'
             raise InvalidArgument("a list of keys is about several columns", place="keys", hints=(hint,))
-        named = [name.partition(".") for name in columns]
-        known = {tables.get(table.lower()) if dot else None for table, dot, _ in named}
+        named = [_divided(name, tables) for name in columns]
+        known = {table for table, _ in named}
         if len(private) == 1 and known == {None}:
             table, names = next(iter(private)), tuple(columns)
         elif len(known) == 1 and (given := known.pop()) is not None:
-            table, names = given, tuple(name for _, _, name in named)
+            table, names = given, tuple(name for _, name in named)
         else:
             raise InvalidArgument(
                 "it is not said which private table these columns are of",
@@ -99,6 +135,16 @@ def declared_keys(
             )
         found[table] += (KeyList(columns=names, rows=tuple(tuple(row) for row in rows)),)
     return found
+
+
+def _divided(key: str, tables: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the table, by its name in lower case, and the column that `table.column` names; None: no table.
+
+    The longest name counts: a table may have a dot in its name, after its schema.
+    """
+    fitting = [name for name in tables if key.lower().startswith(f"{name}.")]
+    longest = max(fitting, key=len, default=None)
+    return (None, key) if longest is None else (tables[longest], key[len(longest) + 1 :])
 
 
 def _name_of(source: Any) -> str:

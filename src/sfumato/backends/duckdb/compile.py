@@ -218,7 +218,7 @@ def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
         kinds=tuple(kinds),
         integers=integers,
         distinct=distinct,
-        plain=_plain(query.source),
+        plain=_plain(query.source, catalog),
     )
 
 
@@ -307,10 +307,11 @@ def _distinct_value(measure: Measure, stage: Stage) -> str:
     return stage(value)
 
 
-def _plain(relation: Relation) -> bool:
+def _plain(relation: Relation, catalog: Catalog) -> bool:
     match relation:
-        case Scan():
-            return True
+        case Scan(table=name):
+            table = catalog.table(name)
+            return table is not None and (table.unit is None or not table.unit.path)
         case Filter(source=source) | Projection(source=source):
-            return _plain(source)
+            return _plain(source, catalog)
     return False

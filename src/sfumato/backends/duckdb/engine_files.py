@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.backends.duckdb.views import check_view
 from sfumato.backends.files import headers_of
 from sfumato.backends.sql_values import constant, sql_type
 from sfumato.catalog.identifiers import identifier
@@ -26,7 +27,8 @@ __all__ = ["EngineTable", "attached_table", "csv_table", "parquet_table", "quote
 class EngineTable:
     """A table in the engine: what stands after FROM, its columns and their types, and who must stay readable.
 
-    `whole` says that the engine's reader can fail at a value: then the files are read by other means.
+    `whole` says that the engine's reader can fail at a value: then the files are read by other means. `view`
+    says that it is computed as it is read: then it is copied when it is opened.
     """
 
     sql: str
@@ -34,6 +36,7 @@ class EngineTable:
     paths: tuple[str, ...] = ()
     left_out: tuple[UnsupportedColumn, ...] = ()
     whole: bool = False
+    view: bool = False
 
 
 def quoted_path(path: str) -> str:
@@ -140,7 +143,10 @@ def csv_table(
     else:
         _load_private(connection, table, paths, headers, kinds)
     described = connection.execute(f"DESCRIBE {table}").fetchall()
-    return EngineTable(sql=table, columns=tuple((column, of_type) for column, of_type, *_ in described))
+    index = headers[0][0][0] == ""  # of a data frame: it has no name, and is left out
+    return EngineTable(
+        sql=table, columns=tuple((column, of_type) for column, of_type, *_ in described[index:])
+    )
 
 
 def _load_private(
@@ -150,11 +156,11 @@ def _load_private(
     headers: list[tuple[tuple[str, ...], str]],
     kinds: Mapping[str, Kind],
 ) -> None:
-    names = headers[0][0]
+    names = tuple(map(_written, headers[0][0]))
     texts = ", ".join(f"{identifier(column)} VARCHAR" for column in names)
     connection.execute(f"CREATE TEMP TABLE __texts ({texts})")
     for path, (own, mark) in zip(paths, headers, strict=True):
-        listed = ", ".join(f"{constant(column)}: 'VARCHAR'" for column in own)
+        listed = ", ".join(f"{constant(_written(column))}: 'VARCHAR'" for column in own)
         connection.execute(
             f"INSERT INTO __texts BY NAME SELECT * FROM read_csv({constant(quoted_path(path))}, "
             f"auto_detect = false, header = true, delim = {constant(mark)}, quote = '\"', escape = '\"', "
@@ -166,6 +172,11 @@ def _load_private(
     )  # in a step of its own: the reader would fail at a cast
     connection.execute(f"CREATE TABLE {table} AS SELECT {typed} FROM __texts")
     connection.execute("DROP TABLE __texts")
+
+
+def _written(column: str) -> str:
+    """Return the name that a column is read under; the one without a name needs one."""
+    return column or "__index"
 
 
 def _load_public(
@@ -183,11 +194,13 @@ def _load_public(
 # -- DuckDB ---------------------------------------------------------------------------------
 
 
-def attached_table(connection: Any, name: str, path: str, number: int) -> EngineTable:
-    """Return the table of a DuckDB file that has this name, or the only one in the file."""
+def attached_table(connection: Any, name: str, path: str, number: int, *, private: bool) -> EngineTable:
+    """Return the table or view of a DuckDB file that has this name, or the only table in the file."""
     attached = f"__file{number}"
     connection.execute(f"ATTACH {constant(path)} AS {attached} (READ_ONLY)")
-    schema, table = _table_of(connection, attached, name)
+    schema, table, view = _table_of(connection, attached, name)
+    if view:
+        check_view(connection, attached, schema, table, private=private)
     columns = connection.execute(
         "SELECT column_name, data_type, is_generated FROM duckdb_columns() "
         "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
@@ -201,24 +214,32 @@ def attached_table(connection: Any, name: str, path: str, number: int) -> Engine
             for column, _, generated in columns
             if generated
         ),
+        view=view,
     )
 
 
-def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str]:
-    """Return schema and name of the table of a DuckDB file: the one of that name, or the only one."""
+def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str, bool]:
+    """Return schema and name of the table of a DuckDB file: the one of that name, or the only one.
+
+    A view of that name counts where there is no table of that name; the last value says so.
+    """
     tables: list[tuple[str, str]] = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?", [attached]
     ).fetchall()
-    views = connection.execute(
-        "SELECT view_name FROM duckdb_views() WHERE database_name = ? AND NOT internal", [attached]
+    views: list[tuple[str, str]] = connection.execute(
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = ? AND NOT internal",
+        [attached],
     ).fetchall()
-    same = [row for row in tables if row[1].lower() == name.lower()]
-    if not same and any(view.lower() == name.lower() for (view,) in views):
-        raise InvalidArgument(
-            f"`{name}` is a view in the DuckDB file; only tables can be opened",
-            place=name,
-            hints=("make a table of it: CREATE TABLE .. AS SELECT * FROM ..",),
-        )
+    schema, _, own = name.lower().rpartition(".")
+
+    def called(listed: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [row for row in listed if row[1].lower() == name.lower()] or [
+            row for row in listed if (row[0].lower(), row[1].lower()) == (schema, own)
+        ]
+
+    same = called(tables)
+    if not same and len(seen := called(views)) == 1:
+        return (*seen[0], True)
     found = same or tables
     if len(found) != 1:
         what = "holds no table" if not tables else f"has {len(found)} tables that `{name}` could mean"
@@ -227,4 +248,4 @@ def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str]:
             place=name,
             hints=("give the table the name that it has in the file",) if tables else (),
         )
-    return found[0]
+    return (*found[0], False)

@@ -23,6 +23,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.catalog.table import Table
+from sfumato.catalog.unit import KeyLink
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
 
@@ -95,6 +96,8 @@ class Relations:
                 raise Unsupported("a column that is not in the catalog")
             listed.append(f"{normalised(identifier(found.name), found.kind)} AS {names[column.name]}")
         rows = identifier(table.name)
+        if table.unit is not None and table.unit.path:
+            return self._scan_by_key(table, table.unit.path[0], listed, names)
         if table.unit is None or table.unit.column is None:
             by_row = table.unit is not None
             return Rendered(
@@ -120,6 +123,25 @@ class Relations:
             kept = "__part IS NULL OR __part = __smallest"
             sql = f"SELECT {', '.join(['__unit', *names.values()])} FROM ({sql}) WHERE {kept}"
         return Rendered(sql=sql, names=names, unit=of_type)
+
+    def _scan_by_key(self, table: Table, link: KeyLink, listed: list[str], names: dict[str, str]) -> Rendered:
+        """Return the rows of a table, each once for every unit that has its key where the path leads.
+
+        Whose a row is depends on that unit's own keys: see `catalog.unit`. NULL equals no key.
+        """
+        beyond, own = self.catalog.table(link.table), table.field(link.column)
+        key = None if beyond is None else beyond.field(link.key)
+        if key is None or own is None or key.kind is not own.kind:
+            raise Unsupported("a path to the unit that is not in the catalog")
+        column = tree.ColumnRef(name=f"{link.table}.{link.key}", kind=key.kind)
+        owners = self._scan(tree.Scan(table=link.table, alias=link.table, columns=(column,)))
+        if owners.unit is None:
+            raise Unsupported("a path to the unit that ends at rows without one")
+        keys = f"SELECT DISTINCT __unit, {owners.names[column.name]} AS __key FROM ({owners.sql})"
+        rows = f"SELECT {', '.join([f'{normalised(identifier(own.name), own.kind)} AS __key', *listed])}"
+        both = f"({rows} FROM {identifier(table.name)}) AS r JOIN ({keys}) AS o ON r.__key = o.__key"
+        sql = f"SELECT {', '.join(['o.__unit', *names.values()])} FROM {both}"
+        return Rendered(sql=sql, names=names, unit=owners.unit)
 
     def _listed(self, listed: tree.Listed) -> Rendered:
         names = {column.name: self._name() for column in listed.columns}
@@ -159,7 +181,8 @@ class Relations:
         _, test = _matched(source, other, join)
         inner = f"SELECT 1 FROM ({other.sql}) AS r WHERE {test}"
         exists = "NOT EXISTS" if join.negated else "EXISTS"
-        return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE {exists} ({inner})")
+        unless = "" if join.unless is None else f"{expression(join.unless, source.names)} OR "
+        return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE {unless}{exists} ({inner})")
 
     def _union(self, sources: tuple[tree.Relation, ...]) -> Rendered:
         parts = [self.render(source) for source in sources]
@@ -194,14 +217,16 @@ class Relations:
 
     def _per_unit(self, node: tree.PerUnit) -> Rendered:
         below = self.render(node.source)
-        if below.unit is None:
+        if below.by_row or (below.unit is None) is not node.public:
             raise Unsupported("aggregates per unit of rows without a unit")
         keys = {name: self._name() for name, _ in node.keys}
         values = {name: self._name() for name, _ in node.aggregates}
         listed = [f"{expression(one, below.names)} AS {keys[name]}" for name, one in node.keys]
         listed += [f"{_aggregate(one, below.names)} AS {values[name]}" for name, one in node.aggregates]
-        grouped = ", ".join(["__unit", *(str(place + 2) for place in range(len(node.keys)))])
-        return replace(below, sql=f"{_select(below, listed)} GROUP BY {grouped}", names={**keys, **values})
+        own = ["__unit"] if below.unit else []
+        grouped = ", ".join([*own, *(str(place + 1 + len(own)) for place in range(len(node.keys)))])
+        by = f" GROUP BY {grouped}" if grouped else ""
+        return replace(below, sql=f"{_select(below, listed)}{by}", names={**keys, **values})
 
 
 def _part_of(table: Table, unit: str) -> list[str]:

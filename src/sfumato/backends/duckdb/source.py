@@ -3,12 +3,12 @@
     a path          Parquet (also a pattern or a list of paths), CSV, a DuckDB file
     an object       an Arrow table, a pandas or polars DataFrame
 
-Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is
-opened, so that its types hold for every row and no question can stumble over a later one; so is a Parquet
-file with timestamps in milliseconds, which the engine's reader converts and may fail at. Texts of a Parquet
-file are looked through before the first question that reads their column is charged: one that is not UTF-8
-would let just those questions fail that come across it, and so all are refused that name the column.
-Objects are copied: who changes one later changes another table.
+Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is opened, so
+that its types hold for every row and no question can stumble over a later one; so is a view of a DuckDB
+file (`views`), and a Parquet file with timestamps in milliseconds, which the engine's reader converts and
+may fail at. Texts of a Parquet file are looked through before the first question that reads their column is
+charged: one that is not UTF-8 would let just those questions fail that come across it, and so all are
+refused that name the column. Objects are copied: who changes one later changes another table.
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked. Its time zone is UTC on any machine.
 
@@ -28,6 +28,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -245,7 +246,9 @@ def open_source(
                 objects[name] = copied(origin, name)
                 continue
             files[name] = Files.at(found_files(origin, name), name)
-            known[name] = _open_files(connection, name, files[name].paths, number, declared)
+            known[name] = _open_files(connection, name, files[name].paths, number, declared, read=read)
+            if known[name].view and read:
+                known[name] = _copied_view(connection, name, known[name], number)
             if known[name].whole and (read or declared is None):
                 from sfumato.backends.duckdb.copies import copied_files
 
@@ -296,7 +299,13 @@ def _is_object(origin: Any) -> bool:
 
 
 def _open_files(
-    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
+    connection: Any,
+    name: str,
+    paths: tuple[str, ...],
+    number: int,
+    kinds: Mapping[str, Kind] | None,
+    *,
+    read: bool,
 ) -> EngineTable:
     """Return the table that files hold, as the engine reads them."""
     import duckdb
@@ -313,13 +322,30 @@ def _open_files(
             return parquet_table(connection, name, paths)
         if endings == {"csv"}:
             return csv_table(connection, name, paths, number, kinds)
-        return attached_table(connection, name, paths[0], number)
+        return attached_table(connection, name, paths[0], number, private=read and kinds is not None)
     except duckdb.Error:
         pass
     raise InvalidArgument(  # raised here: the engine's own text may quote the data, and a context keeps it
         f"the file of table `{name}` cannot be read",
         place=name,
         hints=("is it a whole file of the format that its name says?",),
+    )
+
+
+def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> EngineTable:
+    """Return the rows of a view as they are now, in a table of the engine's."""
+    import duckdb
+
+    table = f"__view{number}"
+    try:
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {view.sql}")
+        return replace(view, sql=table, view=False)
+    except duckdb.Error:
+        pass
+    raise InvalidArgument(  # raised here, as above
+        f"the view `{name}` cannot be computed",
+        place=name,
+        hints=("something in it fails at a value: make a table of it, and see at which",),
     )
 
 
