@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +36,7 @@ from sfumato.pages import (
     SignatureLines,
 )
 from sfumato.plots import Axis, Bars, Line, Picture, Points
+from tests.cli.programs import make_project, sfumato
 
 LONG = "canary" * 20  # a word that no line holds
 
@@ -139,10 +142,23 @@ def block_page() -> str:
     ).html()
 
 
+def ledger_page() -> str:
+    """A record to sign, with a purpose and a question of one long word."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_project(folder)
+        asked = f"SELECT COUNT(*) AS n FROM people WHERE name <> '{LONG}'"
+        for more in ((), ("--purpose", LONG)):
+            assert sfumato(folder, "query", asked, "-e", "0.3", *more).returncode == 0
+        assert sfumato(folder, "ledger", "report", "--html", "record.html").returncode == 0
+        return (folder / "record.html").read_text()
+
+
 REPORTS: dict[str, Callable[[], str]] = {
     "attacks": attack_page,
     "audit": audit_page,
     "failed audit": lambda: audit_page(failed=True),
+    "ledger": ledger_page,
     "compare": lambda: comparison_page(compare(answers=["yes", "no"], people=60, repetitions=2)).html(),
     "measured": lambda: measures_page(
         measure(people(), ["age_in_completed_years_at_admission", "sex"], sensitive="diagnosis")

@@ -289,6 +289,33 @@ def _held(given: str) -> dict[str, Any]:
     return held
 
 
+@command(ledger_app, "report")
+def _report(
+    *,
+    html: Annotated[str, Option("--html", help="The file to write: one page that needs no other.")],
+    anchor: Annotated[
+        str | None, Option("--anchor", help="A head noted before, which must be in it.")
+    ] = None,
+    questions: Annotated[bool, Option(help="With the texts of questions, for the owner alone.")] = True,
+    limit: Annotated[int, Option("--limit", "-n", help="How many charges to list; 0 for all.")] = 1000,
+    project: ProjectOption = "sfumato.toml",
+) -> None:
+    """Write one page to file and to sign: what is protected, the budget, who spent it on what, anchors."""
+    from sfumato.catalog import read_project
+    from sfumato.cli.ledger_report import page_of
+    from sfumato.cli.project import book_of
+
+    if limit < 0:
+        raise InvalidArgument("limit must be 0 or more", place="--limit")
+    read = read_project(project)
+    can_write(html, kept(read), place="--html")
+    with book_of(read) as ledger, working("walking the chain"):
+        now = datetime.datetime.now(datetime.UTC)
+        page = page_of(read, ledger, anchor=anchor, questions=questions, limit=limit, now=now)
+    write(page.html().encode(), html, paid=False, place="--html", private=True)
+    screen().print(f"written: {html}")
+
+
 @command(ledger_app, "export")
 def _export(
     *,

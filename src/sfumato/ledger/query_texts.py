@@ -26,7 +26,12 @@ __all__ = ["Erased", "QueryText", "hash_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryText:
-    """The text of a question, the purpose that was stated with it, or both."""
+    """The text of a question, the purpose that was stated with it, or both: see `Ledger.query_texts`.
+
+    >>> kept = QueryText.of("SELECT COUNT(*) FROM people", "the yearly report")
+    >>> kept.purpose, len(kept.salt)
+    ('the yearly report', 32)
+    """
 
     question: str | None
     purpose: str | None
