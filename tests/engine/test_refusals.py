@@ -38,7 +38,7 @@ REFUSED = {
     "rows": (
         "SELECT * FROM visits",
         "SELECT age FROM visits",
-        "SELECT DISTINCT word FROM visits",
+        "SELECT DISTINCT ON (word) word FROM visits",
         "SELECT person, COUNT(*) FROM visits GROUP BY person",
         "FROM visits",
         "TABLE visits",
