@@ -13,6 +13,9 @@ import sfumato as sf
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.pipeline import answer_public
 from sfumato.session import Database
+from tests.engine.questions import Asked
+from tests.engine.replay import leaves, planned, record
+from tests.engine.worlds import NEIGHBOURS, crowd, newcomer
 
 PEOPLE = pa.table(
     {"who": [1, 2, 3, 4, 5, 5], "place": ["a", "a", "b", "c", None, "b"], "age": [10, 20, 30, 40, 50, 60]}
@@ -195,3 +198,38 @@ def test_public_groups_follow_from_an_aggregated_public_table() -> None:
     )
     [bounding] = database().sql(text, epsilon=1).priced().boundings
     assert bounding.query.declared == (("x",),)
+
+
+# -- one person more ----------------------------------------------------------------------------
+
+REPLAYED = (
+    "SELECT COUNT(*), SUM(v.amount) FROM visits v WHERE v.region NOT IN (SELECT region FROM capitals)",
+    "SELECT COUNT(*) FROM visits v WHERE v.region NOT IN (SELECT region FROM places WHERE size = 1)",
+    (
+        "SELECT v.region, COUNT(*), SUM(v.qty) FROM visits v "
+        "WHERE v.age > 30 OR v.region IN (SELECT region FROM places WHERE size > 1) GROUP BY v.region"
+    ),
+    (
+        "SELECT v.word, COUNT(*) FROM visits v WHERE v.age > 30 "
+        "OR EXISTS (SELECT 1 FROM orders o WHERE o.buyer = v.person AND o.cost > 9) GROUP BY 1"
+    ),
+    (
+        "SELECT v.region, SUM(v.amount) FROM visits v "
+        "WHERE v.age < 30 OR NOT EXISTS (SELECT 1 FROM orders o WHERE o.buyer = v.person) GROUP BY 1"
+    ),
+    "SELECT SUM(v.qty), COUNT(*) FROM visits v WHERE v.qty > (SELECT AVG(size) FROM places)",
+    (
+        "SELECT v.region, SUM(v.qty * z.m) FROM visits v "
+        "JOIN (SELECT region, MAX(size) AS m FROM places GROUP BY region) z ON v.region = z.region GROUP BY 1"
+    ),
+)
+
+
+@pytest.mark.parametrize("text", REPLAYED)
+def test_one_person_more_stays_in_the_box(text: str) -> None:
+    replay = planned(Asked(text, {"max_groups": 2, "max_rows": 3}))
+    world = crowd(7, people=12, rows=60)
+    before = record(replay.run, world.opened(), threads=1)
+    for kind in NEIGHBOURS:
+        after = record(replay.run, (world + newcomer(kind, 7, 1007)).opened(), threads=1)
+        assert list(leaves(replay, before, after)) == [], kind
