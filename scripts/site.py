@@ -30,6 +30,15 @@ class Examples(Extension):  # type: ignore[misc]
             obj.docstring.value = EXAMPLE.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
 
 
+def on_config(config: Any) -> None:
+    """Put pages that the menu of mkdocs.yml does not name at its end."""
+    docs = Path(config["docs_dir"])
+    listed = set(re.findall(r"[\w./-]+\.md", str(config["nav"])))
+    more = sorted(str(path.relative_to(docs)) for path in docs.rglob("*.md"))
+    if rest := [name for name in more if name not in listed]:
+        config["nav"].append({"More": rest})
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the notebooks of examples/ as pages."""
     for notebook in sorted((ROOT / "examples").glob("*.ipynb")):

@@ -43,7 +43,7 @@ def test_a_picture_is_drawn_with_its_words(picture: Picture) -> None:
 
 
 def test_marks_lie_where_their_numbers_say() -> None:
-    assert {"x": 1, "y": 0.73, "label": "bound"} in values(CURVE)
+    assert {"x": 1, "y": 0.73, "label": "bound", "step": 1} in values(CURVE)
     assert {"x": 1, "y": 0.72, "low": 0.7, "high": 0.74, "label": "measured"} in values(CURVE)
 
 

@@ -67,11 +67,12 @@ def test_a_dead_link_is_caught() -> None:
     assert dead_links(ROOT / "README.md", text) == ["missing.md", "#there", "docs/ledger.md#no-such-heading"]
 
 
-def test_every_page_is_in_the_menu_of_the_site() -> None:
+def test_the_menu_of_the_site_names_pages_that_exist() -> None:
+    """Pages that it does not name are put at its end (scripts/site.py)."""
     listed = re.findall(r"^ +- ([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     pages = {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.is_relative_to(ROOT / "docs")}
     notebooks = {f"examples/{path.stem}.md" for path in (ROOT / "examples").glob("*.ipynb")}
-    assert sorted(listed) == sorted(pages | notebooks), "nav of mkdocs.yml"
+    assert set(listed) <= pages | notebooks and len(listed) == len(set(listed)) > 40
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

@@ -24,7 +24,7 @@ from sfumato.core import (
     events,
 )
 from sfumato.core.arguments import Number, exact
-from sfumato.plots import Axis, Bars, Line, Picture
+from sfumato.plots import Axis, Bars, Line, Picture, Points
 
 __all__ = [
     "LESSONS",
@@ -79,8 +79,7 @@ def simplex(
     ['all laws over three outputs', 'neighbours at epsilon 1', 'the law itself']
     """
     corners = tuple(_flat(corner) for corner in ((1, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)))
-    spot = _flat(law)
-    cross = tuple((spot[0] + step, spot[1]) for step in (-0.008, 0.008))
+    x, y = _flat(law)
     return Picture(
         title="Laws that may be neighbours",
         caption="Each point is a law over three outputs: the nearer a corner, the surer that output. "
@@ -93,7 +92,7 @@ def simplex(
                 Line(label=f"neighbours at epsilon {epsilon:g}", points=_neighbours(law, epsilon))
                 for epsilon in epsilons
             ),
-            Line(label="the law itself", points=cross),
+            Points(label="the law itself", points=((x, y, y, y),)),
         ),
     )
 

@@ -39,6 +39,9 @@ class Axis:
     """What an axis shows, and how: `percent` of a share, `log` of what spans many sizes.
 
     It reaches from `low` to `high`, and further where there is something to show.
+
+    >>> Axis(title="success", percent=True, low=0, high=1).title
+    'success'
     """
 
     title: str
@@ -50,7 +53,11 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A curve through points; `dashed` for what is not measured: a bound, a guess."""
+    """A curve through points, in their order; `dashed` for what is not measured: a bound, a guess.
+
+    >>> Line(label="bound", points=((0.1, 0.5), (1, 0.73)), dashed=True).points[-1]
+    (1, 0.73)
+    """
 
     label: str
     points: tuple[tuple[float, float], ...]
@@ -64,7 +71,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Measured points: x, y, and the interval around y. `beyond` for what lies above the axis, at its end."""
+    """Measured points: x, y, and the interval around y. `beyond` for what lies above the axis, at its end.
+
+    >>> Points(label="measured", points=((1, 0.72, 0.70, 0.74),)).points[0][1]
+    0.72
+    """
 
     label: str
     points: tuple[tuple[float, float, float, float], ...]
@@ -76,6 +87,9 @@ class Bars:
     """One bar for each named thing, with an interval for each where there are `intervals`.
 
     A picture with bars has no other marks than bars.
+
+    >>> Bars(label="unique", bars=(("zip", 0.1), ("all", 0.9))).bars[0]
+    ('zip', 0.1)
     """
 
     label: str
@@ -84,11 +98,19 @@ class Bars:
 
 
 Mark = Line | Points | Bars
+"""What a picture is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """What a picture shows, in words and numbers."""
+    """What a picture shows, in words and numbers.
+
+    >>> bars = Bars(label="unique", bars=(("zip", 0.1), ("all", 0.9)))
+    >>> axes = {"x": Axis(title="known"), "y": Axis(title="share")}
+    >>> picture = Picture(title="Unique", caption="", **axes, marks=(bars,))
+    >>> svg(picture).startswith("<svg")
+    True
+    """
 
     title: str
     caption: str
@@ -106,14 +128,25 @@ class Picture:
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int = 400) -> tuple[tuple[float, float], ...]:
-    """Return about `most` of the points at most, and the last: more are not seen."""
+    """Return about `most` of the points at most, and the last: more are not seen.
+
+    >>> len(thinned([(x, x * x) for x in range(10_000)], most=100))
+    101
+    """
     if len(points) <= most:
         return tuple(points)
     return (*points[:: -(-len(points) // most)], points[-1])
 
 
 def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
-    """Draw a picture as an Altair chart."""
+    """Draw a picture as an Altair chart.
+
+    >>> bars = Bars(label="unique", bars=(("zip", 0.1), ("all", 0.9)))
+    >>> axes = {"x": Axis(title="known"), "y": Axis(title="share")}
+    >>> picture = Picture(title="Unique", caption="", **axes, marks=(bars,))
+    >>> type(chart(picture)).__name__
+    'Chart'
+    """
     alt = _altair()
     bars = [mark for mark in picture.marks if isinstance(mark, Bars)]
     drawn, height = _bars(picture, bars) if bars else (_layers(picture), _HEIGHT)
@@ -142,12 +175,27 @@ def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
 
 
 def svg(picture: Picture) -> str:
-    """Draw a picture as SVG text."""
+    """Draw a picture as SVG text.
+
+    >>> bars = Bars(label="unique", bars=(("zip", 0.1), ("all", 0.9)))
+    >>> axes = {"x": Axis(title="known"), "y": Axis(title="share")}
+    >>> picture = Picture(title="Unique", caption="", **axes, marks=(bars,))
+    >>> "Unique" in svg(picture)
+    True
+    """
     return str(_converter().vegalite_to_svg(chart(picture).to_json()))
 
 
 def save(picture: Picture, path: str | Path) -> None:
-    """Draw a picture into a file: SVG, PNG or HTML that needs no other file, by the ending of its name."""
+    """Draw a picture into a file: SVG, PNG or HTML that needs no other file, by the ending of its name.
+
+    >>> import tempfile
+    >>> bars = Bars(label="unique", bars=(("zip", 0.1), ("all", 0.9)))
+    >>> axes = {"x": Axis(title="known"), "y": Axis(title="share")}
+    >>> picture = Picture(title="Unique", caption="", **axes, marks=(bars,))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(picture, f"{folder}/unique.svg")
+    """
     file = Path(path)
     match file.suffix.lower():
         case ".svg":
@@ -206,8 +254,9 @@ def _layers(picture: Picture) -> Any:
         ]
         colour = {"x": x, "y": y, "color": looks["color"]}
         if isinstance(mark, Line):
-            drawn = alt.Chart(alt.InlineData(values=rows)).mark_line(strokeWidth=2)
-            layers.append(drawn.encode(**colour, strokeDash=looks["strokeDash"]))
+            steps = [row | {"step": step} for step, row in enumerate(rows)]
+            drawn = alt.Chart(alt.InlineData(values=steps)).mark_line(strokeWidth=2)
+            layers.append(drawn.encode(**colour, strokeDash=looks["strokeDash"], order=alt.Order("step:Q")))
             continue
         ends = [row | {"low": max(row["low"], along.low)} for row in rows if row["low"] < row["high"]]
         if ends:
