@@ -36,7 +36,7 @@ def interpreter(version: str) -> str:
     pytest.skip(f"no Python {version} on this machine")
 
 
-def run(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program with none of this checkout on its path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return subprocess.run(
@@ -44,6 +44,7 @@ def run(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         check=False,
+        cwd=cwd,
         env={**inherited, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **variables},
     )
 
@@ -104,6 +105,39 @@ def test_an_older_python_is_refused_with_a_sentence(wheel: Path) -> None:
     )
 
 
+BASE = """
+import sys
+sys.modules["scipy"] = None  # as if it were not installed
+import pyarrow as pa
+import sfumato as sf
+from sfumato.core import Composition, Proportion, events
+
+people = range(4000)
+rows = pa.table({"person": people, "place": [i % 200 for i in people], "age": [i % 90 for i in people]})
+columns = {"place": sf.one_of(*range(200)), "age": sf.between(0, 110)}
+budget = sf.Budget(epsilon=9, delta=1e-7)
+db = sf.connect(rows, name="t", unit="person", columns=columns, max_groups=1, max_rows=1, budget=budget)
+for what in ("COUNT(*) AS a", "AVG(age) AS a", "MEDIAN(age) AS a"):
+    question = db.sql(f"SELECT place, {what} FROM t GROUP BY place", epsilon=1)
+    str(question), str(question.explain(size=20)), str(question.release())
+sampled = events.PoissonSubsampled(event=events.Gaussian(sigma=2), rate=0.1)
+coin = events.RandomizedResponse(truth=0.75, choices=2)
+for event in (events.Gaussian(sigma=2), events.Laplace(scale=2), sampled, coin):
+    Composition([(event, 10)]).epsilon(1e-6), event.mu(), event.renyi(8)
+try:
+    Proportion(hits=1, trials=2).interval()
+except sf.errors.Unsupported as error:
+    print(*error.hints)
+"""
+
+
+def test_questions_and_accounting_do_not_need_the_extras() -> None:
+    """What does need scipy says what to install."""
+    done = run(sys.executable, "-c", BASE, PYTHONPATH=str(ROOT / "src"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "install it: pip install 'sfumato[lab]'"
+
+
 def section(heading: str) -> str:
     """Return one section of the README."""
     text = (ROOT / "README.md").read_text()
@@ -127,13 +161,15 @@ def test_a_fresh_machine_does_what_the_readme_says(version: str, wheel: Path, tm
     def follows(*headings: str) -> None:
         page = tmp_path / "page.md"
         page.write_text("\n".join(section(heading) for heading in headings))
-        done = run(python, ROOT / "tests/snippets.py", page)
+        done = run(python, ROOT / "tests/snippets.py", page, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
     installed(str(wheel))
-    assert run(python, "-c", "import altair, pandas").returncode != 0, "the base install is small"
+    for extra in ("altair", "pandas", "scipy"):
+        assert run(python, "-c", f"import {extra}").returncode != 0, "the base install is small"
     assert run(python, "-c", "import sfumato; print(sfumato.__file__)").stdout.startswith(str(tmp_path))
     follows(*FIRSTS)
     assert "sfumato 0." in run(tmp_path / "venv/bin/sfumato", "--version").stdout
     installed(f"{wheel}[plots]")
     follows("The first answer", "The first plot")
+    assert (tmp_path / "regions.svg").read_text().startswith("<svg")

@@ -24,6 +24,7 @@ from sfumato.anonymity.columns import Integers
 from sfumato.attacks.population import uniforms
 from sfumato.backends.owned import read_owned
 from sfumato.catalog import one_of
+from sfumato.core.scientific import scientific
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.session import Budget, connect
 
@@ -170,8 +171,8 @@ def fitting(tables: _Published, blocks: Integers, tract: int, *, seconds: float 
     Of all who fit, any: the direction in which the solver looks is random. Whole numbers are demanded, though
     tables of this kind hardly ever leave room for fractions.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
+    optimize = scientific("optimize")
+    Bounds, LinearConstraint, milp = optimize.Bounds, optimize.LinearConstraint, optimize.milp
     matrix, wanted, shape = _sums(tables, blocks, tract)
     possible = np.flatnonzero((matrix.T @ (wanted == 0)) == 0)  # no table says that there is nobody
     rows = np.flatnonzero(wanted)
@@ -197,9 +198,8 @@ def nearest(tables: _Published, blocks: Integers, tract: int, guess: Integers, e
     to say anything changes nothing. The unknown numbers may be fractions; they are rounded at random, and
     each block keeps as many people as the guess has there.
     """
-    from scipy import sparse
-    from scipy.optimize import linprog
-
+    sparse = scientific("sparse")
+    linprog = scientific("optimize").linprog
     matrix, wanted, shape = _sums(tables, blocks, tract)
     sums, cells = matrix.shape
     start = guess.ravel()
@@ -228,8 +228,7 @@ def nearest(tables: _Published, blocks: Integers, tract: int, guess: Integers, e
 
 def _sums(tables: _Published, blocks: Integers, tract: int) -> tuple[Any, npt.NDArray[Any], tuple[int, ...]]:
     """Return which unknowns add up to which published numbers of one tract, these numbers, and the shape."""
-    from scipy import sparse
-
+    sparse = scientific("sparse")
     titles = list(TABLES)
     races, ethnicities = (tables[titles[2]].shape[1], tables[titles[2]].shape[2])
     shape = (len(blocks), tables[titles[0]].shape[1], AGES, races, ethnicities)

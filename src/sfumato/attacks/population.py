@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.special import ndtri
 
 from sfumato.anonymity.columns import Flags, Floats, Integers
 from sfumato.attacks.victims import one_row_each
 from sfumato.catalog import between, one_of
 from sfumato.core import bernoulli, uniform_below
 from sfumato.core.arguments import count
+from sfumato.core.scientific import scientific
 from sfumato.session import Database
 
 __all__ = [
@@ -73,13 +73,13 @@ def choose(weights: npt.ArrayLike, size: int) -> Integers:
 
 
 def _normal(size: int) -> Floats:
-    return np.asarray(ndtri(uniforms(size)))
+    return np.asarray(scientific("special").ndtri(uniforms(size)))
 
 
 def _lognormal_sizes(total: int, mean: float, spread: float) -> Integers:
     """Divide `total` among areas whose sizes are evenly spaced quantiles of a lognormal law."""
     areas = max(1, round(total / mean))
-    relative = np.exp(spread * ndtri((np.arange(areas) + 0.5) / areas))
+    relative = np.exp(spread * scientific("special").ndtri((np.arange(areas) + 0.5) / areas))
     ends = np.rint(np.cumsum(relative) / relative.sum() * total).astype(np.int64)
     return np.asarray(np.diff(ends, prepend=0))
 

@@ -20,6 +20,7 @@ from sfumato.attacks.victims import Victims
 from sfumato.core import PrivacyBudget, bernoulli, discrete_gaussian
 from sfumato.core.arguments import count
 from sfumato.core.conversions import epsilon_of_mu, largest_mu
+from sfumato.core.scientific import scientific
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Line, Picture
 from sfumato.session import Budget, connect
@@ -70,9 +71,9 @@ def _least_squares(halves: Flags, answers: Floats) -> Floats:
 
 
 def _least_absolute(halves: Flags, answers: Floats) -> Floats:
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_matrix, eye, hstack
-
+    linprog = scientific("optimize").linprog
+    sparse = scientific("sparse")
+    csr_matrix, eye, hstack = sparse.csr_matrix, sparse.eye, sparse.hstack
     questions, people = halves.shape
     residues = hstack([csr_matrix(halves.astype(float)), eye(questions), -eye(questions)], format="csr")
     solved = linprog(

@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.audit.evidence import read_miss
 from sfumato.core.arguments import Number, count, delta_quantity
+from sfumato.core.scientific import scientific
 from sfumato.core.search import largest
 from sfumato.errors import InvalidArgument
 
@@ -25,8 +26,7 @@ def one_run_miss(canaries: int, guesses: int, right: int, *, epsilon: float, del
     r are guessed and v guesses are right. With q = 1 / (1 + e^-epsilon), beta = P[Bin(r, q) >= v] and
     alpha = max over i of P[v - i <= Bin(r, q) < v] / i, it is at most beta + 2 m delta alpha.
     """
-    from scipy.stats import binom
-
+    binom = scientific("stats").binom
     m, r, v = count(canaries, "canaries"), count(guesses, "guesses"), count(right, "right", least=0)
     if not v <= r <= m:
         raise InvalidArgument(

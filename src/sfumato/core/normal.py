@@ -1,8 +1,8 @@
 """The normal law, in its tails and near its middle, from the C library's erfc and a fraction.
 
-scipy has these functions too, but importing `scipy.special` takes as long as answering a small
-question does, so a small question never does. All are right to a relative 1e-14, but for
-`tail_quantile` near z = 0, where that is absolute: far within the 2^-36 that conversions round by.
+scipy has these functions too, but it is large, and importing `scipy.special` takes as long as answering a
+small question does. All are right to a relative 1e-14, but for `tail_quantile` near z = 0, where that is
+absolute: far within the 2^-36 that conversions round by.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ import numpy as np
 
 from sfumato.core.arguments import FloatArray
 
-__all__ = ["middle_quantile", "scaled_tail", "tail_quantile", "two_sided_tail", "upper_tail"]
+__all__ = [
+    "lower_tails",
+    "middle_quantile",
+    "scaled_tail",
+    "tail_quantile",
+    "two_sided_tail",
+    "upper_tail",
+]
 
 _ROOT_TWO = math.sqrt(2)
 _ROOT_PI = math.sqrt(math.pi)
 _FRACTION_FROM = 5.0
-_FEW = 64  # numbers for which it is not worth importing scipy
 _TERMS = 24  # beyond 5 they leave a relative e^(-4 * 5 * sqrt(24)), nothing
 
 
@@ -31,7 +37,7 @@ def scaled_tail(x: FloatArray) -> FloatArray:
     near = x < _FRACTION_FROM
     result: FloatArray = np.empty_like(x)
     small = x[near]
-    result[near] = np.exp(small * small) * np.array([math.erfc(value) for value in small.tolist()])
+    result[near] = np.exp(small * small) * _erfc(small)
     large = x[~near]
     rest = large
     for term in range(_TERMS, 0, -1):
@@ -47,12 +53,20 @@ def upper_tail(z: float) -> float:
 
 def two_sided_tail(z: FloatArray) -> FloatArray:
     """Return P(|N(0,1)| > z) for each z."""
-    x = z / _ROOT_TWO
-    if x.size > _FEW:
-        from scipy.special import erfc
+    return _erfc(z / _ROOT_TWO)
 
-        return np.asarray(erfc(x))
-    return np.array([math.erfc(value) for value in x.ravel().tolist()]).reshape(x.shape)
+
+def lower_tails(z: FloatArray) -> FloatArray:
+    """Return P(N(0,1) < z) for each z.
+
+    >>> lower_tails(np.array([0.0, -1.959963984540054])).round(6).tolist()
+    [0.5, 0.025]
+    """
+    return _erfc(-z / _ROOT_TWO) / 2
+
+
+def _erfc(x: FloatArray) -> FloatArray:
+    return np.array(list(map(math.erfc, x.ravel().tolist()))).reshape(x.shape)
 
 
 def tail_quantile(log_tail: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray, count
 from sfumato.core.mechanism import confidence
+from sfumato.core.scientific import scientific
 from sfumato.errors import InvalidArgument
 
 __all__ = ["Proportion", "clopper_pearson"]
@@ -20,8 +21,8 @@ def clopper_pearson(hits: npt.ArrayLike, trials: int, miss: float) -> tuple[Floa
     Theorem: for independent trials the limits are quantiles of beta laws, and hold at every
     size and every probability (Clopper and Pearson 1934).
     """
-    from scipy.special import betainccinv, betaincinv
-
+    special = scientific("special")
+    betainccinv, betaincinv = special.betainccinv, special.betaincinv
     c = np.atleast_1d(np.asarray(hits, dtype=np.float64))
     low, high = np.zeros(c.shape), np.ones(c.shape)
     some, rest = c > 0, c < trials

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
+from sfumato.core.scientific import scientific
 from sfumato.local.arrays import Array, Floats, Integers, Octets, slices
 from sfumato.local.hashing import LinearFamily
 from sfumato.local.protocol import Columns, Shares
@@ -207,8 +208,8 @@ class Growth:
         continuation may be held, by its own evidence against longer odds.
         A guide for the search alone: what is reported is decided by an exact test.
         """
-        from scipy.special import expit, log_expit
-
+        special = scientific("special")
+        expit, log_expit = special.expit, special.log_expit
         shift = self._shift(self.levels.weights[self.done])
         average = np.empty(len(deviations), dtype=np.float32)
         log_many = np.float32(math.log(deviations.shape[1] if self.done else self._possible()))
@@ -234,8 +235,7 @@ class Growth:
 
     def _shift(self, weight: int) -> float:
         """Return by how many deviations a held string stands out from noise at this many levels."""
-        from scipy.special import ndtri
-
+        ndtri = scientific("special").ndtri
         told = _TOLD - float(ndtri(0.05 / float(self.family.modulus) ** self.family.digits))
         return told * math.sqrt(weight / sum(self.levels.weights))
 
@@ -259,8 +259,8 @@ class Growth:
 
     def hitters(self, octets: int, *, level: float) -> Hitters:
         """Test whole strings, and return those that are held."""
-        from scipy.special import betainc, ndtri
-
+        special = scientific("special")
+        betainc, ndtri = special.betainc, special.ndtri
         assert self.counts is not None  # of whole strings
         counts, n, tested = self.counts, sum(self.sizes[-self.levels.tests :]), len(self.counts)
         q, gap = float(self.q), float(self.p - self.q)
@@ -295,8 +295,7 @@ class Growth:
         makes the deviations it must show a constant less score / shift. What the search thinks
         is the word of other people than those asked about whole strings.
         """
-        from scipy.special import ndtr
-
+        ndtr = scientific("special").ndtr
         lower = self.scores / self._shift(sum(self.levels.weights[-self.levels.tests :]))
         low, high = -60.0 + lower.min(), 60.0 + lower.max()
         while (middle := (low + high) / 2) not in (low, high):

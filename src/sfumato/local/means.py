@@ -23,6 +23,7 @@ from sfumato.core.arguments import Number, count, exact
 from sfumato.core.coins import bernoulli
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
+from sfumato.core.scientific import scientific
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Floats, Integers
 from sfumato.local.odds import check_odds, odds_of
@@ -188,8 +189,7 @@ class MeanProtocol(Protocol):
         """
         n, average = sums.reports, float(sums.total / sums.reports)
         if n >= self.enough:
-            from scipy.special import stdtrit
-
+            stdtrit = scientific("special").stdtrit
             width = float(stdtrit(n - 1, 1 - miss / 2)) * spread
             return average - width, average + width
         tilts = _TILTS / float(self.largest_report)

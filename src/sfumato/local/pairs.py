@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import Number, count
 from sfumato.core.mechanism import confidence
 from sfumato.core.proportion import clopper_pearson
+from sfumato.core.scientific import scientific
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
 from sfumato.local.answers import uniform_each
@@ -244,8 +245,7 @@ class PairResponse(DerivedProtocol):
 
 def _lower_limits(hits: Integers, trials: Integers, miss: float) -> Floats:
     """Return the lower limits of Clopper and Pearson for each number of hits and of trials."""
-    from scipy.special import betaincinv
-
+    betaincinv = scientific("special").betaincinv
     low, some = np.zeros(len(hits)), hits > 0
     low[some] = betaincinv(hits[some], trials[some] - hits[some] + 1, miss)
     return low

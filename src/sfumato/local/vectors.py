@@ -20,6 +20,7 @@ from sfumato.core.coins import bernoulli
 from sfumato.core.entropy import random_words
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise import discrete_gaussian
+from sfumato.core.scientific import scientific
 from sfumato.core.search import minimum
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Flags, Floats, Integers, Octets, slices
@@ -101,8 +102,7 @@ class PrivUnit(Protocol):
     @classmethod
     def from_epsilon(cls, epsilon: Number, *, size: int, norm: Number = 1) -> PrivUnit:
         """Take the cap with the least variance; `norm` is the declared largest length of a vector."""
-        from scipy.special import betainc
-
+        betainc = scientific("special").betainc
         if count(size, "size", least=2) > _MOST:
             raise InvalidArgument("a vector has at most a million coordinates here", place="size")
         odds, shape = odds_of(epsilon), (size - 1) / 2
@@ -138,8 +138,7 @@ class PrivUnit(Protocol):
     @property
     def threshold(self) -> float:
         """The inner product with its middle that a vector of the cap has at least."""
-        from scipy.special import betainccinv
-
+        betainccinv = scientific("special").betainccinv
         shape = (self.size - 1) / 2
         return 2 * float(betainccinv(shape, shape, float(self.cap))) - 1
 
@@ -210,8 +209,7 @@ class PrivUnit(Protocol):
 
     def _inner_products(self, n: int) -> tuple[Floats, Floats]:
         """Draw t = <y, v> and root(1 - t^2): (1 + t)/2 has a beta law, whose quantile is taken."""
-        from scipy.special import betainccinv
-
+        betainccinv = scientific("special").betainccinv
         cap, near = float(self.cap), bernoulli(self.chance, size=n)
         drawn = _uniforms(n)
         tail = np.where(near, cap * drawn, cap + (1 - cap) * drawn)

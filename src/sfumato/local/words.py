@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.scientific import scientific
 from sfumato.errors import InvalidArgument
 from sfumato.local.arrays import Array, Octets, slices
 
@@ -152,8 +153,7 @@ class Spectrum:
 
     def deviations(self) -> npt.NDArray[np.float32]:
         """Return by how many deviations of noise each word's supports are above their mean, and be empty."""
-        from scipy.fft import irfftn
-
+        irfftn = scientific("fft").irfftn
         shape = (self.prime,) * self.digits
         sums = self._sums.reshape(*shape[:-1], self._half)
         self._sums = np.zeros(0, dtype=np.complex64)

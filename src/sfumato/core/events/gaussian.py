@@ -27,6 +27,7 @@ from sfumato.core.events.lattice import (
     last_output,
     wrap_ratio,
 )
+from sfumato.core.normal import lower_tails
 from sfumato.core.search import root_above, round_up
 
 __all__ = ["DiscreteGaussian", "DiscreteGaussianVector", "Gaussian"]
@@ -49,12 +50,10 @@ class Gaussian(Event):
 
     def tails(self, levels: FloatArray, direction: Direction) -> tuple[FloatArray, FloatArray]:
         """Return the tails of the loss, N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q."""
-        from scipy.special import ndtr
-
         mu = upper_float(self.mu())
         with np.errstate(over="ignore"):
             scaled = levels / mu
-        return ndtr(mu / 2 - scaled), ndtr(-mu / 2 - scaled)
+        return lower_tails(mu / 2 - scaled), lower_tails(-mu / 2 - scaled)
 
     def support(self, direction: Direction) -> tuple[float, float]:
         """Return the losses within 13.4 standard deviations of their mean."""

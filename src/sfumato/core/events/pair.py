@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.core.arguments import Cost, FloatArray, upper_float
 from sfumato.core.exponential import exp_below, log_above
+from sfumato.core.normal import tail_quantile
 from sfumato.core.search import exp_excess, round_up
 
 __all__ = ["PairTable", "pair_table"]
@@ -90,8 +91,8 @@ class PairTable:
         inner = slice(1, -1)  # to reject nothing, or everything, says nothing
         without = _quantile(self.lower_q[inner], self.upper_q[inner])
         with_person = _quantile(self.lower_p[inner], self.upper_p[inner])
-        # Each quantile is off by some ulp of itself, and by an ulp of its probability times the Mills ratio.
-        slack = 2.0**-49 * (2.0 + np.abs(without) + np.abs(with_person))
+        # A quantile is off by 1e-14 of 1 or of itself, and by an ulp of its probability times the Mills ratio.
+        slack = 2.0**-45 * (2.0 + np.abs(without) + np.abs(with_person))
         return round_up(float((without - with_person + slack).max(initial=0.0)))
 
     def cumulant(self, excess: FloatArray) -> FloatArray:
@@ -164,11 +165,8 @@ def _chord_bound(
 
 
 def _quantile(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Return the normal quantile of `below` = 1 - `above`, from the smaller of the two."""
-    from scipy.special import ndtri
-
-    quantile: FloatArray = np.where(below <= above, ndtri(below), -ndtri(above))
-    return quantile
+    """Return the normal quantile of `below` = 1 - `above`, from the smaller of the two, which is not zero."""
+    return np.where(below <= above, -1.0, 1.0) * tail_quantile(np.log(np.minimum(below, above)))
 
 
 @lru_cache(maxsize=64)

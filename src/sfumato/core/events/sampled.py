@@ -168,14 +168,13 @@ class PoissonSubsampled(Event):
         return inner
 
     def _binomial_renyi(self, order: int) -> float:
-        from scipy.special import gammaln
-
         k = np.arange(2, order + 1, dtype=np.float64)
         growth = (k - 1) * np.array([self.event.renyi(float(j)) for j in k])
         if growth[-1] in (0.0, math.inf):  # it rises with k
             return float(growth[-1])
         rate = float(self.rate)
-        logs = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+        chosen = np.array([math.lgamma(j + 1) + math.lgamma(order - j + 1) for j in k])
+        logs = math.lgamma(order + 1) - chosen
         logs = logs + (order - k) * math.log1p(-rate) + k * math.log(rate)
         # The weights sum to 1 and k = 0, 1 add nothing: ln(1 + sum of weight * (e^growth - 1)).
         with np.errstate(divide="ignore"):
