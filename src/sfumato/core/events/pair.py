@@ -91,7 +91,7 @@ class PairTable:
         inner = slice(1, -1)  # to reject nothing, or everything, says nothing
         without = _quantile(self.lower_q[inner], self.upper_q[inner])
         with_person = _quantile(self.lower_p[inner], self.upper_p[inner])
-        # A quantile is off by 1e-14 of 1 or of itself, and by an ulp of its probability times the Mills ratio.
+        # A quantile is off by 1e-14 of 1 or of itself, and by an ulp of its chance times the Mills ratio.
         slack = 2.0**-45 * (2.0 + np.abs(without) + np.abs(with_person))
         return round_up(float((without - with_person + slack).max(initial=0.0)))
 
