@@ -17,6 +17,7 @@ import pytest
 import sfumato as sf
 from sfumato.analysis import bound, price
 from sfumato.analysis.missing_limits import MissingLimit, missing_limits, with_limits
+from sfumato.audit.queries import examine_query
 from sfumato.core import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, Unsupported
@@ -378,3 +379,9 @@ def test_a_budget_of_one_renyi_order_cannot_reserve_what_is_not_known() -> None:
     budget = PrivacyBudget(epsilon=5, delta=1e-6, rule=RenyiRule(order=8))
     with pytest.raises(Unsupported, match="stands for all"):
         forest(budget).sql(f"{CLAUSE.format(2)} SUM(size) FROM trees", epsilon=1).priced()
+
+
+def test_an_audit_of_what_is_found_first_finds_no_more_than_is_claimed() -> None:
+    clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, max_groups_contributed=NULL)"
+    db = forest(sf.Budget(epsilon=3, delta=1e-6))
+    assert examine_query(f"{clause} tree, SUM(size) AS s FROM trees GROUP BY tree", db, trials=1_000).passed
