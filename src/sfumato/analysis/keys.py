@@ -59,7 +59,8 @@ def divided_threshold(law: NoiseLaw, weights: Sequence[int], delta: Fraction) ->
     Each number of groups has its own smallest threshold, for its chance falls; the largest of these is it.
     """
     level, allowed = weights[0] + 1, lower_float(delta)
-    for weight, groups in _together(weights):
+    *some, last = _together(weights)
+    for weight, groups in (last, *some):  # most groups or one need most, as a rule: the rest is one look each
 
         def quiet(value: int, weight: int = weight, groups: int = groups) -> bool:
             return _any(law.tail(value - weight), groups) <= allowed

@@ -32,12 +32,16 @@ _LARGEST = 2**62  # of a grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowInteger:
-    """What one row gives a measure: a BIGINT between `low` and `high`, or NULL for 0, times `scale`."""
+    """What one row gives a measure: a BIGINT between `low` and `high`, or NULL for 0, times `scale`.
+
+    `double` is the same number as a DOUBLE, where it is rounded from one: that is added up in less time.
+    """
 
     sql: str
     low: int
     high: int
     scale: int = 1
+    double: str | None = None
 
 
 class Stage:
@@ -53,27 +57,31 @@ class Stage:
 
     def steps(self, factor: Factor) -> str:
         """Return the number of steps of a factor, a BIGINT, NULL where it is absent."""
-        grid, centre = factor.grid, float(factor.centre)
+        grid, kind = factor.grid, factor.expression.kind
         if grid.toward_zero:
             raise Unsupported("rounding toward zero in an engine")
-        exponent = _exponent(grid.step)
-        bound = max(-grid.low, grid.high)
-        kind = factor.expression.kind
-        if kind and kind.whole and exponent == 0 and centre.is_integer() and bound + abs(centre) <= _EXACT:
-            middle = int(centre)
+        if _is_whole(factor):
+            middle = int(factor.centre)
             column = self(expression(factor.expression, self.names))
             clamped = _clamped(column, constant(grid.low + middle), constant(grid.high + middle))
             clamped = clamped if kind is Kind.INTEGER else f"CAST({clamped} AS BIGINT)"
             return f"({clamped} - {constant(middle)})" if middle else clamped
+        if (double := self.double_steps(factor)) is not None:
+            return f"CAST({double} AS BIGINT)"
+        value, exponent = self(self._centred(factor)), _exponent(grid.step)
+        return _by_comparison(value, grid) if exponent is None else _far(value, grid, exponent)
+
+    def double_steps(self, factor: Factor) -> str | None:
+        """Return the number of steps as a DOUBLE where it is rounded from one; None where it is not."""
+        grid, exponent = factor.grid, _exponent(factor.grid.step)
+        if _is_whole(factor) or exponent is None or max(-grid.low, grid.high) > _EXACT:
+            return None
+        twice = self(f"{self._centred(factor)} * {constant(math.ldexp(1.0, 1 - exponent))}")
+        return _rounded(twice, grid.low, grid.high)
+
+    def _centred(self, factor: Factor) -> str:
         value = expression(factor.expression, self.names, Kind.REAL)
-        if centre:
-            value = f"({value} - {constant(centre)})"
-        if exponent is None:
-            return _by_comparison(self(value), grid)
-        if bound <= _EXACT:
-            twice = self(f"{value} * {constant(math.ldexp(1.0, 1 - exponent))}")
-            return _rounded(twice, grid.low, grid.high)
-        return _far(self(value), grid, exponent)
+        return f"({value} - {constant(float(factor.centre))})" if factor.centre else value
 
 
 def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
@@ -83,6 +91,7 @@ def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
     """
     tests = [] if measure.condition is None else [stage(expression(measure.condition, stage.names))]
     steps: list[str] = []
+    doubles: list[str | None] = []
     low, high, scale = 1, 1, 1
     for factor in measure.factors:
         grid = factor.grid
@@ -91,6 +100,7 @@ def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
             tests.append(f"{stage(expression(factor.expression, stage.names, Kind.REAL))} IS NOT NULL")
             continue
         steps.append(stage.steps(factor))
+        doubles.append(stage.double_steps(factor))
         ends = [low * grid.low, low * grid.high, high * grid.low, high * grid.high]
         low, high = min(ends), max(ends)
     if not tests and not steps:
@@ -102,8 +112,25 @@ def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
         product, low, high = f"{product} + 1", 0, high + 1
     if max(-low, high) * abs(scale) > _FURTHEST:
         raise Unsupported("products of more than 2^61 steps")
-    sql = f"CASE WHEN {' AND '.join(tests)} THEN {product} END" if tests else f"({product})"
-    return RowInteger(sql=sql, low=min(low, 0), high=max(high, 0), scale=scale)
+    double = doubles[0] if len(doubles) == 1 else None
+    return RowInteger(
+        sql=_where(tests, product),
+        low=min(low, 0),
+        high=max(high, 0),
+        scale=scale,
+        double=None if double is None else _where(tests, double),
+    )
+
+
+def _where(tests: list[str], value: str) -> str:
+    return f"CASE WHEN {' AND '.join(tests)} THEN {value} END" if tests else f"({value})"
+
+
+def _is_whole(factor: Factor) -> bool:
+    """Return whether a factor's value is whole, and its steps are too."""
+    grid, centre, kind = factor.grid, float(factor.centre), factor.expression.kind
+    near = max(-grid.low, grid.high) + abs(centre) <= _EXACT
+    return kind is not None and kind.whole and grid.step == 1 and centre.is_integer() and near
 
 
 def _exponent(step: Fraction) -> int | None:
@@ -117,8 +144,9 @@ def _exponent(step: Fraction) -> int | None:
 
 
 def _rounded(twice: str, low: int, high: int) -> str:
+    """Return the nearest whole number to half of a DOUBLE, halves upward, as a DOUBLE."""
     clamped = _clamped(twice, constant(float(2 * low)), constant(float(2 * high)))
-    return f"CAST(floor((floor({clamped}) + 1) * 0.5) AS BIGINT)"
+    return f"floor((floor({clamped}) + 1) * 0.5)"
 
 
 def _far(value: str, grid: Grid, exponent: int) -> str:
@@ -127,7 +155,7 @@ def _far(value: str, grid: Grid, exponent: int) -> str:
     twice = f"{value} * {constant(math.ldexp(1.0, 1 - exponent))}"
     far = f"CAST({_clamped(steps, constant(-float(_LARGEST)), constant(float(_LARGEST)))} AS BIGINT)"
     near = f"abs({steps}) < {constant(float(_EXACT))}"
-    either = f"CASE WHEN {near} THEN {_rounded(twice, -_EXACT, _EXACT)} ELSE {far} END"
+    either = f"CASE WHEN {near} THEN CAST({_rounded(twice, -_EXACT, _EXACT)} AS BIGINT) ELSE {far} END"
     return _clamped(f"({either})", constant(grid.low), constant(grid.high))
 
 

@@ -132,6 +132,8 @@ class Program:
             if integer is None:
                 continue
             bits, offset, found = _bits(integer), _offset(integer), []
+            if integer.double is not None and bits <= _SUMMED:
+                offset = f"(coalesce({integer.double}, 0) - {constant(float(integer.low))})"
             for lower in range(0, bits, _SUMMED):
                 size = min(_SUMMED, bits - lower)
                 found.append(Slot(word=len(texts), shift=0, bits=size))
