@@ -3,8 +3,8 @@
 A unit whose rows all count enters every cell with weight 1 for each of them. So do all such units
 together: nothing tells them apart, and their cells can be counted in one go. Where there is one group, that
 leaves only the units with more rows than `max_rows` to be looked at one by one. Where units are numbers from
-a wide range, such as hashes, they are dealt out to buckets, and the rows of those buckets are left that have
-more rows than count; then it is not known how many units there are, so it must not be asked.
+a wide range, such as hashes, they are dealt out to buckets, twice, and the rows are left of those buckets
+that have more rows than count; then it is not known how many units there are, so it must not be asked.
 
 Theorem: the result is that of `contributions`: with n <= m the weight min(n, m)/n is 1, and a sum over
 units of c * weight * 1 is the count over their rows, times weight. A unit has no more rows than its bucket.
@@ -25,9 +25,11 @@ __all__ = ["count_one_group"]
 _BLOCK = 1 << 17  # rows that fit into a cache
 _TABLE = 1 << 16  # cells that are counted in a table
 _SPARSE = 4  # numbers that units may span, for each row there is
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers evenly over the upper bits of a product
+_ODDS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)))  # spread numbers over the upper bits
 
 _Integers = npt.NDArray[np.int64]
+
+_NOBODY = np.zeros(0, dtype=np.int64)
 
 
 def count_one_group(
@@ -41,17 +43,18 @@ def count_one_group(
     if len(choice.key_hashes) != 1 or choice.sums or rows.values or 1 << packing.low_bits > _TABLE:
         return None
     least = int(rows.units.min())
-    dense = int(rows.units.max()) - least < _SPARSE * len(rows.units)
-    if dense:
+    counts = _NOBODY
+    if int(rows.units.max()) - least < _SPARSE * len(rows.units):
         owners = rows.units if least == 0 else rows.units - least
+        counts = np.bincount(owners)
+        everybody = np.arange(len(counts))
+        light = RowWeights.of(everybody, counts, most=choice.max_rows, total=choice.max_total).light
+        left = np.flatnonzero((~light)[owners])
+        counts = counts[(counts > 0) & light]
     elif choice.only_cells:
-        owners = _buckets(rows.units)
+        left = _crowded(rows.units, choice)
     else:
         return None
-    counts = np.bincount(owners)
-    everybody = np.arange(len(counts))
-    light = RowWeights.of(everybody, counts, most=choice.max_rows, total=choice.max_total).light
-    left = np.flatnonzero((~light)[owners])
     runs = {}
     for run in choice.runs:
         word = rows.words[run.slot.word]
@@ -59,11 +62,10 @@ def count_one_group(
         cells = table[1 : run.width + 1]
         places = np.flatnonzero(cells)
         runs[run.slot] = (places, cells[places] * run.weight)
-    there = np.flatnonzero((counts > 0) & light) if dense else everybody[:0]
     kept = Kept(
-        unit=np.arange(len(there)),
-        code=np.zeros(len(there), dtype=np.int64),
-        rows=counts[there],
+        unit=np.arange(len(counts)),
+        code=np.zeros(len(counts), dtype=np.int64),
+        rows=counts,
         sums={},
         runs=runs,
         values=(),
@@ -71,12 +73,19 @@ def count_one_group(
     return kept, rows.some(left)
 
 
-def _buckets(units: npt.NDArray[Any]) -> _Integers:
-    """Deal units out to about as many buckets as there are rows."""
-    bits = len(units).bit_length()
-    spread = units.view(np.uint64) * _ODD
-    spread >>= np.uint64(64 - bits)
-    return spread.view(np.int64)
+def _crowded(units: npt.NDArray[Any], choice: PackedChoice) -> _Integers:
+    """Return the places of rows whose buckets have more rows than count of one unit, in every round."""
+    caps = [cap for cap in (choice.max_rows, choice.max_total) if cap is not None]
+    left = np.arange(len(units) if caps else 0)
+    for odd in _ODDS:
+        bits = (len(left) // 4).bit_length()
+        if not bits:
+            break
+        owners = units[left].view(np.uint64) * odd
+        owners >>= np.uint64(64 - bits)
+        full = np.bincount(owners.view(np.int64)) > min(caps)
+        left = left[full[owners]]
+    return left
 
 
 def _cells(word: npt.NDArray[np.uint64], packing: Packing) -> _Integers:
