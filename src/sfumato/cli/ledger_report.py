@@ -84,7 +84,7 @@ def _table(table: ProjectTable) -> list[str]:
     files = ", ".join(Path(path).name for path in table.paths)
     if declared.unit is None:
         return [table.name, files, "public: not protected", "everything"]
-    column = declared.unit.column
+    column = declared.unit.text  # with the path to it, where there is one
     caps = [f"{cap} = {getattr(declared, cap)}" for cap in CAPS if getattr(declared, cap) is not None]
     whose = "every row is a unit" if column is None else f"column {column}"
     return [
