@@ -118,6 +118,8 @@ def use(watch: Watch, db: sf.Database) -> None:
         assert isinstance(release, sf.Release), (text, release)
         watch.see("a release", release.to_json(), release.receipt, release.cost, release.tables)
         watch.see("frames", release.to_pandas(), release.to_polars(), release.to_arrow())
+        attempt(watch, "a picture", release.plot)
+        attempt(watch, "a notebook", release._repr_html_)
     for text in REFUSED:
         refused = attempt(watch, f"refusal of {text}", lambda text=text: db.sql(text, epsilon=0.5).release())
         assert isinstance(refused, SfumatoError), text
@@ -162,6 +164,7 @@ def test_in_python(tmp_path: Path, watch: Watch, capfd: pytest.CaptureFixture[st
     assert conclude(watch, tmp_path, capfd) == []
     assert {"the file people.ledger-wal", "the file people.ledger-key"} <= watch.places
     assert "Bergen" in watch and "error[SF301]" in watch, "large groups and refusals were heard"
+    assert "is charged epsilon 0.5" in watch and ": answered" in watch, "logs were heard"
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
@@ -207,6 +210,7 @@ def test_when_the_engine_fails(
         asked = sfumato(tmp_path, "shell", "-e", "0.1", given=f"{ANSWERED[1]};\n")
         watch.see("the shell", asked.stdout, asked.stderr)
     assert all(TEXT in text for text in quoted) and len(quoted) >= len(ANSWERED)
+    assert "charged, and not answered (EngineFailure)" in watch, "logs were heard"
     assert conclude(watch, tmp_path, capfd) == []
 
 

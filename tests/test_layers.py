@@ -21,6 +21,7 @@ SOURCE = ROOT / "src"
 LAYERS = {
     "contents": 0,
     "errors": 0,
+    "interrupts": 0,
     "core": 1,
     "plots": 1,  # pictures are data until they are drawn, and know nothing of privacy
     "pages": 2,

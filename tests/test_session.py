@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import re
+import threading
+from dataclasses import fields
 from fractions import Fraction
+from inspect import signature
+from pathlib import Path
+from typing import get_type_hints
 
+import duckdb
 import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError, QueryRefused
+from sfumato.plan.request import Options, QuestionOptions
+from sfumato.session.question import Asked
 
 PEOPLE = pd.DataFrame(
     {
@@ -234,3 +247,188 @@ def test_several_questions_in_one_statement_share_one_epsilon() -> None:
     assert len(priced.costs) == 2
     assert priced.epsilon == 1
     assert question.release().cost["epsilon"] == 1
+
+
+# -- what a newcomer meets -----------------------------------------------------------------------
+
+
+def test_every_option_of_a_question_is_named_typed_and_documented():
+    page = (Path(__file__).parent.parent / "docs" / "queries.md").read_text()
+    known = {one.name for one in fields(Options)}
+    named = signature(sf.Database.sql).parameters
+    assert known | {"purpose"} == {name for name, one in named.items() if one.kind is one.KEYWORD_ONLY}
+    assert known - {"epsilon"} == set(get_type_hints(QuestionOptions))
+    for name in (*known, "purpose"):
+        assert f"`{name}`" in sf.Database.sql.__doc__, name
+        assert f"`{name}`" in page, name
+    for door in (sf.Database.sql, sf.Database.ask, Asked.ask, Asked.release, sf.Budget, sf.Question.release):
+        assert "Any" not in str(signature(door).parameters.get("options")), door
+    with pytest.raises(TypeError):
+        database().sql(QUESTION, epsilon=1, max_group=3)
+    with pytest.raises(InvalidArgument, match="did you mean `max_groups`"):
+        database().table("people").agg(n=sf.count()).ask(epsilon=1, max_group=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        (["north", "south"], "sf.one_of('north', 'south')"),
+        ((0, 110), "sf.between(0, 110)"),
+        ([0.5, 1.5], "sf.between(0.5, 1.5)"),
+        (range(111), "sf.between(0, 110)"),
+        ({"x"}, "sf.one_of('x')"),
+        (tuple(range(9)), "sf.one_of(0, 1, 2, 3, 4, 5, ..)"),
+        ("north", "sf.between(0, 110), 'region': sf.one_of("),
+        (int, "sf.one_of("),
+        (None, "sf.one_of("),
+    ],
+)
+def test_a_wrong_declaration_is_refused_with_the_right_one(given, cure):
+    for declare in (
+        lambda: database(columns={"region": given}),
+        lambda: database().declare({"region": given}),
+        lambda: database().declare(region=given),
+    ):
+        with pytest.raises(InvalidArgument) as refused:
+            declare()
+        assert cure in refused.value.hints[0] and refused.value.place == "columns['region']"
+
+
+def test_reprs_are_one_short_line():
+    db = database()
+    people = db.table("people")
+    shown = {
+        "<database of people (private); unit `person`>": db,
+        "<budget: epsilon 3, delta 1e-07, gaussian rule; of delta 1e-08 is for finding groups>": db.terms,
+        "<budget of `person`: epsilon 3, delta 1e-07; 0.0% spent>": db.balance,
+        "<private rows of person, region, age; .agg(n=sf.count()) asks>": people,
+        "<groups by region; .agg(n=sf.count()) asks>": people.group_by("region"),
+        "<rows that will be refused: no column `aeg` here>": people.where(sf.col("aeg") > 1),
+    }
+    for text, thing in shown.items():
+        assert repr(thing) == text
+
+
+def test_a_budget_that_is_spent_speaks_in_epsilon():
+    db = database(budget=sf.Budget(epsilon=1, delta=1e-7))
+    with pytest.raises(BudgetExceeded) as refused:
+        for _ in range(100):
+            db.sql("SELECT COUNT(*) AS n FROM people", epsilon=0.5).release()
+    error = refused.value
+    assert error.message.startswith("this costs epsilon 0.5, and what is left of epsilon 1 covers 0.")
+    fitting = float(error.message.rsplit(" ", 1)[1])
+    assert error.hints[0] == f"epsilon {fitting:g} fits, with more noise"
+    assert "covers 3 like this one, by the gaussian rule" in error.hints[1]
+    assert len(db.ledger.history()) == 3, "as many as it says"
+    db.sql("SELECT COUNT(*) AS n FROM people", epsilon=fitting).release()
+
+
+def test_a_release_can_be_awaited():
+    db = database()
+
+    async def both():
+        questions = [db.sql(QUESTION, epsilon=epsilon) for epsilon in (0.25, 0.5)]
+        return await asyncio.gather(*(question.release_async(key="a") for question in questions[:1]))
+
+    [release] = asyncio.run(both())
+    assert release.to_json() == db.sql(QUESTION, epsilon=0.25).release(key="a").to_json()
+
+
+def test_steps_are_told_and_nothing_else():
+    told = []
+    database().sql(QUESTION, epsilon=0.5).release(progress=told.append)
+    assert told == ["waiting for memory", "charging", "computing", "storing"]
+    with pytest.raises(InvalidArgument, match="True, False or a function"):
+        database().sql(QUESTION, epsilon=0.5).release(progress="yes")
+
+
+def test_a_long_question_shows_its_step_and_clears_the_line(monkeypatch):
+    """The question waits for the line, and not the test for a time."""
+    written = threading.Event()
+
+    class Stream(io.StringIO):
+        def flush(self):
+            written.set()
+
+    stream = Stream()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr("sfumato.session.progress._PATIENCE", 0.0)
+    db = database()
+    whole = type(db.backend).run
+    monkeypatch.setattr(
+        type(db.backend), "run", lambda *given, **more: written.wait(60) and whole(*given, **more)
+    )
+    db.sql(QUESTION, epsilon=0.5).release(progress=True)
+    assert re.match(r"\r[a-z ]+, \d+ s", stream.getvalue()) and stream.getvalue().endswith(" \r")
+
+
+def test_what_happens_is_logged_without_a_value(caplog):
+    with caplog.at_level("DEBUG", logger="sfumato"):
+        database().sql(QUESTION, epsilon=0.5).release()
+    told = [record.getMessage() for record in caplog.records if record.name == "sfumato"]
+    assert told[0] == "opened private table 'people': 3 columns, 0 left out"
+    assert [text for text in told if "charged epsilon 0.5" in text and "'person'" in text]
+    assert told[-1].endswith(": answered")
+
+
+def test_nothing_is_logged_where_nobody_listens(capsys):
+    db = database(budget=sf.Budget(epsilon=1, delta=1e-7))
+    db.sql(QUESTION, epsilon=0.5).release()
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", ["reader", "dataset", "relation", "batch"])
+def test_tables_of_other_libraries_are_taken(kind):
+    table = pa.Table.from_pandas(PEOPLE)
+    connection = duckdb.connect()
+    source = {
+        "reader": table.to_reader,
+        "dataset": lambda: pyarrow.dataset.dataset(table),
+        "relation": lambda: connection.from_arrow(table),
+        "batch": lambda: table.combine_chunks().to_batches()[0],
+    }[kind]()
+    db = sf.connect(
+        source, unit="person", name="people", max_rows=3, budget=sf.Budget(epsilon=10**6, delta=1e-7)
+    )
+    assert db.sql("SELECT COUNT(*) AS n FROM people", epsilon=10**5).release().rows == ((900,),)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (PEOPLE["age"], ("a Series", "whole frame")),
+        (PEOPLE["age"].to_numpy(), ("a ndarray", "columns=")),
+        ([{"person": 1}], ("a list", "from_pylist")),
+        (duckdb.connect(), ("a DuckDBPyConnection", "connection.table")),
+        (7, ("a int", "DataFrame")),
+    ],
+)
+def test_what_is_no_table_is_refused_by_its_name(source, words):
+    with pytest.raises(InvalidArgument) as refused:
+        sf.connect(source, unit="person", budget=sf.Budget(epsilon=1))
+    assert all(word in str(refused.value) for word in words)
+
+
+def test_caps_propose_no_more_groups_than_are_declared():
+    """Units are in more groups than are declared, and the noise at this epsilon is far below one rank."""
+    frame = pd.DataFrame(
+        {
+            "person": [i // 12 for i in range(12_000)],
+            "a": [f"a{i % 4}" for i in range(12_000)],
+            "b": [f"b{i % 3}" for i in range(12_000)],
+        }
+    )
+
+    def proposed(by, **declared):
+        db = sf.connect(
+            frame, unit="person", name="t", budget=sf.Budget(epsilon=10**5, delta=1e-7), **declared
+        )
+        return db.caps(by=by, epsilon=10**4).release().one()["max_groups"]
+
+    one = {"a": sf.one_of("a0")}
+    both = {"a": sf.one_of("a0", "a1"), "b": sf.one_of("b0", "b1")}
+    pairs = {("a", "b"): [("a0", "b0"), ("a1", "b1"), ("a2", "b2")]}
+    assert proposed("a") == 4 and proposed(["a", "b"]) == 12
+    assert proposed("a", columns=one) == 1
+    assert proposed(["a", "b"], columns=both) == 4
+    assert proposed(["a", "b"], keys=pairs) == 3

@@ -10,8 +10,9 @@ All after it is paid for: an error, a crash or a timeout burns what was reserved
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -29,6 +30,7 @@ from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
+from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.outline import labels, outline_request
@@ -54,6 +56,9 @@ __all__ = [
 
 
 _MOST_EPSILON = 10**30  # GoogleSQL's documentation writes 1e20 for no noise
+
+_LOG = logging.getLogger("sfumato")
+_LOG.addHandler(logging.NullHandler())  # silent unless the program that uses it says where records go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,33 +265,81 @@ def answer(
     analyst: str | Owner,
     idempotency_key: str | None = None,
     purpose: str | None = None,
+    tell: Callable[[str], object] = lambda step: None,
 ) -> Release:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer.
 
     The ledger keeps a `purpose`, and where the policy says so the text of the question, for the owner alone.
+    `tell` hears the name of each step as it begins. Ctrl-C is a `KeyboardInterrupt` that says whether the
+    question was charged.
     """
-    public = _before_charge(priced, catalog, ledger, backend)
-    with (
-        backend.admitted(),
-        ledger.reserve(
-            priced.unit,
-            priced.event,
-            priced.keys_delta,
-            request_hash=priced.fingerprint(),
-            data_version=backend.data_version(),  # again: the engine may have stopped while this one waited
-            policy_hash=catalog.fingerprint(),
-            idempotency_key=idempotency_key,
-            analyst=analyst,
-            parts=parts_charged(priced, catalog=catalog, ledger=ledger),
-            question=_kept_text(priced.request, catalog.policy),
-            purpose=purpose,
-        ) as reservation,
-    ):
-        if reservation.replayed is not None:
-            return Release.from_json(reservation.replayed.decode())
-        release = _look(priced, backend, public, reservation)
-        reservation.commit(release.to_json().encode())
-        return release
+    reservation: Reservation | None = None
+
+    def begin(step: str) -> None:
+        _LOG.debug("%s", step)
+        tell(step)
+
+    try:
+        public = _before_charge(priced, catalog, ledger, backend)
+        begin("waiting for memory")
+        with backend.admitted(), ExitStack() as stack:
+            begin("charging")
+            with deferred():
+                reservation = stack.enter_context(
+                    ledger.reserve(
+                        priced.unit,
+                        priced.event,
+                        priced.keys_delta,
+                        request_hash=priced.fingerprint(),
+                        data_version=backend.data_version(),  # again: the engine may have stopped meanwhile
+                        policy_hash=catalog.fingerprint(),
+                        idempotency_key=idempotency_key,
+                        analyst=analyst,
+                        parts=parts_charged(priced, catalog=catalog, ledger=ledger),
+                        question=_kept_text(priced.request, catalog.policy),
+                        purpose=purpose,
+                    )
+                )
+            if reservation.replayed is not None:
+                _LOG.info("reservation %d: answered again, free", reservation.sequence)
+                return Release.from_json(reservation.replayed.decode())
+            _LOG.info(
+                "reservation %d: unit %r is charged epsilon %.6g",
+                reservation.sequence,
+                priced.unit,
+                priced.epsilon,
+            )
+            begin("computing")
+            release = _look(priced, backend, public, reservation)
+            begin("storing")
+            with deferred():
+                reservation.commit(release.to_json().encode())
+            _LOG.info("reservation %d: answered", reservation.sequence)
+            return release
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_interrupted(reservation, ledger)) from None
+    except BaseException as error:
+        if reservation is not None:
+            _LOG.warning(
+                "reservation %d: charged, and not answered (%s)", reservation.sequence, type(error).__name__
+            )
+        raise
+
+
+def _interrupted(reservation: Reservation | None, ledger: Ledger) -> str:
+    """Say whether a question that was interrupted is charged, and whether its answer is kept."""
+    if reservation is None or reservation.replayed is not None:
+        return "interrupted: nothing was charged"
+    number = reservation.sequence
+    _LOG.warning("reservation %d: interrupted", number)
+    charged = f"interrupted: the question was charged, as reservation {number}"
+    try:
+        ledger.release(number)
+    except LedgerError:
+        return f"{charged}, and was not answered; what was charged stays spent"
+    return (
+        f"{charged}, and its answer is kept: `sfumato ledger show {number}`, or db.ledger.release({number})"
+    )
 
 
 def answer_public(request: Request, *, backend: Backend) -> Release:

@@ -30,15 +30,17 @@ _INK, _MUTED, _GRID = "#1f2328", "#57606a", "#d0d7de"
 _SHAPES = ("circle", "square", "diamond", "cross")
 _DASHES = ([6, 4], [2, 3], [9, 3, 2, 3])
 _WIDTH, _HEIGHT = 480, 300  # a phone shows it at three quarters of its size, a desk at four thirds
+_FOUR_DIGITS = 10_000  # below it no comma is needed: 2019 may be a year
 _LETTERS, _LETTER = 13, 7.2  # the size of letters, and the width of most of them
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What an axis shows, and how: `percent` of a share, `log` of what spans many sizes.
+    """What an axis shows, and how: `percent` of a share, `log` of what spans many sizes, `time` of dates.
 
-    It reaches from `low` to `high`, and further where there is something to show.
+    It reaches from `low` to `high`, and further where there is something to show. Dates are given as
+    milliseconds since 1970.
 
     >>> Axis(title="success", percent=True, low=0, high=1).title
     'success'
@@ -49,6 +51,7 @@ class Axis:
     high: float | None = None
     log: bool = False
     percent: bool = False
+    time: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,8 +349,13 @@ class _Span:
         if axis.log:
             scale |= {"type": "log"}
             shown["values"] = list(self._ticks())
+        elif axis.time:
+            field = field.replace(":Q", ":T")
+            scale |= {"type": "utc"}
         elif self.whole:
             shown["tickMinStep"] = 1
+            if self.high < _FOUR_DIGITS:
+                shown["format"] = "d"
         if axis.percent:
             shown["format"] = "~%"
         elif axis.log:

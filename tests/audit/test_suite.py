@@ -169,9 +169,16 @@ def test_the_command_examines_a_question_of_a_project(
     )  # fmt: skip
     init.run(wishes, project="sfumato.toml", ask=False, force=False)
     capsys.readouterr()
-    ended = command.run_question(
-        "SELECT AVG(age) FROM people", project="sfumato.toml", epsilon=0.5, as_json=True
-    )
+    text, asked = "SELECT AVG(age) FROM people", {"project": "sfumato.toml", "epsilon": 0.5}
+    ended = command.run_question(text, output="one.html", as_json=True, **asked)  # type: ignore[arg-type]
     record = json.loads(capsys.readouterr().out)
+    page = Path("one.html").read_text()
+    assert "Nothing was found against this claim" in page and text in page and "The zoo:" not in page
+    with pytest.raises(InvalidArgument, match=r"\.html, \.md or \.json"):
+        command.run_question(text, output="one.pdf", as_json=True, **asked)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="the data of table `people`"):
+        path.rename("people.json")
+        Path("sfumato.toml").write_text(Path("sfumato.toml").read_text().replace(path.name, "people.json"))
+        command.run_question(text, output="people.json", as_json=True, **asked)  # type: ignore[arg-type]
     assert ended == 0 and record["caught"] is False and record["claim"]["epsilon"] == 0.5
     assert record["exact"]["high"] <= 0.5

@@ -197,7 +197,7 @@ def test_answers_are_dates_everywhere() -> None:
         " FROM t GROUP BY region ORDER BY d"
     )
     found = people().sql(text, epsilon=5).release()
-    assert found.types == ("VARCHAR", "DATE", "TIMESTAMP", "DATE[]", "BIGINT[]")
+    assert found.types == ("VARCHAR", "DATE", "TIMESTAMP", "DATE[]", "TIMESTAMP", "TIMESTAMP", "BIGINT")
     assert found.column("d") == sorted(found.column("d"))
     for row in found.rows:
         assert type(row[1]) is DAY and LOW <= row[1] <= HIGH
@@ -220,7 +220,7 @@ def test_answers_are_dates_everywhere() -> None:
     assert str(found.column("d")[0]) in text and (
         " days" in text or re.search(r"\d\.\.\d{4}-\d\d-\d\d", text)
     )
-    assert "2020-01-01 07:00:00" in " ".join(found.notes)
+    assert MOMENT(2020, 1, 1, 7) in found.column("h_from")
 
 
 def test_post_processing_of_dates() -> None:
@@ -252,16 +252,16 @@ def test_an_empty_group_is_null_and_the_calendar_ends() -> None:
         budget=sf.Budget(epsilon=100, delta=1e-6),
     )
     told = late.sql("SELECT MAX(x) AS m, HISTOGRAM(x) AS h FROM late", epsilon=9).release()
-    (pair,) = told.intervals(0.99)["m"]
+    (pair,) = set(told.intervals(0.99)["m"])
     assert pair is not None and DAY(9999, 1, 1) <= pair[0] <= pair[1] <= DAY(9999, 12, 30)
-    assert "9999-12-31" in " ".join(told.notes)  # the last cell goes on beyond the calendar
+    assert told.rows[-1][2] == DAY(9999, 12, 31)  # the last bin goes on to the end of the calendar
 
 
 def test_the_same_in_python() -> None:
     db = people()
     asked = db.table("t").agg(m=sf.median("day"), q=sf.quantile("at", [0.1, 0.9]), h=sf.histogram("day"))
     found = asked.release(epsilon=5)
-    assert found.types == ("DATE", "TIMESTAMP[]", "BIGINT[]")
+    assert found.types == ("DATE", "TIMESTAMP[]", "DATE", "DATE", "BIGINT")
     with pytest.raises(QueryRefused, match="SF403"):
         db.table("t").agg(m=sf.avg("day")).ask(epsilon=1)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 from sfumato.audit.black_box import Pair, best_bound
 from sfumato.audit.evidence import Evidence
@@ -27,6 +26,7 @@ from sfumato.core.composition import Composition
 from sfumato.core.events import Event
 from sfumato.errors import InvalidArgument
 from sfumato.pipeline import Priced, plan
+from sfumato.plan.request import QuestionOptions, with_options
 from sfumato.plan.sql import parse
 from sfumato.session import Database
 
@@ -56,7 +56,7 @@ def examine_query(
     name: str | None = None,
     trials: int = _TRIALS,
     miss: float = 1e-9,
-    **options: Any,
+    **options: Unpack[QuestionOptions],
 ) -> Verdict:
     """Examine a question in SQL against what it would be charged.
 
@@ -76,8 +76,7 @@ def examine_query(
     if not lab.pairs:
         raise InvalidArgument("an audit needs a pair of neighbours", place="neighbours")
     limit = budget or (BUDGET if database is None else database.terms)
-    request = parse(text, catalog)
-    request = replace(request, options=replace(request.options, **options))
+    request = with_options(parse(text, catalog), options)
     asked = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
     reader = lab.source(lab.pairs[0].left).backend(catalog)
     price = asked or limit.epsilon

@@ -79,6 +79,8 @@ def _sections(report: Report) -> Iterator[tuple[str, str, list[tuple[str, ...]]]
         rows = [_row(at, verdict) for at, verdict in enumerate(part.verdicts, number)]
         number += len(rows)
         yield part.name, f"{part.about[:1].upper()}{part.about[1:]}.", [head, *rows]
+    if not report.zoo:
+        return
     head = ("number", "broken mechanism", "the mistake", "claimed", "at least", "seen by", "recognised")
     rows = [_zoo_row(at, animal, verdict) for at, (animal, verdict) in enumerate(report.zoo, 1)]
     about = "Mistakes made in earnest, rebuilt. Had one gone unnoticed, the rest would mean less."
@@ -95,6 +97,10 @@ def _result(report: Report) -> str:
         return (
             f"NOT VALID. Nothing was found, but only {caught} of {len(report.zoo)} broken mechanisms were"
             " recognised: this auditor did not see well enough."
+        )
+    if not report.zoo:
+        return (
+            "PASSED. Nothing was found against this claim; `sfumato audit` shows how well it would be seen."
         )
     return (
         f"PASSED. None of {number} claims was found false. In the same run, all {caught} of"
@@ -164,10 +170,10 @@ def pictures(report: Report) -> tuple[Picture, ...]:
     zoo = [verdict for _, verdict in report.zoo]
     shares = "Shares of what is claimed, by the numbers of the tables. Above the line is false."
     multiples = "Multiples of what is claimed. What is below the line was not recognised."
-    return (
-        _picture("This system, claim by claim", shares, "claims", system, 1.2),
-        _picture("The zoo, animal by animal", multiples, "broken mechanisms", zoo, 8.0),
-    )
+    found = _picture("This system, claim by claim", shares, "claims", system, 1.2)
+    if not zoo:
+        return (found,)
+    return found, _picture("The zoo, animal by animal", multiples, "broken mechanisms", zoo, 8.0)
 
 
 def _picture(title: str, caption: str, what: str, verdicts: list[Verdict], high: float) -> Picture:

@@ -20,7 +20,7 @@ from sfumato.audit.questions import QUESTIONS, WHOLE, examine_questions, release
 from sfumato.audit.subject import Subject, Verdict, examine
 from sfumato.audit.zoo import ANIMALS, Animal
 
-__all__ = ["Part", "Report", "suite"]
+__all__ = ["Part", "Report", "question_report", "suite"]
 
 _PACKAGES = ("sfumato", "duckdb", "numpy", "scipy", "pyarrow", "sqlglot")
 _ZOO_MISS = 1e-9
@@ -43,6 +43,8 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What was examined, when and with what; and the zoo, each animal with the verdict on it.
+
+    A report of one question has no zoo.
 
     >>> Report(date="2026-11-17", versions=(), miss=1e-6, quick=True, parts=(), zoo=()).date
     '2026-11-17'
@@ -166,13 +168,30 @@ def suite(
         ),
     )
     return Report(
-        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        date=_now(),
         versions=_versions(),
         miss=wrong,
         quick=quick,
         parts=parts,
         zoo=tuple(zoo),
     )
+
+
+def question_report(verdict: Verdict, *, miss: float = 1e-9) -> Report:
+    """Return the report of one question that `examine_query` examined, with what it was allowed to err by."""
+    about = "one question, run by the engine on invented neighbours; no row of the data is used"
+    return Report(
+        date=_now(),
+        versions=_versions(),
+        miss=miss,
+        quick=False,
+        parts=(Part("One question", about, (verdict,)),),
+        zoo=(),
+    )
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _versions() -> tuple[tuple[str, str], ...]:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["SourceOptions", "open_tables"]
 
 _ENGINES = ("duckdb",)
+_CURES = {  # by the type of what is not a table
+    "DuckDBPyConnection": "give one of its tables: connection.table('people')",
+    "Series": "one column does not say whose its rows are: give the whole frame",
+    "list": "make a table of it: pyarrow.Table.from_pylist(rows), or pandas.DataFrame(rows)",
+    "ndarray": "name its columns: pandas.DataFrame(array, columns=[..])",
+}
 
 
 class SourceOptions(TypedDict, total=False):
@@ -50,10 +56,11 @@ def open_tables(tables: Mapping[str, Any], **options: Unpack[SourceOptions]) -> 
     engines = [importlib.import_module(f"sfumato.backends.{name}.source") for name in _ENGINES]
     for name, origin in tables.items():
         if not any(engine.reads(origin) for engine in engines):
+            kind = type(origin).__name__
             raise InvalidArgument(
-                f"table `{name}` is neither a path nor a table",
+                f"table `{name}` is neither a path nor a table, but a {kind}",
                 place=name,
-                hints=("give a path, an Arrow table, or a pandas or polars DataFrame",),
+                hints=(_CURES.get(kind, "give a path, an Arrow table, or a pandas or polars DataFrame"),),
             )
     for engine in engines:
         if all(map(engine.reads, tables.values())):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,8 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["Column", "Declaration", "nearest"]
 
+_SHOWN = 6  # values of a wrong declaration that a hint repeats
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -23,13 +26,16 @@ class Column:
     domain: Domain | None = None
     nullable: bool = True
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.domain, Domain | None):
+    @staticmethod
+    def of(name: str, domain: object) -> Column:
+        """Return what a caller declares about a column; refuse what is no declaration, with the right one."""
+        if not isinstance(domain, Domain):
             raise InvalidArgument(
-                f"a column is declared by between(..) or one_of(..), got {type(self.domain).__name__}",
-                place="columns",
-                hints=("columns={'age': sf.between(0, 110), 'region': sf.one_of('north', 'south')}",),
+                f"a column is declared by between(..) or one_of(..), got {type(domain).__name__}",
+                place=f"columns[{name!r}]",
+                hints=(_cure(domain),),
             )
+        return Column(domain=domain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +105,25 @@ class Declaration:
                 place=known.name,
                 hints=(hint,),
             )
+
+
+def _cure(given: object) -> str:
+    """Return a hint that says what was probably meant: two numbers are bounds, a list is one of values.
+
+    >>> _cure(["Male", "Female"])
+    "write sf.one_of('Male', 'Female')"
+    >>> _cure((0, 100))
+    'write sf.between(0, 100)'
+    """
+    if isinstance(given, range) and given.step == 1 and given:
+        return f"write sf.between({given[0]}, {given[-1]})"
+    if isinstance(given, (list, tuple, set, frozenset)) and given:
+        bounds = [one for one in given if type(one) in (int, float) or isinstance(one, datetime.date)]
+        if len(given) == len(bounds) == 2 and isinstance(given, (list, tuple)):
+            return f"write sf.between({given[0]!r}, {given[1]!r})"
+        shown = [repr(one) for one in list(given)[:_SHOWN]]
+        return f"write sf.one_of({', '.join(shown)}{', ..' if len(given) > _SHOWN else ''})"
+    return "columns={'age': sf.between(0, 110), 'region': sf.one_of('north', 'south')}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from sfumato.audit import examine_query, suite, write_report
 from sfumato.audit.reports import renderer_of
-from sfumato.audit.suites import Report
+from sfumato.audit.suites import Report, question_report
+from sfumato.catalog import read_project
+from sfumato.cli.outputs import can_write, kept
 from sfumato.cli.project import open_tables
 from sfumato.cli.query import question_text
 from sfumato.cli.screen import say, working
@@ -36,12 +38,18 @@ def run(*, output: str | None, quick: bool, as_json: bool) -> int:
     return 0 if report.passed else FAILED
 
 
-def run_question(text: str, *, project: str, epsilon: float | None, as_json: bool) -> int:
+def run_question(text: str, *, output: str | None, project: str, epsilon: float | None, as_json: bool) -> int:
     """Examine one question of a project over invented neighbours; nothing is spent, no row is used."""
+    if output is not None:
+        renderer_of(output)
+        can_write(output, kept(read_project(project)))
     _, database = open_tables(project, free=True)
     with working("examining"):
         verdict = examine_query(question_text(text), database, epsilon=epsilon)
-    say(verdict.to_dict(), str(verdict), as_json=as_json)
+    if output is not None:
+        write_report(question_report(verdict), output)
+    told = str(verdict) if output is None else f"{verdict}\nreport: {output}"
+    say(verdict.to_dict(), told, as_json=as_json)
     return FAILED if verdict.caught else 0
 
 

@@ -153,7 +153,7 @@ def _audit(
     if question is None:
         code = run(output=output, quick=quick, as_json=as_json)
     else:
-        code = run_question(question, project=project, epsilon=epsilon, as_json=as_json)
+        code = run_question(question, output=output, project=project, epsilon=epsilon, as_json=as_json)
     if code:
         raise typer.Exit(code)
 

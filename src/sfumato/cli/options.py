@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
@@ -211,7 +212,11 @@ def command(
         def given(*, json_errors: bool, **values: Any) -> None:
             for name, (kind, own) in groups.items():
                 values[name] = kind(**{each: values.pop(each) for each in own})
-            run(**values)
+            try:
+                run(**values)
+            except KeyboardInterrupt as stop:  # of a question: it says whether it was charged
+                sys.stderr.write(f"{stop}\n" if str(stop) else "interrupted\n")
+                raise typer.Exit(130) from None
 
         given.__doc__ = run.__doc__
         given.__annotations__ = {each.name: each.annotation for each in options}

@@ -59,6 +59,8 @@ def converse(shell: Shell, *, ask: bool) -> None:
                     return
         except SfumatoError as error:
             screen(error=True).print(str(error), style="red")
+        except KeyboardInterrupt as stop:  # of a question: it says whether it was charged
+            screen(error=True).print(str(stop) or "interrupted", style="red")
 
 
 def whole(text: str) -> bool:

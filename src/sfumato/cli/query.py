@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption
 from sfumato.cli.outputs import can_write, kept, write
@@ -76,18 +76,18 @@ def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
 
 def _asked(asking: Asking, database: Database) -> Question:
     """Return the question, at the epsilon that was given or follows from the error."""
-    from sfumato.catalog.table import CAPS
-
     if asking.epsilon is not None and asking.error is not None:
         raise InvalidArgument("give epsilon or an error, not both", place="--error")
-    caps = {name: getattr(asking, name) for name in CAPS}
-    options: dict[str, Any] = {name: value for name, value in caps.items() if value is not None}
-    if asking.losses:
-        options["losses"] = True
-    if asking.selected:
-        options["keys"] = "selected"
-    text = question_text(asking.question)
-    question = database.sql(text, epsilon=asking.epsilon, purpose=asking.purpose, **options)
+    question = database.sql(
+        question_text(asking.question),
+        epsilon=asking.epsilon,
+        max_groups=asking.max_groups,
+        max_rows=asking.max_rows,
+        max_rows_total=asking.max_rows_total,
+        purpose=asking.purpose,
+        keys="selected" if asking.selected else None,
+        losses=asking.losses or None,
+    )
     if asking.error is not None and not question.free:
         return question.within(asking.error, size=asking.size)
     if question.epsilon is None and not question.free:

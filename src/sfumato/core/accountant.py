@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ from sfumato.errors import BudgetExceeded, InvalidArgument, Unsupported
 __all__ = ["Odometer", "PrivacyBudget", "PrivacyFilter", "Reading"]
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class PrivacyBudget:
     """What may be lost in total: (epsilon, delta), split and priced once and for all.
 
@@ -102,18 +103,34 @@ class PrivacyBudget:
     def shortage(self, units: int, keys_units: int, *, left: int, keys_left: int) -> BudgetExceeded | None:
         """Return the refusal of a charge that does not fit in what is left, None if it fits."""
         if units > left:
-            what, asked, available = f"budget under the {self.rule.name} rule", units, left
-        elif keys_units > keys_left:
-            what, asked, available = "delta for keys", keys_units, keys_left
-        else:
-            return None
-        requested, remaining = Fraction(asked, UNITS), Fraction(max(0, available), UNITS)
-        return BudgetExceeded(
-            f"the {what} has {float(remaining):.6g} left, {float(requested):.6g} is needed",
-            requested=requested,
-            remaining=remaining,
-            hints=("ask for more noise, or for fewer answers",),
-        )
+            costs, covered, name = self._epsilon(units), self._epsilon(max(0, left)), self.rule.name
+            return _exceeded(
+                units,
+                left,
+                f"this costs epsilon {costs:.3g}, and what is left of epsilon {float(self.epsilon):g}"
+                f" covers {_floor(covered)}",
+                *((f"epsilon {_floor(covered)} fits, with more noise",) if covered >= 0.001 else ()),
+                f"the whole budget covers {self.limit // units:,} like this one, by the {name} rule",
+            )
+        if keys_units > keys_left:
+            costs, covered = (float(Fraction(max(0, each), UNITS)) for each in (keys_units, keys_left))
+            return _exceeded(
+                keys_units,
+                keys_left,
+                f"finding groups costs {costs:.3g} of the delta for keys, and {_floor(covered)} is left",
+                "declare the groups, or ask with a smaller delta",
+                f"the whole budget covers {self.keys_limit // keys_units:,} like this one",
+            )
+        return None
+
+    def _epsilon(self, units: int) -> float:
+        """Return the epsilon that a charge has by itself."""
+        return self.rule.epsilon(Fraction(units, UNITS), self.delta_loss) if units else 0.0
+
+    def __repr__(self) -> str:
+        epsilon, delta, keys = (float(each) for each in (self.epsilon, self.delta, self.keys_delta))
+        text = f"budget: epsilon {epsilon:g}, delta {delta:g}, {self.rule.name} rule"
+        return f"<{text}; of delta {keys:g} is for finding groups>" if keys else f"<{text}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record; `PrivacyBudget.from_dict` reads it back."""
@@ -343,6 +360,20 @@ class Odometer:
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidArgument("malformed record of an odometer") from error
         return rebuilt
+
+
+def _exceeded(units: int, left: int, message: str, *hints: str) -> BudgetExceeded:
+    requested, remaining = Fraction(units, UNITS), Fraction(max(0, left), UNITS)
+    return BudgetExceeded(message, requested=requested, remaining=remaining, hints=hints)
+
+
+def _floor(number: float) -> str:
+    """Return a number to three digits, and never more than it is.
+
+    >>> _floor(0.12399), _floor(0)
+    ('0.123', '0')
+    """
+    return f"{Decimal(number).normalize(Context(prec=3, rounding=ROUND_DOWN)):g}" if number else "0"
 
 
 def _units(text: Any) -> int:

@@ -19,7 +19,7 @@ __all__ = ["Account", "Balance", "GrantBalance", "check_budget", "check_text", "
 _LONGEST = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _Spending:
     """A limit and what was charged under it, in whole units of 10^-20; and the same of delta for keys."""
 
@@ -55,8 +55,11 @@ class _Spending:
         epsilon, delta = float(self.budget.epsilon), float(self.budget.delta)
         return f"epsilon {epsilon:g}, delta {delta:g}; {float(share):.1%} spent"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Balance(_Spending):
     """The account of one unit of protection, of the unit that bears most. The lifetime is always shown.
 
@@ -126,7 +129,7 @@ class Balance(_Spending):
         return f"{text} of the lifetime total, {now:.1%} of this {self.renewal.every}'s allowance"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GrantBalance(_Spending):
     """What one analyst may spend of a unit's budget, and has spent: each charge counts in full.
 

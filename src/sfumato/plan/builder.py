@@ -19,7 +19,7 @@ from sfumato.aggregates.registry import Function
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.errors import InvalidArgument
+from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.plan import tree
 from sfumato.plan.conditions import kept
 from sfumato.plan.conversions import as_argument, as_condition
@@ -60,7 +60,7 @@ def table(
     return Frame(catalog=catalog, build=build, finish=finish)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Frame(Generic[_T]):
     """Rows: of people, each of exactly one unit, or public. `finish` makes a question of a request."""
 
@@ -215,13 +215,21 @@ class Frame(Generic[_T]):
         """Return the question for aggregates of all rows, under names: `agg(n=sf.count())`."""
         return self.group_by().agg(**aggregates)
 
+    def __repr__(self) -> str:
+        try:
+            rows, scope = self._built(Statement("", self.catalog))
+        except SfumatoError as refusal:  # showing something must not fail
+            return f"<rows that will be refused: {refusal.message}>"
+        whose = "public" if rows.unit is None else "private"
+        return f"<{whose} rows of {', '.join(scope.names())}; .agg(n=sf.count()) asks>"
+
     def _built(self, question: Statement) -> tuple[ScopedRows, Scope]:
         rows, scope = self.build(question)
         relation = kept(rows.relation, [_condition(one, scope) for one in self.conditions])
         return replace(rows, relation=relation), scope
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Grouped(Generic[_T]):
     """Rows in groups."""
 
@@ -235,6 +243,9 @@ class Grouped(Generic[_T]):
             return self.frame.finish(self._request(aggregates))
         except RecursionError:
             _refuse("the question is nested too deeply", "SF401")
+
+    def __repr__(self) -> str:
+        return f"<groups by {', '.join(name for name, _ in self.keys) or 'nothing'}; .agg(n=sf.count()) asks>"
 
     def _request(self, aggregates: dict[str, Summary]) -> Request:
         question = Statement("", self.frame.catalog)

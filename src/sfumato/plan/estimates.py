@@ -96,8 +96,7 @@ def caps_request(
     for field in fields:
         if isinstance(field.domain, OneOf):  # groups beyond the list are not there to be counted
             frame = frame.where(col(field.name).is_in(*field.domain.values))
-    listed = [len(field.domain.values) for field in fields if isinstance(field.domain, OneOf)]
-    declared = math.prod(listed) if len(listed) == len(fields) else most
+    declared = _declared_groups(found, fields) or most
     groups = frame.per_unit(*(field.name for field in fields), alias="groups", **{_ROWS: count()})
     units = groups.per_unit(alias="units", groups=count(), rows=max_(_ROWS))
     asked = {"max_rows": quantile("rows", share).clamp_rows(1, most)}
@@ -110,6 +109,20 @@ def caps_request(
         f"no cap above {most:,} is told: that limit was chosen in public",
     )
     return replace(units.agg(**asked), notes=notes)
+
+
+def _declared_groups(table: Table, fields: Sequence[Field]) -> int | None:
+    """Return how many groups by these columns are declared, at most; None where they are not."""
+    sizes = [len(field.domain.values) for field in fields if isinstance(field.domain, OneOf)]
+    found = [math.prod(sizes)] if len(sizes) == len(fields) else []
+    names = [field.name for field in fields]
+    for listed in table.keys:
+        places = [place for place, name in enumerate(listed.columns) if name in names]
+        if found and len(places) > 1:
+            combined = len({tuple(row[place] for place in places) for row in listed.rows})
+            apart = [size for name, size in zip(names, sizes, strict=True) if name not in listed.columns]
+            found.append(combined * math.prod(apart))
+    return min(found, default=None)
 
 
 # -- names ----------------------------------------------------------------------------------

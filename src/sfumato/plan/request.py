@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from sfumato.catalog.table import CAPS, cap
-from sfumato.core.arguments import budget_quantity, delta_quantity, positive
+from sfumato.core.arguments import Number, budget_quantity, delta_quantity, positive
 from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument
 from sfumato.plan.buckets import SoughtBounds
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.tree import Query
 
-__all__ = ["DEFAULT_OPTIONS", "NamedQuery", "Options", "Request", "reported_column", "with_options"]
+__all__ = [
+    "DEFAULT_OPTIONS",
+    "NamedQuery",
+    "Options",
+    "QuestionOptions",
+    "Request",
+    "reported_column",
+    "with_options",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +79,24 @@ class Options:
         object.__setattr__(self, "weights", weights)
 
 
+class QuestionOptions(TypedDict, total=False):
+    """`Options` but for epsilon, as a caller gives them: what is None stays as the statement says."""
+
+    delta: Number | None
+    max_groups: int | None
+    max_rows: int | None
+    max_rows_total: int | None
+    max_distinct: int | None
+    min_units: int | None
+    noise: str | None
+    keys: Literal["declared", "selected"] | None
+    others: bool | None
+    weights: Mapping[str, Number] | None
+    non_negative: bool | None
+    intervals: bool | None
+    losses: bool | None
+
+
 DEFAULT_OPTIONS = Options()
 """What holds of a question that says nothing about its treatment."""
 
@@ -120,13 +146,14 @@ def reported_column(aggregate: str, report: str) -> str:
 
 
 def with_options(request: Request, options: Mapping[str, Any]) -> Request:
-    """Return a request with other options, by their names; those that are not given stay as they are."""
+    """Return a request with other options, by their names; those that are None or not given stay."""
     known = tuple(Options.__dataclass_fields__)
     if unknown := [name for name in options if name not in known]:
         hints = did_you_mean(unknown[0], known) or (f"it has {', '.join(known)}",)
         raise InvalidArgument(f"a question has no option `{unknown[0]}`", place=unknown[0], hints=hints)
+    given = {name: value for name, value in options.items() if value is not None}
     queries = tuple(
-        one if one.options is None else replace(one, options=replace(one.options, **options))
+        one if one.options is None else replace(one, options=replace(one.options, **given))
         for one in request.queries
     )
-    return replace(request, queries=queries, options=replace(request.options, **options))
+    return replace(request, queries=queries, options=replace(request.options, **given))

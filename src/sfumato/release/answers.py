@@ -44,11 +44,15 @@ _SLACK = 1e-9  # of the range: ends are moved by rounding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A result column is `expression`, SQL over x, of a column of a noisy table, or of two: column / over."""
+    """A result column is `expression`, SQL over x, of a column of a noisy table, or of two: column / over.
+
+    With `item`, each row shows one item of a list: `Release.items` says which.
+    """
 
     column: str
     expression: str = '"x"'
     over: str | None = None
+    item: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

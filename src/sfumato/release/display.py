@@ -8,12 +8,16 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.plots import svg
+
 if TYPE_CHECKING:
     from sfumato.release.release import Release
 
 __all__ = ["NO_INFORMATION", "html", "text"]
 
 _ROWS = 40
+_DRAWN = 400  # rows that a picture shows
 _LEVEL = 0.95
 _LONGEST = 48
 
@@ -43,7 +47,7 @@ def text(release: Release) -> str:
 
 
 def html(release: Release) -> str:
-    """Return the same as an HTML table; every value is escaped."""
+    """Return the same as an HTML table, and a picture of it if it can be drawn; every value is escaped."""
     header, body = _cells(release)
     align = ["right" if number else "left" for number in _numeric(release)]
 
@@ -56,7 +60,18 @@ def html(release: Release) -> str:
 
     notes = "".join(f"<div><small>{_html.escape(note)}</small></div>" for note in _footer(release, body))
     rows = "".join(row(cells, "td") for cells in body)
-    return f"<table><thead>{row(header, 'th')}</thead><tbody>{rows}</tbody></table>{notes}"
+    return f"<table><thead>{row(header, 'th')}</thead><tbody>{rows}</tbody></table>{notes}{_drawing(release)}"
+
+
+def _drawing(release: Release) -> str:
+    """Return the picture of several rows as SVG; nothing where there is none, or no library to draw it."""
+    if not 2 <= len(release) <= _DRAWN:
+        return ""
+    try:
+        picture = release.plot()
+        return f'<div role="img" aria-label="{_html.escape(picture.title)}">{svg(picture)}</div>'
+    except (InvalidArgument, Unsupported):
+        return ""
 
 
 def _cells(release: Release) -> tuple[list[str], list[list[str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from sfumato.analysis.remainder_group import LABEL
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
 from sfumato.release.answers import NoisyTable, Origin, tabulate
+from sfumato.release.bins import by_bin, shown_histogram
 from sfumato.release.lineage import trace
 from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import plain_table_of
@@ -57,8 +59,11 @@ def publish(
             notes = (*notes, _unprocessed(refusal, len(tables)))
     plain, origins, lines, source = followed
     names = {one.column: name for one, name in zip(origins, plain.columns, strict=True) if one is not None}
-    told = [note for table in tables for note in notes_of(table, names if table.name == source else {})]
-    return Release(
+    binned = shown_histogram(origins, next((table for table in tables if table.name == source), None))
+    told = [
+        note for table in tables for note in notes_of(table, names if table.name == source else {}, binned)
+    ]
+    release = Release(
         columns=_unique(plain.columns),
         types=plain.types,
         rows=tuple(zip(*plain.values, strict=True)) if plain.values else (),
@@ -69,6 +74,10 @@ def publish(
         cost=cost or {},
         notes=(*dict.fromkeys(told), *notes),
     )
+    if binned is None:
+        return release
+    found = by_bin(release, binned)
+    return replace(found, columns=_unique(found.columns))
 
 
 def cost_record(*costs: Cost) -> dict[str, Any]:
@@ -89,8 +98,11 @@ def cost_record(*costs: Cost) -> dict[str, Any]:
     }
 
 
-def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a reader of a noisy table should know, from the plan alone; `shown` renames aggregates."""
+def notes_of(table: NoisyTable, shown: Mapping[str, str], binned: Answer | None = None) -> tuple[str, ...]:
+    """Return what a reader of a noisy table should know, from the plan alone; `shown` renames aggregates.
+
+    Of a histogram that is shown bin by bin there is nothing to say.
+    """
     notes = []
     if table.non_negative:
         notes.append("counts below zero were raised to zero, which makes small ones too high on average")
@@ -106,6 +118,8 @@ def notes_of(table: NoisyTable, shown: Mapping[str, str]) -> tuple[str, ...]:
         which = f"`{LABEL}`" if text else "whose keys are all NULL, the last unless sorted,"
         notes.append(f"the row {which} is all that is in no group that is shown")
     for answer in table.answers:
+        if answer == binned:
+            continue
         name = f"`{shown[answer.name]}`" if answer.name in shown else "an aggregate"
         notes += answer.function.record.notes(answer, name, shown=answer.name in shown)
     return tuple(dict.fromkeys(notes))

@@ -6,7 +6,7 @@ import datetime
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.aggregates.answer import Answer
 from sfumato.catalog.domain import Between
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from sfumato.plots import Picture
+
 __all__ = ["Interval", "Release"]
 
 Interval = tuple[Any, Any]
@@ -45,7 +47,8 @@ class Release:
     `cost` says what it spent (epsilon, delta, keys_delta, event), `receipt` when and on what
     account; both are plain dictionaries. `origins` and `lines` say of which noisy table, column
     and row each cell is, where it is one; that is what intervals of any level come from. A row that is of
-    no row of a noisy table (a label without an answer) has None for its line.
+    no row of a noisy table (a label without an answer) has None for its line. Where a histogram is shown as
+    one row per bin, `items` says which bin each row is.
 
     >>> import pyarrow as pa
     >>> import sfumato as sf
@@ -66,6 +69,7 @@ class Release:
     cost: Mapping[str, Any] = field(default_factory=dict)
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    items: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -125,15 +129,20 @@ class Release:
                     continue
                 whole = ratio
                 flags = [math.isinf(a) and math.isinf(b) for a, b in zip(whole.low, whole.high, strict=True)]
-            low, high, nothing = (
-                [None if line is None else column[line] for line in self.lines]
-                for column in (whole.low, whole.high, flags)
-            )
+            low, high, nothing = (self._rows_of(column, origin) for column in (whole.low, whole.high, flags))
             if origin.expression != _SAME:
                 low, high = _through(origin.expression, low), _through(origin.expression, high)
                 pairs = zip(low, self.column(name), strict=True)
                 low = [None if value is None else end for end, value in pairs]
             yield name, [_ordered(a, b) for a, b in zip(low, high, strict=True)], nothing
+
+    def _rows_of(self, column: list[Any], origin: Origin) -> list[Any]:
+        """Return, for each row, what a column of the noisy table has in its line."""
+        found = [None if line is None else column[line] for line in self.lines or ()]
+        if not origin.item:
+            return found
+        pairs = zip(found, self.items or (), strict=True)
+        return [None if several is None else several[item] for several, item in pairs]
 
     def _source(self) -> tuple[NoisyTable | None, dict[str, Answer]]:
         """Return the noisy table that rows are of, and how its aggregates are answered."""
@@ -172,6 +181,28 @@ class Release:
         return found
 
     # -- other forms --------------------------------------------------------------------
+
+    def plot(
+        self,
+        y: str | None = None,
+        *,
+        x: str | None = None,
+        by: str | None = None,
+        kind: Literal["bars", "line"] | None = None,
+        level: float = 0.95,
+    ) -> Picture:
+        """Return a picture of one column, each number with its interval; a notebook shows it.
+
+        `y` is by default the first column with intervals, `x` the first one without, and `by` what is left:
+        one series for each of its values. Numbers and dates along x make a line, all else makes bars; a
+        histogram has one bar per bin. What an interval leaves open is not drawn.
+
+        Drawing needs `sfumato[plots]`: `sfumato.plots.save(release.plot(), "n.svg")` writes a file, and
+        `sfumato.plots.chart(release.plot())` is an Altair chart, to be changed further.
+        """
+        from sfumato.release.picture import picture
+
+        return picture(self, y, x=x, by=by, kind=kind, level=level)
 
     def to_arrow(self, level: float | None = None) -> pyarrow.Table:
         """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
@@ -25,17 +24,17 @@ def Budget(
     *,
     keys_delta: Number | None = None,
     rule: Rule | str | None = None,
-    **options: Any,
+    people: int | None = None,
 ) -> PrivacyBudget:
     """Return the budget of the people in a dataset, for ever: (epsilon, delta) over all answers together.
 
     `rule` says how costs add up: "gaussian" (unless delta is zero) for many questions, "pure" for a few
     large ones, "zcdp" for much Laplace noise. A tenth of delta is set aside for finding groups that were
-    not declared, all of it under the pure rule, unless said otherwise.
+    not declared, all of it under the pure rule, unless `keys_delta` says otherwise. With the number of
+    `people`, where it is no secret, a delta of 1 / people or more is refused.
 
-    >>> budget = Budget(epsilon=3, delta=1e-7)
-    >>> budget.rule.name, float(budget.keys_delta)
-    ('gaussian', 1e-08)
+    >>> Budget(epsilon=3, delta=1e-7)
+    <budget: epsilon 3, delta 1e-07, gaussian rule; of delta 1e-08 is for finding groups>
     """
     if isinstance(rule, str):
         if rule not in _RULES:
@@ -43,4 +42,4 @@ def Budget(
         rule = _RULES[rule]()
     if keys_delta is None:
         keys_delta = budget_quantity(delta, "delta", zero=True) / (1 if isinstance(rule, PureRule) else 10)
-    return PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=keys_delta, rule=rule, **options)
+    return PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=keys_delta, rule=rule, people=people)

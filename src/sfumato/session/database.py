@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from sfumato.backends import Backend
 from sfumato.catalog import Catalog, Column, Declaration, Domain
@@ -12,7 +12,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
-from sfumato.plan.request import Request, with_options
+from sfumato.plan.request import QuestionOptions, Request, with_options
 from sfumato.session.question import Asked, Question, shown_columns
 
 if TYPE_CHECKING:
@@ -46,15 +46,73 @@ class Database:
         return f"<database of {', '.join(tables)}; unit `{self.unit}`>"
 
     def sql(
-        self, text: str, *, epsilon: Number | None = None, purpose: str | None = None, **options: Any
+        self,
+        text: str,
+        *,
+        epsilon: Number | None = None,
+        purpose: str | None = None,
+        delta: Number | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+        max_rows_total: int | None = None,
+        max_distinct: int | None = None,
+        min_units: int | None = None,
+        noise: str | None = None,
+        keys: Literal["declared", "selected"] | None = None,
+        others: bool | None = None,
+        weights: Mapping[str, Number] | None = None,
+        non_negative: bool | None = None,
+        intervals: bool | None = None,
+        losses: bool | None = None,
     ) -> Question:
         """Ask in SQL. Free: shows what it would cost and how far off it would be.
 
-        The ledger keeps the `purpose` with the charge, for the owner alone.
+        The ledger keeps the `purpose` with the charge, for the owner alone. What is None is as the statement,
+        and then the catalog, says. Of the price:
+
+        - `epsilon`: what this question may give away by itself; `release(error=..)` finds one.
+        - `delta`: how much of the budget's delta for keys the search for groups may use.
+        - `noise`: "laplace" or "gaussian"; else the one with the smaller error.
+        - `weights`: how much the accuracy of each column matters: `{"n": 1, "mean": 3}`.
+
+        Of one unit's part in the answer:
+
+        - `max_groups`: in how many groups it counts. `max_rows`: with how many rows in each of them.
+        - `max_rows_total`: with how many rows in all of its groups together.
+        - `max_distinct`: with how many values in each `COUNT(DISTINCT ..)` of a group.
+
+        Of the groups:
+
+        - `keys`: "declared" insists that all are known in advance, "selected" that they are found privately.
+        - `min_units`: groups whose noisy number of units is below this are not shown.
+        - `others`: one more row, for everything that is in no group that is shown.
+
+        Of what is shown:
+
+        - `non_negative`: counts below zero are shown as zero.
+        - `intervals`: False leaves out what nothing but an interval needs; of a lone quantile only.
+        - `losses`: True measures what caps and bounds leave out, for a twentieth of the cost.
         """
         from sfumato.plan.sql import parse
 
-        return self.ask(parse(text, self.catalog), epsilon=epsilon, purpose=purpose, **options)
+        return self.ask(
+            parse(text, self.catalog),
+            epsilon=epsilon,
+            purpose=purpose,
+            delta=delta,
+            max_groups=max_groups,
+            max_rows=max_rows,
+            max_rows_total=max_rows_total,
+            max_distinct=max_distinct,
+            min_units=min_units,
+            noise=noise,
+            keys=keys,
+            others=others,
+            weights=weights,
+            non_negative=non_negative,
+            intervals=intervals,
+            losses=losses,
+        )
 
     def table(self, name: str, *, alias: str | None = None) -> Frame[Asked]:
         """Begin a question in Python: `db.table("visits").where(..).group_by("region").agg(n=sf.count())`.
@@ -71,9 +129,9 @@ class Database:
         *,
         epsilon: Number | None = None,
         purpose: str | None = None,
-        **options: Any,
+        **options: Unpack[QuestionOptions],
     ) -> Question:
-        """Ask what was built already."""
+        """Ask what was built already; takes the options that `sql` takes."""
         if isinstance(request, Asked):
             request = request.request
         if not isinstance(request, Request):
@@ -82,11 +140,10 @@ class Database:
                 place="ask",
                 hints=("db.ask(db.table('people').agg(n=sf.count())), or db.sql('SELECT ..')",),
             )
-        if options:
-            if isinstance(weights := options.get("weights"), Mapping):
-                shown = shown_columns(request)
-                options["weights"] = {shown.get(name, name): weight for name, weight in weights.items()}
-            request = with_options(request, options)
+        if isinstance(weights := options.get("weights"), Mapping):
+            shown = shown_columns(request)
+            options["weights"] = {shown.get(name, name): weight for name, weight in weights.items()}
+        request = with_options(request, options)
         cost = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
         return Question(database=self, request=request, epsilon=cost, purpose=purpose)
 
@@ -134,7 +191,7 @@ class Database:
         """Return the same data and the same budget, with more declared about its columns."""
         from sfumato.plan.estimates import declared_table
 
-        given = {name: Column(domain=domain) for name, domain in {**(columns or {}), **named}.items()}
+        given = {name: Column.of(name, domain) for name, domain in {**(columns or {}), **named}.items()}
         known = declared_table(self.catalog, table, "declare(..)", columns=tuple(given))
         declared = Declaration(name=known.name, unit=None, columns=given)
         declared.table(known.fields, known.unsupported)  # refuses what does not fit

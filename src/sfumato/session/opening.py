@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -33,6 +34,8 @@ from sfumato.session.sources import declared_columns, declared_keys, declared_un
 
 __all__ = ["connect", "open", "open_project", "propose"]
 
+_LOG = logging.getLogger("sfumato")
+
 
 def connect(
     source: Any,
@@ -59,17 +62,14 @@ def connect(
 ) -> Database:
     """Open a table about people, or several about the same people, and public tables beside them.
 
-    `source` is a Parquet, CSV or DuckDB file, an Arrow table, a pandas or polars DataFrame; several are a
-    mapping from their names. `unit` is the column that says whose each row is; None makes every row a unit
-    by itself. Several tables may name the same people by columns of their own, or reach them through a key:
-    `unit={"orders": "customer", "lines": "order_id -> orders.id -> customer"}`; where the names of these
-    columns differ, `protects` says who they are. `columns` declares bounds and values, never read off the
-    data, under `column` or `table.column`; `keys` the combinations of several:
-    `{("region", "kind"): [("north", "a")]}`. Without a `ledger` file the budget is forgotten when the process
-    ends; without a `budget` the one on record goes on.
-
-    `max_groups`, `max_rows` and `max_rows_total` cap what one unit counts for: groups, the weight of rows in
-    each of them, and in all.
+    `source` is a Parquet, CSV or DuckDB file, an Arrow table, reader or dataset, a pandas or polars
+    DataFrame, a DuckDB relation; several are a mapping from their names. `unit` is the column that says whose
+    each row is; None makes every row a unit by itself. Several tables may name the same people by columns of
+    their own, or reach them through a key: `unit={"orders": "customer", "lines": "order_id -> orders.id ->
+    customer"}`; where the names of these columns differ, `protects` says who they are. `columns` declares
+    bounds and values, never read off the data, under `column` or `table.column`; `keys` the combinations of
+    several: `{("region", "kind"): [("north", "a")]}`. Without a `ledger` file the budget is forgotten when
+    the process ends; without a `budget` the one on record goes on.
 
     `renewal` says how much of the budget a day, week, month or year may use, `partition` names the column
     that divides units into parts, and `analyst` who asks, under a grant of the owner's. A ledger keeps one
@@ -270,6 +270,10 @@ def _opened(
     catalog = Catalog(tuple(tables), policy)
     bindings: dict[str, Any] = {"private": (), "public": ()}
     for table in catalog.tables:
+        kind, number = "private" if table.private else "public", len(table.fields)
+        _LOG.info(
+            "opened %s table %r: %d columns, %d left out", kind, table.name, number, len(table.unsupported)
+        )
         column = None if table.unit is None else table.unit.text
         binding = Binding(table=table.name, sources=opened.identities(table.name), column=column)
         bindings["private" if table.private else "public"] += (binding,)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.batches import divided
@@ -20,11 +21,12 @@ from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import Priced, admit, answer, answer_public, parts_charged, plan
 from sfumato.plan.outline import labels
-from sfumato.plan.request import Request
+from sfumato.plan.request import QuestionOptions, Request
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release import Release
 from sfumato.release.answers import Origin
 from sfumato.release.lineage import trace
+from sfumato.session.progress import Progress, shown
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -125,6 +127,7 @@ class Question:
         size: float | None = None,
         key: str | None = None,
         purpose: str | None = None,
+        progress: Progress = None,
     ) -> Release:
         """Spend: charge the budget, compute, add noise, and return the answer with its intervals.
 
@@ -132,19 +135,46 @@ class Question:
         other ratios it needs the `size` of a group. With a `key`, the same request asked again
         returns the stored release, free. The `purpose`, or the one that was asked with, is kept with the
         charge for the owner of the ledger.
+
+        `progress` shows the steps of a question that takes long: True on standard error, a function is called
+        with each of them, and by default they are shown at a prompt and in a notebook. Ctrl-C is a
+        `KeyboardInterrupt` that says whether the question was charged.
         """
         database = self.database
-        if self.free:
-            return answer_public(self.request, backend=database.backend)
-        asked = self if error is None else self.within(error, size=size)
-        return answer(
-            asked.priced(),
-            catalog=database.catalog,
-            ledger=database.ledger,
-            backend=database.backend,
-            idempotency_key=key,
-            analyst=database.analyst,
-            purpose=self.purpose if purpose is None else purpose,
+        try:
+            if self.free:
+                return answer_public(self.request, backend=database.backend)
+            priced = (self if error is None else self.within(error, size=size)).priced()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted: nothing was charged") from None
+        with shown(progress) as tell:
+            return answer(
+                priced,
+                catalog=database.catalog,
+                ledger=database.ledger,
+                backend=database.backend,
+                idempotency_key=key,
+                analyst=database.analyst,
+                purpose=self.purpose if purpose is None else purpose,
+                tell=tell,
+            )
+
+    async def release_async(
+        self,
+        *,
+        error: Number | Mapping[str, float] | None = None,
+        size: float | None = None,
+        key: str | None = None,
+        purpose: str | None = None,
+        progress: Progress = None,
+    ) -> Release:
+        """Spend as `release` does, in a thread, while other tasks go on: `await question.release_async()`.
+
+        Whoever stops waiting does not stop the question: it is charged and answered, and its answer is in
+        the ledger, to be had again under its `key`.
+        """
+        return await asyncio.to_thread(
+            self.release, error=error, size=size, key=key, purpose=purpose, progress=progress
         )
 
     def within(self, error: Number | Mapping[str, float], *, size: float | None = None) -> Question:
@@ -222,9 +252,15 @@ class Asked:
     database: Database
     request: Request
 
-    def ask(self, *, epsilon: Number | None = None, **options: Any) -> Question:
+    def ask(
+        self,
+        *,
+        epsilon: Number | None = None,
+        purpose: str | None = None,
+        **options: Unpack[QuestionOptions],
+    ) -> Question:
         """Return the question with its price. Free; takes what `Database.sql` takes."""
-        return self.database.ask(self.request, epsilon=epsilon, **options)
+        return self.database.ask(self.request, epsilon=epsilon, purpose=purpose, **options)
 
     def release(
         self,
@@ -234,11 +270,12 @@ class Asked:
         size: float | None = None,
         key: str | None = None,
         purpose: str | None = None,
-        **options: Any,
+        progress: Progress = None,
+        **options: Unpack[QuestionOptions],
     ) -> Release:
         """Spend at once: what `ask(epsilon=..).release(..)` does."""
         asked = self.ask(epsilon=epsilon, **options)
-        return asked.release(error=error, size=size, key=key, purpose=purpose)
+        return asked.release(error=error, size=size, key=key, purpose=purpose, progress=progress)
 
     def __repr__(self) -> str:
         return "<question: .ask(epsilon=0.5) shows its price, .release(epsilon=0.5) spends>"

@@ -98,9 +98,9 @@ def declared_columns(
     for key, domain in columns.items():
         table, column = _divided(key, tables)
         if table is not None:
-            found[table][column] = Column(domain=domain)
+            found[table][column] = Column.of(key, domain)
         elif len(private) == 1:
-            found[next(iter(private))][key] = Column(domain=domain)
+            found[next(iter(private))][key] = Column.of(key, domain)
         else:
             raise InvalidArgument(
                 f"it is not said which table `{key}` is a column of",

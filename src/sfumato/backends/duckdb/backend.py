@@ -28,6 +28,7 @@ from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value
 from sfumato.catalog.table import Field, Table
 from sfumato.errors import EngineFailure, Unsupported
+from sfumato.interrupts import interruptible
 from sfumato.plan.tree import (
     ColumnRef,
     Expression,
@@ -52,7 +53,7 @@ _T = TypeVar("_T")
 class Backend:
     """Computes bounded queries over open tables.
 
-    Whatever goes wrong in the engine becomes `EngineFailure`, which always says the same.
+    Whatever goes wrong in the engine becomes `EngineFailure`, which always says the same; Ctrl-C stops it.
     """
 
     def __init__(self, source: Source, catalog: Catalog, *, threads: int | None = None) -> None:
@@ -192,7 +193,7 @@ class Backend:
             try:
                 cursor = self._source.cursor()
                 try:
-                    done.append(action(Engine(cursor)))
+                    done.append(interruptible(lambda: action(Engine(cursor)), cursor.interrupt))
                 finally:
                     cursor.close()
             except Exception:  # also a refusal, if it depends on what was found

@@ -36,9 +36,24 @@ def copied(origin: Any, name: str) -> Copied:
     """Return a copy of an object that holds a table, however it was cut into pieces."""
     if isinstance(origin, pyarrow.RecordBatch):
         origin = pyarrow.Table.from_batches([origin])
+    if isinstance(origin, pyarrow.RecordBatchReader):
+        origin = _whole(origin.read_all, name)
+    elif type(origin).__name__.endswith("Dataset"):
+        origin = _whole(origin.to_table, name)
+    elif type(origin).__name__ == "DuckDBPyRelation":
+        origin = _whole(origin.to_arrow_table, name)
     if isinstance(origin, pyarrow.Table):
         return _copied(zip(origin.column_names, origin.columns, strict=True), name)
     return _copied(_of_frame(origin, name, type(origin).__module__.startswith("pandas")), name)
+
+
+def _whole(read: Callable[[], Any], name: str) -> Any:
+    """Return the Arrow table that another object reads; refuse one that it cannot read."""
+    found = _result(read)
+    if found is None:
+        hint = "read it into an Arrow table first: its own library then says what is wrong"
+        raise InvalidArgument(f"table `{name}` cannot be read", place=name, hints=(hint,))
+    return found
 
 
 def copied_files(name: str, paths: tuple[str, ...], columns: tuple[tuple[str, str], ...]) -> Copied:

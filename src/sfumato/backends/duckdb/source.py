@@ -1,7 +1,7 @@
 """Sources: tables of any origin in one DuckDB connection of our own, locked once they are in.
 
     a path          Parquet (also a pattern or a list of paths), CSV, a DuckDB file
-    an object       an Arrow table, a pandas or polars DataFrame
+    an object       an Arrow table, batch, reader or dataset, a pandas or polars DataFrame, a DuckDB relation
 
 Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is opened, so
 that its types hold for every row and no question can stumble over a later one; so is a view of a DuckDB
@@ -295,7 +295,11 @@ def _is_path(origin: Any) -> bool:
 def _is_object(origin: Any) -> bool:
     """Return whether an origin is an object that holds a table; tells without importing its library."""
     module, name = type(origin).__module__.split(".")[0], type(origin).__name__
-    return module in ("pandas", "polars") or (module == "pyarrow" and name in ("Table", "RecordBatch"))
+    if module in ("pandas", "polars"):
+        return name != "Series"
+    if module in ("duckdb", "_duckdb"):
+        return name == "DuckDBPyRelation"
+    return module == "pyarrow" and name.endswith(("Table", "RecordBatch", "RecordBatchReader", "Dataset"))
 
 
 def _open_files(
