@@ -205,7 +205,8 @@ def found_by(asked: str) -> list[MissingLimit]:
 
 def replayed(missing: MissingLimit) -> Replay:
     [named] = missing.request.queries
-    bounding = bound(named.query, LOOSE, missing.request.options)
+    options = replace(missing.request.options, intervals=True)  # the checker knows a search that has one
+    bounding = bound(named.query, LOOSE, options)
     return Replay(bounding, price(bounding, BUDGET, epsilon=Fraction(1, 2)), bounding.query)
 
 
