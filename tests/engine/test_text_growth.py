@@ -40,6 +40,9 @@ def longest(text: str) -> int:
         " || ".join([f"({grown(2)})"] * 40),
         f"CONCAT({', '.join([grown(2)] * 40)})",
         f"REPLACE({grown(2)}, 'a', '{'b' * 70_000}')",
+        f"REGEXP_REPLACE({grown(2)}, 'x*', '{'b' * 64}', 'g')",
+        f"CONCAT_WS({grown(2)}, {', '.join([grown(2)] * 40)})",
+        f"LPAD({grown(2)}, 65536, 'b')",
     ],
 )
 def test_texts_that_are_put_together_stay_short(text: str) -> None:

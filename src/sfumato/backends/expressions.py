@@ -266,9 +266,10 @@ def _replace_matches(arguments: _Arguments, kind: Kind, names: _Names) -> str:
     replacement, options = arguments[2], (*arguments, None)[3]
     if not isinstance(replacement, Literal):
         raise Unsupported("replace by a text that is not a constant")
-    if isinstance(options, Literal) and "g" in str(options.value):
-        text = f"left({text}, {_LONGEST // (1 + len(str(replacement.value)))})"
-    return f"regexp_replace({', '.join((text, *rest))})"
+    if not isinstance(options, Literal) or "g" not in str(options.value):
+        return f"regexp_replace({', '.join((text, *rest))})"  # one match: it grows by a constant
+    text = f"left({text}, {_LONGEST // (1 + len(str(replacement.value)))})"
+    return f"left(regexp_replace({', '.join((text, *rest))}), {_LONGEST})"
 
 
 def _with_number(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> str:
