@@ -133,9 +133,9 @@ def databases() -> dict[str, sf.Database]:
 
 def ask(text: str, known: dict[str, sf.Database]) -> str:
     """Return why a query is refused, nothing if it is answered."""
-    named = {word.lower() for word in re.findall(r"[\w-]+", text)}
-    tables = [name for name in sorted(known, key=len) if name in named]
-    database = known[tables[-1] if tables else "pums"]
+    named = re.findall(r"(?:FROM|JOIN)\s+\(*([\w.\"-]+)", text, re.IGNORECASE)
+    tables = [one.lower().rpartition(".")[2].strip('"') for one in named]
+    database = known[next((table for table in tables if table in known), "pums")]
     try:
         database.sql(text, epsilon=1, max_distinct=1).release()
     except sf.errors.SfumatoError as error:
