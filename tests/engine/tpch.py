@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -21,7 +23,7 @@ import pyarrow as pa
 import sfumato as sf
 from sfumato.session import Database
 
-__all__ = ["PUBLIC", "QUESTIONS", "database", "tables", "truth"]
+__all__ = ["PUBLIC", "QUESTIONS", "connected", "database", "scaled", "tables", "truth"]
 
 MODES = ("AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK")
 SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY")
@@ -161,8 +163,12 @@ def tables() -> dict[str, pa.Table]:
 
 @cache
 def database() -> Database:
-    """Return the tables as one database: caps above what any customer has, bounds around all values."""
-    found = tables()
+    """Return the small tables as one database: caps above what any customer has."""
+    return connected(tables(), max_groups=30, max_rows=30)
+
+
+def connected(found: Mapping[str, Any], **caps: int) -> Database:
+    """Return tables as one database, with bounds around all values."""
     dates = sf.between(datetime.date(1992, 1, 1), datetime.date(1998, 12, 31))
     return sf.connect(
         {name: found[name] for name in found if name not in PUBLIC},
@@ -189,18 +195,70 @@ def database() -> Database:
             "lineitem.l_shipdate": dates,
             "partsupp.ps_supplycost": sf.between(0, 20),
         },
-        max_groups=30,
-        max_rows=30,
+        **caps,
         budget=sf.Budget(epsilon=10**12, delta=1e-9, rule="pure"),
     )
 
 
-def truth(text: str) -> list[tuple[Any, ...]]:
+def truth(text: str, found: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
     """Return what DuckDB answers; `lineitem` has no customer there, either."""
     with duckdb.connect() as engine:
-        for name, table in tables().items():
-            engine.register(name, table)
+        for name, table in (found or tables()).items():
+            if isinstance(table, str):
+                engine.execute(f"CREATE VIEW {name} AS FROM read_parquet('{table}')")
+            else:
+                engine.register(name, table)
         return engine.execute(text).fetchall()
+
+
+def scaled(folder: Path, factor: float) -> dict[str, Any]:
+    """Return tables of `factor` times as many rows as TPC-H has at scale 1; the private ones as files."""
+    customers, orders, lines = (round(number * factor) for number in (150_000, 1_500_000, 6_000_000))
+
+    def below(most: int, seed: int, what: str = "i") -> str:
+        return f"CAST(hash({what}, {seed}) % {most} AS BIGINT)"
+
+    def pick(values: Sequence[str], seed: int) -> str:
+        return f"{list(values)}[1 + {below(len(values), seed)}]"
+
+    def money(low: int, high: int, seed: int) -> str:
+        return f"CAST(({low} + {below(high - low, seed)}) / 100.0 AS DECIMAL(15, 2))"
+
+    def later(date: str, most: int, seed: int) -> str:
+        return f"{date} + CAST(1 + {below(most, seed)} AS INTEGER)"
+
+    ordered = later("DATE '1992-01-01'", 2000, 1)
+    of_line = ordered.replace("hash(i,", "hash(i // 4,")
+    comments = ("plain", "special requests", "other", "special packages")
+    texts = {
+        "customer": f"""
+            SELECT i AS c_custkey, 'Customer#' || i AS c_name, {below(15, 1)} AS c_nationkey,
+                   (10 + {below(25, 2)}) || '-' || i AS c_phone, {pick(SEGMENTS, 3)} AS c_mktsegment,
+                   {money(-90_000, 900_000, 4)} AS c_acctbal
+            FROM range({customers}) AS t(i)""",
+        "orders": f"""
+            SELECT i AS o_orderkey, {below(customers * 2 // 3, 2)} AS o_custkey,
+                   {pick("FFOP", 3)} AS o_orderstatus, {money(100, 500_000, 4)} AS o_totalprice,
+                   {ordered} AS o_orderdate, {pick(PRIORITIES, 5)} AS o_orderpriority,
+                   {pick(comments, 6)} AS o_comment
+            FROM range({orders}) AS t(i)""",
+        "lineitem": f"""
+            SELECT i // 4 AS l_orderkey, {below(PARTS, 3)} AS l_partkey,
+                   ({below(PARTS, 3)} + {below(4, 4)} * 5) % {SUPPLIERS} AS l_suppkey,
+                   1 + {below(50, 5)} AS l_quantity, {money(100, 100_000, 6)} AS l_extendedprice,
+                   {money(0, 11, 7)} AS l_discount, {money(0, 9, 8)} AS l_tax,
+                   {pick("ANR", 9)} AS l_returnflag, {pick("FO", 10)} AS l_linestatus,
+                   {later(of_line, 90, 2)} AS l_shipdate, {later(of_line, 90, 11)} AS l_commitdate,
+                   {later(later(of_line, 90, 2), 30, 12)} AS l_receiptdate,
+                   {pick(INSTRUCTIONS, 13)} AS l_shipinstruct, {pick(MODES, 14)} AS l_shipmode
+            FROM range({lines}) AS t(i)""",
+    }
+    found: dict[str, Any] = {name: table for name, table in tables().items() if name in PUBLIC}
+    with duckdb.connect() as engine:
+        for name, text in texts.items():
+            found[name] = str(folder / f"{name}.parquet")
+            engine.execute(f"COPY ({text}) TO '{found[name]}' (FORMAT parquet)")
+    return found
 
 
 QUESTIONS = {
