@@ -167,7 +167,7 @@ def database() -> Database:
     return connected(tables(), max_groups=30, max_rows=30)
 
 
-def connected(found: Mapping[str, Any], **caps: int) -> Database:
+def connected(found: Mapping[str, Any], *, max_groups: int, max_rows: int) -> Database:
     """Return tables as one database, with bounds around all values."""
     dates = sf.between(datetime.date(1992, 1, 1), datetime.date(1998, 12, 31))
     return sf.connect(
@@ -195,7 +195,8 @@ def connected(found: Mapping[str, Any], **caps: int) -> Database:
             "lineitem.l_shipdate": dates,
             "partsupp.ps_supplycost": sf.between(0, 20),
         },
-        **caps,
+        max_groups=max_groups,
+        max_rows=max_rows,
         budget=sf.Budget(epsilon=10**12, delta=1e-9, rule="pure"),
     )
 
