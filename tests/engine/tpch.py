@@ -59,7 +59,8 @@ def tables() -> dict[str, pa.Table]:
     names = [(region, nation) for region, nations in NATIONS.items() for nation in nations]
     regions = list(NATIONS)
     supplied = [(part, (part + step * 5) % SUPPLIERS) for part in range(PARTS) for step in range(4)]
-    orders, lines = [], []
+    orders: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     for customer in range(CUSTOMERS):
         for _ in range(draw.choice((0, 0, 1, 2, 3, 6))):
             date = _FIRST + datetime.timedelta(days=draw.randint(0, 2000))
