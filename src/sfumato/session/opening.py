@@ -71,6 +71,9 @@ def connect(
     several: `{("region", "kind"): [("north", "a")]}`. Without a `ledger` file the budget is forgotten when
     the process ends; without a `budget` the one on record goes on.
 
+    `max_groups`, `max_rows` and `max_rows_total` cap what one unit counts for: groups, the weight of rows in
+    each of them, and in all.
+
     `renewal` says how much of the budget a day, week, month or year may use, `partition` names the column
     that divides units into parts, and `analyst` who asks, under a grant of the owner's. A ledger keeps one
     unit: `distinct` is the owner's word that a second one is not the same people under another name. With
