@@ -32,7 +32,7 @@ _DASHES = ([6, 4], [2, 3], [9, 3, 2, 3])
 _WIDTH, _HEIGHT = 480, 300  # a phone shows it at three quarters of its size, a desk at four thirds
 _FOUR_DIGITS = 10_000  # below it no comma is needed: 2019 may be a year
 _LETTERS, _LETTER = 13, 7.2  # the size of letters, and the width of most of them
-_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
+_FONT = "Arial, Helvetica, Liberation Sans, sans-serif"  # letters of one width, here and where it is seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,9 @@ def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
         .configure_axis(
             gridColor=_GRID, domainColor=_MUTED, tickColor=_MUTED, labelColor=_INK, titleColor=_INK,
             labelFontSize=_LETTERS, titleFontSize=_LETTERS, titleFontWeight="normal", titlePadding=10,
+            labelFlush=False, labelSeparation=6,
         )
+        .configure_axisX(labelPadding=8)
         .configure_legend(
             labelColor=_INK, labelFontSize=_LETTERS, labelLimit=_WIDTH - 40, orient="bottom", columns=1,
             symbolSize=110, symbolStrokeWidth=2, rowPadding=5, offset=12,
@@ -275,7 +277,7 @@ def _bars(picture: Picture, marks: Sequence[Bars]) -> tuple[Any, int]:
     """Return bars and how high the drawing is: upright, or lying where upright names would collide."""
     alt = _altair()
     names = list(dict.fromkeys(name for mark in marks for name, _ in mark.bars))
-    letters = int((_WIDTH - 70) / (len(names) * _LETTER))
+    letters = int((_WIDTH - 90) / (len(names) * _LETTER)) - 1
     crowded = len(names) > 30  # so many names are not all shown
     lying = not crowded and any(len(_wrapped(name, letters)) > 2 for name in names)
     rows: list[dict[str, Any]] = [
@@ -360,6 +362,8 @@ class _Span:
             shown["format"] = "~%"
         elif axis.log:
             shown["format"] = "~s" if self.low >= 1 and self.high > 1e5 else ",~g"
+        if channel is alt.X and not axis.log:
+            shown["tickCount"] = 5
         lines = 34 if channel is alt.Y else 60
         title = _wrapped(axis.title, lines)
         return channel(field, title=title, scale=alt.Scale(**scale), axis=alt.Axis(**shown))

@@ -32,7 +32,9 @@
     const frame = svg.getBoundingClientRect();
     const outside = (box) =>
       box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
-    const texts = [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim());
+    const texts = [...svg.querySelectorAll("text")].filter(
+      (text) => text.textContent.trim() && getComputedStyle(text).opacity > 0,
+    );
     const boxes = texts.map((text) => text.getBoundingClientRect());
     texts.forEach((text, i) => {
       if (outside(boxes[i])) found.push(`clipped label: ${name(text)}`);

@@ -23,6 +23,14 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 PACKAGES = ("chromium", "fonts-liberation")
 PATIENCE = 60  # seconds without a word from the browser, after which it is given up
+# The browser is told things on descriptor 3 and answers on 4. A shell knows no descriptor above 9.
+START = """
+import fcntl, os, sys
+told, said = (fcntl.fcntl(int(end), fcntl.F_DUPFD_CLOEXEC, 10) for end in sys.argv[1:3])
+os.dup2(told, 3)
+os.dup2(said, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 ABSENT = (
     "no Chromium was found: install it (Debian: apt-get install chromium), or say where a browser of its kind"
     " is: SFUMATO_BROWSER=/path/to/chrome"
@@ -65,10 +73,9 @@ class Browser:
             "--disable-background-networking", "--disable-sync", "--no-first-run",
             "--no-default-browser-check", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND",
         ]  # fmt: skip
-        # The browser reads commands from descriptor 3 and answers on descriptor 4.
-        shell = ["sh", "-c", f'exec "$@" 3<&{told} 4>&{said}', "sh", path, *options]
+        start = [sys.executable, "-c", START, str(told), str(said), path, *options]
         self._process = subprocess.Popen(
-            shell, pass_fds=(told, said), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            start, pass_fds=(told, said), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         os.close(told)

@@ -15,7 +15,7 @@ __all__ = ["generalised_page", "measures_page"]
 def measures_page(found: AnonymityMeasures) -> Page:
     """Return a page on what a table gives away."""
     classes = (
-        ("k, the smallest class", f"{found.k:,} rows"),
+        ("k, the smallest class", f"{found.k:,} row{'' if found.k == 1 else 's'}"),
         ("classes", f"{found.classes:,}; the largest has {found.largest:,} rows"),
         ("unique rows", f"{found.uniqueness:.2%}"),
         ("highest chance to be found", f"{found.highest_risk:.2%}"),

@@ -13,6 +13,7 @@ from sfumato.errors import InvalidArgument
 __all__ = ["BulletList", "CodeBlock", "Facts", "Flag", "Notice", "PageTable", "Paragraph", "SignatureLines"]
 
 _NUMBER = re.compile(r"[-−+]?\d[\d.,]*(e[-+]?\d+)?%?(\s*[(±].*)?")
+_WORD = 24  # letters; a longer word is broken where it must be
 _WIDE = 4  # a table with so many columns does not fit a phone: there, each row becomes a card
 
 
@@ -132,7 +133,7 @@ class PageTable:
         wide = len(self.heads) >= _WIDE
         numeric = [self._numeric(place) for place in range(len(self.heads))]
         head = "".join(
-            f'<th scope="col"{_role("columnheader", wide)}{_class(number)}>{escape(text)}</th>'
+            f'<th scope="col"{_role("columnheader", wide)}{_class(text, number)}>{escape(text)}</th>'
             for text, number in zip(self.heads, numeric, strict=True)
         )
         body = "".join(self._row(row, numeric, wide) for row in self.rows)
@@ -150,20 +151,18 @@ class PageTable:
     def _row(self, row: Sequence[str | Flag], numeric: list[bool], wide: bool) -> str:
         cells = []
         for place, (cell, number) in enumerate(zip(row, numeric, strict=True)):
+            text, kind = escape(_text(cell)), _class(_text(cell), number)
             if isinstance(cell, Flag):
-                text = f'<strong class="{cell.tone}">{escape(cell.text)}</strong>'
-            else:
-                text = escape(cell)
+                text = f'<strong class="{cell.tone}">{text}</strong>'
             label = f' data-label="{escape(self.heads[place])}"' if wide else ""
             if place == 0:
-                cells.append(f'<th scope="row"{_role("rowheader", wide)}{_class(number)}{label}>{text}</th>')
+                cells.append(f'<th scope="row"{_role("rowheader", wide)}{kind}{label}>{text}</th>')
             else:
-                cells.append(f"<td{_role('cell', wide)}{_class(number)}{label}>{text}</td>")
+                cells.append(f"<td{_role('cell', wide)}{kind}{label}>{text}</td>")
         return f"<tr{_role('row', wide)}>{''.join(cells)}</tr>"
 
     def _numeric(self, place: int) -> bool:
-        texts = [cell.text if isinstance(cell, Flag) else cell for cell in (row[place] for row in self.rows)]
-        shown = [text for text in texts if text and text != "unbounded"]
+        shown = [text for row in self.rows if (text := _text(row[place])) not in ("", "unbounded")]
         return bool(shown) and all(_NUMBER.fullmatch(text) for text in shown)
 
 
@@ -182,9 +181,18 @@ class SignatureLines:
         return f'<p class="signatures">{"".join(f"<span>{escape(name)}</span>" for name in self.names)}</p>'
 
 
+def _text(cell: str | Flag) -> str:
+    return cell.text if isinstance(cell, Flag) else cell
+
+
 def _role(name: str, shown: bool) -> str:
     return f' role="{name}"' if shown else ""
 
 
-def _class(number: bool) -> str:
-    return ' class="number"' if number else ""
+def _class(text: str, number: bool) -> str:
+    """Return the class of a cell; only a word that is too long for a column may be broken."""
+    if number:
+        return ' class="number"'
+    if any(len(word) > _WORD for word in text.split()):
+        return ' class="long"'
+    return ' class="prose"' if len(text) > _WORD else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -13,6 +14,9 @@ from sfumato.plots import Axis, Bars, Picture, svg
 __all__ = ["Figure"]
 
 _MOST = 12  # numbers of one curve that are written out
+
+# What is inside a picture is not read out piece by piece: it is one image, with a name.
+_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"<>]*"')
 
 _NO_DRAWING = "(Drawing needs the extra sfumato[plots]; these are the numbers.)"
 
@@ -32,6 +36,7 @@ class Figure:
         except Unsupported:
             numbers = f"<p>{escape(_NO_DRAWING)}</p>{_numbers(picture).html()}"
         else:
+            drawn = _ROLES.sub("", drawn)
             drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(_described(picture))}" ', 1)
             summary = f"<summary>The numbers of “{escape(picture.title)}”</summary>"
             numbers = f"{drawn}<details>{summary}{_numbers(picture).html()}</details>"
