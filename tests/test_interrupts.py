@@ -47,10 +47,12 @@ def hold():
     with db.backend.admitted():
         held.set()
         done.wait()
-threading.Thread(target=hold).start()
-held.wait()
+def tell(step):
+    threading.Thread(target=hold).start()
+    held.wait()
+    print("running", flush=True)
 try:
-    db.sql(QUESTION, epsilon=0.5).release(progress=lambda step: print("running", flush=True))
+    db.sql(QUESTION, epsilon=0.5).release(progress=tell)
 except KeyboardInterrupt as stop:
     print(stop, db.balance.spent)
 finally:
