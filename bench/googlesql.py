@@ -199,9 +199,15 @@ def main(arguments: list[str]) -> None:
         outcomes = [(example, outcome(example, database)) for example in examples]
         answered = sum(said.startswith("answered") for _, said in outcomes)
         agreed = sum(said.startswith("refused, as by Google") for _, said in outcomes)
-        same = sum(said.endswith("Google's values") for _, said in outcomes)
-        print(f"{title}: {answered} of {len(examples)} answered ({same} checked to have Google's values),")
-        print(f"  {agreed} refused as by Google, {len(examples) - answered - agreed} refused")
+        same = sum(said == "answered, with Google's values" for _, said in outcomes)
+        wider = sum("cap that keeps all groups" in said for _, said in outcomes)
+        other = sum("other values" in said for _, said in outcomes)
+        lenient = sum(example.refused and said.startswith("answered") for example, said in outcomes)
+        print(f"{title}: {answered} of {len(examples)} answered, {lenient} of them refused by Google;")
+        print(f"  {agreed} refused as by Google, {len(examples) - answered - agreed} refused;")
+        print(
+            f"  values: {same} as Google's, {wider} with a cap of 2 for 1, {other} other, others not compared"
+        )
         for example, said in outcomes:
             expected = said == "answered" or said.startswith(("answered, with", "refused, as"))
             if "--all" in arguments or not expected:
