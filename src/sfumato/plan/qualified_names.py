@@ -20,9 +20,10 @@ def resolve_names(statement: exp.Expr, question: Statement) -> None:
     before: dict[str, str] = {}  # what stood before each table's name: two schemas would be two tables
     known: set[tuple[str, ...]] = set()
     for node in list(statement.find_all(exp.Table)):
-        parts = [part.name for part in node.parts if isinstance(part, exp.Identifier)]
-        qualified = node.args.get("db") is not None
-        if len(parts) != len(node.parts) or not (qualified or parts[0].lower() not in queries):
+        named = [node.args[part] for part in ("catalog", "db", "this") if node.args.get(part) is not None]
+        parts = [part.name for part in named if isinstance(part, exp.Identifier)]
+        qualified = len(named) > 1
+        if len(parts) != len(named) or not (qualified or parts[0].lower() not in queries):
             continue
         table = question.catalog.named(*parts)
         if table is None:
