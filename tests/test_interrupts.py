@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,15 @@ from sfumato.ledger import Ledger, Reservation
 from tests.cli.programs import environment, make_project
 from tests.processes import start
 from tests.test_session import QUESTION, database
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_terminal() -> Iterator[None]:
+    """Ctrl-C is not ignored, as it is in what a shell runs in the background; processes inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
 
 # A statement of the engine that ends in no time that anybody waits; it says that it has begun.
 ENDLESS = """

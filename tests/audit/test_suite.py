@@ -164,7 +164,7 @@ def test_the_command_examines_a_question_of_a_project(
     duckdb.sql("SELECT range AS person, range % 90 AS age FROM range(50)").write_parquet(str(path))
     monkeypatch.chdir(tmp_path)
     wishes = Wishes(
-        files=[str(path)], unit="person", each_row=False, public=[], between=["age=0,110"], one_of=[],
+        files=[str(path)], unit=["person"], each_row=False, public=[], between=["age=0,110"], one_of=[],
         max_groups=1, max_rows=1, epsilon=1.0, delta=1e-6, ceiling=None, ledger=None,
     )  # fmt: skip
     init.run(wishes, project="sfumato.toml", ask=False, force=False)

@@ -91,14 +91,17 @@ def test_columns_of_public_tables_can_be_declared() -> None:
         lambda: sf.connect(VISITS, name="a", unit="person", budget=budget(), public={"A": PLACES}),
         lambda: both(cost=sf.between(0, 1)),
         lambda: both(**{"visits.nothing": sf.between(0, 1)}),
-        lambda: alone().sql("SELECT COUNT(*) FROM visits", bogus=1),
-        lambda: alone().sql("SELECT COUNT(*) FROM visits", max_row=1),
     ],
 )
 def test_mistakes_are_refused_with_a_hint(mistake: Callable[[], object]) -> None:
     with pytest.raises(InvalidArgument) as refused:
         mistake()
     assert refused.value.hints
+
+
+def test_an_option_that_does_not_exist_is_an_error_of_the_call() -> None:
+    with pytest.raises(TypeError, match="max_row"):
+        alone().sql("SELECT COUNT(*) FROM visits", max_row=1)  # type: ignore[call-arg]
 
 
 # -- rows that are units ----------------------------------------------------------------------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sfumato.ledger import forks
 from tests.processes import said
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -351,3 +353,22 @@ def test_a_reservation_that_two_processes_have_is_answered_once(tmp_path: Path) 
 
 def test_a_child_waits_for_no_lock_of_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
     assert said(BEGIN + GUARDED, tmp_path / "a") == ["'well'"] * 2
+
+
+def test_a_ledger_that_is_collected_while_others_are_looked_through() -> None:
+    """The collector runs in the middle of anything: here, while two files are compared."""
+    others = [(-1, number) for number in range(100)]
+
+    class Collected:
+        def __eq__(self, other: object) -> bool:
+            for each in others:
+                forks.count(each, 1)
+            return False
+
+        __hash__ = object.__hash__
+
+    file: Any = Collected()
+    forks.count(file, 1)
+    assert not forks.inherited((-2, 0))
+    for each in (*others, file):
+        forks.count(each, -1)

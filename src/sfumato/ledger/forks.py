@@ -64,7 +64,8 @@ def count(file: Identity, change: int) -> None:
 def inherited(file: Identity) -> bool:
     """Return whether a connection to a file was open when this process was forked."""
     with _COUNTING:
-        return any(known == file and opener != os.getpid() for known, opener in _CONNECTIONS)
+        # A copy: the collector may close a forgotten ledger, in this thread, between two of them.
+        return any(known == file and opener != os.getpid() for known, opener in list(_CONNECTIONS))
 
 
 def refusal() -> LedgerError:
