@@ -213,12 +213,12 @@ def any_unit(patch: Patch) -> None:
 
 
 def eager_choice(patch: Patch) -> None:
-    """A quantile is found with 14 times the epsilon that is charged: seen to lose 2.9 at least."""
+    """A quantile is found with 8 times the epsilon that is charged: seen to lose 2.9 at least."""
 
     def find(self: quantile_module.Search) -> Any:
         from sfumato.core.selection import ExponentialMechanism
 
-        choice = ExponentialMechanism(14 * self.finding.epsilon, sensitivity=self.finding.sensitivity)
+        choice = ExponentialMechanism(8 * self.finding.epsilon, sensitivity=self.finding.sensitivity)
         return choice.release_each(self.utilities())
 
     patch.setattr(quantile_module.Search, "find", find)

@@ -190,7 +190,8 @@ class PrivacyFilter:
         """Return whether `spend` would be admitted now."""
         units, keys_units = self.budget.charge(event, keys_delta)
         with self._lock:
-            return self._shortage(units, keys_units) is None
+            left, keys_left = self._left()
+        return units <= left and keys_units <= keys_left
 
     @property
     def spent(self) -> Fraction:
@@ -224,16 +225,16 @@ class PrivacyFilter:
                 hints=("spend in the process that made it, or share a ledger file",),
             )
         with self._lock:
-            shortage = self._shortage(units, keys_units)
+            left, keys_left = self._left()
+            shortage = self.budget.shortage(units, keys_units, left=left, keys_left=keys_left)
             if shortage is not None:
                 raise shortage
             self._spent += units
             self._keys_spent += keys_units
         return units
 
-    def _shortage(self, units: int, keys_units: int) -> BudgetExceeded | None:
-        left, keys_left = self.budget.limit - self._spent, self.budget.keys_limit - self._keys_spent
-        return self.budget.shortage(units, keys_units, left=left, keys_left=keys_left)
+    def _left(self) -> tuple[int, int]:
+        return self.budget.limit - self._spent, self.budget.keys_limit - self._keys_spent
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record of budget and spending; `PrivacyFilter.from_dict` reads it back."""
