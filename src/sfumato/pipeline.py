@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 from sfumato.analysis import Bounding, Cost, bound, price_together
 from sfumato.analysis.detection_threshold import with_thresholds
@@ -45,11 +45,15 @@ __all__ = [
     "FoundLimits",
     "Look",
     "Looks",
+    "Payable",
     "Priced",
+    "Published",
     "admit",
     "answer",
     "answer_public",
+    "bounded_queries",
     "parts_charged",
+    "parts_of_request",
     "plan",
     "several_looks",
 ]
@@ -59,6 +63,53 @@ _MOST_EPSILON = 10**30  # GoogleSQL's documentation writes 1e20 for no noise
 
 _LOG = logging.getLogger("sfumato")
 _LOG.addHandler(logging.NullHandler())  # silent unless the program that uses it says where records go
+
+
+class Published(Protocol):
+    """What leaves: it can be stored as text, and bears the receipt of its charge."""
+
+    def to_json(self) -> str: ...
+
+    def with_receipt(self, receipt: Mapping[str, Any]) -> Self: ...
+
+
+_Answer = TypeVar("_Answer", bound=Published)
+_Answer_co = TypeVar("_Answer_co", bound=Published, covariant=True)
+
+
+class Payable(Protocol[_Answer_co]):
+    """What `answer` has to know of a request whose cost is known: a question, or a workload of many.
+
+    `computed` looks at the data, which is paid for by then, and returns the answer without its receipt;
+    `read` returns the answer that was stored as text.
+    """
+
+    @property
+    def request(self) -> Request: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def parts(self) -> frozenset[str] | None: ...
+
+    @property
+    def all_boundings(self) -> tuple[Bounding, ...]: ...
+
+    @property
+    def event(self) -> Event: ...
+
+    @property
+    def epsilon(self) -> Fraction: ...
+
+    @property
+    def keys_delta(self) -> Fraction: ...
+
+    def fingerprint(self) -> str: ...
+
+    def computed(self, backend: Backend, public: Mapping[str, Any]) -> _Answer_co: ...
+
+    def read(self, stored: str) -> _Answer_co: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +165,14 @@ class Priced:
             return self.limits.rest.keys_delta
         return sum((cost.keys_delta for cost in self.costs), Fraction(0))
 
+    def computed(self, backend: Backend, public: Mapping[str, Any]) -> Release:
+        """Return the answer, without its receipt. It has to be paid for."""
+        return _answered(self, backend, public)
+
+    def read(self, stored: str) -> Release:
+        """Return the answer that was stored as text."""
+        return Release.from_json(stored)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLimits:
@@ -164,18 +223,7 @@ def plan(
             text=request.text,
             hints=(hint,),
         )
-    units = {check_units(query, catalog).name for query in queries}
-    if len(units) != 1:
-        raise QueryRefused(
-            "one request is about one unit of protection",
-            code="SF406",
-            text=request.text,
-            hints=("ask about different units in requests of their own",),
-        )
-    refuse_copies(queries, catalog, backend.public_copies)
-    boundings = tuple(
-        bound(query, catalog, one or options, backend) for query, one in zip(queries, own, strict=True)
-    )
+    unit, boundings = bounded_queries(request, catalog, backend)
     losses = losses_of(request, boundings, catalog)
     costs = price_together(
         boundings, budget, epsilon=asked, options=options, own=own, whole=part * main_part(losses)
@@ -189,16 +237,36 @@ def plan(
         )
     priced = Priced(
         request=with_thresholds(request, boundings, costs),
-        unit=units.pop(),
+        unit=unit,
         boundings=boundings,
         costs=costs,
-        parts=_parts(request, catalog),
+        parts=parts_of_request(request, catalog),
         losses=priced_losses(losses, budget, epsilon=asked, noise=options.noise, part=part),
     )
     for bounding in priced.all_boundings:
         backend.check(bounding.query)
     _try_postprocessing(priced, _public_tables(request, backend))
     return priced
+
+
+def bounded_queries(
+    request: Request, catalog: Catalog, backend: Backend
+) -> tuple[str, tuple[Bounding, ...]]:
+    """Return the unit that a request is about, and what one unit can change of each of its questions. Free."""
+    queries = [named.query for named in request.queries]
+    units = {check_units(query, catalog).name for query in queries}
+    if len(units) != 1:
+        raise QueryRefused(
+            "one request is about one unit of protection",
+            code="SF406",
+            text=request.text,
+            hints=("ask about different units in requests of their own",),
+        )
+    refuse_copies(queries, catalog, backend.public_copies)
+    boundings = tuple(
+        bound(named.query, catalog, named.options or request.options, backend) for named in request.queries
+    )
+    return units.pop(), boundings
 
 
 def _plan_to_find(
@@ -245,7 +313,7 @@ def _plan_to_find(
     return replace(typical, request=request, limits=limits)
 
 
-def admit(priced: Priced, policy: Policy) -> None:
+def admit(priced: Payable[Any], policy: Policy) -> None:
     """Refuse a request that costs more than the owner lets one request cost. Free."""
     if policy.ceiling is not None and priced.epsilon > policy.ceiling:
         raise QueryRefused(
@@ -257,7 +325,7 @@ def admit(priced: Priced, policy: Policy) -> None:
 
 
 def answer(
-    priced: Priced,
+    priced: Payable[_Answer],
     *,
     catalog: Catalog,
     ledger: Ledger,
@@ -266,7 +334,7 @@ def answer(
     idempotency_key: str | None = None,
     purpose: str | None = None,
     tell: Callable[[str], object] = lambda step: None,
-) -> Release:
+) -> _Answer:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer.
 
     The ledger keeps a `purpose`, and where the policy says so the text of the question, for the owner alone.
@@ -302,7 +370,7 @@ def answer(
                 )
             if reservation.replayed is not None:
                 _LOG.info("reservation %d: answered again, free", reservation.sequence)
-                return Release.from_json(reservation.replayed.decode())
+                return priced.read(reservation.replayed.decode())
             _LOG.info(
                 "reservation %d: unit %r is charged epsilon %.6g",
                 reservation.sequence,
@@ -310,12 +378,12 @@ def answer(
                 priced.epsilon,
             )
             begin("computing")
-            release = _look(priced, backend, public, reservation)
+            published = _look(priced, backend, public, reservation)
             begin("storing")
             with deferred():
-                reservation.commit(release.to_json().encode())
+                reservation.commit(published.to_json().encode())
             _LOG.info("reservation %d: answered", reservation.sequence)
-            return release
+            return published
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_interrupted(reservation, ledger)) from None
     except BaseException as error:
@@ -400,7 +468,7 @@ class Looks:
                 request_hash=priced.fingerprint(),
                 data_version=backend.data_version(),
             )
-        return Release.from_json(stored.decode())
+        return priced.read(stored.decode())
 
     def end(self) -> None:
         """End the reservation: no further step is taken. What was not used is not given back."""
@@ -448,16 +516,16 @@ def several_looks(
 
 
 def _look(
-    priced: Priced,
+    priced: Payable[_Answer],
     backend: Backend,
     public: Mapping[str, Any],
     reservation: Reservation,
     step: int | None = None,
-) -> Release:
+) -> _Answer:
     """Look at the data, which is paid for: exact integers, noise, the answer and its receipt."""
-    answered = _answered(priced, backend, public)
+    answered = priced.computed(backend, public)
     digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
-    return replace(answered, receipt=reservation.receipt(digest, step=step))
+    return answered.with_receipt(reservation.receipt(digest, step=step))
 
 
 def _answered(priced: Priced, backend: Backend, public: Mapping[str, Any]) -> Release:
@@ -509,7 +577,7 @@ def _public_tables(request: Request, backend: Backend) -> dict[str, Any]:
     return {name: backend.public_table(name) for name in request.public}
 
 
-def _before_charge(priced: Priced, catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
+def _before_charge(priced: Payable[Any], catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
     """Refuse what cannot be answered while it is still free; return the public tables."""
     admit(priced, catalog.policy)
     if ledger.replace_one(priced.unit):
@@ -536,7 +604,7 @@ def _measured(priced: Priced, backend: Backend) -> tuple[str, ...]:
     )
 
 
-def parts_charged(priced: Priced, *, catalog: Catalog, ledger: Ledger) -> frozenset[str] | None:
+def parts_charged(priced: Payable[Any], *, catalog: Catalog, ledger: Ledger) -> frozenset[str] | None:
     """Return the parts that bear the cost; None: all, also where ledger and engine divide differently."""
     same = ledger.partition(priced.unit) == _partition(priced.unit, catalog)
     return priced.parts if same else None
@@ -561,7 +629,7 @@ def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
     check(empty, request.postprocessing, public=public, samples=samples)
 
 
-def _parts(request: Request, catalog: Catalog) -> frozenset[str] | None:
+def parts_of_request(request: Request, catalog: Catalog) -> frozenset[str] | None:
     """Return the parts that all queries of a request together are about; None: every one."""
     found = [parts_of(named.query.source, catalog) for named in request.queries]
     known = [parts for parts in found if parts is not None]

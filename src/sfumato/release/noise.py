@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,9 @@ from sfumato.errors import Unsupported
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import found_in_rounds
 
-__all__ = ["NoisyGroups", "add_noise", "key_order", "rest_of"]
+__all__ = ["NoisyGroups", "add_noise", "add_noise_to_queries", "key_order", "rest_of"]
+
+_Secret = TypeVar("_Secret")
 
 _Integers = npt.NDArray[Any]
 
@@ -75,13 +78,33 @@ def add_noise(
     if bounding.others and {noise.measure for noise in cost.others} != cells.keys():
         raise Unsupported("a plan for everything else whose measures do not have exactly one noise each")
     found: list[NoisyGroups] = []
-    for place, groups in enumerate(exact.reveal()):
+    for place, groups in enumerate(_opened(exact)):
         noisy, shown = _noisy(groups, place, plans[place], cells, cost)
         found.append(noisy)
         if bounding.others:
             rest = rest_of(groups, shown, bounding.query)
             found.append(_everything_else(rest, {noise.measure: noise for noise in cost.others}, cells))
     return tuple(found)
+
+
+def add_noise_to_queries(
+    exact: Exact[tuple[ExactGroups, ...]],
+    queries: Callable[[ExactGroups], Iterable[_Integers]],
+    laws: Sequence[NoiseLaw],
+) -> tuple[_Integers, ...]:
+    """Return noisy integers of linear queries over exact groups: fresh noise of the query's law on each.
+
+    `queries` is public, and returns one array of integers for each law; the groups themselves do not leave.
+    What one unit moves each array by, and so what the noise costs, is for the caller to prove.
+    """
+    [groups] = _opened(exact)
+    return tuple(
+        _narrow(np.asarray(_plus_draw(values, law))) for values, law in zip(queries(groups), laws, strict=True)
+    )
+
+
+def _opened(exact: Exact[_Secret]) -> _Secret:
+    return exact.reveal()
 
 
 def _everything_else(

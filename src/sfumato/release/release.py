@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.aggregates.answer import Answer
@@ -270,6 +270,10 @@ class Release:
             return Release(**decode(record))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             raise InvalidArgument("this stored release is damaged", place="text") from None
+
+    def with_receipt(self, receipt: Mapping[str, Any]) -> Release:
+        """Return this release with the receipt of its charge."""
+        return replace(self, receipt=receipt)
 
     def __repr__(self) -> str:
         from sfumato.release.display import text
