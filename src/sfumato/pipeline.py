@@ -249,9 +249,7 @@ def plan(
     return priced
 
 
-def bounded_queries(
-    request: Request, catalog: Catalog, backend: Backend
-) -> tuple[str, tuple[Bounding, ...]]:
+def bounded_queries(request: Request, catalog: Catalog, backend: Backend) -> tuple[str, tuple[Bounding, ...]]:
     """Return the unit that a request is about, and what one unit can change of each of its questions. Free."""
     queries = [named.query for named in request.queries]
     units = {check_units(query, catalog).name for query in queries}
@@ -577,7 +575,9 @@ def _public_tables(request: Request, backend: Backend) -> dict[str, Any]:
     return {name: backend.public_table(name) for name in request.public}
 
 
-def _before_charge(priced: Payable[Any], catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
+def _before_charge(
+    priced: Payable[Any], catalog: Catalog, ledger: Ledger, backend: Backend
+) -> dict[str, Any]:
     """Refuse what cannot be answered while it is still free; return the public tables."""
     admit(priced, catalog.policy)
     if ledger.replace_one(priced.unit):

@@ -53,7 +53,8 @@ def asked_matrix(kind: str, size: int) -> np.ndarray:
         case "prefixes":
             return np.tril(np.ones((size, size)))
         case _:
-            return np.array([[i <= k <= j for k in range(size)] for i in range(size) for j in range(i, size)]) * 1.0
+            ends = [(i, j) for i in range(size) for j in range(i, size)]
+            return np.array([[float(i <= k <= j) for k in range(size)] for i, j in ends])
 
 
 BASES = {"cells": cells, "prefixes": prefixes, "ranges": ranges}

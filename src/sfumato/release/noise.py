@@ -97,7 +97,8 @@ def add_noise_to_queries(
     `queries` is public, and returns one array of integers for each law; the groups themselves do not leave.
     What one unit moves each array by, and so what the noise costs, is for the caller to prove.
     """
-    [groups] = _opened(exact)
+    sets = _opened(exact)
+    [groups] = sets
     return tuple(
         _narrow(np.asarray(_plus_draw(values, law))) for values, law in zip(queries(groups), laws, strict=True)
     )

@@ -1,17 +1,18 @@
 """Residual planning: the optimal Gaussian noise for any set of marginal tables, in closed form.
 
-A table over columns W, in which each column i is asked about by its base (`bases`), is a sum of one *residual*
-for each subset A of W: the part that depends on all columns of A and sums to zero over each of them.
-Residuals are measured, each once, by the product of their columns' integer matrices on the exact table over A;
-whatever tables are asked for are made of them, so that all tables agree.
+A table over columns W, in which each column i is asked about by its base (`bases`), is a sum of one
+*residual* for each subset A of W: the part that depends on all columns of A and sums to zero over each of
+them. Residuals are measured, each once, by the product of their columns' integer matrices on the exact table
+over A; whatever tables are asked for are made of them, so that all tables agree.
 
 With noise of variance s_A on each integer of residual A, the sum of variances of a table W is
 
     sum over A in W of  s_A  prod_{i in A} r_i  prod_{j in W - A} m_j
 
-(r: `Base.residual_variance`, m: `Base.sum_variance`), and one row of one person changes the integers by a vector
-of squared norm at most p_A = prod_{i in A} b_i (b: `Base.sensitivity_squared`), for the columns of a product of
-matrices are products of columns. A total v = sum_A v_A s_A at a fixed cost c = sum_A p_A / s_A is least for
+(r: `Base.residual_variance`, m: `Base.sum_variance`), and one row of one person changes the integers by a
+vector of squared norm at most p_A = prod_{i in A} b_i (b: `Base.sensitivity_squared`), for the columns of a
+product of matrices are products of columns. A total v = sum_A v_A s_A at a fixed cost c = sum_A p_A / s_A
+is least for
 
     s_A = sqrt(p_A / v_A) * sum_B sqrt(p_B v_B) / c
 
@@ -75,7 +76,7 @@ class ResidualPlan:
 
     @property
     def objective(self) -> FloatArray:
-        """For each residual, what noise of variance 1 on it adds to the weighted sum of all variances: v_A."""
+        """For each residual, what noise of variance 1 on it adds to the weighted sum of variances: v_A."""
         found = dict.fromkeys(self.residuals, 0.0)
         for table, weight in self.weights.items():
             for residual in self.measured_for(table):
