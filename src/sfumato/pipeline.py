@@ -250,7 +250,7 @@ def plan(
 
 
 def bounded_queries(request: Request, catalog: Catalog, backend: Backend) -> tuple[str, tuple[Bounding, ...]]:
-    """Return the unit that a request is about, and what one unit can change of each of its questions. Free."""
+    """Return the unit that a request is about, and what it can change of each of its questions. Free."""
     queries = [named.query for named in request.queries]
     units = {check_units(query, catalog).name for query in queries}
     if len(units) != 1:

@@ -78,7 +78,8 @@ def add_noise(
     if bounding.others and {noise.measure for noise in cost.others} != cells.keys():
         raise Unsupported("a plan for everything else whose measures do not have exactly one noise each")
     found: list[NoisyGroups] = []
-    for place, groups in enumerate(_opened(exact)):
+    sets = _opened(exact)
+    for place, groups in enumerate(sets):
         noisy, shown = _noisy(groups, place, plans[place], cells, cost)
         found.append(noisy)
         if bounding.others:
@@ -99,9 +100,8 @@ def add_noise_to_queries(
     """
     sets = _opened(exact)
     [groups] = sets
-    return tuple(
-        _narrow(np.asarray(_plus_draw(values, law))) for values, law in zip(queries(groups), laws, strict=True)
-    )
+    pairs = zip(queries(groups), laws, strict=True)
+    return tuple(_narrow(np.asarray(_plus_draw(values, law))) for values, law in pairs)
 
 
 def _opened(exact: Exact[_Secret]) -> _Secret:

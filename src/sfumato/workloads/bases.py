@@ -167,10 +167,7 @@ def _best(gram: FloatArray, queries: int) -> Base:
             place="base",
             hints=("use fewer bins, or ask for cells",),
         )
-    if size == 1:
-        matrix = np.zeros((1, 1), dtype=np.int64)
-    else:
-        matrix = _rounded(_SCALE * _root(_best_gram(gram)))
+    matrix = _rounded(_SCALE * _root(_best_gram(gram))) if size > 1 else np.zeros((1, 1), dtype=np.int64)
     inverse = np.linalg.pinv(matrix, rcond=1e-9)
     return Base(size=size, queries=queries, gram=gram, matrix=matrix, inverse=inverse)
 
