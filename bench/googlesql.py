@@ -34,7 +34,7 @@ _PROFESSORS = [
     (101, "pen", 23), (130, "scissors", 8), (150, "pencil", 72),
 ]  # fmt: skip
 _STUDENTS = [(1, "pencil", 5), (1, "pen", 2), (2, "pen", 1), (3, "pen", 4)]
-_BLOCK = re.compile(r"```zetasql([^\n]*)\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"```zetasql[^\n]*\n(.*?)```", re.DOTALL)
 _CLAUSE = re.compile(r"SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
@@ -53,11 +53,11 @@ def documented(checkout: str) -> list[Example]:
     """Return the examples of the documentation that have the privacy clause."""
     found = []
     for page in PAGES:
-        for mark, block in _BLOCK.findall(_read(checkout, page)):
+        for block in _BLOCK.findall(_read(checkout, page)):
             if _CLAUSE.search(block) is None:
                 continue
             text = re.sub(r"/\*.*?\*/", "", block, flags=re.DOTALL).replace("{{USERNAME}}.", "")
-            exact = "1e20" in text and "bad" not in mark
+            exact = "1e20" in text
             rows = [line.split("|")[1:-1] for line in block.splitlines() if re.match(r"\s*\| ", line)]
             values = tuple(tuple(_value(cell.strip()) for cell in row) for row in rows[1:]) if exact else ()
             name = f"{Path(page).stem} {len(found) + 1}"

@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 
-_MOST_EPSILON = 10**30  # GoogleSQL's documentation writes 1e20 for no noise
+_MOST_EPSILON = 10**22  # GoogleSQL's documentation writes 1e20 for no noise, its tests up to 1e21
 
 _LOG = logging.getLogger("sfumato")
 _LOG.addHandler(logging.NullHandler())  # silent unless the program that uses it says where records go
@@ -547,7 +547,7 @@ def _answered(priced: Priced, backend: Backend, public: Mapping[str, Any]) -> Re
         request.postprocessing,
         public=public,
         cost=cost_record(*priced.all_costs),
-        notes=(*dict.fromkeys(_measured(priced, backend)), *request.notes),
+        notes=(*dict.fromkeys(_measured(priced, backend)), *request.notes, *request.query_notes),
         labels={named.name: labels(named.query) for named in request.queries},
         reported={named.name: named.reported for named in request.queries},
     )

@@ -174,6 +174,16 @@ def test_delta_of_mu_is_exact_down_to_1e_300():
     assert checked > 80
 
 
+@pytest.mark.parametrize("mu", [90.0, 110.0, 1e4, 1.4e10, 1.7e11, 1e15])
+def test_delta_of_mu_loses_nothing_where_epsilon_over_mu_and_half_of_mu_cancel(mu):
+    for near in [-5.3, -0.7, 0.0, 0.9, 4.75, 12.3, 30.1]:
+        epsilon = int((near + mu / 2) * mu)
+        truth = gaussian_delta(mu, epsilon)
+        computed = delta_of_mu(mu, epsilon)
+        assert truth <= high(computed)
+        assert computed == 1.0 or truth < mp.mpf(10) ** -300 or excess(computed, truth) < 4e-11
+
+
 def test_delta_of_mu_below_the_range_of_floats_is_not_zero():
     assert 0 < delta_of_mu(1e-3, 1.0) < 1e-300
     assert 0 < delta_of_mu(1e-200, 1.0) < 1e-300

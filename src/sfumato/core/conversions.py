@@ -43,6 +43,7 @@ __all__ = [
     "rho_of_pure",
 ]
 
+_CANCELS = 100.0  # beyond this mu, what floats round of epsilon / mu - mu / 2 is felt in delta
 _LARGEST = 1e200  # a loss beyond this has no use, and its square no float
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 
@@ -171,6 +172,8 @@ def delta_of_mu(mu: Number, epsilon: Number) -> float:
 
 def _delta_of_mu(mu: float, epsilon: float) -> float:
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if mu > _CANCELS:
+        near = float(Fraction(epsilon) / Fraction(mu) - Fraction(mu) / 2)
     if near > 1e150:
         return math.ulp(0.0)
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)

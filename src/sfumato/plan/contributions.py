@@ -21,6 +21,10 @@ from sfumato.plan.scope import Scope, ScopedRows
 
 __all__ = ["claimed", "clause_of", "with_clause"]
 
+_NO_CLAUSE = (
+    "a SELECT over private tables has no privacy clause of its own: it costs as much as the first clause"
+)
+
 
 def clause_of(select: exp.Select, question: Statement) -> Clause | None:
     """Return the clause that follows this very SELECT: no other one begins before its list."""
@@ -84,14 +88,16 @@ def with_clause(
 ) -> NamedQuery:
     """Return a private question in the sense of the clause of its SELECT.
 
-    A SELECT without one, in a statement that has clauses, may cost what the first of them says.
+    A SELECT without one, in a statement that has clauses, may cost what the first of them says, and a
+    note says so.
     """
     if clause is None:
         if not question.clauses:
             return asked
         first = question.clauses[0].options
         options = Options(epsilon=first.epsilon, delta=first.delta, max_groups=first.max_groups)
-        return replace(asked, options=options, fills_in=True)
+        note = "" if first.epsilon is None else _NO_CLAUSE
+        return replace(asked, options=options, fills_in=True, note=note)
     query, options = asked.query, clause.options
     if clause.unit is not None:
         alias, name = clause.unit

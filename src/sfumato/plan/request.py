@@ -108,7 +108,7 @@ class NamedQuery:
     The rest is what GoogleSQL's clause says of it. `options`: its own, where a statement has several
     clauses. `fills_in`: limits that are neither given nor declared are found privately, or are those of
     GoogleSQL. `reported`: aggregates with the format of their report. `unknown`: those whose limits could not
-    be told from noise; their values are NULL.
+    be told from noise; their values are NULL. `note`: what is told before it is charged, and with the answer.
     """
 
     name: str
@@ -117,6 +117,7 @@ class NamedQuery:
     fills_in: bool = False
     reported: tuple[tuple[str, str], ...] = ()
     unknown: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,11 @@ class Request:
     public: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     sought: SoughtBounds | None = None
+
+    @property
+    def query_notes(self) -> tuple[str, ...]:
+        """What is told of single questions, before they are charged and with the answer."""
+        return tuple(dict.fromkeys(named.note for named in self.queries if named.note))
 
 
 def reported_column(aggregate: str, report: str) -> str:

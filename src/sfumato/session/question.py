@@ -228,6 +228,7 @@ class Question:
             budget, noise = self.database.terms, self.request.options.noise
             if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
                 lines.append(f"  {other}")
+        lines += [f"  {note}" for note in self.request.query_notes]
         lines.append("nothing is spent until .release()")
         return self._named("\n".join(lines))
 
@@ -330,6 +331,7 @@ class Price:
     share: float
     times: int
     errors: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
     refusal: BudgetExceeded | None = None
 
     def lines(self) -> list[str]:
@@ -340,6 +342,7 @@ class Price:
         return [
             f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",
             *(f"  {name}: {error}" for name, error in self.errors),
+            *(f"  {note}" for note in self.notes),
             "nothing was spent",
         ]
 
@@ -351,6 +354,7 @@ class Price:
             "share_of_budget": self.share,
             "times": self.times,
             "errors": dict(self.errors),
+            "notes": list(self.notes),
         }
 
 
@@ -388,6 +392,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         share=units / max(1, balance.limit),
         times=fits(balance, charge, grant),
         errors=tuple((shown.get(name, name), error) for name, error in errors),
+        notes=question.request.query_notes,
         refusal=shortage(balance, charge, grant),
     )
 
