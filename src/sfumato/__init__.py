@@ -51,6 +51,7 @@ __all__ = [
     "one_of",
     "open",
     "quantile",
+    "sample_and_aggregate",
     "stddev_pop",
     "stddev_samp",
     "sum_",

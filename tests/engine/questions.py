@@ -383,11 +383,18 @@ def _aggregate(source: random.Random, origin: _Origin) -> str:
             f"QUANTILE({moment}, [0.1, 0.9])",
             f"MAX({moment})",
             f"HISTOGRAM({moment})",
+            "COUNT(*)" if origin.unit is None else _sampled(source, origin, number, other),
         ]
     )
     if source.random() < 0.25 and "contribution" not in made:
         made += f" FILTER (WHERE {source.choice(origin.tests)})"
     return made
+
+
+def _sampled(source: random.Random, origin: _Origin, number: str, other: str) -> str:
+    one = source.choice(["KURTOSIS", "SKEWNESS", "MAD", "GEOMEAN", "MAX", "MEDIAN", "STDDEV"])
+    some = [f"{one}({number})", f"ENTROPY({source.choice(origin.values)})", f"CORR({number}, {other})"]
+    return f"SAMPLE_AND_AGGREGATE({source.choice(some)}, -2, 6.5, blocks => {source.randint(2, 9)})"
 
 
 def questions(seed: int, number: int) -> list[Asked]:

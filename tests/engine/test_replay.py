@@ -21,7 +21,7 @@ import pytest
 
 from sfumato.analysis import price
 from sfumato.analysis.bounded import MeasureKind
-from sfumato.backends import Source
+from sfumato.backends import Source, block_values
 from sfumato.backends.duckdb import backend, by_unit, relations
 from sfumato.backends.duckdb.compile import compile_query
 from sfumato.backends.duckdb.engine import Engine
@@ -128,6 +128,16 @@ ROLLED = (
 )
 
 
+BLOCKS = (
+    "SELECT v.region, COUNT(*), SAMPLE_AND_AGGREGATE(MAX(v.amount), -1, 60, blocks => 4),"
+    " SAMPLE_AND_AGGREGATE(CORR(v.age, v.amount), -1, 1, blocks => 3) FROM visits AS v GROUP BY v.region"
+)
+ROLLED_BLOCKS = (
+    "SELECT v.region, v.word, SAMPLE_AND_AGGREGATE(KURTOSIS(v.amount), -2, 5, blocks => 3),"
+    " SAMPLE_AND_AGGREGATE(ENTROPY(v.word), 0, 4, blocks => 3)"
+    " FROM visits AS v GROUP BY ROLLUP(v.region, v.word)"
+)
+
 WITHOUT = (
     "SELECT COUNT(*) FROM visits AS v WHERE"
     " NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.buyer = v.person AND o.cost > 1e300)"
@@ -149,7 +159,7 @@ def claiming(replay: Replay, **changes: Any) -> Replay:
     return replace(replay, bounding=replace(replay.bounding, query=replace(replay.query, **changes)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES, BLOCKS, ROLLED_BLOCKS])
 def test_the_truth_is_not_caught(text: str) -> None:
     assert caught(honest(text)) == []
     assert caught(honest(text), 3) == []
@@ -253,6 +263,32 @@ def test_an_engine_that_does_not_clamp_is_caught() -> None:
     wide = replace(factor, grid=Grid(step=factor.grid.step, lower=-1000, upper=1000))
     free = replace(plan.query, measures=(replace(measure, factors=(wide,)),))
     assert any("moved by" in wrong for wrong in caught(replace(plan, run=free)))
+
+
+def test_a_person_in_several_blocks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are dealt out to blocks one by one: somebody's rows change several of them."""
+    monkeypatch.setattr(
+        block_values, "blocks_of", lambda hashes, salt, number: np.arange(len(hashes)) % number
+    )
+    found = caught(honest(BLOCKS))
+    assert any("moved by" in wrong for wrong in found) and any("order or threads" in wrong for wrong in found)
+
+
+def test_blocks_that_are_not_clamped_are_caught() -> None:
+    plan = honest(BLOCKS)
+    wide = Grid(step=Fraction(1, 4), lower=-(2**30), upper=2**30)
+    measures = tuple(
+        one if one.blocks is None else replace(one, blocks=replace(one.blocks, grid=wide))
+        for one in plan.query.measures
+    )
+    assert any(
+        "moved by" in wrong for wrong in caught(replace(plan, run=replace(plan.query, measures=measures)))
+    )
+
+
+def test_blocks_of_groups_that_do_not_count_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_values, "kept_rows", lambda units, *_: np.ones(len(units), dtype=np.bool_))
+    assert any("groups moved" in wrong for wrong in caught(honest(BLOCKS)))
 
 
 @pytest.mark.parametrize("text", [PLAIN, WORDS])

@@ -17,6 +17,7 @@ from sfumato.core.grid import Grid
 
 if TYPE_CHECKING:
     from sfumato.aggregates.registry import Function
+    from sfumato.aggregates.sample_and_aggregate import BlockDesign
 
 __all__ = ["BoundedArgument", "GridFactor", "MeasureRequest"]
 
@@ -81,6 +82,9 @@ class MeasureRequest(Protocol):
 
     def listed_cells(self) -> Answer:
         """Return the same over the argument's listed values, or over equal cells between its bounds."""
+
+    def block_values(self) -> tuple[str, GridFactor, BlockDesign]:
+        """Return the sum of a statistic over blocks of people, the grid of its values, and the blocks."""
 
     def beside_count(self) -> Self | None:
         """Return the aggregate over rows that the question counts anyway, None if it does not count them."""

@@ -10,6 +10,7 @@ from sfumato.aggregates.moments import Correlation, Covariance, Variance
 from sfumato.aggregates.ranks import Extreme, Quantile
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.aggregates.regressions import Determination, FittedLine
+from sfumato.aggregates.sample_and_aggregate import SampleAndAggregate
 from sfumato.aggregates.sums import Average, Sum
 
 __all__ = ["Function", "function_called", "function_labelled"]
@@ -38,6 +39,7 @@ class Function(Enum):
     MIN = Extreme("min", ("min",), rank=0.005)
     MAX = Extreme("max", ("max",), rank=0.995)
     HISTOGRAM = Histogram("histogram", ("histogram",))
+    SAMPLE_AND_AGGREGATE = SampleAndAggregate("sample_and_aggregate")
 
     @property
     def record(self) -> AggregateRecord:

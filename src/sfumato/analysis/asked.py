@@ -13,15 +13,17 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.measure_request import GridFactor
 from sfumato.aggregates.registry import Function
-from sfumato.analysis.bounded import Factor
+from sfumato.aggregates.sample_and_aggregate import BlockDesign
+from sfumato.analysis.bounded import BlockValues, Factor
 from sfumato.analysis.calendar import bounded as dates_between
 from sfumato.analysis.calendar import counted
 from sfumato.analysis.domains import narrowed
 from sfumato.analysis.measures import Argument, Measures, with_values
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.analysis.shapes import column_leaves, is_aggregate, scans
-from sfumato.analysis.value_grids import Cells, cells_of, clamped_grid, ones, ranked_cells
+from sfumato.analysis.value_grids import Cells, cells_of, centred_grid, clamped_grid, ones, ranked_cells
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.core.intervals import Interval
@@ -156,6 +158,27 @@ class AskedAggregate:
         assert self.bounds_per_group is not None
         low, high = self.bounds_per_group
         return Fraction(low), Fraction(high)
+
+    def block_values(self) -> tuple[str, GridFactor, BlockDesign]:
+        """Return the sum of a statistic over blocks of people, the grid of its values, and the blocks."""
+        blocks = self.aggregate.blocks
+        assert blocks is not None
+        self._check_scale(blocks.lower, blocks.upper)
+        grid, centre = centred_grid(
+            blocks.lower, blocks.upper, whole=False, parts=1, centred=True, multiplied=False
+        )
+        if grid.missing or not grid.width:  # an empty block is 0, also in a group that is not there at all
+            hint = "count from a number nearby: SAMPLE_AND_AGGREGATE(AVG(x - 1e20), 0, 1)"
+            self._refuse("the ends of this range are too close to each other for their size", hint)
+        values = BlockValues(
+            statistic=blocks.statistic,
+            arguments=self.aggregate.arguments,
+            number=blocks.number,
+            centre=centre,
+            grid=grid,
+        )
+        measure = self.measures.blocks(values, self.aggregate.where)
+        return measure, GridFactor(centre=centre, grid=grid), blocks
 
     def beside_count(self) -> AskedAggregate | None:
         """Return the aggregate over rows that the question counts anyway, None if it does not count them."""

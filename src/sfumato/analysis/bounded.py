@@ -1,8 +1,8 @@
 """The bounded plan: what an engine computes, in integers, and what one unit can change of it.
 
-Every number that is released comes from *measures*. A measure gives each group an integer
-that is a sum over units; in each of the at most `max_groups` groups that a unit is kept in,
-it adds at most `sensitivity` in absolute value. That box is the sensitivity; nothing else is.
+Every number that is released comes from *measures*. A measure gives each group an integer;
+in each of the at most `max_groups` groups that a unit is kept in, the unit moves it by at most
+`sensitivity`, and nobody else's part of it. That box is the sensitivity; nothing else is.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from fractions import Fraction
 
 from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.measure_request import GridFactor
+from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.catalog.kind import Value
+from sfumato.core.grid import Grid
 from sfumato.plan.tree import Expression, Relation, Span
 
-__all__ = ["BoundedQuery", "Bounding", "Factor", "Measure", "MeasureKind"]
+__all__ = ["BlockValues", "BoundedQuery", "Bounding", "Factor", "Measure", "MeasureKind"]
 
 
 class MeasureKind(Enum):
@@ -27,6 +29,7 @@ class MeasureKind(Enum):
     UNITS = "units"  # one, if any row satisfies the condition
     DISTINCT = "distinct"  # the number of distinct values, of which one unit brings at most `sensitivity`
     CELLS = "cells"  # a histogram of the single factor: one integer per cell of `edges`
+    BLOCKS = "blocks"  # no sum over units: the sum over blocks of units of a statistic of each block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,21 @@ class Factor(GridFactor):
     """
 
     expression: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockValues:
+    """A statistic of each of `number` blocks of units, less `centre`, on a grid that holds zero.
+
+    A unit's block is a function of its name and the salt. Rows in which an argument is NULL or NaN are left
+    out; a block without rows, or whose statistic is no finite number, is zero.
+    """
+
+    statistic: BlockStatistic
+    arguments: tuple[Expression, ...]
+    number: int
+    centre: float
+    grid: Grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +70,8 @@ class Measure:
     CELLS: the factor's integer is the index of the cell, 0 to len(edges) - 2; cells are of equal
     width, and `edges` say which values of the expression each of them holds. A unit with c of its
     n rows in a cell adds trunc(c * weight * min(n, max_rows) / n) to it.
+
+    BLOCKS: see `BlockValues`. All rows of the units that are kept in a group count.
     """
 
     name: str  # the column of the exact table
@@ -61,6 +81,7 @@ class Measure:
     value: Expression | None = None  # DISTINCT: what is counted
     edges: tuple[float, ...] = ()  # CELLS: ascending; cell i holds edges[i] <= x < edges[i+1], ends clamped
     clamp: tuple[int, int] | None = None
+    blocks: BlockValues | None = None  # BLOCKS: what is computed of them
     weight: int = 1  # CELLS: how many units of the cells' integers one row is
     sensitivity: int  # at most this, per unit and group (CELLS: in total over the cells of a group)
 

@@ -110,6 +110,12 @@ class _Bounder:
             max_total=max_total,
         )
         self._few_cells(bounded)
+        if row_unit and any(one.kind is MeasureKind.BLOCKS for one in bounded.measures):
+            self._refuse(
+                "rows without names cannot be divided into blocks",
+                "name a column that tells people apart as the unit of the table",
+                code="SF406",
+            )
         if unit_joins(query.source) > MOST_UNIT_JOINS:
             self._refuse(
                 f"private tables are joined with each other at most {MOST_UNIT_JOINS} times in one question",

@@ -145,6 +145,11 @@ def _label(measure: Measure, bounding: Bounding) -> str:
             what = "distinct values"
         case MeasureKind.CELLS:
             what = f"a histogram of {len(measure.edges) - 1} cells"
+        case MeasureKind.BLOCKS:
+            assert measure.blocks is not None
+            what = (
+                f"the sum of {measure.blocks.statistic.label} over {measure.blocks.number:,} blocks of units"
+            )
         case MeasureKind.MOMENT:
             real = [factor for factor in measure.factors if factor.grid.low != factor.grid.high]
             parts = [
@@ -163,6 +168,8 @@ def _label(measure: Measure, bounding: Bounding) -> str:
 
 def _unit(measure: Measure) -> Fraction:
     """Return how much of its own unit one integer of a measure is."""
+    if measure.blocks is not None:
+        return measure.blocks.grid.step
     step = Fraction(1, measure.weight)
     for factor in measure.factors if measure.kind is MeasureKind.MOMENT else ():
         step *= factor.grid.step

@@ -12,6 +12,13 @@ What one unit can change, and why. Let a unit have n rows in a group, n >= 1, an
               by at most the number of values that are added.
     CELLS     c_i of its rows are in cell i; it adds trunc(w c_i min(n, m) / n) to each, so
               at most w * min(n, m) <= w * m over all cells together, for the c_i add up to n at most.
+    BLOCKS    the sum over blocks of v_b, a point of a grid that is w steps wide and holds 0. The unit is in
+              one block, which its name and the salt choose. Every other block holds the same rows with
+              and without the unit, for what is kept of others is a function of their own rows; its v_b is a
+              function of that multiset of rows, bit by bit (`backends/block_values`), so that it is the
+              same. Of the unit's own block nothing is assumed: v_b was a point of the grid and is another,
+              0 if it was empty or is. So the sum moves by at most w, as one value that is replaced does.
+              In a coarser grouping set all its groups that fall together share that one block: w again.
 
 With a cap T over all groups (`max_total`), let W be the sum of min(n, m) over the groups that the unit is
 kept in. Where W > T, every moment and every cell of the unit is multiplied by T / W < 1 before it is
@@ -32,7 +39,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.aggregates.measure_request import BoundedArgument
-from sfumato.analysis.bounded import Factor, Measure, MeasureKind
+from sfumato.analysis.bounded import BlockValues, Factor, Measure, MeasureKind
 from sfumato.analysis.value_grids import PARTS, Cells, centred_grid, ones
 from sfumato.catalog.kind import Kind
 from sfumato.plan.conditions import conjunction
@@ -100,6 +107,10 @@ class Measures:
         weight, sensitivity = self.parts, self.rows(span) * self.parts
         fields = {"factors": factors, "edges": cells.edges, "weight": weight, "condition": where}
         return self._add(MeasureKind.CELLS, sensitivity, **fields)
+
+    def blocks(self, values: BlockValues, where: Expression | None) -> str:
+        """Return the sum of a statistic over blocks of units."""
+        return self._add(MeasureKind.BLOCKS, max(1, values.grid.width), blocks=values, condition=where)
 
     @property
     def parts(self) -> int:

@@ -44,6 +44,8 @@ def check_others(query: BoundedQuery, text: str) -> None:
             reason = "`others` of declared keys needs keys of text"
         elif any(LABEL in key for key in query.declared):
             reason = f"a declared key is called {LABEL!r} already"
+    elif any(one.kind is MeasureKind.BLOCKS for one in query.measures):
+        reason = "values of blocks cannot be added up to `others`"
     elif any(one.kind is MeasureKind.DISTINCT for one in query.measures):
         reason = "values that differ between groups cannot be added up to `others`"
     elif any(one.kind is MeasureKind.UNITS and one.condition is not None for one in query.measures):

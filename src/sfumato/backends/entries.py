@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sfumato.backends.packing import Kept, PackedChoice, Slot
 from sfumato.backends.priorities import mixed, most_per_owner, starts_of
 
-__all__ = ["Entries", "bound_entries"]
+__all__ = ["Entries", "bound_entries", "kept_rows"]
 
 _Integers = npt.NDArray[np.int64]
 
@@ -35,6 +35,40 @@ class Entries:
 
 def bound_entries(entries: Entries, choice: PackedChoice) -> Kept:
     """Choose the groups of each unit that count."""
+    order, unit = _chosen(entries, choice)
+    return Kept(
+        unit=unit,
+        code=entries.codes[order],
+        rows=entries.rows[order],
+        sums={slot: column[order] for slot, column in entries.sums.items()},
+        runs={},
+        values=(),
+    )
+
+
+def kept_rows(
+    units: _Integers, codes: _Integers, unit_hashes: npt.NDArray[np.uint64] | None, choice: PackedChoice
+) -> npt.NDArray[np.bool_]:
+    """Flag the rows, each of a unit and in a group, that are in groups of their units that count."""
+    if choice.max_groups is None:
+        return np.ones(len(units), dtype=np.bool_)
+    rows = Entries(units=units, codes=codes, rows=units, sums={}, unit_hashes=unit_hashes)
+    order = _ordered(rows)
+    units, codes = units[order], codes[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (units[1:] != units[:-1]) | (codes[1:] != codes[:-1])
+    pairs = Entries(
+        units=units[first], codes=codes[first], rows=units[first], sums={}, unit_hashes=unit_hashes
+    )
+    chosen = np.zeros(len(pairs.units), dtype=np.bool_)
+    chosen[_chosen(pairs, choice)[0]] = True
+    flags = np.zeros(len(order), dtype=np.bool_)
+    flags[order] = chosen[np.cumsum(first) - 1]
+    return flags
+
+
+def _chosen(entries: Entries, choice: PackedChoice) -> tuple[_Integers, _Integers]:
+    """Return the places of the entries that count, by unit and code, and a number of the unit of each."""
     order = _ordered(entries)
     units, codes = entries.units[order], entries.codes[order]
     starts = starts_of(units) if len(units) else order
@@ -46,15 +80,8 @@ def bound_entries(entries: Entries, choice: PackedChoice) -> Kept:
         hashes = mixed(hashes ^ np.uint64(choice.salt))
         priorities = mixed(np.repeat(hashes, groups) ^ choice.key_hashes[codes])
         keep = most_per_owner(priorities, starts, choice.max_groups)
-        order, unit, codes = order[keep], unit[keep], codes[keep]
-    return Kept(
-        unit=unit,
-        code=codes,
-        rows=entries.rows[order],
-        sums={slot: column[order] for slot, column in entries.sums.items()},
-        runs={},
-        values=(),
-    )
+        order, unit = order[keep], unit[keep]
+    return order, unit
 
 
 def _ordered(entries: Entries) -> _Integers:

@@ -10,6 +10,13 @@ from typing import NoReturn
 from sqlglot import exp
 
 from sfumato.aggregates.registry import Function, function_called
+from sfumato.aggregates.sample_and_aggregate import (
+    DEFAULT_BLOCKS,
+    MOST_BLOCKS,
+    BlockDesign,
+    BlockStatistic,
+    statistic_called,
+)
 from sfumato.catalog.kind import Kind
 from sfumato.plan.conditions import conjunction
 from sfumato.plan.conversions import as_argument
@@ -34,6 +41,7 @@ _NUMBER_OF = {
     Kind.TEXT: "count its values: COUNT(DISTINCT ..), GROUP BY; or read numbers from it: CAST(.. AS DOUBLE)",
     Kind.TIMESTAMP: "take a number from it: YEAR(..), HOUR(..), DATE_DIFF('minute', .., ..)",
 }
+_SAMPLED = "SAMPLE_AND_AGGREGATE(KURTOSIS(x), -2, 10, blocks => 50)"
 _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"
 
 
@@ -64,6 +72,8 @@ class Aggregates:
 
     def _function(self, call: exp.Expr) -> Aggregate:
         match call:
+            case exp.Anonymous() if str(call.this).lower() == Function.SAMPLE_AND_AGGREGATE.label:
+                return self._sampled(call)
             case exp.Count():
                 return self._count(call)
             case exp.Median():
@@ -196,6 +206,64 @@ class Aggregates:
         value = self._value(node, call, Function.QUANTILE)
         return Aggregate(function=Function.QUANTILE, arguments=(value,), quantiles=ranks, several=several)
 
+    def _sampled(self, call: exp.Anonymous) -> Aggregate:
+        """Read SAMPLE_AND_AGGREGATE(KURTOSIS(x), lower, upper, blocks => 50)."""
+        question = self.question
+        question.only(call, "this", "expressions")
+        if self.inner:
+            question.refuse("one unit's own rows are not divided into blocks of units", "SF404", call)
+        named = [part for part in call.expressions if isinstance(part, (exp.Kwarg, exp.PropertyEQ))]
+        plain = [part for part in call.expressions if part not in named]
+        for part in named:
+            question.only(part, "this", "expression")
+        if len(plain) != 3 or [part.this.name.lower() for part in named] not in ([], ["blocks"]):
+            message = (
+                "SAMPLE_AND_AGGREGATE takes a statistic, between which ends it lies, and a number of blocks"
+            )
+            question.refuse(message, "SF403", call, _SAMPLED)
+        statistic, nodes = self._statistic(plain[0])
+        lower, upper = (self._constant(end, call) for end in plain[1:])
+        number = self._constant(named[0].expression, call) if named else Fraction(DEFAULT_BLOCKS)
+        if not lower < upper:
+            question.refuse("the lower end comes first, and is below the upper one", "SF403", call, _SAMPLED)
+        if number.denominator != 1 or not 2 <= number <= MOST_BLOCKS:
+            question.refuse(f"blocks is a whole number from 2 to {MOST_BLOCKS:,}", "SF403", call, _SAMPLED)
+        arguments = tuple(self._value(node, plain[0], Function.SAMPLE_AND_AGGREGATE) for node in nodes)
+        for argument, node in zip(arguments, nodes, strict=True):
+            if argument.kind is not None and not statistic.takes(argument.kind):
+                message = f"{statistic.label.upper()} takes numbers, got {argument.kind.value}"
+                question.refuse(message, "SF403", node, _NUMBER_OF[argument.kind])
+        return Aggregate(
+            function=Function.SAMPLE_AND_AGGREGATE,
+            arguments=arguments,
+            blocks=BlockDesign(statistic=statistic, number=int(number), lower=lower, upper=upper),
+        )
+
+    def _statistic(self, node: exp.Expr) -> tuple[BlockStatistic, list[exp.Expr]]:
+        """Return the statistic that a call is of, and its arguments."""
+        anonymous = isinstance(node, exp.Anonymous)
+        names = [str(node.this)] if anonymous else node.sql_names() if isinstance(node, exp.Func) else []
+        statistic = statistic_called(*names)
+        if statistic is None:
+            known = ", ".join(one.label.upper() for one in BlockStatistic)
+            self.question.refuse("this is no statistic of a block", "SF403", node, f"known are {known}")
+        places = ("expressions",) if anonymous else ("this", "expression")[: statistic.arity]
+        self.question.only(node, *places, *(("this",) if anonymous else ()))
+        given = node.expressions if anonymous else [node.args.get(place) for place in places]
+        nodes = [value for value in given if value is not None]
+        if len(nodes) != statistic.arity:
+            message = f"{statistic.label.upper()} takes {_MANY[statistic.arity]}"
+            self.question.refuse(message, "SF403", node)
+        return statistic, nodes
+
+    def _constant(self, node: exp.Expr, call: exp.Expr) -> Fraction:
+        negative = isinstance(node, exp.Neg)
+        number = node.this if negative else node
+        if not isinstance(number, exp.Literal) or number.is_string or not is_number(str(number.this)):
+            self.question.refuse("this must be a number", "SF403", call, _SAMPLED)
+        found = Fraction(str(number.this).replace("_", ""))
+        return -found if negative else found
+
     def _refuse(self, call: exp.Expr) -> NoReturn:
         around = call
         while isinstance(call, (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Filter)):
@@ -214,8 +282,6 @@ class Aggregates:
             hint = "rows cannot be listed; aggregate them"
         elif isinstance(call, (exp.LogicalAnd, exp.LogicalOr)):
             hint = "use COUNT_IF(condition)"
-        elif isinstance(call, (exp.Skewness, exp.Kurtosis)):
-            hint = "ask for QUANTILE(x, [0.1, 0.5, 0.9]) or HISTOGRAM(x)"
         elif isinstance(call, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile)):
             hint = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), or QUANTILE(x, 0.5)"
         hints = (hint,) if hint else did_you_mean(name, _KNOWN)

@@ -324,12 +324,17 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> tree.Aggregate
         raise InvalidArgument("agg takes aggregates", place="agg", hints=("count(), sum_('x'), ..",))
     if inner and (summary.bounds_per_group is not None or summary.bounds_per_row is not None):
         _refuse("bounds belong to the outermost aggregate", "SF404")
+    if inner and summary.blocks is not None:
+        _refuse("one unit's own rows are not divided into blocks of units", "SF404")
     if inner and summary.function is Function.COUNT_UNITS:
         _refuse("within one unit this is always 1", "SF404")
     record = summary.function.record
     arguments = tuple(as_argument(_read(argument, scope), record) for argument in summary.arguments)
     for argument in arguments:
-        if not record.takes(argument.kind, inner=inner):
+        taken = record.takes(argument.kind, inner=inner)
+        if summary.blocks is not None and argument.kind is not None:
+            taken = summary.blocks.statistic.takes(argument.kind)
+        if not taken:
             _refuse(f"{summary.function.label.upper()} takes numbers", "SF403")
     return tree.Aggregate(
         function=summary.function,
@@ -339,6 +344,7 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> tree.Aggregate
         several=summary.several,
         bounds_per_group=summary.bounds_per_group,
         bounds_per_row=summary.bounds_per_row,
+        blocks=summary.blocks,
     )
 
 

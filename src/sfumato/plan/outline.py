@@ -43,6 +43,9 @@ def outline_aggregate(aggregate: tree.Aggregate, *, alias: bool = False) -> str:
     if aggregate.quantiles:
         ranks = ", ".join(str(rank) for rank in aggregate.quantiles)
         parts.append(f"[{ranks}]" if aggregate.several else ranks)
+    if (blocks := aggregate.blocks) is not None:
+        ends = f"{float(blocks.lower):g}, {float(blocks.upper):g}"
+        parts = [f"{blocks.statistic.label}({', '.join(parts)})", ends, f"blocks => {blocks.number}"]
     if aggregate.bounds_per_group is not None:
         parts.append(f"group in {aggregate.bounds_per_group}")
     if aggregate.bounds_per_row is not None:

@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.aggregates.registry import Function, function_called
+from sfumato.aggregates.sample_and_aggregate import (
+    DEFAULT_BLOCKS,
+    MOST_BLOCKS,
+    BlockDesign,
+    BlockStatistic,
+    statistic_called,
+)
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 from sfumato.plan.limits import FURTHEST
@@ -27,6 +34,7 @@ __all__ = [
     "median",
     "min_",
     "quantile",
+    "sample_and_aggregate",
     "stddev_pop",
     "stddev_samp",
     "sum_",
@@ -46,6 +54,7 @@ class Summary:
     several: bool = False
     bounds_per_group: tuple[float, float] | None = None
     bounds_per_row: tuple[float, float] | None = None
+    blocks: BlockDesign | None = None
 
     def where(self, condition: Val) -> Summary:
         """Return the aggregate of the rows for which a condition holds."""
@@ -245,6 +254,34 @@ def quantile(value: Any, rank: float | Sequence[float]) -> Summary:
         arguments=(_column(value),),
         quantiles=tuple(float(one) for one in ranks),
         several=several,
+    )
+
+
+def sample_and_aggregate(
+    statistic: str, *values: Any, lower: Any, upper: Any, blocks: int = DEFAULT_BLOCKS
+) -> Summary:
+    """Return the mean of a statistic over disjoint blocks of people, each clamped between two ends.
+
+    For what no bound on one person is known: kurtosis, skewness, mad, entropy, geomean, corr and others. It
+    estimates the statistic of a sample as large as one block.
+
+    >>> sample_and_aggregate("kurtosis", "income", lower=-2, upper=10).blocks.number
+    50
+    """
+    found = statistic_called(statistic) if isinstance(statistic, str) else None
+    if found is None or len(values) != found.arity:
+        known = ", ".join(one.label for one in BlockStatistic)
+        message = "there is no statistic of this name that takes this number of values"
+        raise InvalidArgument(message, place="statistic", hints=(f"known are {known}",))
+    ends = exact(lower, "lower"), exact(upper, "upper")
+    if not ends[0] < ends[1]:
+        raise InvalidArgument("lower must be below upper", place="lower", hints=("lower=-2, upper=10",))
+    if not isinstance(blocks, int) or isinstance(blocks, bool) or not 2 <= blocks <= MOST_BLOCKS:
+        raise InvalidArgument(f"blocks is a whole number from 2 to {MOST_BLOCKS:,}", place="blocks")
+    return Summary(
+        function=Function.SAMPLE_AND_AGGREGATE,
+        arguments=tuple(_column(value) for value in values),
+        blocks=BlockDesign(statistic=found, number=blocks, lower=ends[0], upper=ends[1]),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sfumato.aggregates.registry import function_called
+from sfumato.aggregates.registry import Function, function_called
 from sfumato.catalog.kind import Kind
 from sfumato.plan.functions import DATE_PARTS
 
@@ -179,7 +179,13 @@ KINDS: dict[exp.DType, Kind] = {
 }
 """Types that values can be converted to, besides DECIMAL with its digits."""
 
+_SAMPLED = ("entropy", "geomean", "geometric_mean", "kurtosis", "kurtosis_pop", "mad", "skewness")
+
 AGGREGATES: dict[str, str] = {
+    **{
+        name: f"by blocks of people: SAMPLE_AND_AGGREGATE({name.upper()}(x), 0, 10), between 0 and 10"
+        for name in _SAMPLED
+    },
     "arbitrary": "no single person's value can be shown",
     "favg": "use AVG",
     "fsum": "use SUM",
@@ -239,7 +245,8 @@ def is_aggregate(node: exp.Expr) -> bool:
         return is_aggregate(node.this)
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
-        return name in AGGREGATES or function_called(name) is not None
+        sampled = name == Function.SAMPLE_AND_AGGREGATE.label
+        return sampled or name in AGGREGATES or function_called(name) is not None
     return isinstance(node, exp.AggFunc)
 
 

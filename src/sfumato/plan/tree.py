@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from sfumato.aggregates.registry import Function
+from sfumato.aggregates.sample_and_aggregate import BlockDesign
 from sfumato.catalog.kind import Kind, Value
 
 __all__ = [
@@ -244,6 +245,7 @@ class Aggregate:
     several: bool = False  # QUANTILE(x, [..]): the answer is a list
     bounds_per_group: tuple[float, float] | None = None  # clamp one unit's sum in a group
     bounds_per_row: tuple[float, float] | None = None
+    blocks: BlockDesign | None = None  # SAMPLE_AND_AGGREGATE: of which statistic, and how
     share: Fraction | None = None  # of the question's epsilon, where it is said
     span: Span | None = field(default=None, compare=False)
 

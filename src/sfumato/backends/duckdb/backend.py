@@ -211,6 +211,7 @@ def _used(query: BoundedQuery) -> set[str] | None:
     for measure in query.measures:
         nodes += [factor.expression for factor in measure.factors]
         nodes += [one for one in (measure.condition, measure.value) if one is not None]
+        nodes += () if measure.blocks is None else measure.blocks.arguments
     found = set()
     while nodes:
         node = nodes.pop()

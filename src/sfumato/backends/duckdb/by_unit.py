@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
+from sfumato.backends.block_values import BlockRows
 from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out, presence
 from sfumato.backends.duckdb.engine import Engine
@@ -26,6 +27,7 @@ from sfumato.backends.exact import Members
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.row_weights import RowWeights
+from sfumato.backends.sql_values import NAN
 from sfumato.backends.totals import (
     GroupingSet,
     GroupTotals,
@@ -131,7 +133,17 @@ def count_units(
             )
             del columns
             adding.add(bound_contributions(given, layout.packing, choice, threads=threads))
-    return adding.totals()
+        totals = adding.totals()
+        for measure in query.measures:
+            if measure.kind is MeasureKind.BLOCKS:
+                values = ", ".join(f"coalesce({one}, {NAN})" for one in program.blocks[measure.name])
+                columns = engine.columns(f"SELECT {unit}, code, {values} FROM {matched}")
+                divided = BlockRows.kept(
+                    measure, _signed(columns[0]), columns[1], columns[2:], unit_hashes, choice
+                )
+                for one, total in zip(sets, totals, strict=True):
+                    total.measures[measure.name] = divided.totals(one)
+    return totals
 
 
 def _in_parts(table: Any) -> Iterator[list[_Integers]]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.backends.arrays import arrow_array
 from sfumato.backends.duckdb.relations import Relations
@@ -56,6 +57,7 @@ class Program:
     kinds: tuple[Kind, ...]  # of the keys
     integers: dict[str, RowInteger | None]  # by measure, and under `presence` whether there is a value
     distinct: dict[str, str]  # the column of each DISTINCT measure
+    blocks: dict[str, tuple[str, ...]]  # the columns, of DOUBLE, of each BLOCKS measure
     plain: bool  # reading the rows again costs no more than reading the table
 
     @property
@@ -203,9 +205,14 @@ def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
         listed.append(f"{canonical(expression(key, below.names), key.kind)} AS k{place}")
     integers: dict[str, RowInteger | None] = {}
     distinct: dict[str, str] = {}
+    blocks: dict[str, tuple[str, ...]] = {}
     for measure in query.measures:
         if measure.kind is MeasureKind.DISTINCT:
             distinct[measure.name] = _distinct_value(measure, stage)
+        elif measure.kind is MeasureKind.BLOCKS:
+            if below.by_row:
+                raise Unsupported("blocks of rows that are units by themselves")
+            blocks[measure.name] = _block_columns(measure, stage)
         else:
             integers[measure.name] = row_integer(measure, stage)
             if measure.kind is MeasureKind.CELLS and integers[measure.name] is None:
@@ -220,6 +227,7 @@ def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
         kinds=tuple(kinds),
         integers=integers,
         distinct=distinct,
+        blocks=blocks,
         plain=_plain(query.source, catalog),
     )
 
@@ -307,6 +315,22 @@ def _distinct_value(measure: Measure, stage: Stage) -> str:
     if measure.condition is not None:
         value = f"CASE WHEN {expression(measure.condition, stage.names)} THEN {value} END"
     return stage(value)
+
+
+def _block_columns(measure: Measure, stage: Stage) -> tuple[str, ...]:
+    """Return the arguments of a statistic, each a DOUBLE; what is only compared is as good as its hash."""
+    assert measure.blocks is not None
+    columns = []
+    for argument in measure.blocks.arguments:
+        if measure.blocks.statistic is BlockStatistic.ENTROPY and argument.kind is not None:
+            value = canonical(expression(argument, stage.names), argument.kind)
+            value = f"CASE WHEN ({value}) IS NOT NULL THEN CAST({hash_of(value)} AS DOUBLE) END"
+        else:
+            value = expression(argument, stage.names, Kind.REAL)
+        if measure.condition is not None:
+            value = f"CASE WHEN {expression(measure.condition, stage.names)} THEN {value} END"
+        columns.append(stage(value))
+    return tuple(columns)
 
 
 def _plain(relation: Relation, catalog: Catalog) -> bool:
