@@ -21,6 +21,7 @@ from local import local_rows
 from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
+from workload import workload_rows
 
 from sfumato.core import Composition, discrete_gaussian, discrete_laplace, events
 
@@ -60,6 +61,7 @@ def main() -> int:
     ]
     rows += ledger_rows(records=options.records)
     rows += anonymity_rows()
+    rows += workload_rows(str(HERE.parent / "tests" / "data" / "adult.parquet"))
     surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
     rows += surveys
     show(rows, rivals["versions"])

@@ -36,7 +36,7 @@ from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.outline import labels, outline_request
 from sfumato.plan.request import DEFAULT_OPTIONS, Request
 from sfumato.plan.unit_safety import check_units
-from sfumato.release import Release, add_noise, cost_record, publish, tabulate
+from sfumato.release import NoisyGroups, Release, add_noise, cost_record, publish, tabulate
 from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.publication import loss_note
 from sfumato.release.sandbox import PlainTable, check
@@ -55,6 +55,7 @@ __all__ = [
     "parts_charged",
     "parts_of_request",
     "plan",
+    "published",
     "several_looks",
 ]
 
@@ -529,15 +530,29 @@ def _look(
 def _answered(priced: Priced, backend: Backend, public: Mapping[str, Any]) -> Release:
     if priced.limits is not None:
         return _answered_with_limits(priced, priced.limits, backend, public)
+    noisy = [
+        (add_noise(backend.run(bounding.query), bounding, cost), cost)
+        for bounding, cost in zip(priced.boundings, priced.costs, strict=True)
+    ]
+    return published(priced, noisy, backend, public, cost_record(*priced.all_costs))
+
+
+def published(
+    priced: Priced,
+    noisy: Sequence[tuple[tuple[NoisyGroups, ...], Cost]],
+    backend: Backend,
+    public: Mapping[str, Any],
+    cost: Mapping[str, Any],
+) -> Release:
+    """Return the release of a question whose noisy integers are known, with the noise that each got."""
     request, tables = priced.request, []
-    for named, bounding, cost in zip(request.queries, priced.boundings, priced.costs, strict=True):
-        noisy = add_noise(backend.run(bounding.query), bounding, cost)
+    for named, bounding, (groups, own) in zip(request.queries, priced.boundings, noisy, strict=True):
         tables.append(
             tabulate(
                 named.name,
-                noisy,
+                groups,
                 bounding,
-                cost,
+                own,
                 non_negative=request.options.non_negative,
                 unknown=named.unknown,
             )
@@ -546,7 +561,7 @@ def _answered(priced: Priced, backend: Backend, public: Mapping[str, Any]) -> Re
         tuple(tables),
         request.postprocessing,
         public=public,
-        cost=cost_record(*priced.all_costs),
+        cost=cost,
         notes=(*dict.fromkeys(_measured(priced, backend)), *request.notes, *request.query_notes),
         labels={named.name: labels(named.query) for named in request.queries},
         reported={named.name: named.reported for named in request.queries},

@@ -27,6 +27,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.query import explain, losses, query
 from sfumato.cli.survey import survey_app
+from sfumato.cli.workload import workload
 
 __all__ = ["app", "main"]
 
@@ -104,6 +105,7 @@ def _check(project: ProjectOption = "sfumato.toml", style: PlainOption = Plain.t
 
 command(app, "query")(query)
 command(app, "explain")(explain)
+command(app, "workload")(workload)
 
 
 @command(app, "budget")

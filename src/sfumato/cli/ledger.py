@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sfumato.catalog import Project
     from sfumato.ledger import Ledger
     from sfumato.release import Release
+    from sfumato.release.workload_release import WorkloadRelease
 
 __all__ = ["ledger_app"]
 
@@ -183,8 +184,8 @@ def _show(
     write(rendered(release, style.value, 0.95), output)
 
 
-def _released(ledger: Ledger, number: int, step: int | None = None) -> Release:
-    from sfumato.release import Release
+def _released(ledger: Ledger, number: int, step: int | None = None) -> Release | WorkloadRelease:
+    from sfumato.release.workload_release import restored
 
     try:
         stored = ledger.release(number, step=step)
@@ -204,7 +205,7 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Release:
             sequence=number,
             hints=("--step 1 shows the first of them",),
         )
-    return Release.from_json(stored.decode())
+    return restored(stored.decode())
 
 
 def _project(file: str) -> Project | None:
@@ -247,7 +248,7 @@ def _receipt(
         screen().print("the receipt is genuine: this ledger signed it, and holds the answer it is for")
 
 
-def _check_receipt(ledger: Ledger, held: Any) -> Release:
+def _check_receipt(ledger: Ledger, held: Any) -> Release | WorkloadRelease:
     """Return the stored release that a receipt is for."""
     from sfumato.ledger import verify_receipt
 
@@ -262,7 +263,7 @@ def _check_receipt(ledger: Ledger, held: Any) -> Release:
     return stored
 
 
-def _same_answer(stored: Release, held: dict[str, Any]) -> bool:
+def _same_answer(stored: Release | WorkloadRelease, held: dict[str, Any]) -> bool:
     """Return whether a file holds this answer: as a command wrote it, or as Python stores it."""
     from sfumato.release.formats import rendered
 

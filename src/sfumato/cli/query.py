@@ -15,7 +15,7 @@ from sfumato.errors import InvalidArgument
 if TYPE_CHECKING:
     from sfumato.session import Database, Question
 
-__all__ = ["explain", "losses", "query", "question_text"]
+__all__ = ["explain", "losses", "query", "question_text", "text_of"]
 
 _LONGEST = 1_000_000  # letters of a question
 
@@ -103,20 +103,23 @@ def question_text(given: str) -> str:
     """Return SQL: what was given, the contents of the file it names, or of standard input for `-`."""
     from sfumato.cli.statements import blank, split
 
-    if given == "-":
-        text = sys.stdin.read(_LONGEST + 1)
-    elif os.path.isfile(given) or given.lower().endswith(".sql"):
-        try:
-            with open(given, encoding="utf-8") as file:
-                text = file.read(_LONGEST + 1)
-        except (OSError, UnicodeDecodeError):
-            raise InvalidArgument(
-                "the file with the question cannot be read", place=given, hints=("give SQL, a file or -",)
-            ) from None
-    else:
-        text = given
+    named = given == "-" or os.path.isfile(given) or given.lower().endswith(".sql")
+    text = text_of(given) if named else given
     whole, rest = split(text)
     text = whole[0] if len(whole) == 1 and blank(rest) else text.strip()  # several: the parser refuses them
     if blank(text):
         raise InvalidArgument("the question is empty", place="question", hints=("give SQL, a file or -",))
     return text
+
+
+def text_of(file: str) -> str:
+    """Return the contents of a file, or of standard input for `-`."""
+    if file == "-":
+        return sys.stdin.read(_LONGEST + 1)
+    try:
+        with open(file, encoding="utf-8") as opened:
+            return opened.read(_LONGEST + 1)
+    except (OSError, UnicodeDecodeError):
+        raise InvalidArgument(
+            "the file with the question cannot be read", place=file, hints=("give SQL, a file or -",)
+        ) from None

@@ -9,17 +9,21 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from sfumato.errors import InvalidArgument
 from sfumato.release.answers import rows_flagged
 from sfumato.release.display import NO_INFORMATION
 from sfumato.release.release import Release
+from sfumato.release.workload_release import WorkloadRelease
 
 __all__ = ["rendered"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how texts begin that spreadsheets evaluate
 
 
-def rendered(release: Release, style: str, level: float) -> bytes:
+def rendered(release: Release | WorkloadRelease, style: str, level: float) -> bytes:
     """Return an answer as the bytes of a format; with intervals of a level beside each aggregate."""
+    if isinstance(release, WorkloadRelease):
+        return _several(release, style, level)
     match style:
         case "csv":
             return _csv(release, level).encode()
@@ -35,6 +39,24 @@ def rendered(release: Release, style: str, level: float) -> bytes:
             return sink.getvalue()
         case _:
             return f"{release!r}\n".encode()
+
+
+def _several(workload: WorkloadRelease, style: str, level: float) -> bytes:
+    """Return the answers of a workload, one after the other; a table of a file format has one answer."""
+    named = list(zip(workload.names, workload.releases, strict=True))
+    match style:
+        case "json":
+            answers = {name: _record(one, level) for name, one in named}
+            whole = {"level": level, "answers": answers, **_paid(workload)}
+            return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+        case "markdown":
+            parts = [f"## {_escaped(name)}\n\n{_markdown(one, level)}" for name, one in named]
+            return "\n".join(parts).encode()
+        case "csv" | "parquet":
+            hint = "--format json holds several answers"
+            raise InvalidArgument(f"several answers are no {style} file", place="--format", hints=(hint,))
+        case _:
+            return f"{workload!r}\n".encode()
 
 
 def _csv(release: Release, level: float) -> str:
@@ -63,9 +85,15 @@ def _record(release: Release, level: float) -> dict[str, Any]:
         "level": level,
         "intervals": {name: _plain(pairs) for name, pairs in ends.items()},
         "no_information": {name: found for name, flags in nothing.items() if (found := rows_flagged(flags))},
+        **_paid(release),
+        "notes": list(release.remarks(level)),
+    }
+
+
+def _paid(release: Release | WorkloadRelease) -> dict[str, Any]:
+    return {
         "cost": _plain({name: value for name, value in release.cost.items() if name != "events"}),
         "receipt": _plain(dict(release.receipt)),
-        "notes": list(release.remarks(level)),
     }
 
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -60,6 +60,14 @@ class NoisyGroups:
     keys: tuple[tuple[Value, ...], ...]
     measures: dict[str, _Integers]
     layers: dict[str, tuple[_Integers, ...]]
+
+    def renamed(self, names: Mapping[str, str]) -> NoisyGroups:
+        """Return the measures that `names` has, each under its name there: {own name: name here}."""
+        return replace(
+            self,
+            measures={own: self.measures[name] for own, name in names.items() if name in self.measures},
+            layers={own: self.layers[name] for own, name in names.items() if name in self.layers},
+        )
 
 
 def add_noise(

@@ -17,6 +17,7 @@ from sfumato.session.question import Asked, Question, shown_columns
 
 if TYPE_CHECKING:
     from sfumato.plan.builder import Frame
+    from sfumato.session.workload import Target, Workload
 
 __all__ = ["Database"]
 
@@ -146,6 +147,26 @@ class Database:
         request = with_options(request, options)
         cost = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
         return Question(database=self, request=request, epsilon=cost, purpose=purpose)
+
+    def workload(
+        self,
+        questions: Mapping[str, str | Asked | Question] | Sequence[str | Asked | Question],
+        *,
+        epsilon: Number | None = None,
+        errors: Mapping[str, Target] | None = None,
+        size: float | None = None,
+        purpose: str | None = None,
+    ) -> Workload:
+        """Ask many questions at once, under one budget. Free: shows the total cost and every error.
+
+        What they have in common is measured once. `questions` are SQL, or what `sql`, `table` and `ask`
+        return; a list, or a dictionary by name. A question that was asked with an epsilon of its own keeps
+        it. `errors` says for others, by name, the 95% error that they may have; the cheapest noise for it
+        is found, for averages in groups of `size` rows. All that is left of `epsilon` is shared by the rest.
+        """
+        from sfumato.session.workload import workload_of
+
+        return workload_of(self, questions, epsilon=epsilon, errors=errors, size=size, purpose=purpose)
 
     # -- what is not known beforehand --------------------------------------------------------
 

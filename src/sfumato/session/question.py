@@ -19,7 +19,7 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
-from sfumato.pipeline import Priced, admit, answer, answer_public, parts_charged, plan
+from sfumato.pipeline import Payable, Priced, admit, answer, answer_public, parts_charged, plan
 from sfumato.plan.outline import labels
 from sfumato.plan.request import QuestionOptions, Request
 from sfumato.plan.tree import GROUPING_SET
@@ -31,7 +31,17 @@ from sfumato.session.progress import Progress, shown
 if TYPE_CHECKING:
     from sfumato.session.database import Database
 
-__all__ = ["Asked", "Price", "Question", "fits", "price_of", "shortage", "shown_columns"]
+__all__ = [
+    "Asked",
+    "Price",
+    "Question",
+    "charge_of",
+    "error_of",
+    "fits",
+    "price_of",
+    "shortage",
+    "shown_columns",
+]
 
 
 _ON_LIMITS = "depends on limits that are found first"
@@ -365,8 +375,32 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         free = Fraction(0)
         return Price(epsilon=free, keys_delta=free, units=0, keys_units=0, share=0.0, times=1)
     priced = question.priced()
-    admit(priced, database.catalog.policy)
+    charge, grant = charge_of(database, priced)
     balance = database.balance
+    limits = priced.limits
+    errors = [
+        (one.name, error_of(one, on_limits=limits is not None and limits.decide(place, one.name)))
+        for place, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True))
+        for one in forecasts(bounding, cost, size=size)
+    ]
+    shown = question.names()
+    return Price(
+        epsilon=priced.epsilon,
+        keys_delta=priced.keys_delta,
+        units=charge.units,
+        keys_units=charge.keys_units,
+        share=charge.units / max(1, balance.limit),
+        times=fits(balance, charge, grant),
+        errors=tuple((shown.get(name, name), error) for name, error in errors),
+        notes=question.request.query_notes,
+        refusal=shortage(balance, charge, grant),
+    )
+
+
+def charge_of(database: Database, priced: Payable[Any]) -> tuple[Charge, GrantBalance | None]:
+    """Return what would be charged, and the grant that it would be charged to; refuse what is forbidden."""
+    admit(priced, database.catalog.policy)
+    balance, who = database.balance, database.analyst
     parts = parts_charged(priced, catalog=database.catalog, ledger=database.ledger)
     units, keys_units = balance.budget.charge(priced.event, priced.keys_delta)
     charge = Charge(
@@ -376,25 +410,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         version=balance.totals.version,  # that of the last charge: nothing is read to see if it is old
         epoch=balance.totals.epoch,
     )
-    who = database.analyst
-    grant = None if isinstance(who, Owner) else database.ledger.grant_balance(database.unit, who)
-    errors = [
-        (one.name, _error(one, on_limits=priced.limits is not None and priced.limits.decide(place, one.name)))
-        for place, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True))
-        for one in forecasts(bounding, cost, size=size)
-    ]
-    shown = question.names()
-    return Price(
-        epsilon=priced.epsilon,
-        keys_delta=priced.keys_delta,
-        units=units,
-        keys_units=keys_units,
-        share=units / max(1, balance.limit),
-        times=fits(balance, charge, grant),
-        errors=tuple((shown.get(name, name), error) for name, error in errors),
-        notes=question.request.query_notes,
-        refusal=shortage(balance, charge, grant),
-    )
+    return charge, None if isinstance(who, Owner) else database.ledger.grant_balance(database.unit, who)
 
 
 def fits(balance: Balance, charge: Charge, grant: GrantBalance | None = None) -> int:
@@ -422,7 +438,8 @@ def shortage(balance: Balance, charge: Charge, grant: GrantBalance | None = None
     return refusal if refusal is not None or grant is None else grant.shortage(charge)
 
 
-def _error(one: Forecast, *, on_limits: bool) -> str:
+def error_of(one: Forecast, *, on_limits: bool = False) -> str:
+    """Return the error that is expected, as text."""
     if on_limits:
         return _ON_LIMITS
     if one.error is None:
