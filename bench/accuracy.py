@@ -8,8 +8,8 @@ two kinds of it, as the rival has two forms of (epsilon, delta), and of each sid
     half      where keys count: half of delta for them, as the rival has it with Gaussian noise
 
 A median is asked without an interval, for the rival's has none; what an interval costs is a row of its own.
-So is a median of whole numbers, of people with 36 rows each, with its interval: there the rival's law is
-computed.
+So is a median of whole numbers, of people with 36 rows each, with its interval, and so are the groups that
+are found among such people: there the rival's law is computed.
 
     python bench/accuracy.py --rivals <python>
 """
@@ -36,6 +36,7 @@ __all__ = [
     "EPSILON",
     "accuracy_rows",
     "budgets",
+    "group_rows",
     "key_rows",
     "labour_rows",
     "people_keys",
@@ -72,14 +73,14 @@ FORMULAS = {
 """The mean absolute value of Laplace noise is its scale: k * m * largest value / epsilon, as documented."""
 
 
-def budgets(*, keys: bool = False) -> dict[str, Any]:
+def budgets(*, keys: bool = False, epsilon: float = EPSILON) -> dict[str, Any]:
     """Return the budgets of one question, by name."""
     found = {
-        "default": sf.Budget(epsilon=EPSILON, delta=DELTA),
-        "pure": sf.Budget(epsilon=EPSILON, delta=DELTA, keys_delta=DELTA),
+        "default": sf.Budget(epsilon=epsilon, delta=DELTA),
+        "pure": sf.Budget(epsilon=epsilon, delta=DELTA, keys_delta=DELTA),
     }
     if keys:
-        found["half"] = sf.Budget(epsilon=EPSILON, delta=DELTA, keys_delta=DELTA / 2)
+        found["half"] = sf.Budget(epsilon=epsilon, delta=DELTA, keys_delta=DELTA / 2)
     return found
 
 
@@ -219,6 +220,43 @@ def labour_rows(repetitions: int, *, people: int = 500, rows: int = 36, epsilon:
 
 # -- keys -------------------------------------------------------------------------------
 
+AGES_BY_STATUS = (9000, 8400, 8100, 7000, 4600, 4000, 2700, 1800, 1300, 1100, 700, 600, 500, 150, 20)
+"""Rows of groups by age and status, in the manner of a labour-force survey."""
+
+
+def group_rows(repetitions: int, *, rows: int = 36, epsilon: float = 0.2) -> list[Row]:
+    """Compare the groups found among people with 36 rows each, and the errors of their counts.
+
+    OpenDP (contributions=36) adds Laplace noise of scale rows / epsilon to each count of rows, and shows the
+    counts from rows + scale ln(rows / (2 delta)) on: what it is expected to find is computed from that.
+    """
+    import numpy as np
+    import pyarrow
+
+    groups = np.repeat(np.arange(len(AGES_BY_STATUS)), AGES_BY_STATUS)
+    table = pyarrow.table({"person": np.arange(len(groups)) // rows, "place": groups})
+    scale = rows / epsilon
+    gaps = rows + scale * math.log(rows / (2 * DELTA)) - np.array(AGES_BY_STATUS)
+    tails = np.exp(-np.abs(gaps) / scale) / 2
+    other = float(np.where(gaps > 0, tails, 1 - tails).sum())
+    found, errors = {}, {}
+    for kind, budget in budgets(keys=True, epsilon=epsilon).items():
+        releases = []
+        for _ in range(repetitions):
+            database = sf.connect(table, name="people", unit="person", budget=budget, max_rows_total=rows)
+            text = "SELECT place, COUNT(*) AS x FROM people GROUP BY place"
+            releases.append(database.sql(text, epsilon=epsilon).release().rows)
+        found[kind] = mean_error(len(each) for each in releases)
+        errors[kind] = mean_error(abs(x - AGES_BY_STATUS[at]) for each in releases for at, x in each)
+    title = f"groups found, {rows} rows a person, epsilon {epsilon}"
+    compared = key_rows(title, found, {"Laplace": other, "Gaussian": other})
+    best, doubt = min(errors.values())
+    name = "  mean absolute error of their counts, best budget: OpenDP, by formula"
+    return [
+        *compared,
+        Row(name=name, ours=best, rival=scale, unit="", ratio=best / scale, most=1 + 3 * doubt / scale),
+    ]
+
 
 def key_rows(title: str, found: dict[str, tuple[float, float]], theirs: dict[str, float]) -> list[Row]:
     """Compare the numbers of keys found; more is better."""
@@ -267,6 +305,7 @@ def main() -> int:
         rival = json.loads(answer.stdout)
         rows = accuracy_rows(people, rival, options.repetitions)
         rows += labour_rows(max(1, options.repetitions // 6))
+        rows += group_rows(options.repetitions)
         rows += key_rows("keys found, small table", people_keys(people, options.repetitions), rival["keys"])
     show(rows, rival["versions"])
     return 0 if all(row.passed for row in rows) else 1

@@ -32,6 +32,7 @@ from accuracy import (
     EPSILON,
     accuracy_rows,
     budgets,
+    group_rows,
     key_rows,
     labour_rows,
     people_keys,
@@ -91,6 +92,7 @@ def query_rows(
         found += key_rows("W2, users: keys", _event_keys(events), rival["W2 keys"])
         found += accuracy_rows(people, rival, repetitions)
         found += labour_rows(max(1, repetitions // 6))
+        found += group_rows(repetitions)
         found += key_rows("keys found, small table", people_keys(people, repetitions), rival["keys"])
         return found, rival
 

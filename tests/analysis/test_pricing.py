@@ -18,6 +18,7 @@ from sfumato.analysis.pricing import Cost, price
 from sfumato.core import Composition, PrivacyBudget, PrivacyFilter, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.core.events import DiscreteGaussian, DiscreteLaplace, Event, Pure
 from sfumato.core.events.claims import BoundedRange
+from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.request import Options
@@ -301,6 +302,23 @@ def test_the_number_of_units_is_not_counted_twice() -> None:
         assert selection.law.parameter == cost.noises[0].law.parameter
     apart = price(bounded(question(ROWS, by=(WORD,))), GAUSSIAN, epsilon=1)
     assert apart.selections[0].measure is None and apart.selections[0].event is not None
+
+
+def test_rows_that_are_counted_under_a_cap_over_all_groups_select() -> None:
+    """The count has the whole budget, as if its groups were declared; the worst unit is the proved one."""
+    capped = Options(max_groups=8, max_rows=5, max_rows_total=7)
+    cost = price(bounded(question(ROWS, by=(WORD,)), capped), PURE, epsilon=1)
+    (selection,), (noise,) = cost.selections, cost.noises
+    assert selection.measure == noise.measure and selection.event is None and not selection.rounds
+    assert noise.law == LaplaceNoise(Fraction(7 * 1024)) and selection.law == noise.law
+    assert selection.row == Fraction(1, 1024) and selection.cut is not None
+    left = [noise.law.tail_within(selection.cut, selection.cut - rows * 1024 + 1) for rows in (5, 2)]
+    assert sum(left) <= selection.delta <= sum(left) * (1 + 1e-9)
+    for options in (
+        Options(max_groups=8, max_rows=5),  # what all groups together move by is 40 rows: weights do better
+        Options(max_groups=8, max_rows=5, max_rows_total=7, min_units=3),  # units are asked for
+    ):
+        assert price(bounded(question(ROWS, by=(WORD,)), options), PURE, epsilon=1).selections[0].event
 
 
 def test_a_count_of_some_units_does_not_select() -> None:

@@ -195,7 +195,7 @@ def lowered_threshold(patch: Patch) -> None:
     honestly = noise_module._shown
 
     def generous(groups: ExactGroups, selection: Any) -> Any:
-        lower = tuple(replace(one, threshold=one.threshold // 3) for one in selection.rounds)
+        lower = tuple(replace(one, cut=one.cut // 3) for one in selection.rounds)
         return honestly(groups, replace(selection, rounds=lower, threshold=selection.threshold // 3))
 
     patch.setattr(noise_module, "_shown", generous)

@@ -17,12 +17,7 @@ import pytest
 from scipy import stats
 
 from sfumato.analysis import Bounding, Cost, bound, price
-from sfumato.analysis.keys import (
-    appearance,
-    divided_appearance,
-    divided_threshold,
-    threshold,
-)
+from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
 from sfumato.analysis.selection import grid_of
 from sfumato.backends import open_tables
 from sfumato.backends.duckdb import Backend
@@ -40,10 +35,18 @@ MILLION = 1_000_000
 
 
 def asked(
-    text: str, *, noise: Any, groups: int = 1, rows: int = 1, delta: float = 1e-3, least: int | None = None
+    text: str,
+    *,
+    noise: Any,
+    groups: int = 1,
+    rows: int = 1,
+    total: int | None = None,
+    delta: float = 1e-3,
+    least: int | None = None,
 ) -> tuple[Bounding, Cost]:
     (named,) = parse(text, CATALOG).queries
-    bounding = bound(named.query, CATALOG, Options(max_groups=groups, max_rows=rows, min_units=least))
+    caps = Options(max_groups=groups, max_rows=rows, max_rows_total=total, min_units=least)
+    bounding = bound(named.query, CATALOG, caps)
     budget = PrivacyBudget(epsilon=3, delta=2 * delta, keys_delta=delta)
     return bounding, price(bounding, budget, epsilon=1, options=Options(noise=noise, delta=delta))
 
@@ -79,9 +82,10 @@ def test_singletons_appear_no_more_often_than_delta(text: str, groups: int, rows
     selection = cost.selection(0)
     assert selection is not None
     assert cost.keys_delta == selection.delta <= Fraction(1, 1000)
+    assert selection.cut is not None and selection.threshold == selection.cut + 1
     (noisy,) = add_noise(singletons(bounding), bounding, cost)
     shown = len(noisy.keys)
-    single = selection.law.tail(selection.threshold - 1)
+    single = selection.law.tail_within(selection.cut, selection.cut)
     assert 1 - (1 - single) ** groups <= float(selection.delta)
     assert stats.binom.sf(shown - 1, MILLION, single) > ALARM  # and so at most delta, in every group
     assert stats.binom.cdf(shown, MILLION, single) > ALARM  # and no rarer than the law says
@@ -103,7 +107,8 @@ def test_three_in_a_group_are_more_than_one() -> None:
     bounding, cost = asked(COUNTS, noise="laplace", rows=3)
     (selection,) = cost.selections
     (noisy,) = add_noise(singletons(bounding, per_unit=3), bounding, cost)
-    single = selection.law.tail(selection.threshold - 1)
+    assert selection.cut is not None
+    single = selection.law.tail_within(selection.cut, selection.cut)
     assert stats.binom.sf(len(noisy.keys) - 1, MILLION, single) < ALARM
 
 
@@ -117,39 +122,36 @@ def test_asking_for_more_units_only_hides_more() -> None:
 # -- from the exact law ---------------------------------------------------------------------
 
 
-def tail(kind: str, parameter: Fraction, gap: int) -> Any:
-    """Return P(noise >= gap) by adding up the masses, in high precision."""
+def leaves(kind: str, parameter: Fraction, cut: int, move: int) -> Any:
+    """Return P(noise > cut - move | |noise| <= cut) by adding up the masses, in high precision."""
     import mpmath
 
     with mpmath.workdps(60):
-        far = (
-            gap + math.ceil(60 * float(parameter) * 3)
-            if kind == "laplace"
-            else gap + math.ceil(60 * math.sqrt(parameter))
-        )
         scale = mpmath.mpf(parameter.numerator) / parameter.denominator
-        if kind == "laplace":
-            rate = mpmath.exp(-1 / scale)
-            return (1 - rate) / (1 + rate) * mpmath.fsum(rate**x for x in range(gap, far))
-        masses = [mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * scale)) for x in range(far)]
-        return mpmath.fsum(masses[gap:]) / (2 * mpmath.fsum(masses) - 1)
+        losses = (
+            x / scale if kind == "laplace" else mpmath.mpf(x) ** 2 / (2 * scale) for x in range(cut + 1)
+        )
+        masses = [mpmath.exp(-loss) for loss in losses]
+        return mpmath.fsum(masses[cut + 1 - move :]) / (2 * mpmath.fsum(masses) - 1)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("exponent", [3, 6, 9, 15, 30])
 @pytest.mark.parametrize("groups", [1, 3, 20])
-def test_the_threshold_holds_delta_by_the_exact_law(kind: str, exponent: int, groups: int) -> None:
-    """1 - (1 - P)^k <= delta at the threshold, and above it one step lower: no smaller one would do."""
+def test_the_cut_holds_delta_by_the_exact_law(kind: str, exponent: int, groups: int) -> None:
+    """k P <= delta at the cut, and above it one step lower: no smaller one would do."""
     import mpmath
 
     delta = Fraction(1, 10**exponent)
     for parameter in (Fraction(1, 2), Fraction(7, 3), Fraction(25)):
-        level = threshold(noise_law(kind, parameter), groups, delta, gathered=False)
+        law = noise_law(kind, parameter)
+        cut = smallest_cut(law, delta, each=1, total=groups)
         with mpmath.workdps(60):
-            chances = [1 - (1 - tail(kind, parameter, at - 1)) ** groups for at in (level, level - 1)]
+            chances = [groups * leaves(kind, parameter, at, 1) for at in (cut, cut - 1)]
             assert chances[0] <= mpmath.mpf(1) / 10**exponent
-            assert level == 2 or chances[1] * (1 + mpmath.mpf(10) ** -9) > mpmath.mpf(1) / 10**exponent
-            claimed = appearance(noise_law(kind, parameter), level, groups, gathered=False)
+            least = max(1, law.half_width(0.5))
+            assert cut == least or chances[1] * (1 + mpmath.mpf(10) ** -9) > mpmath.mpf(1) / 10**exponent
+            claimed = appearance(law, cut, each=1, total=groups)
             assert chances[0] <= claimed <= chances[0] * (1 + 1e-6)
 
 
@@ -164,10 +166,11 @@ def test_groups_that_fall_together_hold_delta_however_they_do(kind: str) -> None
 
     for parameter in (Fraction(7, 3), Fraction(25)):
         for groups in (1, 2, 5):
-            level = threshold(noise_law(kind, parameter), groups, Fraction(1, 1000), gathered=True)
-            worst = appearance(noise_law(kind, parameter), level, groups, gathered=True)
+            law = noise_law(kind, parameter)
+            cut = smallest_cut(law, Fraction(1, 1000), each=groups, total=groups)
+            worst = appearance(law, cut, each=groups, total=groups)
             for split in parts(groups, groups):
-                missed = math.prod(1 - float(tail(kind, parameter, level - part)) for part in split)
+                missed = math.prod(1 - float(leaves(kind, parameter, cut, part)) for part in split)
                 assert 1 - missed <= worst * (1 + 1e-12) <= 1.001e-3
 
 
@@ -183,8 +186,9 @@ def test_prices_say_the_chance_that_their_threshold_leaves(kind: str) -> None:
                 if selection.rounds:
                     assert selection.delta == sum(one.delta for one in selection.rounds)
                 elif finest:
-                    each = float(tail(selection.law.name, selection.law.parameter, selection.threshold - 1))
-                    assert -math.expm1(3 * math.log1p(-each)) <= float(selection.delta) * (1 + 1e-12)
+                    assert selection.cut is not None
+                    each = float(leaves(selection.law.name, selection.law.parameter, selection.cut, 1))
+                    assert 3 * each <= float(selection.delta) * (1 + 1e-12)
 
 
 # -- by weights, in rounds ------------------------------------------------------------------
@@ -234,7 +238,7 @@ def test_units_alone_in_groups_make_some_appear_no_more_often_than_delta(
     appeared = len(np.unique(shown[shown < units * each] // each))
     assert stats.binom.sf(appeared - 1, units, float(selection.delta)) > ALARM
     law = sum(
-        1 - (1 - one.law.tail(one.threshold - one.law.divided(selection.grid, left))) ** each
+        1 - (1 - one.law.tail_within(one.cut, one.cut + 1 - one.law.divided(selection.grid, left))) ** each
         for one, left in zip(selection.rounds, (each + found, each), strict=True)
     )
     assert law <= float(selection.delta)
@@ -247,7 +251,7 @@ def test_units_alone_in_groups_make_some_appear_no_more_often_than_delta(
 def test_weights_that_are_too_large_are_caught(
     noise: str, place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test above has power: weights that are too large, or thresholds too low, show too many groups."""
+    """The test above has power: weights that are too large, or cuts too low, show too many groups."""
     exact, units = loners(4)
     bounding, cost = asked(COUNTS, noise=noise, groups=4, rows=3)
     (selection,) = cost.selections
@@ -256,9 +260,8 @@ def test_weights_that_are_too_large_are_caught(
             weighted_selection, "_weight", lambda one, groups: one.law.divided(one.grid, groups) * 8
         )
         (noisy,) = add_noise(exact, bounding, cost)
-    else:  # a threshold that is right for one group a unit, and too low for four
-        lower = divided_threshold(selection.law, (selection.grid,), Fraction(1, 1000))
-        last = replace(selection.rounds[1], threshold=lower - selection.grid)
+    else:
+        last = replace(selection.rounds[1], cut=selection.rounds[1].cut * 3 // 4)
         cheap = replace(selection, rounds=(selection.rounds[0], last))
         (noisy,) = add_noise(exact, bounding, replace(cost, selections=(cheap,)))
     appeared = len({key[0] // 4 for key in noisy.keys})
@@ -269,23 +272,22 @@ def test_weights_that_are_too_large_are_caught(
 @pytest.mark.parametrize("exponent", [3, 9, 30])
 @pytest.mark.parametrize("groups", [2, 5, 20])
 def test_divided_weights_hold_delta_by_the_exact_law(kind: Any, exponent: int, groups: int) -> None:
-    """For every number of groups, 1 - (1 - P)^d <= delta; and for some, above it one step lower."""
+    """For every number of groups, d P <= delta; and for some, above it one step lower."""
     import mpmath
 
     grid, delta = 12, Fraction(1, 10**exponent)
     weights = tuple(noise_laws(kind)[0].divided(grid, number) for number in range(1, groups + 1))
     for parameter in (Fraction(7, 3), Fraction(25)):
-        level = divided_threshold(noise_law(kind, parameter), weights, delta)
+        cut = divided_cut(noise_law(kind, parameter), delta, weights)
         with mpmath.workdps(60):
 
             def worst(at: int, parameter: Fraction = parameter) -> Any:
-                chances = [tail(kind, parameter, at - one) for one in weights]
-                return max(1 - (1 - chance) ** (d + 1) for d, chance in enumerate(chances))
+                return max(d * leaves(kind, parameter, at, one) for d, one in enumerate(weights, start=1))
 
-            held = worst(level)
+            held = worst(cut)
             assert held <= mpmath.mpf(1) / 10**exponent
-            assert level == grid + 1 or worst(level - 1) * (1 + mpmath.mpf(10) ** -9) > float(delta)
-            claimed = divided_appearance(noise_law(kind, parameter), level, weights)
+            assert cut == grid or worst(cut - 1) * (1 + mpmath.mpf(10) ** -9) > float(delta)
+            claimed = divided_appearance(noise_law(kind, parameter), cut, weights)
             assert held <= claimed <= held * (1 + 1e-6)
 
 
@@ -294,10 +296,9 @@ def test_many_groups_taken_together_are_bounded_from_above(kind: Any) -> None:
     grid = grid_of(3000)
     weights = tuple(noise_laws(kind)[0].divided(grid, number) for number in range(1, 3001))
     parameter = Fraction(grid**2 if kind == "gaussian" else grid)
-    level = divided_threshold(noise_law(kind, parameter), weights, Fraction(1, 10**6))
+    cut = divided_cut(noise_law(kind, parameter), Fraction(1, 10**6), weights)
     for number in (1, 2, 64, 65, 66, 100, 1000, 2999, 3000):
-        single = noise_law(kind, parameter).tail(level - weights[number - 1])
-        assert -math.expm1(number * math.log1p(-single)) <= 1e-6
+        assert number * noise_law(kind, parameter).tail_within(cut, cut + 1 - weights[number - 1]) <= 1e-6
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
@@ -324,6 +325,37 @@ def test_weights_are_those_of_the_definition() -> None:
     assert weights_of(members, found, selection).tolist() == [0, grid // 2 + grid, grid // 2, 0]
     nobody = Members(groups=np.zeros(0, dtype=np.int32), sizes=np.zeros(0, dtype=np.int32))
     assert weights_of(nobody, np.zeros(0, dtype=np.bool_), selection).tolist() == []
+
+
+# -- by rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("moves", "planted"), [((3, 1), False), ((1, 1, 1, 1), False), ((3, 1), True)])
+def test_rows_of_lone_units_make_groups_appear_no_more_often_than_delta(
+    moves: tuple[int, ...], planted: bool, noise: str
+) -> None:
+    """Binomial over units, false alarm 1e-9: at most 3 rows in a group and 4 in all, alone in their groups.
+
+    Planted: a cut for units whose rows are one in each group.
+    """
+    bounding, cost = asked(COUNTS, noise=noise, groups=6, rows=3, total=4)
+    (selection,), (measure,) = cost.selections, bounding.query.measures
+    assert selection.measure == measure.name and selection.cut is not None
+    part = measure.sensitivity // 3
+    if planted:
+        cut = smallest_cut(selection.law, selection.delta, each=part // 4, total=part)
+        cost = replace(cost, selections=(replace(selection, cut=cut, threshold=cut + 1),))
+    units = MILLION // len(moves)
+    rows = np.tile(np.array(moves, dtype=np.int64) * part, units)
+    groups = ExactGroups(
+        grouping_set=(0,), keys=million()[: len(rows)], measures={measure.name: rows}, units=None
+    )
+    (noisy,) = add_noise(Exact((groups,)), bounding, cost)
+    shown = np.array([int(str(key[0])[5:]) for key in noisy.keys], dtype=np.int64)
+    appeared = len(np.unique(shown // len(moves)))
+    assert (stats.binom.sf(appeared - 1, units, float(selection.delta)) > ALARM) != planted
+    assert (noisy.measures[measure.name] > selection.cut).all() or planted
 
 
 # -- from the engine ------------------------------------------------------------------------

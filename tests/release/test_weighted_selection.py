@@ -33,9 +33,11 @@ _NEWCOMERS = (
 )  # N, M and O are in nobody else's groups
 
 
-def _chance(law: NoiseLaw, gap: int) -> float:
-    """Return P(noise >= gap)."""
-    return law.tail(gap) if gap >= 1 else 1 - law.tail(1 - gap)
+def _chance(law: NoiseLaw, cut: int, gap: int) -> float:
+    """Return P(noise >= gap | |noise| <= cut)."""
+    if gap >= 1:
+        return law.tail_within(cut, min(gap, cut + 1))
+    return 1 - law.tail_within(cut, min(1 - gap, cut + 1))
 
 
 def _law(units: _Units, selection: Selection) -> _Law:
@@ -52,7 +54,7 @@ def _law(units: _Units, selection: Selection) -> _Law:
             flags = np.array([group in found for group in groups], dtype=np.bool_)
             weights = dict(zip(groups, weights_of(members, flags, selection).tolist(), strict=True))
             free = [group for group in groups if group not in found]
-            passes = [_chance(one.law, one.threshold - weights[group]) for group in free]
+            passes = [_chance(one.law, one.cut, one.cut + 1 - weights[group]) for group in free]
             for chosen in itertools.product((True, False), repeat=len(free)):
                 more = frozenset(group for group, flag in zip(free, chosen, strict=True) if flag)
                 odds = math.prod(p if flag else 1 - p for p, flag in zip(passes, chosen, strict=True))

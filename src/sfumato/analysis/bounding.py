@@ -19,7 +19,7 @@ from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import Measures
 from sfumato.analysis.public_keys import PublicTables, listed_groups
 from sfumato.analysis.remainder_group import check_others, declared_others
-from sfumato.analysis.selection import MOST_WEIGHTS, units_measure
+from sfumato.analysis.selection import MOST_WEIGHTS, deciding_measure
 from sfumato.analysis.shapes import Cap, declared_cap, is_private, may_copy_rows, one_row_per_unit, scans
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
@@ -124,7 +124,7 @@ class _Bounder:
                 code="SF404",
             )
         if declared is None and 1 < (max_groups or 1) <= MOST_WEIGHTS and (options.min_units or 1) == 1:
-            bounded = replace(bounded, members=units_measure(bounded) is None)
+            bounded = replace(bounded, members=deciding_measure(bounded, None) is None)
         if options.others:
             check_others(bounded, query.text)
             if declared is not None:

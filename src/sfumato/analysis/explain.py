@@ -195,21 +195,13 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
         lines.append(f"{_label(measure, bounding)}{where}: {told}")
     for selection in cost.selections:
         where = f", grouping set {selection.grouping_set + 1}" if several else ""
+        what = "groups are" if bounding.query.keys else "the answer is"
+        lines.append(f"{what} shown{where} if {selection.condition}")
         if selection.rounds:
-            lines.append(
-                f"groups are shown{where} if their noisy weight is at least that of {selection.needed():,}"
-                f" units that are in no other group, or of {selection.needed(selection.most):,} that are in"
-                f" {selection.most} each"
-            )
             share = float(selection.rounds[-1].law.parameter / selection.rounds[0].law.parameter)
             lines.append(
                 f"  in {len(selection.rounds)} rounds: the first, for about {share:.0%} of the price,"
                 " finds popular groups, and no unit spends weight on those in the next"
-            )
-        else:
-            what = "groups are" if bounding.query.keys else "the answer is"
-            lines.append(
-                f"{what} shown{where} if the noisy number of units is at least {selection.threshold:,}"
             )
         if bounding.select_keys and selection.delta:
             chance = f"{float(selection.delta):.3g}"

@@ -32,9 +32,17 @@ from fractions import Fraction
 
 from sfumato.aggregates.answer import AddedNoise
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
-from sfumato.analysis.keys import appearance, divided_appearance, divided_threshold, threshold
+from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
-from sfumato.analysis.selection import DELTAS, SHARES, Round, Selection, grid_of, units_measure
+from sfumato.analysis.selection import (
+    DELTAS,
+    SHARES,
+    Round,
+    Selection,
+    deciding_measure,
+    grid_of,
+    units_measure,
+)
 from sfumato.analysis.single_quantile import (
     QuantileSearch,
     QuantileSearchItem,
@@ -189,7 +197,7 @@ def _shared(
 
 def _owner(item: Item, bounding: Bounding) -> str | None:
     """Return the aggregate whose share of epsilon an item has, None for selecting keys."""
-    deciding = item.measure is None or item.measure == units_measure(bounding.query)
+    deciding = item.measure in (None, deciding_measure(bounding.query, bounding.min_units))
     names = [answer.name for answer in bounding.answers if item.measure in answer.measures]
     owners = [name for name in (*names, *((None,) if deciding else ())) if name in bounding.shares]
     return max(owners, key=lambda name: bounding.shares[name], default=_REST)
@@ -201,7 +209,8 @@ def _cost(
     noises, selections = [], []
     sets = bounding.query.grouping_sets
     selected = [place for place in range(len(sets)) if sets[place]]
-    units = units_measure(bounding.query)
+    deciding = deciding_measure(bounding.query, bounding.min_units)
+    by_rows = deciding is not None and deciding != units_measure(bounding.query)
     for item, law in zip(best.items, best.laws, strict=True):
         event = item.event(law)
         if item.measure is not None:
@@ -217,7 +226,7 @@ def _cost(
                     finding=None if found is None else found.finding(law),
                 )
             )
-        decides = item.measure is None or item.measure == units
+        decides = item.measure in (None, deciding)
         total = item.grouping_set not in selected  # nothing to select, but it may be of too few units
         if not decides or (total and bounding.min_units is None):
             continue
@@ -225,9 +234,10 @@ def _cost(
             delta = share / len(selected)
             selections.append(_by_weights(item, law, bounding.query.max_groups or 1, delta))
             continue
+        cut: int | None = None
         if bounding.select_keys and not total:
-            level, delta = _level(bounding.query, law, item.grouping_set, share / len(selected))
-            level += (bounding.min_units or 1) - 1
+            cut, delta = _cut(bounding.query, item, law, share / len(selected))
+            level = cut + (bounding.min_units or 1)
         elif bounding.min_units is not None:
             level, delta = bounding.min_units, Fraction(0)
         else:
@@ -238,8 +248,10 @@ def _cost(
                 measure=item.measure,
                 law=law,
                 threshold=level,
+                cut=cut,
                 delta=delta,
                 event=event if item.measure is None else None,
+                row=Fraction(bounding.query.max_rows or 1, item.sensitivity) if by_rows else None,
             )
         )
     used = sum((selection.delta for selection in selections), Fraction(0))
@@ -318,7 +330,7 @@ def _items(
                 points = all(user.points for user in users)
                 item = _ranked(item, len(measure.edges) - 1, quantile, law, points, bounding.intervals, pure)
             items.append(item)
-        if bounding.select_keys and grouping_set and units_measure(query) is None:
+        if bounding.select_keys and grouping_set and deciding_measure(query, bounding.min_units) is None:
             items.append(_deciding(query, place, law))
     return tuple(items)
 
@@ -438,26 +450,32 @@ def _rounded_down(value: Fraction, digits: int = 3) -> Fraction:
     return math.floor(value / unit) * unit
 
 
-def _level(query: BoundedQuery, law: NoiseLaw, place: int, delta: Fraction) -> tuple[int, Fraction]:
-    groups = query.max_groups or 1
-    gathered = len(set(query.grouping_sets[place])) < len(query.keys)
-    level = threshold(law, groups, delta, gathered=gathered)
-    return level, Fraction(appearance(law, level, groups, gathered=gathered))
+def _cut(query: BoundedQuery, item: Item, law: NoiseLaw, delta: Fraction) -> tuple[int, Fraction]:
+    """Return the smallest cut that holds delta, and the delta that it uses.
+
+    In a coarser grouping set all numbers of a unit may fall together into one.
+    """
+    total = math.ceil(item.sensitivity * (item.total or Fraction(query.max_groups or 1)))
+    finest = len(set(query.grouping_sets[item.grouping_set])) == len(query.keys)
+    each = min(total, item.sensitivity) if finest else total
+    cut = smallest_cut(law, delta, each=each, total=total)
+    return cut, Fraction(appearance(law, cut, each=each, total=total))
 
 
 def _by_weights(item: Item, law: NoiseLaw, groups: int, delta: Fraction) -> Selection:
-    """Return the rounds of a selection by weights, with the smallest thresholds that hold delta."""
+    """Return the rounds of a selection by weights, with the smallest cuts that hold delta."""
     weights = tuple(law.divided(item.sensitivity, number) for number in range(1, groups + 1))
     rounds = []
     for (own, event), part in zip(item.in_rounds(law), DELTAS, strict=True):
-        level = divided_threshold(own, weights, delta * part)
-        chance = Fraction(divided_appearance(own, level, weights))
-        rounds.append(Round(law=own, threshold=level, delta=chance, event=event))
+        cut = divided_cut(own, delta * part, weights)
+        chance = Fraction(divided_appearance(own, cut, weights))
+        rounds.append(Round(law=own, cut=cut, delta=chance, event=event))
     return Selection(
         grouping_set=item.grouping_set,
         measure=None,
         law=rounds[-1].law,
-        threshold=rounds[-1].threshold,
+        threshold=rounds[-1].cut + 1,
+        cut=rounds[-1].cut,
         delta=sum((one.delta for one in rounds), Fraction(0)),
         event=item.event(law),
         grid=item.sensitivity,

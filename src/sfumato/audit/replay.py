@@ -226,8 +226,11 @@ class _Comparison:
                 units = self.moves["units"].items()
                 shifts = [abs(int(change[0])) for key, change in units if key not in self.novel]
                 self.found.events += _events(selection.law, shifts)
-            weights = [abs(int(self.moves[named][key][0])) for key in self.novel if key in self.moves[named]]
-            self.found.appears += _any_reaches(selection.law, selection.threshold, weights)
+            if selection.cut is not None:
+                moved = [abs(int(change[0])) for change in self.moves[named].values()]
+                self.found.appears += _any_leaves(selection.law, selection.cut, moved)
+            elif self.bounding.select_keys:
+                self.found.wrongs.append("keys that nobody declared are selected by noise without a cut")
         if self.found.appears - before > selection.delta * (1 + Fraction(1, 10**9)):
             self.found.wrongs.append("a key of one unit appears more often than its delta says")
 
@@ -250,8 +253,7 @@ class _Comparison:
                 moves = {key: abs(sides[1].get(key, 0) - sides[0].get(key, 0)) for key in self.keys}
                 old = [move for key, move in moves.items() if move and key not in self.novel]
                 events: list[Event] = [_joint(one.law, old)] if old else []
-                alone = [moves[key] for key in self.novel if key not in flags]
-                appears = _any_reaches(one.law, one.threshold, alone)
+                appears = _any_leaves(one.law, one.cut, list(moves.values()))
                 weight = (_weight(events), appears)
                 if worst is None or weight > worst[0]:
                     worst = weight, events, max(appears, worst[2] if worst else Fraction(0))
@@ -260,13 +262,11 @@ class _Comparison:
             self.found.appears += worst[2]
 
 
-def _any_reaches(law: NoiseLaw, threshold: int, weights: list[int]) -> Fraction:
-    """Return the chance that noise lifts one of these weights to a threshold."""
+def _any_leaves(law: NoiseLaw, cut: int, moves: list[int]) -> Fraction:
+    """Return the chance that one of the numbers that a unit moves leaves its window (`analysis.keys`)."""
     none = Fraction(1)
-    for weight in weights:
-        if weight:
-            gap = threshold - weight
-            none *= 1 - (Fraction(law.tail(gap)) if gap >= 1 else Fraction(1))
+    for move in moves:
+        none *= 1 - (Fraction(law.tail_within(cut, cut - move + 1)) if move <= cut else Fraction(1))
     return 1 - none
 
 

@@ -15,9 +15,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from sfumato.core.arguments import FloatArray
 from sfumato.core.events.base import Event
 from sfumato.core.mechanism import confidence
+from sfumato.core.search import SLACK, round_up
 from sfumato.errors import InvalidArgument
 
 __all__ = ["NoiseLaw", "noise_law", "noise_laws", "shortened"]
@@ -69,6 +72,17 @@ class NoiseLaw(ABC):
     def tail(self, gap: int) -> float:
         """Return P(noise >= gap) for a gap of at least 1. Rounds: up."""
 
+    def tail_within(self, most: int, gap: int) -> float:
+        """Return P(noise >= gap | |noise| <= most), for 1 <= gap <= most + 1. Rounds: up.
+
+        Assumes: half of all draws are within `most`, at least.
+        """
+        if gap > most:
+            return 0.0
+        beyond = self.tail(most + 1)  # rounded up, as is the tail at the gap, by more than the formulas err
+        between = self.tail(gap) - beyond * (1 - 4 * SLACK)
+        return min(1.0, round_up(between / (1 - 2 * beyond)))
+
     @abstractmethod
     def least_half_width(self, miss: Fraction) -> int:
         """Return the smallest w with P(|noise| > w) <= miss."""
@@ -76,6 +90,13 @@ class NoiseLaw(ABC):
     @abstractmethod
     def draw(self, size: int | None = None) -> Any:
         """Return one exact draw, or an array of independent ones."""
+
+    def draw_within(self, most: int, size: int) -> Any:
+        """Return an array of independent exact draws, each under the condition |noise| <= most."""
+        drawn = self.draw(size)
+        while (far := np.flatnonzero(np.abs(drawn) > most)).size:
+            drawn[far] = self.draw(far.size)
+        return drawn
 
     @staticmethod
     @abstractmethod

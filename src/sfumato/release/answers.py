@@ -70,9 +70,8 @@ class NoisyTable:
     groups: tuple[NoisyGroups, ...]
     noises: tuple[AddedNoise, ...]
     non_negative: bool = False
-    threshold: int | None = None  # groups were selected: shown if their noisy number of units is this or more
+    selected: str | None = None  # groups were selected: what was asked of their noisy numbers, in words
     others: bool = False  # the last row is everything else
-    spread: tuple[int, int] | None = None  # by weights: or (of units in so many groups each, this or more)
     unknown: tuple[str, ...] = ()  # aggregates whose bounds could not be found: NULL
 
     @property
@@ -178,10 +177,7 @@ def tabulate(
         others=bounding.others,
         non_negative=non_negative,
         unknown=unknown,
-        threshold=None if strictest is None else strictest.needed(),
-        spread=None
-        if strictest is None or not strictest.rounds
-        else (strictest.most, strictest.needed(strictest.most)),
+        selected=None if strictest is None else strictest.condition,
     )
 
 

@@ -196,7 +196,8 @@ def _noisy(
     selection = cost.selection(place)
     if selection is not None:
         if selection.measure is not None:
-            measures[selection.measure] = _add(groups.measures[selection.measure], noises[selection.measure])
+            law = noises[selection.measure].law
+            measures[selection.measure] = _plus_draw(groups.measures[selection.measure], law, selection.cut)
             chosen = np.flatnonzero(measures[selection.measure] >= selection.threshold)
         else:
             chosen = np.flatnonzero(_shown(groups, selection))
@@ -228,7 +229,7 @@ def _shown(groups: ExactGroups, selection: Selection) -> _Integers:
         return found_in_rounds(groups.members, len(groups.keys), selection, _plus_draw)
     if groups.units is None:
         raise Unsupported("keys must be selected, and the engine did not count units")
-    flags: _Integers = _plus_draw(groups.units, selection.law) >= selection.threshold
+    flags: _Integers = _plus_draw(groups.units, selection.law, selection.cut) >= selection.threshold
     return flags
 
 
@@ -263,9 +264,10 @@ def _add(values: _Integers, noise: Noise) -> _Integers:
     return _plus_draw(values, noise.law)
 
 
-def _plus_draw(values: _Integers, law: NoiseLaw) -> _Integers:
-    """Add fresh noise without wrapping around."""
-    noise = law.draw(values.size).reshape(values.shape)
+def _plus_draw(values: _Integers, law: NoiseLaw, cut: int | None = None) -> _Integers:
+    """Add fresh noise, of at most `cut` if there is one, without wrapping around."""
+    noise = law.draw(values.size) if cut is None else law.draw_within(cut, values.size)
+    noise = noise.reshape(values.shape)
     if values.dtype == noise.dtype == np.int64:
         total: _Integers = values + noise
         if not (((values ^ total) & (noise ^ total)) < 0).any():  # no sum has a sign of its own

@@ -108,9 +108,9 @@ def notes_of(table: NoisyTable, shown: Mapping[str, str], binned: Answer | None 
         notes.append("counts below zero were raised to zero, which makes small ones too high on average")
     elif any(answer.function.record.counts for answer in table.answers):
         notes.append("counts may be negative: that is the noise")
-    if table.threshold is not None:
+    if table.selected is not None:
         notes.append(
-            f"{_shown(table.threshold, table.spread)}:"
+            f"groups are shown if {table.selected}:"
             " smaller ones are missing, and intervals do not allow for that choice"
         )
     if table.others:
@@ -123,16 +123,6 @@ def notes_of(table: NoisyTable, shown: Mapping[str, str], binned: Answer | None 
         name = f"`{shown[answer.name]}`" if answer.name in shown else "an aggregate"
         notes += answer.function.record.notes(answer, name, shown=answer.name in shown)
     return tuple(dict.fromkeys(notes))
-
-
-def _shown(threshold: int, spread: tuple[int, int] | None) -> str:
-    if spread is None:
-        return f"groups are shown if their noisy number of units is at least {threshold}"
-    groups, units = spread
-    return (
-        f"groups are shown if their noisy weight is that of {threshold} units that are in no other group,"
-        f" or of {units} units that are in {groups} each"
-    )
 
 
 def _processed(

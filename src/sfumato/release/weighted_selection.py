@@ -24,17 +24,17 @@ __all__ = ["found_in_rounds", "weights_of"]
 
 _Integers = npt.NDArray[Any]
 _Flags = npt.NDArray[np.bool_]
-_Noisy = Callable[[_Integers, NoiseLaw], _Integers]
+_Noisy = Callable[[_Integers, NoiseLaw, int], _Integers]
 
 
 def found_in_rounds(members: Members, size: int, selection: Selection, noisy: _Noisy) -> _Flags:
-    """Return which of `size` groups were found in some round; `noisy` adds fresh noise to integers."""
+    """Return which of `size` groups were found in some round; `noisy` adds fresh noise within a cut."""
     if not selection.rounds or selection.grid < 1:
         raise Unsupported("a selection by weights that does not say how")
     found = np.zeros(size, dtype=np.bool_)
     for one in selection.rounds:
         weights = weights_of(members, found, selection)
-        reached = noisy(weights, one.law) >= one.threshold
+        reached = noisy(weights, one.law, one.cut) > one.cut
         found |= reached.astype(np.bool_)
     return found
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.analysis.keys import threshold
 from sfumato.audit.output_table import OutputColumns
 from sfumato.audit.subject import ONE, Animal, Claim, Subject
 from sfumato.audit.worlds import CATALOG, Rows, tables
 from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise import discrete_laplace
+from sfumato.core.search import least_whole
 
 __all__ = ["ANIMALS"]
 
@@ -45,7 +45,8 @@ def _shown(data: Rows, trials: int, *, least: float) -> OutputColumns:
 
 def _threshold(keys: int) -> int:
     """Return a threshold that holds delta for a person of this many keys."""
-    return threshold(LaplaceNoise(Fraction(_GROUPS)), keys, Fraction(_DELTA), gathered=False)
+    law = LaplaceNoise(Fraction(_GROUPS))
+    return least_whole(lambda least: keys * law.tail(least - 1) <= _DELTA, 2)
 
 
 def _capped(rows: Iterable[dict[str, Any]], unit: str, most: int) -> list[dict[str, Any]]:
