@@ -37,6 +37,7 @@ from sfumato.plan.outline import labels, outline_request
 from sfumato.plan.request import DEFAULT_OPTIONS, Request
 from sfumato.plan.unit_safety import check_units
 from sfumato.release import NoisyGroups, Release, add_noise, cost_record, publish, tabulate
+from sfumato.release.consistency import consistent_groups
 from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.publication import loss_note
 from sfumato.release.sandbox import PlainTable, check
@@ -547,6 +548,8 @@ def published(
     """Return the release of a question whose noisy integers are known, with the noise that each got."""
     request, tables = priced.request, []
     for named, bounding, (groups, own) in zip(request.queries, priced.boundings, noisy, strict=True):
+        if bounding.consistency is not None:
+            groups = consistent_groups(groups, bounding, own, non_negative=request.options.non_negative)
         tables.append(
             tabulate(
                 named.name,

@@ -23,7 +23,7 @@ from sfumato.core.noise_law import NoiseLaw
 if TYPE_CHECKING:
     from sfumato.aggregates.registry import Function
 
-__all__ = ["AddedNoise", "Answer", "Forecast", "NoisyColumn", "NoisyMeasure"]
+__all__ = ["AddedNoise", "Answer", "Fitted", "Forecast", "NoisyColumn", "NoisyMeasure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +71,24 @@ class AddedNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fitted:
+    """Integers of a measure that add up over grouping sets, instead of noisy ones (`release.consistency`).
+
+    Each is less than `step` away from an estimate of a known deviation. Where negative ones were not
+    wanted, `signed` are those that are less than a step away.
+    """
+
+    deviations: npt.NDArray[Any]  # of each group; of a histogram, of each of its cells
+    step: int
+    signed: npt.NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyMeasure:
     """The noisy integers of one measure, one per group; of a histogram, its layers."""
 
     noise: AddedNoise
+    fitted: Fitted | None = None
     sums: npt.NDArray[Any] | None = None
     layers: tuple[npt.NDArray[Any], ...] = ()
 

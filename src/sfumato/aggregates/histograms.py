@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.columns import dates
-from sfumato.aggregates.linear import scaled
+from sfumato.aggregates.linear import fitted_widths, scaled
 from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import Kind
@@ -43,11 +43,17 @@ class Histogram(AggregateRecord):
         [cells] = noisy
         if len(cells.layers) != 1:
             raise Unsupported("a histogram whose cells are in several layers")
-        width = 0 if level is None else cells.noise.law.half_width(level)
-        rows = [
-            scaled(answer, row, answer.weight, width, non_negative=non_negative)
-            for row in cells.layers[0].tolist()
-        ]
+        shown = cells.layers[0].tolist()
+        if cells.fitted is None:
+            width = 0 if level is None else cells.noise.law.half_width(level)
+            rows = [scaled(answer, row, answer.weight, width, non_negative=non_negative) for row in shown]
+        else:
+            signed = shown if cells.fitted.signed is None else cells.fitted.signed.tolist()
+            widths = fitted_widths([answer.weight], [cells.fitted], [cells.noise.law], level)
+            rows = [
+                scaled(answer, row, answer.weight, width, non_negative=non_negative, centres=centres)
+                for row, width, centres in zip(shown, widths, signed, strict=True)
+            ]
         return NoisyColumn(
             values=[row.values for row in rows],
             low=[row.low for row in rows],

@@ -7,17 +7,18 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from sfumato.aggregates.answer import AddedNoise, Answer, Forecast, NoisyColumn, NoisyMeasure
+from sfumato.aggregates.answer import AddedNoise, Answer, Fitted, Forecast, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.ratios import fieller
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.noise_sums import miss
+from sfumato.core.noise_sums import miss, widest_quantile
 
-__all__ = ["LinearRecord", "half_width", "scaled"]
+__all__ = ["LinearRecord", "fitted_widths", "half_width", "scaled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,9 @@ class LinearRecord(AggregateRecord):
     ) -> NoisyColumn:
         """Return the sum, exactly."""
         weights = list(self.linear(answer).values())
+        fitted = [one.fitted for one in noisy if one.fitted is not None]
+        if fitted:
+            return _fitted_sum(answer, weights, noisy, fitted, level, non_negative=non_negative)
         sums = [one.sums.tolist() for one in noisy if one.sums is not None]
         laws = [one.noise.law for one in noisy]
         if len(sums) == 1:
@@ -55,6 +59,44 @@ class LinearRecord(AggregateRecord):
         return Forecast(name=answer.name, error=half_width(weights, laws, miss(level)))
 
 
+def fitted_widths(
+    weights: Sequence[Fraction], fitted: Sequence[Fitted], laws: Sequence[NoiseLaw], level: float | None
+) -> list[int]:
+    """Return, for each group, what a weighted sum of fitted integers stays within: noise and rounding.
+
+    In units of the first weight. Estimates are sums of many noises: see `widest_quantile`.
+    """
+    if level is None:
+        return [0] * len(fitted[0].deviations)
+    sizes = [abs(float(weight / weights[0])) for weight in weights]
+    squares = sum((size * one.deviations) ** 2 for size, one in zip(sizes, fitted, strict=True))
+    steps = sum(size * one.step for size, one in zip(sizes, fitted, strict=True))
+    wide = widest_quantile(miss(level), laws) * np.sqrt(squares) + steps
+    return [int(width) for width in np.ceil(wide).tolist()]
+
+
+def _fitted_sum(
+    answer: Answer,
+    weights: Sequence[Fraction],
+    noisy: Sequence[NoisyMeasure],
+    fitted: Sequence[Fitted],
+    level: float | None,
+    *,
+    non_negative: bool,
+) -> NoisyColumn:
+    """Return the sum of fitted integers, exactly."""
+    widths = fitted_widths(weights, fitted, [one.noise.law for one in noisy], level)
+    shown = [one.sums.tolist() for one in noisy if one.sums is not None]
+    signed = [one.signed for one in fitted if one.signed is not None]
+    centres = [one.tolist() for one in signed] if len(signed) == len(shown) else shown
+    first, sizes = weights[0], [weight / weights[0] for weight in weights]
+    sums, middles = (
+        [sum(size * one for size, one in zip(sizes, each, strict=True)) for each in zip(*some, strict=True)]
+        for some in (shown, centres)
+    )
+    return scaled(answer, sums, first, widths, non_negative=non_negative, centres=middles)
+
+
 def half_width(weights: Sequence[Fraction], laws: Sequence[NoiseLaw], chance: float) -> float:
     """Return what a weighted sum of several noises stays within."""
     zero, one, far = np.zeros(1), np.ones(1), np.full(1, np.inf)
@@ -67,12 +109,18 @@ def scaled(
     answer: Answer,
     noisy: Sequence[int | Fraction],
     unit: Fraction,
-    width: int | Fraction,
+    width: int | Fraction | Sequence[int],
     *,
     non_negative: bool,
+    centres: Sequence[int | Fraction] | None = None,
 ) -> NoisyColumn:
-    """Return exact numbers times a unit; ends of whole numbers are whole, and rounded outward."""
+    """Return exact numbers times a unit; ends of whole numbers are whole, and rounded outward.
+
+    Intervals are around the numbers, or around `centres` and as wide as to hold the numbers.
+    """
     n, d = unit.numerator, unit.denominator
+    widths = width if isinstance(width, Sequence) else repeat(width, len(noisy))
+    around = list(zip(noisy if centres is None else centres, widths, strict=True))
 
     def real(value: int | Fraction) -> float:
         try:
@@ -82,13 +130,16 @@ def scaled(
 
     if answer.integer:
         values: list[Any] = [(2 * value * n + d) // (2 * d) for value in noisy]
-        low: list[Any] = [(value - width) * n // d for value in noisy]
-        high: list[Any] = [-(-(value + width) * n // d) for value in noisy]
+        low: list[Any] = [(value - width) * n // d for value, width in around]
+        high: list[Any] = [-(-(value + width) * n // d) for value, width in around]
     else:
         values = [real(value) for value in noisy]
-        low, high = [real(value - width) for value in noisy], [real(value + width) for value in noisy]
+        low = [real(value - width) for value, width in around]
+        high = [real(value + width) for value, width in around]
     if non_negative:
         values, low, high = (_clipped(each, answer) for each in (values, low, high))
+    if centres is not None:
+        low, high = list(map(min, low, values)), list(map(max, high, values))
     return NoisyColumn(values=values, low=low, high=high)
 
 

@@ -19,7 +19,7 @@ from sfumato.catalog.kind import Value
 from sfumato.core.grid import Grid
 from sfumato.plan.tree import Expression, Relation, Span
 
-__all__ = ["BlockValues", "BoundedQuery", "Bounding", "Factor", "Measure", "MeasureKind"]
+__all__ = ["BlockValues", "BoundedQuery", "Bounding", "Consistency", "Factor", "Measure", "MeasureKind"]
 
 
 class MeasureKind(Enum):
@@ -119,6 +119,22 @@ class BoundedQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """How answers over several grouping sets are made to add up (`analysis.consistency`).
+
+    `shares` are of the cost, in the order of the grouping sets. `chain` holds the places of nested sets, the
+    coarsest first; None: the sets make a cube, and key i has `sizes[i]` values. `totals` are known exactly:
+    of the groups of a set, by its place, the sums over all cells.
+    """
+
+    shares: tuple[Fraction, ...]
+    chain: tuple[int, ...] | None
+    sizes: tuple[int, ...] = ()
+    totals: Mapping[int, Mapping[tuple[Value, ...], int]] = field(default_factory=dict, hash=False)
+    unprotected: tuple[str, ...] = ()  # what the totals are, in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bounding:
     """What the engine computes, how it answers the question, and whether keys must be selected."""
 
@@ -130,6 +146,7 @@ class Bounding:
     intervals: bool = True  # what only intervals need is paid for (`analysis/single_quantile`)
     # of epsilon: those of aggregates by name, under None that of selecting keys
     shares: Mapping[str | None, Fraction] = field(default_factory=dict, hash=False)
+    consistency: Consistency | None = None  # of several grouping sets, where answers are to add up
     text: str = ""  # the question, and where in it the keys are, for refusals
     keys_span: Span | None = None
 

@@ -14,6 +14,7 @@ from typing import NoReturn, get_args
 
 from sfumato.analysis.asked import AskedAggregate
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
+from sfumato.analysis.consistency import consistent_bounding
 from sfumato.analysis.domains import columns_of
 from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import Measures
@@ -133,7 +134,7 @@ class _Bounder:
                     bounded = replace(bounded, max_groups=min(self._cap("max_groups", None), max_groups + 1))
             elif max_groups is not None and any(one.kind is MeasureKind.UNITS for one in bounded.measures):
                 bounded = replace(bounded, members=True)
-        return Bounding(
+        bounding = Bounding(
             query=bounded,
             answers=answers,
             select_keys=declared is None,
@@ -144,6 +145,7 @@ class _Bounder:
             text=query.text,
             keys_span=query.keys[0][1].span if query.keys else None,
         )
+        return consistent_bounding(bounding, columns, options) if options.consistent else bounding
 
     # -- units and caps ---------------------------------------------------------------------
 

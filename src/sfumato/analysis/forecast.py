@@ -14,9 +14,11 @@ from functools import lru_cache
 from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.bounded import Bounding
+from sfumato.analysis.consistency import level_deviations
 from sfumato.analysis.pricing import Cost
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
+from sfumato.core.noise_sums import miss, widest_quantile
 from sfumato.errors import InvalidArgument
 from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
@@ -28,10 +30,25 @@ def forecasts(
 ) -> tuple[Forecast, ...]:
     """Return what to expect of every aggregate in groups of `size` rows."""
     rows = None if size is None else float(positive(size, "size"))
+    if bounding.consistency is not None:
+        return _consistent(bounding, cost, level, grouping_set)
     found = []
     for answer in bounding.answers:
         noises = [cost.noise(measure, grouping_set).added for measure in answer.measures]
         found.append(answer.function.record.forecast(answer, noises, rows, level))
+    return tuple(found)
+
+
+def _consistent(bounding: Bounding, cost: Cost, level: float, place: int) -> tuple[Forecast, ...]:
+    """Return what to expect of answers that add up: the noise of estimates, and rounding by less than one."""
+    deviations = level_deviations(bounding, cost)
+    found = []
+    for answer in bounding.answers:
+        linear = answer.function.record.linear(answer) or dict.fromkeys(answer.measures, answer.weight)
+        laws = [cost.noise(measure, place).law for measure in linear]
+        spread = math.hypot(*(float(linear[measure]) * deviations[measure, place] for measure in linear))
+        error = widest_quantile(miss(level), laws) * spread + (1 if answer.integer else 0)
+        found.append(Forecast(name=answer.name, error=error))
     return tuple(found)
 
 

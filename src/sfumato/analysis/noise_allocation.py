@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.core.accountant import PrivacyBudget
@@ -31,6 +31,7 @@ class Item:
     blocks: Fraction = Fraction(1)  # about how many noisy numbers an answer's variance is that of
     norm: bool = False  # only the norms of all shifts are known
     total: Fraction | None = None  # all shifts together are at most this many sensitivities (with `norm`)
+    emphasis: Fraction = Fraction(1)  # beside the weight, where it is said which share of the cost it gets
     rounds: tuple[Fraction, ...] = ()  # shares of rounds; in each, the sensitivity is of a whole vector
 
     def event(self, law: NoiseLaw) -> Event:
@@ -47,6 +48,15 @@ class Item:
             one, number = law.event(self.sensitivity * multiple), times * self.levels
             events.append(one if number == 1 else Repeated(event=one, times=number))
         return events[0] if len(events) == 1 else Composed(events=tuple(events))
+
+    def with_share(self, share: Fraction, law: type[NoiseLaw]) -> Item:
+        """Return the item with the emphasis by which it gets a share of the cost, beside items with others.
+
+        Theorem: `calibrated` gives an item of norm N and weight w the cost N / u ~ (N^p w)^(1/(p+1)), which
+        is the share where w is share^(p+1) / N^p.
+        """
+        power, norm = law.power(), Fraction(law.norm(self.l1, self.l2_squared))
+        return replace(self, emphasis=share ** (power + 1) / norm**power)
 
     def in_rounds(self, law: NoiseLaw) -> list[tuple[NoiseLaw, Event]]:
         """Return the noise and the event of each round; their shares make up the whole noise."""
@@ -118,7 +128,7 @@ def calibrated(
         return _pure(law, items, allowance)
     power, norms = law.power(), [law.norm(item.l1, item.l2_squared) for item in items]
     ratios = [
-        (norm / float(item.weight * item.blocks)) ** (1 / (1 + power))
+        (norm / float(item.weight * item.blocks * item.emphasis)) ** (1 / (1 + power))
         for item, norm in zip(items, norms, strict=True)
     ]
 
@@ -160,7 +170,7 @@ def calibrated(
 
 def _pure(law: type[NoiseLaw], items: tuple[Item, ...], epsilon: Fraction) -> Treatment:
     """Divide epsilon itself: the shares add up to it exactly."""
-    wishes = [float(item.l1**2 * item.weight * item.blocks) ** (1 / 3) for item in items]
+    wishes = [float(item.l1**2 * item.weight * item.blocks * item.emphasis) ** (1 / 3) for item in items]
     if len(set(wishes)) == 1:
         shares = [Fraction(1, len(items))] * len(items)
     else:

@@ -329,6 +329,8 @@ def _items(
                 quantile = None if others else single_quantile(users)
                 points = all(user.points for user in users)
                 item = _ranked(item, len(measure.edges) - 1, quantile, law, points, bounding.intervals, pure)
+            if bounding.consistency is not None:
+                item = item.with_share(bounding.consistency.shares[place], law)
             items.append(item)
         if bounding.select_keys and grouping_set and deciding_measure(query, bounding.min_units) is None:
             items.append(_deciding(query, place, law))

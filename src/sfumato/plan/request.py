@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, TypedDict
@@ -38,7 +38,9 @@ class Options:
     keys may use of the budget's delta for keys. others: one more row for everything that is in no
     group that is shown. non_negative: counts below zero are shown as zero. intervals: False leaves out
     what nothing but an interval needs; of a lone quantile only, all others have theirs for free. losses:
-    True measures what caps and bounds take off the answer, for a twentieth of the cost.
+    True measures what caps and bounds take off the answer, for a twentieth of the cost. consistent: answers
+    of all grouping sets add up; then level_shares are the shares of the cost of nested sets, the coarsest
+    first, and non_negative makes counts whole numbers from zero on that add up.
     """
 
     epsilon: Fraction | None = None
@@ -55,6 +57,8 @@ class Options:
     non_negative: bool = False
     intervals: bool = True
     losses: bool = False
+    consistent: bool = False
+    level_shares: tuple[Fraction, ...] = ()
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -69,7 +73,7 @@ class Options:
             hint = "leave it out: declared groups are shown, others are found privately"
             message = f"keys must be declared or selected, got {self.keys!r}"
             raise InvalidArgument(message, place="keys", hints=(hint,))
-        for name in ("others", "non_negative", "intervals", "losses"):
+        for name in ("others", "non_negative", "intervals", "losses", "consistent"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False", place=name, hints=(f"{name}=True",))
         if not isinstance(self.weights, Mapping) or not all(isinstance(name, str) for name in self.weights):
@@ -77,6 +81,17 @@ class Options:
             raise InvalidArgument(message, place="weights", hints=("weights={'n': 1, 'mean': 3}",))
         weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
+        given: Any = self.level_shares
+        if not isinstance(given, list | tuple):
+            message = "level_shares are numbers, one for each level, the coarsest first"
+            raise InvalidArgument(message, place="level_shares", hints=("level_shares=(0.02, 0.08, 0.9)",))
+        shares = tuple(positive(share, "level_shares") for share in given)
+        object.__setattr__(self, "level_shares", shares)
+        if self.level_shares and not self.consistent:
+            hint = "consistent=True"
+            raise InvalidArgument(
+                "level_shares are for consistent answers", place="level_shares", hints=(hint,)
+            )
 
 
 class QuestionOptions(TypedDict, total=False):
@@ -95,6 +110,8 @@ class QuestionOptions(TypedDict, total=False):
     non_negative: bool | None
     intervals: bool | None
     losses: bool | None
+    consistent: bool | None
+    level_shares: Sequence[Number] | None
 
 
 DEFAULT_OPTIONS = Options()

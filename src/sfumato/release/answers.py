@@ -25,6 +25,7 @@ from sfumato.analysis.remainder_group import LABEL
 from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_sums import miss
+from sfumato.release.consistency import shown_answers
 from sfumato.release.noise import NoisyGroups
 
 __all__ = [
@@ -80,6 +81,11 @@ class NoisyTable:
         return (*(name for name, _ in self.keys), *(answer.name for answer in self.answers))
 
     @property
+    def consistent(self) -> bool:
+        """Whether the answers of all grouping sets were made to add up."""
+        return any(groups.fitted is not None for groups in self.groups)
+
+    @property
     def sets(self) -> list[int]:
         """The place of each row's grouping set."""
         return [place for place, groups in enumerate(self.groups) for _ in groups.keys]
@@ -113,8 +119,8 @@ class NoisyTable:
         Fieller's interval, as for the mean; without ends where the second is not clear of its noise.
         """
         upper, lower = first.function.record.linear(first), second.function.record.linear(second)
-        if upper is None or lower is None:
-            return None
+        if upper is None or lower is None or self.consistent:
+            return None  # estimates that add up are correlated
         parts = []
         for place, groups in enumerate(self.groups):
             names = list(dict.fromkeys([*upper, *lower]))
@@ -149,6 +155,7 @@ class NoisyTable:
         noisy = [
             NoisyMeasure(
                 noise=self.noise(name, place),
+                fitted=None if groups.fitted is None else groups.fitted[name],
                 sums=groups.measures.get(name),
                 layers=groups.layers.get(name, ()),
             )
@@ -171,7 +178,7 @@ def tabulate(
     return NoisyTable(
         name=name,
         keys=tuple((key, expression.kind) for key, expression in bounding.query.keys),
-        answers=bounding.answers,
+        answers=shown_answers(bounding, non_negative=non_negative),
         groups=noisy,
         noises=tuple(noise.added for noise in (*cost.noises, *cost.others)),
         others=bounding.others,

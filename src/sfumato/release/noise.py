@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.aggregates.answer import Fitted
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
@@ -53,13 +54,15 @@ class NoisyGroups:
 
     `layers[measure][l]` has a row of blocks per group, of branching^l cells each. Of a single quantile
     it has the found cell, the noisy excess at its lower edge (with Gaussian noise), and the noisy counts
-    around that (if there is to be an interval).
+    around that (if there is to be an interval). `fitted` says of measures whose integers were made to add up
+    over grouping sets how far off they may be (`release.consistency`).
     """
 
     grouping_set: tuple[int, ...]
     keys: tuple[tuple[Value, ...], ...]
     measures: dict[str, _Integers]
     layers: dict[str, tuple[_Integers, ...]]
+    fitted: dict[str, Fitted] | None = None
 
     def renamed(self, names: Mapping[str, str]) -> NoisyGroups:
         """Return the measures that `names` has, each under its name there: {own name: name here}."""

@@ -104,7 +104,14 @@ def notes_of(table: NoisyTable, shown: Mapping[str, str], binned: Answer | None 
     Of a histogram that is shown bin by bin there is nothing to say.
     """
     notes = []
-    if table.non_negative:
+    if table.consistent:
+        notes.append("answers of all grouping sets add up: each group is the sum of its parts")
+    if table.consistent and table.non_negative:
+        notes.append(
+            "counts were made whole numbers from zero on that add up: that is biased, small ones are too high"
+            " on average and large ones too low; intervals are around the unbiased estimates"
+        )
+    elif table.non_negative:
         notes.append("counts below zero were raised to zero, which makes small ones too high on average")
     elif any(answer.function.record.counts for answer in table.answers):
         notes.append("counts may be negative: that is the noise")

@@ -326,6 +326,11 @@ def _words(table: NoisyTable, answer: Answer, place: int) -> str:
     noises = [table.noise(measure, place) for measure in answer.measures]
     noise, number = noises[0], len(noises)
     kinds = " and ".join(sorted({each.law.name.title() for each in noises}))
+    fitted = table.groups[place].fitted
+    if fitted is not None:
+        worths = answer.function.record.linear(answer) or dict.fromkeys(answer.measures, answer.weight)
+        parts = [float(worths[name]) * fitted[name].deviations.max() for name in answer.measures]
+        return f"least squares of discrete {kinds}, deviation {math.hypot(*parts):.4g}"
     if number > 1:
         return f"discrete {kinds} on {number} sums"
     worth = answer.function.record.linear(answer) or {}

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.aggregates.answer import AddedNoise, Answer
+from sfumato.aggregates.answer import AddedNoise, Answer, Fitted
 from sfumato.aggregates.registry import Function, function_labelled
 from sfumato.catalog.kind import Kind
 from sfumato.core.arguments import written
@@ -80,7 +80,7 @@ def encode(value: Any) -> Any:
         case NoiseLaw():
             return {"$law": [value.name, str(value.parameter)]}
         case np.ndarray():
-            return {"$integers": value.tolist()}
+            return {"$reals" if value.dtype == np.float64 else "$integers": value.tolist()}
         case dict() if all(map(isinstance, value, repeat(str))) and not any(map(_TAGGED, value)):
             return {key: item if type(item) in _PLAIN else encode(item) for key, item in value.items()}
         case _ if (tag := f"${type(value).__name__}") in _CLASSES:
@@ -106,7 +106,7 @@ def decode(value: Any) -> Any:
 
 
 _CLASSES: dict[str, type[Any]] = {
-    f"${kind.__name__}": kind for kind in (AddedNoise, Answer, NoisyGroups, NoisyTable, Origin)
+    f"${kind.__name__}": kind for kind in (AddedNoise, Answer, Fitted, NoisyGroups, NoisyTable, Origin)
 }
 
 
@@ -128,6 +128,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "$function": function_labelled,
     "$law": lambda law: noise_law(law[0], written(law[1], "text")),
     "$integers": _integers,
+    "$reals": lambda values: np.array(values, dtype=np.float64),
 }
 
 

@@ -65,6 +65,8 @@ class Database:
         non_negative: bool | None = None,
         intervals: bool | None = None,
         losses: bool | None = None,
+        consistent: bool | None = None,
+        level_shares: Sequence[Number] | None = None,
     ) -> Question:
         """Ask in SQL. Free: shows what it would cost and how far off it would be.
 
@@ -87,10 +89,12 @@ class Database:
         - `keys`: "declared" insists that all are known in advance, "selected" that they are found privately.
         - `min_units`: groups whose noisy number of units is below this are not shown.
         - `others`: one more row, for everything that is in no group that is shown.
+        - `consistent`: answers over ROLLUP, CUBE or GROUPING SETS add up exactly, up and down.
+        - `level_shares`: what each level of a consistent ROLLUP gets of the cost, the coarsest first.
 
         Of what is shown:
 
-        - `non_negative`: counts below zero are shown as zero.
+        - `non_negative`: counts below zero are shown as zero; consistent ones still add up.
         - `intervals`: False leaves out what nothing but an interval needs; of a lone quantile only.
         - `losses`: True measures what caps and bounds leave out, for a twentieth of the cost.
         """
@@ -113,6 +117,8 @@ class Database:
             non_negative=non_negative,
             intervals=intervals,
             losses=losses,
+            consistent=consistent,
+            level_shares=level_shares,
         )
 
     def table(self, name: str, *, alias: str | None = None) -> Frame[Asked]:
