@@ -7,6 +7,7 @@ are those that Google documents for the small table, sums and counts as often as
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -40,7 +41,7 @@ def forest(budget: PrivacyBudget | None = None, **declared: Any) -> sf.Database:
     rows = [(1000 * clone + who, tree, size) for clone in range(CLONES) for who, tree, size in ROWS]
     who, tree, size = zip(*rows, strict=True)
     table = pa.table({"who": who, "tree": tree, "size": size})
-    budget = budget or sf.Budget(epsilon=10**24, delta=0.9)
+    budget = budget or sf.Budget(epsilon=10**22, delta=0.9)
     return sf.connect({"trees": table}, unit="who", public={"kinds": PUBLIC}, budget=budget, **declared)
 
 
@@ -84,6 +85,29 @@ def test_variances_and_quantiles_of_a_few_rows_of_each_unit() -> None:
     variance, deviation, rank, largest, parts = answered(asked)["all"]
     assert variance == pytest.approx(375.1875, rel=1e-3) and deviation == pytest.approx(19.3698, rel=1e-3)
     assert rank == largest == 72 and parts == 5
+
+
+@pytest.mark.parametrize(
+    "values, printed",
+    [
+        ([1.5, 1.5, 2.5, 3.5, -0.5, -1.5, 1.5, 2.5], [1, 1, 1.5, 1.5, 2.5, 2.5]),
+        ([2, 1, 1, 2, 1, 4, 2, 3], [1, 1, 1, 2, 2, 3]),
+    ],
+)
+def test_quantiles_of_many_values_are_those_at_googles_ranks(values: list[Any], printed: list[float]) -> None:
+    """`printed` are those of eight values, in Google's compliance queries: one rank is between two."""
+
+    def ranked(times: int) -> list[float]:
+        rows = sorted(min(max(value, 1), 3) for value in values * times)
+        places = (min(max(part / 5, 0.005), 0.995) * (len(rows) - 1) for part in range(6))
+        return [rows[math.floor(place)] for place in places]
+
+    assert ranked(1) == printed
+    table = pa.table({"who": range(200 * len(values)), "x": values * 200})
+    db = sf.connect({"t": table}, unit="who", budget=sf.Budget(epsilon=10**22, delta=0.9))
+    asked = f"{CLAUSE.format(1)} APPROX_QUANTILES(x, 5, contribution_bounds_per_row => (1, 3)) FROM t"
+    [[found]] = db.sql(asked).release().rows
+    assert found == pytest.approx(ranked(200), abs=0.01)
 
 
 def test_declared_bounds_are_used_before_any_are_looked_for() -> None:
@@ -351,6 +375,22 @@ def test_a_report_has_parts() -> None:
     )
     [row] = forest().sql(text).release().rows
     assert row == (72, 72, 210 * CLONES, 0.95)
+
+
+@pytest.mark.parametrize(
+    "asked, parts",
+    [
+        ("AVG(size, contribution_bounds_per_group", 1),
+        ("APPROX_QUANTILES(size, 2, contribution_bounds_per_row", 3),
+    ],
+)
+def test_the_interval_of_what_nobody_has_is_all_that_the_bounds_allow(asked: str, parts: int) -> None:
+    text = f"{CLAUSE.format(1)} {asked} => (1, 10), report_format => JSON) FROM trees WHERE size > 100"
+    [[found]] = forest().sql(text).release().rows
+    result = json.loads(found)["result"]
+    interval = {"confidence_level": 0.95, "lower_bound": 1, "upper_bound": 10}
+    expected = {"value": None, "noise_confidence_interval": interval}
+    assert result == (expected if parts == 1 else [expected] * parts)
 
 
 # -- public groups --------------------------------------------------------------------------

@@ -80,9 +80,11 @@ def _report(answer: Answer, report: str, value: Any, low: Any, high: Any) -> dic
     around_zero = answer.function.record.linear(answer) is not None
 
     def part(value: Any, low: Any, high: Any) -> dict[str, Any]:
+        unknown = (
+            around_zero and value is None
+        )  # of what is not known otherwise, an interval says where it lies
         ends = [
-            None if value is None or end is None else end - value if around_zero else end
-            for end in (low, high)
+            None if unknown or end is None else end - value if around_zero else end for end in (low, high)
         ]
         lower, upper = (None if isinstance(end, float) and not math.isfinite(end) else end for end in ends)
         interval = {"lower_bound": lower, "upper_bound": upper, "confidence_level": _LEVEL}
