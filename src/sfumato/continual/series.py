@@ -1,0 +1,51 @@
+"""Errors of a series: how far running totals, windows and differences of a stream's values may be off.
+
+The values of two periods share noise, so their errors are correlated: the error of a difference is not the
+sum of the errors of its parts, and is often much smaller.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from sfumato.core.arguments import FloatArray
+
+__all__ = ["Inverse", "deviation", "total_deviations"]
+
+
+class Inverse(Protocol):
+    """Whatever knows the first column of C^-1."""
+
+    def inverse(self, periods: int) -> FloatArray:
+        """Return the first column of C^-1, for as many periods."""
+        ...
+
+
+def total_deviations(factorisation: Inverse, periods: int) -> FloatArray:
+    """Return the standard deviation of each running total, where z has deviation 1.
+
+    >>> from sfumato.continual.factorisation import square_root
+    >>> total_deviations(square_root(365), 365)[[0, 364]].round(3).tolist()
+    [1.0, 1.716]
+    """
+    decoder = np.cumsum(factorisation.inverse(periods))  # the first column of A C^-1
+    return np.sqrt(np.cumsum(decoder**2))
+
+
+def deviation(factorisation: Inverse, weights: FloatArray) -> float:
+    """Return the deviation of a weighted sum of the periods' values, where z has deviation 1.
+
+    Weights of 1 up to t make a running total; those of a window make its sum; 1 and -1 make a difference.
+
+    >>> from sfumato.continual.factorisation import square_root
+    >>> day = np.eye(28)
+    >>> round(deviation(square_root(28), day[27] - day[26]), 3), round(deviation(square_root(28), day[27]), 3)
+    (1.843, 1.128)
+    """
+    inverse = factorisation.inverse(len(weights))
+    carried = np.convolve(
+        inverse, np.asarray(weights, dtype=float)[::-1]
+    )  # by period of z, the last one first
+    return float(np.linalg.norm(carried[: len(weights)]))
