@@ -26,7 +26,7 @@ from sfumato.plan.summaries import count, histogram, max_, quantile
 from sfumato.plan.tree import Span
 from sfumato.plan.values import Val, col
 
-__all__ = ["bounds_request", "caps_request", "declared_table", "private_table"]
+__all__ = ["bounds_request", "caps_request", "declared_table", "known_field", "private_table"]
 
 _CELLS = "people"
 _ROWS = "rows of a group"
@@ -44,7 +44,7 @@ def bounds_request(
     """
     text = f"bounds({column!r})"
     found = private_table(catalog, table, text, columns=(column,))
-    field = _field(found, column, text)
+    field = known_field(found, column, text)
     if not field.kind.numeric:
         hint = "groups by it are found privately; columns of CSV files are text until bounds are declared"
         if field.kind in (Kind.DATE, Kind.TIMESTAMP):
@@ -89,7 +89,7 @@ def caps_request(
         raise InvalidArgument("the share of units to keep whole lies between 0 and 1", place="share")
     most = cap(limit, "limit")
     keys = (by,) if isinstance(by, str) else tuple(by or ())
-    fields = [_field(found, key, f"caps(by={key!r})") for key in keys]
+    fields = [known_field(found, key, f"caps(by={key!r})") for key in keys]
     if len({field.name for field in fields}) != len(fields):
         raise InvalidArgument("a column to group by is named twice", place="by")
     frame = rows_of(found.name, catalog, lambda request: request)
@@ -162,7 +162,8 @@ def declared_table(catalog: Catalog, name: str | None, text: str, *, columns: Se
     return private_table(catalog, name, text, columns=columns)
 
 
-def _field(table: Table, name: str, text: str) -> Field:
+def known_field(table: Table, name: str, text: str) -> Field:
+    """Return a column of a table that may be read; refusals show `text`."""
     field = table.field(name)
     if field is None:
         if (unsupported := table.unsupported_column(name)) is not None:

@@ -12,12 +12,15 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
-from sfumato.plan.request import QuestionOptions, Request, with_options
+from sfumato.plan.request import Options, QuestionOptions, Request, with_options
 from sfumato.session.question import Asked, Question, shown_columns
 
 if TYPE_CHECKING:
     from sfumato.plan.builder import Frame
+    from sfumato.plan.values import Val
+    from sfumato.session.marginals import MarginalsQuestion, Tables, Weights
     from sfumato.session.workload import Target, Workload
+    from sfumato.workloads.marginal_columns import Bins, QueryMatrix
 
 __all__ = ["Database"]
 
@@ -154,6 +157,8 @@ class Database:
         cost = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
         return Question(database=self, request=request, epsilon=cost, purpose=purpose)
 
+    # -- many statistics at once -------------------------------------------------------------
+
     def workload(
         self,
         questions: Mapping[str, str | Asked | Question] | Sequence[str | Asked | Question],
@@ -173,6 +178,56 @@ class Database:
         from sfumato.session.workload import workload_of
 
         return workload_of(self, questions, epsilon=epsilon, errors=errors, size=size, purpose=purpose)
+
+    def marginals(
+        self,
+        columns: Tables,
+        *,
+        ways: int | Sequence[int] | None = None,
+        epsilon: Number | None = None,
+        table: str | None = None,
+        weights: Weights = "cells",
+        bins: Mapping[str, Bins] | None = None,
+        bases: Mapping[str, QueryMatrix] | None = None,
+        missing: bool | Sequence[str] = False,
+        where: Val | None = None,
+        purpose: str | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+        max_rows_total: int | None = None,
+    ) -> MarginalsQuestion:
+        """Ask for contingency tables over sets of columns, all together: free, and shows price and errors.
+
+        `columns` are names, and `ways=2` asks for all tables of two of them, `ways=(1, 2)` also for those of
+        one; or the tables themselves: `[("age", "sex"), ("job",)]`. All tables agree with each other, and the
+        noise is the least that any Gaussian mechanism has for their sum of variances.
+
+        - `weights`: "cells" has the sum of the variances of all cells least, which large tables decide;
+          "tables" that of the mean variances of tables; `{("age", "sex"): 10}` counts a table ten times.
+        - `bins`: of numbers and dates: `{"age": 10}` equal steps between declared bounds, or their edges.
+        - `bases`: what is asked about a column: "cells", "prefixes", "ranges", or a matrix.
+        - `missing`: True, or columns, that have a cell for rows with no value; else those are in no table.
+        - `where`: a condition on rows. `max_groups`: in how many combinations of cells a unit counts;
+          `max_rows`: with how many rows in each of them.
+        """
+        from sfumato.session.marginals import MarginalsQuestion, marginal_workload
+
+        options = Options(max_groups=max_groups, max_rows=max_rows, max_rows_total=max_rows_total)
+        workload = marginal_workload(
+            self,
+            columns,
+            ways=ways,
+            table=table,
+            weights=weights,
+            bins=bins,
+            bases=bases,
+            missing=missing,
+            where=where,
+        )
+        cost = None if epsilon is None else budget_quantity(epsilon, "epsilon")
+        return MarginalsQuestion(
+            database=self, workload=workload, epsilon=cost, options=options, purpose=purpose
+        )
 
     # -- what is not known beforehand --------------------------------------------------------
 

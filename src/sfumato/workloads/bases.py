@@ -33,7 +33,7 @@ _Integers = npt.NDArray[np.int64]
 
 _SCALE = 1 << 10  # K: entries of a matrix are whole multiples of 1/K of its column norm
 _ROUNDS = 100
-_CLOSE = 1e-6
+_CLOSE = 1e-4
 _LEAST = 1e-6  # of what is asked: so much is asked of what nobody asks, so that all cells can be recovered
 _MOST_CELLS = 2_000  # of a column whose matrix is searched for: the search takes the cube of it
 
@@ -55,36 +55,34 @@ class Base:
     gram: FloatArray | None = None
     matrix: _Integers | None = None
     inverse: FloatArray | None = field(default=None, repr=False)
+    sensitivity_squared: int = field(init=False)
+    """The largest squared norm of a column of B: what one more row of one person can change."""
+    residual_variance: float = field(init=False)
+    """The sum of variances of what is asked, for independent noise of variance 1 on what is measured."""
+    sum_variance: float = field(init=False)
+    """The same for noise of variance 1 on the sum over all cells, of which each has an equal share."""
 
     def __post_init__(self) -> None:
-        if self.size < 1:
+        size = self.size
+        if size < 1:
             raise InvalidArgument("a column has one cell at least", place="size")
-        if self.matrix is not None and self.matrix.sum(axis=1).any():
-            raise InvalidArgument("rows of a residual matrix sum to zero", place="matrix")
+        if self.gram is None or self.matrix is None or self.inverse is None:
+            found = size * (size - 1), (size - 1) / size**2, 1 / size
+        else:
+            if self.matrix.sum(axis=1).any():
+                raise InvalidArgument("rows of a residual matrix sum to zero", place="matrix")
+            asked = float(((self.gram @ self.inverse) * self.inverse).sum())  # the trace of W B^+ (W B^+)^T
+            largest = int((self.matrix**2).sum(axis=0).max())
+            found = largest, asked, float(self.gram.sum()) / size**2
+        for name, value in zip(
+            ("sensitivity_squared", "residual_variance", "sum_variance"), found, strict=True
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def rows(self) -> int:
         """How many integers are measured."""
         return self.size if self.matrix is None else len(self.matrix)
-
-    @property
-    def sensitivity_squared(self) -> int:
-        """The largest squared norm of a column of B: what one more row of one person can change."""
-        if self.matrix is None:
-            return self.size * (self.size - 1)
-        return int((self.matrix**2).sum(axis=0).max())
-
-    @property
-    def residual_variance(self) -> float:
-        """The sum of variances of what is asked, for independent noise of variance 1 on what is measured."""
-        if self.inverse is None or self.gram is None:
-            return (self.size - 1) / self.size**2
-        return float(np.einsum("ij,ik,jk->", self.gram, self.inverse, self.inverse, optimize=True))
-
-    @property
-    def sum_variance(self) -> float:
-        """The same for noise of variance 1 on the sum over all cells, of which each has an equal share."""
-        return 1 / self.size if self.gram is None else float(self.gram.sum()) / self.size**2
 
     @property
     def cell_variances(self) -> FloatArray:
@@ -155,6 +153,12 @@ def custom(asked: Any) -> Base:
             place="base",
             hints=("[[1, 1, 0], [0, 0, 1]] asks for the sum of two cells, and for the third",),
         )
+    return _custom(tuple(map(tuple, matrix.tolist())))
+
+
+@lru_cache(maxsize=64)
+def _custom(rows: tuple[tuple[float, ...], ...]) -> Base:
+    matrix = np.array(rows)
     return _best(matrix.T @ matrix, len(matrix))
 
 

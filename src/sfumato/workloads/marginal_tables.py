@@ -20,12 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
+from sfumato.core.mechanism import confidence
+from sfumato.core.normal import tail_quantile
 from sfumato.errors import InvalidArgument
 from sfumato.workloads.residuals import ResidualPlan, Subset
 
-__all__ = ["MarginalTables", "measured_residuals"]
+__all__ = ["MarginalTables", "half_width", "measured_residuals"]
 
 _Integers = npt.NDArray[Any]
+
+
+def half_width(deviation: float, level: float = 0.95) -> float:
+    """Return how far off a sum of many noises is at most, with probability `level`: it is about normal."""
+    chance = float(1 - confidence(level))
+    return deviation * float(tail_quantile(np.array([math.log(chance / 2)]))[0])
 
 
 def measured_residuals(plan: ResidualPlan, codes: _Integers, counts: _Integers) -> Iterator[_Integers]:
@@ -57,11 +65,12 @@ class MarginalTables:
 
     plan: ResidualPlan
     measured: tuple[_Integers, ...]
-    variances: FloatArray  # of the noise on each integer of each residual
+    variances: FloatArray  # of the noise on each integer of each residual, in rows
+    weight: float = 1.0  # rows per unit of the integers
 
     def residual(self, which: Subset) -> FloatArray:
         """Return the estimate of a residual, which sums to zero over each of its columns."""
-        values: _Integers = self.measured[self.plan.residuals.index(which)].astype(np.float64)
+        values: _Integers = self.measured[self.plan.residuals.index(which)].astype(np.float64) * self.weight
         for axis, i in enumerate(which):
             values = self.plan.bases[i].recover(values, axis)
         return values

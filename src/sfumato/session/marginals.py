@@ -1,0 +1,294 @@
+"""The question for marginals: many tables with one price tag; nothing is spent until `release`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from sfumato.core.arguments import Number, budget_quantity, positive
+from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.pipeline import answer
+from sfumato.plan.estimates import known_field, private_table
+from sfumato.plan.request import Options
+from sfumato.plan.values import Val
+from sfumato.session.progress import Progress, shown
+from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
+from sfumato.workloads.marginal_display import error_lines
+from sfumato.workloads.marginal_release import Marginals
+from sfumato.workloads.marginal_tables import half_width
+from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_marginals
+from sfumato.workloads.residuals import Subset, all_ways
+
+if TYPE_CHECKING:
+    from sfumato.session.database import Database
+
+__all__ = ["MarginalsQuestion", "Tables", "Weights", "marginal_workload"]
+
+Tables = Sequence[str] | Sequence[Sequence[str]]
+"""Names of columns, of which `ways` makes tables; or tables, each as the names of its columns."""
+
+
+Weights = Literal["cells", "tables"] | Mapping[Any, Number]
+"""How much variances matter: of all cells alike, of all tables alike, or of tables by their columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarginalsQuestion:
+    """Many tables with one price tag; nothing is spent until `release`.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"who": range(900), "sex": ["f", "m", "f"] * 300, "old": [True, False] * 450})
+    >>> columns = {"sex": sf.one_of("f", "m")}
+    >>> budget = sf.Budget(epsilon=3, delta=1e-6)
+    >>> db = sf.connect(
+    ...     people, name="people", unit="who", columns=columns, max_rows=1, max_groups=1, budget=budget
+    ... )
+    >>> question = db.marginals(["sex", "old"], ways=2, epsilon=1)  # free: shows price and error
+    >>> question.cells, db.balance.spent_units
+    (4, 0)
+    """
+
+    database: Database
+    workload: MarginalWorkload
+    epsilon: Fraction | None
+    options: Options
+    purpose: str | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many cells all tables have together."""
+        return self.workload.cells
+
+    def priced(self, epsilon: Number | None = None) -> PricedMarginals:
+        """Return the noise of each residual, and the cost. Free."""
+        chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
+        if chosen is None:
+            raise InvalidArgument(
+                "it is not said what these tables may cost",
+                place="epsilon",
+                hints=("give epsilon, for example epsilon=0.5", "or a wanted error: release(error=20)"),
+            )
+        database = self.database
+        return plan_marginals(
+            self.workload,
+            catalog=database.catalog,
+            budget=database.terms,
+            epsilon=chosen,
+            options=self.options,
+            backend=database.backend,
+        )
+
+    def within(self, error: Number | Mapping[Any, Number]) -> MarginalsQuestion:
+        """Return this question at about the smallest epsilon whose 95% error is no larger. Free.
+
+        `error` is for the cells of each table, or by table: `{("age", "sex"): 20, "age": 5}`; tables without
+        one have the largest. Noise is divided anew among the tables, so that none has less than it needs.
+        """
+        targets = self._targets(error)
+        plan = self.workload.plan.within({one: target**2 for one, target in targets.items()})
+        aimed = replace(self, workload=replace(self.workload, weights=tuple(plan.weights.items())))
+        most = self.database.terms.epsilon
+        whole = aimed.priced(most)
+        best = whole.deviations()
+        missed = [one for one, target in targets.items() if best[one] > target]
+        if missed:
+            alone = {one: whole.deviation_alone(one) for one in missed}
+            worse = [one for one in missed if alone[one] > targets[one]]
+            self._refuse_targets(worse or missed, best if not worse else alone, together=not worse)
+        wider = min((target / best[one]) ** 2 for one, target in targets.items())
+        budget, needed = self.database.terms, whole.price(self.database.terms.rule, wider=wider)
+        low, high = 0.0, float(most)
+        while high > low * (1 + 1e-4):  # a ten-thousandth more is not seen
+            middle = high / 2 if low == 0.0 else math.sqrt(low * high)
+            low, high = (low, middle) if budget.allowance(middle) >= needed else (middle, high)
+        return replace(aimed, epsilon=min(most, Fraction(high * (1 + 1e-5))))
+
+    def _refuse_targets(
+        self, missed: Sequence[Subset], reached: Mapping[Subset, float], *, together: bool
+    ) -> NoReturn:
+        """Refuse errors that no epsilon of the budget reaches, and name the tables."""
+        named = [f"`{' x '.join(self.workload.names(one)) or 'total'}`" for one in missed]
+        said = ", ".join(named[:3]) + (f" and {len(named) - 3} more tables" if len(named) > 3 else "")
+        about = half_width(reached[missed[0]])
+        raise InvalidArgument(
+            f"no epsilon of this budget reaches the error wanted of {said}{' together' * together}",
+            place="error",
+            hints=(
+                f"with all of it, {named[0]} {'' if together else 'alone '}has about {about:.4g}",
+                "ask for fewer tables, wider bins, or a larger error",
+            ),
+        )
+
+    def _targets(self, error: Number | Mapping[Any, Number]) -> dict[Subset, float]:
+        """Return the deviation that is wanted of each table."""
+        if not isinstance(error, Mapping):
+            given = dict.fromkeys(self._tables(), positive(error, "error"))
+        else:
+            given = {self._table(names, "error"): positive(one, "error") for names, one in error.items()}
+        if not given:
+            raise InvalidArgument("a wanted error is of one table at least", place="error")
+        largest = max(given.values())
+        return {one: float(given.get(one, largest)) / half_width(1.0) for one in self._tables()}
+
+    def _tables(self) -> list[Subset]:
+        return [table for table, _ in self.workload.weights]
+
+    def _table(self, names: Any, place: str) -> Subset:
+        return _subset(names, [column.name for column in self.workload.columns], self._tables(), place)
+
+    def release(
+        self,
+        *,
+        error: Number | Mapping[Any, Number] | None = None,
+        key: str | None = None,
+        purpose: str | None = None,
+        progress: Progress = None,
+    ) -> Marginals:
+        """Spend: charge the budget, compute, add noise, and return all tables with their errors.
+
+        With `error`, epsilon is found by `within`. With a `key`, the same request asked again returns the
+        stored release, free. The `purpose` is kept with the charge for the owner of the ledger. `progress`
+        shows the steps, as `Question.release` does.
+        """
+        database = self.database
+        priced = (self if error is None else self.within(error)).priced()
+        with shown(progress) as tell:
+            return answer(
+                priced,
+                catalog=database.catalog,
+                ledger=database.ledger,
+                backend=database.backend,
+                idempotency_key=key,
+                analyst=database.analyst,
+                purpose=self.purpose if purpose is None else purpose,
+                tell=tell,
+            )
+
+    def __repr__(self) -> str:
+        tables = f"{len(self.workload.weights):,} tables, {self.cells:,} cells"
+        if self.epsilon is None:
+            return f"<{tables}: give epsilon to see their price, or release(error=..)>"
+        try:
+            lines = error_lines(self.priced().errors())
+        except SfumatoError as refusal:  # showing something must not fail
+            return f"tables that will be refused:\n{refusal}"
+        head = f"{tables}, not asked yet: epsilon = {float(self.epsilon):g}"
+        return "\n".join([head, *lines, "nothing is spent until .release()"])
+
+
+def marginal_workload(
+    database: Database,
+    columns: Tables,
+    *,
+    ways: int | Sequence[int] | None,
+    table: str | None,
+    weights: Weights,
+    bins: Mapping[str, Bins] | None,
+    bases: Mapping[str, QueryMatrix] | None,
+    missing: bool | Sequence[str],
+    where: Val | None,
+) -> MarginalWorkload:
+    """Return the tables that are asked for; refuse what makes no sense, before anything is charged."""
+    names, tables = _chosen(columns, ways)
+    found = private_table(database.catalog, table, "marginals(..)", columns=names)
+    bins, bases = dict(bins or {}), dict(bases or {})
+    absent = (names if missing else []) if isinstance(missing, bool) else list(missing)
+    for given, place in ((bins, "bins"), (bases, "bases"), (absent, "missing")):
+        if unknown := [name for name in given if name not in names]:
+            raise InvalidArgument(
+                f"{place} name `{unknown[0]}`, which is no column of the tables", place=place
+            )
+    chosen = tuple(
+        marginal_column(
+            known_field(found, name, f"marginals({name!r})"),
+            bins.get(name),
+            bases.get(name, "cells"),
+            missing=name in absent,
+        )
+        for name in names
+    )
+    return MarginalWorkload(
+        table=found.name,
+        columns=chosen,
+        weights=tuple(_weighted(weights, names, tables, [column.base.queries for column in chosen])),
+        condition=where,
+    )
+
+
+def _weighted(
+    weights: Any, names: Sequence[str], tables: Sequence[Subset], sizes: Sequence[int]
+) -> Iterator[tuple[Subset, float]]:
+    """Yield the weight of the sum of variances of each table."""
+    if isinstance(weights, str):
+        if weights not in ("cells", "tables"):
+            raise InvalidArgument(
+                "weights are by table, or 'cells', or 'tables'", place="weights", hints=("weights='tables'",)
+            )
+        yield from (
+            (one, 1 / math.prod(sizes[i] for i in one) if weights == "tables" else 1.0) for one in tables
+        )
+        return
+    if not isinstance(weights, Mapping):
+        hint = "weights={('age', 'sex'): 10}"
+        raise InvalidArgument("weights say of tables how much they matter", place="weights", hints=(hint,))
+    given = {
+        _subset(one, names, tables, "weights"): float(positive(weight, "weights"))
+        for one, weight in weights.items()
+    }
+    yield from ((one, given.get(one, 1.0)) for one in tables)
+
+
+def _chosen(columns: Tables, ways: int | Sequence[int] | None) -> tuple[list[str], list[Subset]]:
+    """Return the names of all columns, and the tables as places among them."""
+    example = ("marginals(['age', 'sex', 'job'], ways=2)", "marginals([('age', 'sex'), ('job',)])")
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise InvalidArgument("marginals are of a list of columns", place="columns", hints=example)
+    if all(isinstance(one, str) for one in columns):
+        names = [str(one) for one in columns]
+        if len(set(names)) < len(names):
+            raise InvalidArgument("a column is named twice", place="columns")
+        sizes = [2] if ways is None else [ways] if isinstance(ways, int) else list(ways)
+        if not sizes or any(isinstance(one, bool) or not isinstance(one, int) for one in sizes):
+            raise InvalidArgument("ways is how many columns a table has", place="ways", hints=("ways=2",))
+        if any(not 0 <= one <= len(names) for one in sizes):
+            raise InvalidArgument(
+                f"ways is between 0 and the number of columns, {len(names)}", place="ways", hints=("ways=1",)
+            )
+        if sum(math.comb(len(names), one) for one in sizes) > _MOST_TABLES:
+            raise InvalidArgument(
+                f"these are more than {_MOST_TABLES:,} tables", place="ways", hints=("use fewer columns",)
+            )
+        return names, list(chain.from_iterable(all_ways(len(names), one) for one in sorted(set(sizes))))
+    if ways is not None or any(isinstance(one, str) or not isinstance(one, Sequence) for one in columns):
+        raise InvalidArgument(
+            "columns are names, of which `ways` makes tables, or tables of names",
+            place="columns",
+            hints=example,
+        )
+    names = list(dict.fromkeys(str(name) for one in columns for name in one))
+    tables = [tuple(sorted(names.index(name) for name in one)) for one in columns]
+    if len(set(tables)) < len(tables) or any(len(set(one)) < len(one) for one in tables):
+        raise InvalidArgument("a table is named once, and has each column once", place="columns")
+    return names, tables
+
+
+_MOST_TABLES = 20_000
+
+
+def _subset(given: Any, names: Sequence[str], tables: Sequence[Subset], place: str) -> Subset:
+    """Return the table that is named by its columns, or by its only column."""
+    wanted = (given,) if isinstance(given, str) else given
+    known = isinstance(wanted, (tuple, frozenset)) and all(name in names for name in wanted)
+    found = tuple(sorted(names.index(name) for name in wanted)) if known else None
+    if found is None or found not in tables:
+        raise InvalidArgument(
+            f"{place} name a table that is not asked for",
+            place=place,
+            hints=("a table is named by its columns: ('age', 'sex')",),
+        )
+    return found

@@ -1,0 +1,262 @@
+"""The release of marginals: noisy integers of residuals, and every table and sum that they determine."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.catalog.kind import Value
+from sfumato.core.arguments import FloatArray
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.plan.hints import did_you_mean
+from sfumato.release.sandbox import PlainTable
+from sfumato.release.storage import decode, dump, encode, load
+from sfumato.workloads.marginal_columns import MarginalColumn
+from sfumato.workloads.marginal_tables import MarginalTables, half_width
+from sfumato.workloads.residuals import Subset, residual_plan
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Estimate", "MarginalTable", "Marginals"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A count of a release, and the standard deviation of its noise.
+
+    >>> Estimate(100.0, 2.0).interval()
+    (96.08..., 103.9...)
+    """
+
+    value: float
+    deviation: float
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the (low, high) that covers the exact count with probability `level`."""
+        width = half_width(self.deviation, level)
+        return self.value - width, self.value + width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MarginalTable:
+    """One contingency table: estimated counts, an axis per column, with the deviation of each."""
+
+    columns: tuple[MarginalColumn, ...]
+    counts: FloatArray
+    deviations: FloatArray
+
+    def to_arrow(self, level: float | None = None) -> pyarrow.Table:
+        """Return an Arrow table, a row per cell; with a level, with the ends of intervals."""
+        return self._plain(level).arrow()
+
+    def to_pandas(self, level: float | None = None) -> Any:
+        """Return a pandas frame, a row per cell."""
+        return self.to_arrow(level).to_pandas()
+
+    def to_polars(self, level: float | None = None) -> Any:
+        """Return a polars frame, a row per cell."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow(level))
+
+    def _plain(self, level: float | None) -> PlainTable:
+        places = np.indices(self.counts.shape).reshape(len(self.columns), -1)
+        values: list[list[Any]] = [
+            [column.labels[place] for place in each.tolist()]
+            for column, each in zip(self.columns, places, strict=True)
+        ]
+        names, types = [column.name for column in self.columns], [column.type for column in self.columns]
+        numbers = {"n": self.counts, "deviation": self.deviations}
+        if level is not None:
+            width = half_width(1.0, level) * self.deviations
+            numbers |= {"n_low": self.counts - width, "n_high": self.counts + width}
+        for name, array in numbers.items():
+            names.append(name)
+            types.append("DOUBLE")
+            values.append(array.reshape(-1).tolist())
+        return PlainTable(columns=tuple(names), types=tuple(types), values=tuple(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Marginals:
+    """Published contingency tables, all of which agree. Everything in it may be shown to anybody.
+
+    `measured` holds the noisy integers of each residual, `laws` the noise on them, and `weight` how many rows
+    a unit of the counts' integers is; tables, counts and their deviations follow, also for sets of columns
+    that are part of a table that was asked for.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"who": range(900), "sex": ["f", "m", "f"] * 300, "age": [30, 40, 50] * 300})
+    >>> columns = {"sex": sf.one_of("f", "m"), "age": sf.between(0, 100)}
+    >>> budget = sf.Budget(epsilon=9, delta=1e-6)
+    >>> db = sf.connect(
+    ...     people, name="people", unit="who", columns=columns, max_rows=1, max_groups=1, budget=budget
+    ... )
+    >>> release = db.marginals(["sex", "age"], ways=2, bins={"age": 4}, epsilon=8).release()
+    >>> release.table("sex", "age").counts.shape
+    (2, 4)
+    >>> abs(release.count(sex="f").value - 600) < 30
+    True
+    """
+
+    columns: tuple[MarginalColumn, ...]
+    weights: tuple[tuple[Subset, float], ...]
+    measured: tuple[npt.NDArray[Any], ...]
+    laws: tuple[NoiseLaw, ...]
+    weight: Fraction = Fraction(1)
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    estimates: MarginalTables = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        plan = residual_plan([column.base for column in self.columns], dict(self.weights))
+        shapes = [tuple(plan.bases[i].rows for i in residual) for residual in plan.residuals]
+        if [one.shape for one in self.measured] != shapes or len(self.laws) != len(shapes):
+            raise InvalidArgument("these are not the residuals of the tables", place="measured")
+        weight = float(self.weight)
+        variances = np.array([law.exact_variance * weight**2 for law in self.laws])
+        found = MarginalTables(plan=plan, measured=self.measured, variances=variances, weight=weight)
+        object.__setattr__(self, "estimates", found)
+
+    @property
+    def tables(self) -> tuple[tuple[str, ...], ...]:
+        """The tables that were asked for, by the names of their columns."""
+        return tuple(tuple(self.columns[i].name for i in table) for table, _ in self.weights)
+
+    @property
+    def cells(self) -> int:
+        """How many cells all tables have together."""
+        return sum(math.prod(len(self.columns[i].labels) for i in table) for table, _ in self.weights)
+
+    def table(self, *columns: str) -> MarginalTable:
+        """Return one table, with its axes in the order of the names; without names, the total."""
+        places = [self._place(name) for name in columns]
+        order = tuple(sorted(places))
+        if len(set(order)) < len(places):
+            raise InvalidArgument("a table has each column once", place="columns")
+        axes = [order.index(place) for place in places]
+        return MarginalTable(
+            columns=tuple(self.columns[place] for place in places),
+            counts=self.estimates.table(order).transpose(axes),
+            deviations=np.sqrt(self.estimates.cell_variances(order)).transpose(axes),
+        )
+
+    def count(self, **cells: Value | Sequence[Value]) -> Estimate:
+        """Return how many rows are in the cells of these labels: `count(sex="f", job=["nurse", "baker"])`.
+
+        A column is given a label or several, and all of its cells if it is not named. The deviation is
+        exactly that of the sum: noise that cells have in common is allowed for.
+        """
+        chosen = {self._place(name): labels for name, labels in cells.items()}
+        order = tuple(sorted(chosen))
+        query = np.ones(())
+        for place in order:
+            column, labels = self.columns[place], chosen[place]
+            several: Any = labels if isinstance(labels, (list, tuple, set, frozenset)) else [labels]
+            part = np.zeros(len(column.labels))
+            part[[column.place(label) for label in several]] = 1
+            query = np.multiply.outer(query, part)
+        value = float((query * self.estimates.table(order)).sum())
+        return Estimate(value, math.sqrt(self.estimates.sum_variance(order, query)))
+
+    def sum_of(self, *columns: str, query: npt.ArrayLike) -> Estimate:
+        """Return a weighted sum of the cells of a table: `query` has a weight per cell, as `table` counts."""
+        table = self.table(*columns)
+        weights = np.array(query, dtype=np.float64)
+        if weights.shape != table.counts.shape or not np.isfinite(weights).all():
+            raise InvalidArgument(
+                f"a query of this table has {' x '.join(map(str, table.counts.shape))} finite weights",
+                place="query",
+            )
+        places = [self._place(name) for name in columns]
+        order = tuple(sorted(places))
+        turned = weights.transpose([places.index(place) for place in order])
+        return Estimate(
+            float((weights * table.counts).sum()), math.sqrt(self.estimates.sum_variance(order, turned))
+        )
+
+    def errors(self) -> dict[tuple[str, ...], float]:
+        """Return the root of the mean variance of what was asked about each table: cells, or prefixes, .."""
+        plan, variances = self.estimates.plan, self.estimates.variances
+        pairs = zip(self.tables, plan.tables, strict=True)
+        return {names: math.sqrt(plan.table_variance(table, variances)) for names, table in pairs}
+
+    def _place(self, name: str) -> int:
+        names = [column.name for column in self.columns]
+        if name not in names:
+            raise InvalidArgument(
+                f"no column `{name}` is in these tables", place="columns", hints=did_you_mean(name, names)
+            )
+        return names.index(name)
+
+    # -- storage ------------------------------------------------------------------------
+
+    def with_receipt(self, receipt: Mapping[str, Any]) -> Marginals:
+        """Return this release with the receipt of its charge."""
+        return replace(self, receipt=receipt)
+
+    def to_json(self) -> str:
+        """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        plain["columns"] = tuple(
+            {"name": one.name, "labels": one.labels, "inner": one.inner, "asked": one.asked}
+            for one in self.columns
+        )
+        plain["measured"] = tuple(_packed(one) for one in self.measured)
+        return dump({"marginals": _FORMAT, **encode(plain)})
+
+    @staticmethod
+    def from_json(text: str) -> Marginals:
+        """Return the release that was stored as `text`."""
+        record = load(text)
+        if record.pop("marginals", None) != _FORMAT:
+            raise Unsupported("a stored release of another format", place="text")
+        try:
+            plain = decode(record)
+            plain["columns"] = tuple(MarginalColumn(**one) for one in plain["columns"])
+            plain["measured"] = tuple(_unpacked(one) for one in plain["measured"])
+            return Marginals(**plain)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            raise InvalidArgument("this stored release is damaged", place="text") from None
+
+    def __repr__(self) -> str:
+        from sfumato.workloads.marginal_display import text
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from sfumato.workloads.marginal_display import html
+
+        return html(self)
+
+
+def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Return integers as text: those of 64 bits as the bytes of the narrowest type that holds them."""
+    if values.dtype == object:
+        return {"shape": values.shape, "integers": tuple(values.reshape(-1).tolist())}
+    ends = (int(values.min()), int(values.max()))
+    width = next(
+        size for size in (1, 2, 4, 8) if -(1 << (8 * size - 1)) <= ends[0] and ends[1] < 1 << (8 * size - 1)
+    )
+    narrow = np.ascontiguousarray(values, dtype=f"<i{width}")
+    return {"shape": values.shape, "width": width, "bytes": base64.b64encode(narrow.tobytes()).decode()}
+
+
+def _unpacked(stored: Mapping[str, Any]) -> npt.NDArray[Any]:
+    if "integers" in stored:
+        return np.array(stored["integers"], dtype=object).reshape(stored["shape"])
+    found = np.frombuffer(base64.b64decode(stored["bytes"]), dtype=f"<i{stored['width']}")
+    return found.astype(np.int64).reshape(stored["shape"])
