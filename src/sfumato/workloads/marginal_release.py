@@ -26,16 +26,16 @@ from sfumato.workloads.residuals import Subset, residual_plan
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Estimate", "MarginalTable", "Marginals"]
+__all__ = ["MarginalTable", "Marginals", "NoisyCount"]
 
 _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class NoisyCount:
     """A count of a release, and the standard deviation of its noise.
 
-    >>> Estimate(100.0, 2.0).interval()
+    >>> NoisyCount(100.0, 2.0).interval()
     (96.08..., 103.9...)
     """
 
@@ -63,12 +63,6 @@ class MarginalTable:
     def to_pandas(self, level: float | None = None) -> Any:
         """Return a pandas frame, a row per cell."""
         return self.to_arrow(level).to_pandas()
-
-    def to_polars(self, level: float | None = None) -> Any:
-        """Return a polars frame, a row per cell."""
-        import polars
-
-        return polars.from_arrow(self.to_arrow(level))
 
     def _plain(self, level: float | None) -> PlainTable:
         places = np.indices(self.counts.shape).reshape(len(self.columns), -1)
@@ -154,7 +148,7 @@ class Marginals:
             deviations=np.sqrt(self.estimates.cell_variances(order)).transpose(axes),
         )
 
-    def count(self, **cells: Value | Sequence[Value]) -> Estimate:
+    def count(self, **cells: Value | Sequence[Value]) -> NoisyCount:
         """Return how many rows are in the cells of these labels: `count(sex="f", job=["nurse", "baker"])`.
 
         A column is given a label or several, and all of its cells if it is not named. The deviation is
@@ -170,9 +164,9 @@ class Marginals:
             part[[column.place(label) for label in several]] = 1
             query = np.multiply.outer(query, part)
         value = float((query * self.estimates.table(order)).sum())
-        return Estimate(value, math.sqrt(self.estimates.sum_variance(order, query)))
+        return NoisyCount(value, math.sqrt(self.estimates.sum_variance(order, query)))
 
-    def sum_of(self, *columns: str, query: npt.ArrayLike) -> Estimate:
+    def sum_of(self, *columns: str, query: npt.ArrayLike) -> NoisyCount:
         """Return a weighted sum of the cells of a table: `query` has a weight per cell, as `table` counts."""
         table = self.table(*columns)
         weights = np.array(query, dtype=np.float64)
@@ -184,7 +178,7 @@ class Marginals:
         places = [self._place(name) for name in columns]
         order = tuple(sorted(places))
         turned = weights.transpose([places.index(place) for place in order])
-        return Estimate(
+        return NoisyCount(
             float((weights * table.counts).sum()), math.sqrt(self.estimates.sum_variance(order, turned))
         )
 
