@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from sfumato.aggregates import regressions
 from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.centred_ratio import CentredRatio
 from sfumato.aggregates.ratios import Estimate
@@ -205,3 +206,35 @@ def test_higher_levels_are_wider() -> None:
         noisy = [np.array([total]) for total in sums]
         wide, narrow = estimate(how, noisy, laws, 0.01), estimate(how, noisy, laws, 0.2)
         assert wide.low[0] < narrow.low[0] < narrow.high[0] < wide.high[0]
+
+
+@pytest.mark.parametrize("function", [Function.REGR_SLOPE, Function.REGR_INTERCEPT])
+def test_weights_of_a_line_are_derivatives(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far each noisy sum moves top and bottom of the ratio, to a relative 1e-5: no sign can be wrong.
+
+    Coverage alone would not tell, where one noise is much larger than the others. Noise is next to nothing
+    here, so that what is taken off for its square is too.
+    """
+    seen: dict[str, Any] = {}
+
+    def noticed(top: Any, bottom: Any, **options: Any) -> Any:
+        seen.update(top=float(top[0]), bottom=float(bottom[0]), weights=options["weights"])
+        return top, bottom
+
+    monkeypatch.setattr(regressions, "fieller", noticed)
+    x, y = people(1000)
+    sums = [len(x), int(y.sum()), int(x.sum()), int((x * x).sum()), int((x * y).sum())]
+    how = answer(function, None, None, centre=20.0, second_centre=10.0)
+    laws = [noise_law("gaussian", Fraction(1, 10**9))] * 5
+
+    def sides(*changes: float) -> np.ndarray:
+        estimate(how, [np.array([one + more]) for one, more in zip(sums, changes, strict=True)], laws, 0.05)
+        return np.array([seen["top"], seen["bottom"]])
+
+    sides(0, 0, 0, 0, 0)
+    weights = [(float(top[0]), -float(bottom[0])) for top, bottom in seen["weights"]]
+    for place, one in enumerate(sums):
+        step = abs(one) * 1e-5
+        changes = [step * (place == other) for other in range(5)]
+        slope = (sides(*changes) - sides(*(-change for change in changes))) / (2 * step)
+        assert slope == pytest.approx(weights[place], rel=1e-5, abs=1e-9), place

@@ -125,7 +125,8 @@ def run(query: BoundedQuery, rows: Sequence[tuple[int, Row]], salt: str = "salt"
             group = groups.setdefault(coarse, {measure.name: _empty(measure) for measure in query.measures})
             for measure in query.measures:
                 _contribute(group, measure, own, query.max_rows, salt, unit)
-        answer.append({key: _finished(group) for key, group in groups.items()})
+        added_up = {one.name for one in query.measures if one.kind is MeasureKind.DISTINCT and one.factors}
+        answer.append({key: _finished(group, added_up) for key, group in groups.items()})
     return answer
 
 
@@ -139,8 +140,11 @@ def _empty(measure: Measure) -> Any:
             return 0
 
 
-def _finished(group: dict[str, Any]) -> dict[str, Any]:
-    return {name: len(value) if isinstance(value, set) else value for name, value in group.items()}
+def _finished(group: dict[str, Any], added_up: set[str]) -> dict[str, Any]:
+    return {
+        name: value if not isinstance(value, set) else sum(value) if name in added_up else len(value)
+        for name, value in group.items()
+    }
 
 
 def _contribute(
@@ -152,10 +156,12 @@ def _contribute(
         case MeasureKind.UNITS:
             group[measure.name] += bool(counting)
         case MeasureKind.DISTINCT:
-            assert measure.value is not None
-            values = {evaluate(measure.value, row) for row in counting} - {None}
+            values = {
+                _steps(measure.factors[0], row) if measure.value is None else evaluate(measure.value, row)
+                for row in counting
+            } - {None}
             group[measure.name] |= set(
-                sorted(values, key=lambda one: _hash(salt, unit, one))[: measure.sensitivity]
+                sorted(values, key=lambda one: _hash(salt, unit, one))[: measure.max_values]
             )
         case MeasureKind.MOMENT:
             total, there = 0, False

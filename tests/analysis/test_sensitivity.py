@@ -47,6 +47,7 @@ AGGREGATES: list[Aggregate] = [
     aggregate(Function.COUNT_UNITS),
     aggregate(Function.COUNT_UNITS, where=OLD),
     aggregate(Function.COUNT_DISTINCT, WORD),
+    aggregate(Function.SUM_DISTINCT, AGE),
     aggregate(Function.SUM, AGE),
     aggregate(Function.SUM, AMOUNT, where=OLD),
     aggregate(Function.SUM, call("*", AMOUNT, AGE)),
@@ -63,6 +64,7 @@ AGGREGATES: list[Aggregate] = [
     aggregate(Function.QUANTILE, AGE, quantiles=(0.5,)),
     aggregate(Function.MIN, AMOUNT),
     aggregate(Function.HISTOGRAM, REGION),
+    aggregate(Function.MODE, REGION),
     aggregate(Function.HISTOGRAM, AMOUNT),
     aggregate(Function.AVG, Cast(operand=OLD, kind=Kind.INTEGER)),
 ]

@@ -160,9 +160,8 @@ def _one_set(
                             count = values.count(cell)
                             here[measure.name][cell] += trunc(count * measure.weight * weight)
                     case MeasureKind.DISTINCT:
-                        assert measure.value is not None
                         different = {
-                            evaluate(measure.value, row)
+                            value if measure.value is None else evaluate(measure.value, row)
                             for row, value in zip(rows, values, strict=True)
                             if value is not None
                         } - {None}
@@ -172,8 +171,9 @@ def _one_set(
                         ranked = sorted(
                             different, key=lambda value: (mix(group_priority ^ engine_hash(value)), value)
                         )
-                        most = measure.sensitivity if unit is not None else len(ranked)
+                        most = measure.max_values if unit is not None else len(ranked)
                         seen[measure.name, part] |= set(ranked[:most])
+    added_up = {one.name for one in query.measures if one.kind is MeasureKind.DISTINCT and one.factors}
     for (name, part), members in seen.items():
-        table[part][name] = len(members)
+        table[part][name] = sum(members) if name in added_up else len(members)
     return table

@@ -99,10 +99,15 @@ HISTOGRAM = Measure(
     weight=16,
     sensitivity=32,
 )
-DISTINCT = Measure(name="distinct", kind=MeasureKind.DISTINCT, value=H, condition=POSITIVE, sensitivity=2)
+DISTINCT = Measure(
+    name="distinct", kind=MeasureKind.DISTINCT, value=H, condition=POSITIVE, max_values=2, sensitivity=2
+)
+DISTINCT_SUM = Measure(
+    name="distinct sum", kind=MeasureKind.DISTINCT, factors=CLAMPED.factors, max_values=2, sensitivity=100
+)
 MEASURES = (
     COUNT, SOME, SUM, PRODUCT, WIDEST, PRESENT, CLAMPED, ABOVE, BELOW, TIMES, UNITS, SOME_UNITS, HISTOGRAM,
-    DISTINCT,
+    DISTINCT, DISTINCT_SUM,
 )  # fmt: skip
 
 SPECIAL = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), None, 0.125, -0.125, 1e300, -2.5, 4.9]

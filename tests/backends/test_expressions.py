@@ -118,6 +118,7 @@ def signatures(name: str) -> list[Call]:
     formats = ["%Y-%m-%d %H:%M:%S.%f", "%j %B %b %A %a %u %w %V %G %I %p %U %W %% %g %-d %y", "a"]
     literals: dict[str, tuple[list[Any], ...]] = {
         "round": ([0, 2, -2, 400, -400, 10**30, None],),
+        "trunc": ([0, 2, -2, 400, -400, 10**30, None],),
         "like": (["%", "_", "a%", "", "a\0b", "\\", "é_"],),
         "ilike": (["%A%", "É", "\0"],),
         "replace": (["", "a", "é\0", "a" * 70_000, None],),

@@ -32,7 +32,17 @@ from sfumato.release.weighted_selection import weights_of
 from tests.engine.questions import Asked
 from tests.engine.worlds import CATALOG
 
-__all__ = ["BUDGET", "Recorded", "Replay", "differences", "found_too_far", "leaves", "planned", "record"]
+__all__ = [
+    "BUDGET",
+    "Recorded",
+    "Replay",
+    "chosen_too_far",
+    "differences",
+    "found_too_far",
+    "leaves",
+    "planned",
+    "record",
+]
 
 SALT = 0x5F3759DF
 BUDGET = PrivacyBudget(epsilon=3, delta=1e-6, keys_delta=1e-7)
@@ -164,6 +174,8 @@ def leaves(replay: Replay, before: Recorded, after: Recorded) -> Iterator[str]:
         for noise in replay.cost.noises:
             if noise.grouping_set == place and noise.finding is not None:
                 yield from found_too_far(noise, old, new)
+            if noise.grouping_set == place and noise.choice is not None:
+                yield from chosen_too_far(noise, old, new)
 
 
 def _other_statements(query: BoundedQuery, before: Recorded, after: Recorded) -> Iterator[str]:
@@ -251,7 +263,7 @@ def _out_of_box(replay: Replay, place: int, changed: dict[Any, dict[str, int]]) 
         if name == "units" and max(parts, default=0) > 1:
             yield "one unit counts twice"
     for noise in replay.cost.noises:
-        if noise.grouping_set == place and noise.finding is None:
+        if noise.grouping_set == place and noise.finding is None and noise.choice is None:
             moved_by = [moved[noise.measure] for moved in changed.values()]
             yield from _undercharged(noise, moved_by)
 
@@ -329,23 +341,17 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
     Wherever the place is: anchors at every edge, annuli around a few.
     """
     assert noise.finding is not None
-    tables = [
-        dict(zip(map(_same_key, one.keys), one.measures[noise.measure], strict=True)) for one in (old, new)
-    ]
     losses: list[Fraction] = []
     anchors: list[int] = []
     annuli: list[list[int]] = []
-    for key in dict.fromkeys([*tables[0], *tables[1]]):
-        empty = np.zeros(len(next(table[key] for table in tables if key in table)), dtype=np.int64)
-        cells = [np.atleast_2d(table.get(key, empty)) for table in tables]
-        if np.array_equal(*cells):
-            continue
+    for cells in _moved_cells(noise, old, new):
         before, after = (Search(each, noise.finding) for each in cells)
         rise = (after.utilities() - before.utilities()).ravel()
         losses.append(noise.finding.rate * int(rise.max() - rise.min()))
         anchors.append(int(np.abs(after.excess - before.excess)[:, :-1].max()))
         moved = np.flatnonzero(cells[0] != cells[1])
-        places = {0, len(empty) // 2, len(empty) - 1, *moved[:3].tolist()}
+        width = cells[0].shape[1]
+        places = {0, width // 2, width - 1, *moved[:3].tolist()}
         apart = [
             np.abs(after.annuli(np.array([at])) - before.annuli(np.array([at]))).ravel() for at in places
         ]
@@ -374,6 +380,35 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
             yield f"{name} moved by {l1}, more than is paid for"
         if noise.law.name == "gaussian" and l2 > sum(part.sensitivity**2 * times for part, times in parts):
             yield f"{name} moved further than is paid for"
+
+
+def chosen_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[str]:
+    """Hold what one unit moved of the counts that a choice goes by against what is charged.
+
+    The loss of a choice is within the range of how far counts rose, at the rate that the mechanism has.
+    """
+    assert noise.choice is not None
+    rate, losses = noise.choice.mechanism._rate, Fraction(0)
+    for before, after in _moved_cells(noise, old, new):
+        rise = (after - before).ravel().tolist()
+        losses += rate * (max(rise) - min(rise))
+    charged, parts = Pure if noise.choice.flips else BoundedRange, list(noise.event.parts())
+    if any(not isinstance(part, charged) for part, _ in parts):
+        yield "a choice that is not charged as one"
+    elif losses > sum(part.loss * times for part, times in parts):  # type: ignore[attr-defined]
+        yield f"a choice may lose {float(losses):g}, more than is paid for"
+
+
+def _moved_cells(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[list[Any]]:
+    """Yield the histograms of each group that one unit moved, before and after."""
+    tables = [
+        dict(zip(map(_same_key, one.keys), one.measures[noise.measure], strict=True)) for one in (old, new)
+    ]
+    for key in dict.fromkeys([*tables[0], *tables[1]]):
+        empty = np.zeros(len(next(table[key] for table in tables if key in table)), dtype=np.int64)
+        cells = [np.atleast_2d(table.get(key, empty)) for table in tables]
+        if not np.array_equal(*cells):
+            yield cells
 
 
 def _units(groups: ExactGroups) -> Any:

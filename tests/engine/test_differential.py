@@ -204,6 +204,16 @@ ISSUES = (
     "ROUND(d3, 2)",
     "ROUND(NULLIF(250, d2), -1)",
     "ROUND(d5, -3)",
+    "ROUND(i8, -2)",
+    "TRUNC(d3, 2)",
+    "TRUNC(d5, -3)",
+    "TRUNC(d2, -30)",
+    "TRUNC(h, -2)",
+    "TRUNC(i8, 3)",
+    "TRUNC(f, 1)",
+    "TRUNC(d2, NULL)",
+    "LOG(2, i4)",
+    "LOG(d2, 8)",
     "CAST(d1 AS VARCHAR)",
     "d2 IN (0.07, 0.08)",
     "COALESCE(d2, 1)",
@@ -230,7 +240,7 @@ def test_planted_arithmetic_in_doubles_is_seen(sides: Sides, monkeypatch: pytest
     for name in "+*":
         monkeypatch.setitem(rendering.RENDERED, name, doubled(name))
     assert sides.compare([Said("u8 + 0.5", "u8 + 0.5"), Said("d4 * 3", "d4 * 3")]).different
-    assert len(sides.compare(made(SEEDS[0])).different) >= 5
+    assert len(sides.compare(made(SEEDS[-1])).different) >= 5
 
 
 # -- end to end -----------------------------------------------------------------------------

@@ -122,6 +122,10 @@ DATES = (
     "SELECT v.region, MEDIAN(v.day), QUANTILE(v.at, [0.1, 0.9]), HISTOGRAM(v.day)"
     " FROM visits AS v GROUP BY v.region"
 )
+CHOSEN = (
+    "SELECT v.region, MODE(v.member), MODE(v.qty), SUM(DISTINCT v.qty), SUM(DISTINCT v.age - 30)"
+    " FROM visits AS v GROUP BY v.region"
+)
 ROLLED_WORDS = "SELECT v.word, v.age, COUNT(*) FROM visits AS v GROUP BY ROLLUP(v.word, v.age)"
 ROLLED = (
     "SELECT v.region, v.member, COUNT(*), AVG(v.age) FROM visits AS v GROUP BY ROLLUP(v.region, v.member)"
@@ -159,13 +163,13 @@ def claiming(replay: Replay, **changes: Any) -> Replay:
     return replace(replay, bounding=replace(replay.bounding, query=replace(replay.query, **changes)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES, BLOCKS, ROLLED_BLOCKS])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES, BLOCKS, ROLLED_BLOCKS, CHOSEN])
 def test_the_truth_is_not_caught(text: str) -> None:
     assert caught(honest(text)) == []
     assert caught(honest(text), 3) == []
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES, CHOSEN])
 def test_reaches_that_are_too_small_are_caught(text: str) -> None:
     """Each measure by itself: half of its reach is too little for somebody."""
     plan = honest(text)
@@ -175,7 +179,9 @@ def test_reaches_that_are_too_small_are_caught(text: str) -> None:
                 replace(one, sensitivity=one.sensitivity // 2) if one == measure else one
                 for one in plan.query.measures
             )
-            found = caught(claiming(plan, measures=measures))
+            lying = claiming(plan, measures=measures)
+            alone = 3 if measure.kind is MeasureKind.DISTINCT else 0  # where nobody else has these values
+            found = caught(lying, alone)
             assert any(f"{measure.name} moved by" in wrong for wrong in found), measure.name
 
 
@@ -184,7 +190,7 @@ def test_a_group_too_few_is_caught(text: str) -> None:
     assert any("groups moved" in wrong for wrong in caught(claiming(honest(text), max_groups=1)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED, CHOSEN])
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_a_price_for_fewer_groups_is_caught(text: str, noise: Any) -> None:
     """The box is right, and the events are not."""
@@ -204,7 +210,7 @@ def test_an_engine_that_keeps_all_groups_is_caught(text: str, monkeypatch: pytes
     assert any("groups moved" in wrong or "altogether" in wrong for wrong in caught(honest(text)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED, CHOSEN])
 def test_an_engine_that_keeps_all_rows_is_caught(text: str) -> None:
     plan = honest(text)
     assert any("moved by" in wrong for wrong in caught(replace(plan, run=replace(plan.query, max_rows=None))))
@@ -218,6 +224,36 @@ def test_an_engine_that_ignores_the_cap_over_all_groups_is_caught(text: str, noi
     assert plan.query.max_total == 4 and caught(plan) == []
     lying = replace(plan, run=replace(plan.query, max_total=None))
     assert any("paid for" in wrong for wrong in caught(lying))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_choice_at_a_higher_rate_is_caught(noise: str) -> None:
+    """Half as much again as was paid for; and a rate for counts that could fall while others rise."""
+    plan = planned(Asked(CHOSEN, {**CAPS, "noise": noise}))
+    for change in ({"epsilon": Fraction(3, 2)}, {"sensitivity": Fraction(1, 2)}):
+        noises = tuple(
+            one
+            if one.choice is None
+            else replace(
+                one,
+                choice=replace(
+                    one.choice,
+                    **{name: part * getattr(one.choice, name) for name, part in change.items()},  # type: ignore[arg-type]
+                ),
+            )
+            for one in plan.cost.noises
+        )
+        lying = replace(plan, cost=replace(plan.cost, noises=noises))
+        assert any("a choice may lose" in wrong for wrong in caught(lying))
+
+
+def test_an_engine_that_keeps_all_values_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    class All(by_unit.PackedChoice):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**{**options, "distinct": tuple(100 for _ in options["distinct"])})
+
+    monkeypatch.setattr(by_unit, "PackedChoice", All)
+    assert any("moved by" in wrong for wrong in caught(honest(CHOSEN), 3))
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

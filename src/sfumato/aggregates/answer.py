@@ -44,7 +44,7 @@ class Answer:
     several: bool = False  # a list of quantiles, also if it has one
     edges: tuple[float, ...] = ()  # cells: ascending, one more than there are cells
     points: bool = False  # cell i holds exactly the value edges[i]: a quantile is one of them
-    labels: tuple[Value, ...] = ()  # HISTOGRAM of a declared list: the value of each cell
+    labels: tuple[Value, ...] = ()  # the value of each cell, where each has one
     half_widths: tuple[float, ...] = ()  # how far each factor can be from its centre, for forecasts
     epoch: datetime.date | None = None  # of dates: the numbers are days (microseconds) from this one on
     lower: float | None = None  # what the exact answer cannot be below, for public reasons
@@ -65,8 +65,8 @@ class AddedNoise:
     law: NoiseLaw
     levels: int = 1
     branching: int = 2
-    quantile: Fraction | None = None  # one quantile was found: this one,
-    row_rate: Fraction | None = None  # by a choice of this rate,
+    row_rate: Fraction | None = None  # a cell was chosen, at this rate;
+    quantile: Fraction | None = None  # it is where this quantile was found,
     anchor: NoiseLaw | None = None  # and the excess at its place has this noise
 
 
@@ -108,11 +108,13 @@ class Forecast:
 
     `error` is None if it depends on the group's size and none was given, and for a correlation, of which
     only `even` is known: the same for values spread evenly between their bounds. In ranks: of a group of
-    a stated size the quantile asked for, plus or minus `error`; without a size, that many rows.
+    a stated size the quantile asked for, plus or minus `error`; without a size, that many rows. A chosen
+    value falls short of the best one by at most `error` rows.
     """
 
     name: str
     error: float | None
     in_ranks: bool = False
+    falls_short: bool = False
     needs_size: bool = False
     even: float | None = None

@@ -66,7 +66,7 @@ class Histogram(AggregateRecord):
         """Return the half-width of the noise of one cell."""
         return Forecast(name=answer.name, error=noises[0].law.half_width(level) * float(answer.weight))
 
-    def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
+    def notes(self, answer: Answer, noises: Sequence[AddedNoise], name: str, *, shown: bool) -> Iterator[str]:
         """Say which cells there are."""
         if not shown and answer.labels == tuple(range(len(answer.labels))):
             return  # cells that are only numbered, and that post-processing has read

@@ -71,6 +71,9 @@ class MeasureRequest(Protocol):
     def distinct(self) -> str:
         """Return the number of different values of the argument."""
 
+    def distinct_sum(self) -> tuple[str, Fraction, bool]:
+        """Return the sum of the different values, its step, and whether values are whole."""
+
     def clamped_rows(self) -> str:
         """Return the number of rows, of which one unit's part in a group is within `bounds_per_group`."""
 
@@ -80,8 +83,11 @@ class MeasureRequest(Protocol):
     def ranked_cells(self) -> Answer:
         """Return the answer from a histogram fine enough to read ranks off, as far as its cells say."""
 
-    def listed_cells(self) -> Answer:
-        """Return the same over the argument's listed values, or over equal cells between its bounds."""
+    def listed_cells(self, *, single: bool = False) -> Answer:
+        """Return the same over the argument's listed values, or over equal cells between its bounds.
+
+        `single`: each cell is one value, or the question is refused.
+        """
 
     def block_values(self) -> tuple[str, GridFactor, BlockDesign]:
         """Return the sum of a statistic over blocks of people, the grid of its values, and the blocks."""

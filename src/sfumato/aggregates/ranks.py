@@ -108,7 +108,7 @@ class Extreme(Quantile):
         """Return the kind of the values."""
         return argument
 
-    def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
+    def notes(self, answer: Answer, noises: Sequence[AddedNoise], name: str, *, shown: bool) -> Iterator[str]:
         """Say which quantile it is."""
         word = "smallest" if self.label == "min" else "largest"
         yield f"{name} is not the exact {word}: it is the {answer.quantiles[0]:g} quantile"

@@ -43,6 +43,7 @@ class AggregateRecord(ABC):
     multiplies: ClassVar[bool] = False  # it needs products of values
     ranks: ClassVar[bool] = False  # it is read off a histogram by ranks
     lists: ClassVar[bool] = False  # its answer is a list
+    chooses: ClassVar[bool] = False  # its answer is one of listed values, and has no interval
     instead: ClassVar[dict[Kind, str]] = {}  # what to ask instead, by the kind that it does not take
 
     standard: ClassVar[bool] = False  # engines have it under its label, over values in order
@@ -82,6 +83,6 @@ class AggregateRecord(ABC):
         """Return what one integer of each measure is worth, None where the answer is no sum of them."""
         return None
 
-    def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
+    def notes(self, answer: Answer, noises: Sequence[AddedNoise], name: str, *, shown: bool) -> Iterator[str]:
         """Yield what a reader of the column should know; `shown`: it is in the result under that name."""
         yield from ()

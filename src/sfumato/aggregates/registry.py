@@ -6,12 +6,13 @@ from enum import Enum
 
 from sfumato.aggregates.counts import Count, CountDistinct, CountRows, CountUnits
 from sfumato.aggregates.histograms import Histogram
+from sfumato.aggregates.modes import Mode
 from sfumato.aggregates.moments import Correlation, Covariance, Variance
 from sfumato.aggregates.ranks import Extreme, Quantile
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.aggregates.regressions import Determination, FittedLine
 from sfumato.aggregates.sample_and_aggregate import SampleAndAggregate
-from sfumato.aggregates.sums import Average, Sum
+from sfumato.aggregates.sums import Average, Sum, SumDistinct
 
 __all__ = ["Function", "function_called", "function_labelled"]
 
@@ -24,6 +25,7 @@ class Function(Enum):
     COUNT_DISTINCT = CountDistinct("count(distinct)")
     COUNT_UNITS = CountUnits("count(distinct unit)")
     SUM = Sum("sum", ("sum",))
+    SUM_DISTINCT = SumDistinct("sum(distinct)")
     AVG = Average("avg", ("avg", "mean"))
     VAR_POP = Variance("var_pop", ("var_pop",))
     VAR_SAMP = Variance("var_samp", ("var_samp", "variance", "var"), sample=True)
@@ -38,6 +40,7 @@ class Function(Enum):
     QUANTILE = Quantile("quantile")
     MIN = Extreme("min", ("min",), rank=0.005)
     MAX = Extreme("max", ("max",), rank=0.995)
+    MODE = Mode("mode", ("mode",))
     HISTOGRAM = Histogram("histogram", ("histogram",))
     SAMPLE_AND_AGGREGATE = SampleAndAggregate("sample_and_aggregate")
 

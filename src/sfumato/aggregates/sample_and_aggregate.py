@@ -135,7 +135,7 @@ class SampleAndAggregate(AggregateRecord):
         unit = float(answer.scale * answer.weight)
         return Forecast(name=answer.name, error=noises[0].law.half_width(level) * unit)
 
-    def notes(self, answer: Answer, name: str, *, shown: bool) -> Iterator[str]:
+    def notes(self, answer: Answer, noises: Sequence[AddedNoise], name: str, *, shown: bool) -> Iterator[str]:
         """Say what it estimates."""
         number = answer.weight.denominator
         yield (

@@ -2,6 +2,7 @@
 
 SUM     (sum)           S * scale
         (count, sum)    S * scale + centre * N * weight
+        (distinct sum)  S * scale
 AVG     (count, sum)    centre + (S * scale) / (N * weight)
 """
 
@@ -25,7 +26,7 @@ from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.core.intervals import Interval
 from sfumato.core.noise_law import NoiseLaw
 
-__all__ = ["Average", "Sum"]
+__all__ = ["Average", "Sum", "SumDistinct"]
 
 _Noisy = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 
@@ -74,6 +75,22 @@ class Sum(LinearRecord):
         """Return the sum, and what the count puts back of it."""
         *count, total = answer.measures
         return {**{name: Fraction(answer.centre) * answer.weight for name in count}, total: answer.scale}
+
+
+@dataclass(frozen=True, slots=True)
+class SumDistinct(Sum):
+    """SUM(DISTINCT x): each value once, however many rows have it."""
+
+    adds_up: ClassVar[bool] = False
+
+    def takes(self, kind: Kind | None, *, inner: bool) -> bool:
+        """Take numbers; among one unit's own rows integers, whose sum depends on no order."""
+        return kind is not None and (kind is Kind.INTEGER if inner else kind.numeric)
+
+    def measured(self, asked: MeasureRequest) -> Answer:
+        """Ask for the sum."""
+        measure, step, whole = asked.distinct_sum()
+        return _summed(asked, (measure,), whole, scale=step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -34,7 +35,9 @@ from sfumato.plan.tree import Aggregate, Call, Case, Cast, Expression, Literal, 
 __all__ = ["AskedAggregate"]
 
 _BINS = 20  # of a HISTOGRAM without a declared list
+_MOST_SINGLE = 4096  # values of a MODE without one
 _TIMELY = (Kind.DATE, Kind.TIMESTAMP)
+_NUMBERS = (int, float, Decimal)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,19 +127,41 @@ class AskedAggregate:
         return self.measures.units(self.aggregate.where)
 
     def distinct(self) -> str:
-        """Return the number of different values; one unit brings max_distinct, else max_rows of them."""
-        (value,), most = self.aggregate.arguments, self.max_distinct
+        """Return the number of different values."""
+        (value,) = self.aggregate.arguments
         if value.kind is None:
             hint = "COUNT(DISTINCT x) counts the values of a column"
             self._refuse("COUNT(DISTINCT NULL) is 0", hint, code="SF403")
+        return self.measures.distinct(value, self.aggregate.where, self._most_values(value))
+
+    def distinct_sum(self) -> tuple[str, Fraction, bool]:
+        """Return the sum of the different values, its step, and whether values are whole.
+
+        Values that are not whole must be listed, each on a step of its own: others might share one.
+        """
+        argument = self.argument()
+        factor = self.measures.factor(replace(argument, multiplied=False), centred=False, parts=1)
+        values = known_of(argument.expression, self.known).values or ()
+        steps = {round(Fraction(value) / factor.grid.step) for value in values if isinstance(value, _NUMBERS)}
+        if not argument.whole and (not values or len(steps) < len(values)):
+            self._refuse(
+                "SUM(DISTINCT ..) needs whole numbers, or a list of values: others may be equal or almost so",
+                "take whole numbers: SUM(DISTINCT CAST(x * 100 AS BIGINT)) / 100",
+                "or declare the values: one_of(0.5, 1, 2)",
+            )
+        most = self._most_values(argument.expression)
+        measure = self.measures.distinct_sum(factor, self.aggregate.where, most)
+        return measure, factor.grid.step, argument.whole
+
+    def _most_values(self, value: Expression) -> int:
+        """Return how many different values one unit brings to a group: max_distinct, else max_rows."""
         if self.measures.one_row:
-            most = 1
-        elif most is None:
+            return 1
+        if self.max_distinct is None:
             hint = "give max_distinct with the question, for example max_distinct=3"
             self._refuse("it is not known how many different values one unit may bring to a group", hint)
-        elif values := known_of(value, self.known).values:
-            most = min(most, len(values))
-        return self.measures.distinct(value, self.aggregate.where, most)
+        values = known_of(value, self.known).values
+        return min(self.max_distinct, len(values)) if values else self.max_distinct
 
     def clamped_rows(self) -> str:
         """Return the number of rows; one unit's part of a group is clamped to `bounds_per_group`."""
@@ -206,8 +231,11 @@ class AskedAggregate:
         cells = ranked_cells(argument.low, argument.high, whole=argument.whole, grouped=self.measures.grouped)
         return self._cells(argument.expression, cells)
 
-    def listed_cells(self) -> Answer:
-        """Return a histogram over the argument's listed values, or over equal cells between its bounds."""
+    def listed_cells(self, *, single: bool = False) -> Answer:
+        """Return a histogram over the argument's listed values, or over equal cells between its bounds.
+
+        `single`: each cell is one value, or the question is refused.
+        """
         (value,) = self.aggregate.arguments
         listed = known_of(value, self.known)
         values = listed.values
@@ -217,17 +245,25 @@ class AskedAggregate:
             return self._value_cells(value, values, computed=bool(listed.values) and not listed.unlisted)
         if value.kind is not None and not value.kind.numeric and value.kind not in _TIMELY:
             self._refuse(
-                f"HISTOGRAM of a {value.kind.value} needs a list of its values",
+                f"{self._called} of a {value.kind.value} needs a list of its values",
                 "declare them: one_of('north', 'south', ..)",
                 "or GROUP BY it: groups that nobody declared are then found privately",
                 at=value.span,
             )
         argument = self.argument()
-        cells = cells_of(argument.low, argument.high, whole=argument.whole, most=_BINS)
+        most = _MOST_SINGLE if single else _BINS
+        cells = cells_of(argument.low, argument.high, whole=argument.whole, most=most)
+        if single and not cells.points:
+            self._refuse(
+                f"{self._called} chooses among at most {_MOST_SINGLE:,} values",
+                "declare them: one_of('north', 'south', ..), or closer bounds of whole numbers",
+                f"or take larger steps: {self._called}(CAST(x / 10 AS BIGINT))",
+                at=value.span,
+            )
         labels: tuple[Value, ...] = tuple(int(edge) for edge in cells.edges[:-1]) if cells.points else ()
         if argument.epoch is not None:
             labels = tuple(argument.epoch + datetime.timedelta(days=place) for place in range(len(labels)))
-        return self._cells(argument.expression, cells, labels=labels, epoch=argument.epoch)
+        return self._cells(argument.expression, cells, labels=labels, epoch=argument.epoch, kind=value.kind)
 
     def _value_cells(self, value: Expression, values: tuple[Value, ...], *, computed: bool) -> Answer:
         """Return a cell for each value of a list; values that are not on a declared list are not counted.
@@ -236,7 +272,7 @@ class AskedAggregate:
         """
         cells = cells_of(Fraction(0), Fraction(len(values) - 1), whole=True, most=len(values))
         if computed and value.kind is Kind.INTEGER and values == tuple(range(len(values))):
-            return self._cells(value, cells, labels=values)
+            return self._cells(value, cells, labels=values, kind=value.kind)
         branches = []
         for number, listed in enumerate(values):
             constant = Literal(value=listed, kind=kind_of(listed))
@@ -244,7 +280,7 @@ class AskedAggregate:
             branches.append((equal, Literal(value=number, kind=Kind.INTEGER)))
         nothing = Literal(value=None, kind=None)
         place = Case(branches=tuple(branches), otherwise=nothing, kind=Kind.INTEGER)
-        return self._cells(place, cells, labels=values)
+        return self._cells(place, cells, labels=values, kind=value.kind)
 
     def _cells(self, expression: Expression, cells: Cells, **fields: Any) -> Answer:
         return Answer(

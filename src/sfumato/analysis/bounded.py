@@ -27,7 +27,8 @@ class MeasureKind(Enum):
 
     MOMENT = "moment"  # the sum over rows of the product of the factors; with no factor, the number of rows
     UNITS = "units"  # one, if any row satisfies the condition
-    DISTINCT = "distinct"  # the number of distinct values, of which one unit brings at most `sensitivity`
+    DISTINCT = "distinct"  # the number of distinct values, of which one unit brings at most `max_values`,
+    # or with a factor the sum of its distinct integers
     CELLS = "cells"  # a histogram of the single factor: one integer per cell of `edges`
     BLOCKS = "blocks"  # no sum over units: the sum over blocks of units of a statistic of each block
 
@@ -78,7 +79,8 @@ class Measure:
     kind: MeasureKind
     factors: tuple[Factor, ...] = ()
     condition: Expression | None = None
-    value: Expression | None = None  # DISTINCT: what is counted
+    value: Expression | None = None  # DISTINCT: what is counted, unless a factor is added up
+    max_values: int = 1  # DISTINCT: at most this many values of one unit in a group
     edges: tuple[float, ...] = ()  # CELLS: ascending; cell i holds edges[i] <= x < edges[i+1], ends clamped
     clamp: tuple[int, int] | None = None
     blocks: BlockValues | None = None  # BLOCKS: what is computed of them

@@ -315,13 +315,13 @@ class _Losses:
         return Filter(source=self.query.source, condition=one_of(keys, declared))
 
     def _distinct(self) -> list[tuple[Expression, Expression | None, int]]:
-        """Return what is counted distinct, and how many values of one unit count."""
-        sensitivities = {measure.name: measure.sensitivity for measure in self.bounding.query.measures}
+        """Return whose distinct values are asked for, and how many values of one unit count."""
+        most = {measure.name: measure.max_values for measure in self.bounding.query.measures}
         found = []
         for name, aggregate in self.query.aggregates:
-            if aggregate.function is Function.COUNT_DISTINCT:
+            if aggregate.function in (Function.COUNT_DISTINCT, Function.SUM_DISTINCT):
                 measure = self.bounding.answer(name).measures[0]
-                found.append((aggregate.arguments[0], aggregate.where, sensitivities[measure]))
+                found.append((aggregate.arguments[0], aggregate.where, most[measure]))
         return found
 
     def _name(self, wanted: str) -> str:

@@ -142,7 +142,7 @@ def _label(measure: Measure, bounding: Bounding) -> str:
                 else f"units where {outline_expression(measure.condition)}"
             )
         case MeasureKind.DISTINCT:
-            what = "distinct values"
+            what = "sum of distinct values" if measure.factors else "distinct values"
         case MeasureKind.CELLS:
             what = f"a histogram of {len(measure.edges) - 1} cells"
         case MeasureKind.BLOCKS:
@@ -171,7 +171,7 @@ def _unit(measure: Measure) -> Fraction:
     if measure.blocks is not None:
         return measure.blocks.grid.step
     step = Fraction(1, measure.weight)
-    for factor in measure.factors if measure.kind is MeasureKind.MOMENT else ():
+    for factor in () if measure.kind is MeasureKind.CELLS else measure.factors:
         step *= factor.grid.step
     return step
 
@@ -187,7 +187,9 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
         measure = measures[noise.measure]
         where = f", grouping set {noise.grouping_set + 1}" if several else ""
         told = _spread(noise, measure)
-        if noise.finding is not None:
+        if noise.choice is not None:
+            told = f"nothing but a value that is chosen with epsilon {float(noise.choice.epsilon):.3g}"
+        elif noise.finding is not None:
             cell = f"a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
             told = f"{told}, around {cell}" if noise.finding.intervals else f"nothing but {cell}"
         elif noise.levels > 1:
@@ -253,6 +255,8 @@ def _error(forecast: Forecast, size: float | None) -> str:
         return f"±{forecast.even:,.4g}*"
     if forecast.error is None:
         return "by size"
+    if forecast.falls_short:
+        return f"≤{forecast.error:,.3g} rows short"
     if forecast.in_ranks:
         return f"±{forecast.error:,.3g} rows" if size is None else f"±{forecast.error:.2%} of ranks"
     return f"±{forecast.error:,.4g}"

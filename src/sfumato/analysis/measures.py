@@ -8,8 +8,9 @@ What one unit can change, and why. Let a unit have n rows in a group, n >= 1, an
               contributes trunc(s * min(n, m) / n), so at most R * min(n, m) <= R * m.
     clamped   at most the larger absolute value of the clamp, whatever s is.
     UNITS     0 or 1.
-    DISTINCT  at most d values are kept of it, and the number of distinct values of a union grows
-              by at most the number of values that are added.
+    DISTINCT  at most d values are kept of it. The distinct values of a union grow by some of these: their
+              number by at most d; their sum by a sum of at most d different integers of the grid, so in
+              absolute value by no more than the d largest positive ones, or the d lowest negative ones.
     CELLS     c_i of its rows are in cell i; it adds trunc(w c_i min(n, m) / n) to each, so
               at most w * min(n, m) <= w * m over all cells together, for the c_i add up to n at most.
     BLOCKS    the sum over blocks of v_b, a point of a grid that is w steps wide and holds 0. The unit is in
@@ -99,7 +100,14 @@ class Measures:
 
     def distinct(self, value: Expression, where: Expression | None, most: int) -> str:
         """Return the number of distinct values."""
-        return self._add(MeasureKind.DISTINCT, most, value=value, condition=where)
+        return self._add(MeasureKind.DISTINCT, most, max_values=most, value=value, condition=where)
+
+    def distinct_sum(self, factor: Factor, where: Expression | None, most: int) -> str:
+        """Return the sum of the distinct integers of a factor."""
+        low, high = factor.grid.low, factor.grid.high
+        sensitivity = max(1, _largest_sum(low, high, most), _largest_sum(-high, -low, most))
+        fields = {"factors": (factor,), "condition": where, "max_values": most}
+        return self._add(MeasureKind.DISTINCT, sensitivity, **fields)
 
     def cells(self, argument: Expression, cells: Cells, where: Expression | None, span: Span | None) -> str:
         """Return a histogram."""
@@ -136,17 +144,27 @@ class Measures:
         parts = (replace(first, grid=ones(PARTS)), *others)
         return self.moment(parts, condition, span), Fraction(1, PARTS)
 
-    def factor(self, argument: Argument, *, centred: bool) -> Factor:
-        """Return an argument on its grid."""
+    def factor(self, argument: Argument, *, centred: bool, parts: int | None = None) -> Factor:
+        """Return an argument on its grid; `parts` are those of a row, unless it is counted whole."""
         grid, centre = centred_grid(
             argument.low,
             argument.high,
             whole=argument.whole,
-            parts=self.parts,
+            parts=parts or self.parts,
             centred=centred,
             multiplied=argument.multiplied,
         )
         return Factor(expression=argument.expression, centre=centre, grid=grid)
+
+
+def _largest_sum(low: int, high: int, most: int) -> int:
+    """Return the largest sum of at most `most` different integers between two ends.
+
+    >>> _largest_sum(-5, 10, 3), _largest_sum(9, 10, 3), _largest_sum(-5, -1, 3)
+    (27, 19, 0)
+    """
+    number = max(0, min(most, high - max(low, 1) + 1))
+    return number * high - number * (number - 1) // 2
 
 
 def with_values(condition: Expression | None, present: Iterable[Expression]) -> Expression | None:

@@ -10,7 +10,8 @@ coarser set of a ROLLUP, CUBE or GROUPING SETS, groups are sums of finest ones: 
 fall together, so one number moves by k * sensitivity (or by as much as a group has parts).
 With a cap on rows over all groups, all numbers together move by no more than that cap allows, each by
 no more than before. In a histogram of L layers, each layer by at most `sensitivity` altogether, in each of
-the k groups. A single quantile of a histogram is found and measured instead (`finding`).
+the k groups. A single quantile of a histogram is found and measured instead (`finding`), and where a cell is
+to be chosen nothing else is told of it (`choice`).
 
 Theorem (Laplace): a shift by a in one number and by b in another, with noise of one scale, has at
 every epsilon >= 0 at most the hockey-stick divergence of a shift by a + b in one number. For with
@@ -32,6 +33,7 @@ from fractions import Fraction
 
 from sfumato.aggregates.answer import AddedNoise
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
+from sfumato.analysis.cell_choice import CellChoice, CellChoiceItem, chosen_blocks
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
 from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
 from sfumato.analysis.selection import (
@@ -79,11 +81,13 @@ class Noise:
     branching: int = 2
     event: Event  # what this noise costs, over all groups and layers
     finding: QuantileSearch | None = None  # CELLS: one quantile is found, and the noise is that of its annuli
+    choice: CellChoice | None = None  # CELLS: one cell is chosen, and there is no noise
 
     @property
     def added(self) -> AddedNoise:
         """What is public of it once it was added."""
-        found = self.finding
+        found, choice = self.finding, self.choice
+        rates = [*([] if found is None else [found.row_rate]), *([] if choice is None else [choice.rate])]
         return AddedNoise(
             measure=self.measure,
             grouping_set=self.grouping_set,
@@ -91,7 +95,7 @@ class Noise:
             levels=self.levels,
             branching=self.branching,
             quantile=None if found is None else found.quantile,
-            row_rate=None if found is None else found.row_rate,
+            row_rate=rates[0] if rates else None,
             anchor=None if found is None else found.anchor,
         )
 
@@ -224,6 +228,7 @@ def _cost(
                     branching=item.branching,
                     event=event,
                     finding=None if found is None else found.finding(law),
+                    choice=item.choice(law) if isinstance(item, CellChoiceItem) else None,
                 )
             )
         decides = item.measure in (None, deciding)
@@ -329,6 +334,8 @@ def _items(
                 quantile = None if others else single_quantile(users)
                 points = all(user.points for user in users)
                 item = _ranked(item, len(measure.edges) - 1, quantile, law, points, bounding.intervals, pure)
+            elif users and not others and all(user.function.record.chooses for user in users):
+                item = _chosen(item, law, pure=pure)
             if bounding.consistency is not None:
                 item = item.with_share(bounding.consistency.shares[place], law)
             items.append(item)
@@ -361,6 +368,19 @@ def _ranked(
         quantile=quantile,
         points=points,
         intervals=intervals,
+        pure=pure,
+    )
+
+
+def _chosen(item: Item, law: type[NoiseLaw], *, pure: bool) -> Item:
+    """Return a histogram of which one cell is chosen."""
+    return CellChoiceItem(
+        measure=item.measure,
+        grouping_set=item.grouping_set,
+        sensitivity=item.sensitivity,
+        weight=item.weight,
+        shifts=item.shifts,
+        blocks=chosen_blocks(law),
         pure=pure,
     )
 

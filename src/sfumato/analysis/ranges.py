@@ -317,7 +317,11 @@ def _rounded(call: Call, x: list[Interval]) -> Interval:
         if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > 300:
             return EVERYTHING
         places = digits.value
-    return x[0].outward(places)
+    found = x[0].outward(places)
+    if call.function == "round" or not places or not call.kind.binary:
+        return found
+    unit = Fraction(1, 10) ** places  # a binary number may be cut to the step before: 0.29 to 0.28
+    return found + Interval(-unit, unit)
 
 
 def _root(call: Call, x: list[Interval]) -> Interval:
@@ -333,6 +337,11 @@ def _logarithm(function: Callable[[float], float]) -> _Rule:
         return inside.rising(lambda end: function(end) if end > 0 else -math.inf)
 
     return rule
+
+
+def _logarithm_to_base(call: Call, x: list[Interval]) -> Interval:
+    bottom, top = (_logarithm(math.log10)(call, [one]) for one in x)
+    return top.divided_by(bottom, whole=False)
 
 
 def _power(call: Call, x: list[Interval]) -> Interval:
@@ -378,11 +387,12 @@ _RULES: dict[str, _Rule] = {
     "abs": lambda _, x: abs(x[0]),
     "floor": lambda _, x: x[0].outward(),
     "ceil": lambda _, x: x[0].outward(),
-    "trunc": lambda _, x: x[0].outward(),
+    "trunc": _rounded,
     "sign": lambda _, x: Interval(-1 if x[0].low < 0 else 0, 1 if x[0].high > 0 else 0),
     "round": _rounded,
     "sqrt": _root,
     "ln": _logarithm(math.log),
+    "log": _logarithm_to_base,
     "log10": _logarithm(math.log10),
     "log2": _logarithm(math.log2),
     "exp": lambda _, x: x[0].rising(math.exp, bottom=0.0),

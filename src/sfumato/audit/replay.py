@@ -134,6 +134,8 @@ class _Comparison:
         for name in self.old.measures:
             if name not in noises:
                 self.found.wrongs.append(f"{name} has no noise")
+            elif noises[name].choice is not None:
+                self._choice(noises[name])
             elif noises[name].finding is not None:
                 self._finding(noises[name])
             elif self.bounding.others:
@@ -182,6 +184,18 @@ class _Comparison:
                 worst = events
         self.found.events += worst
 
+    def _choice(self, noise: Noise) -> None:
+        """Price cells that are chosen by their counts."""
+        assert noise.choice is not None
+        for key, rise in self.moves[noise.measure].items():
+            if key not in self.novel:
+                self._chosen(noise.choice.rate, noise.choice.flips, rise)
+
+    def _chosen(self, rate: Fraction, flips: bool, rise: npt.NDArray[Any]) -> None:
+        """Price one choice, of whose candidates the utilities rose by so much."""
+        if loss := rate * int(rise.max() - rise.min()):
+            self.found.events.append(Pure(loss=loss) if flips else BoundedRange(loss=loss))
+
     def _finding(self, noise: Noise) -> None:
         """Price a quantile that is found and then measured: at the place where that costs most."""
         finding = noise.finding
@@ -192,9 +206,7 @@ class _Comparison:
                 continue
             before, after = (Search(np.array([table[key].tolist()]), finding) for table in tables)
             rise = (after.utilities() - before.utilities()).ravel()
-            loss = finding.rate * int(rise.max() - rise.min())
-            if loss:
-                self.found.events.append(Pure(loss=loss) if finding.flips else BoundedRange(loss=loss))
+            self._chosen(finding.rate, finding.flips, rise)
             if finding.anchor is not None:
                 anchor = int(np.abs(after.excess - before.excess)[:, :-1].max())
                 self.found.events += _events(finding.anchor, [anchor])

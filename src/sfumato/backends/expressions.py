@@ -173,21 +173,31 @@ def _whole(name: str, arguments: _Arguments, kind: Kind, names: _Names) -> str:
     return finite(sql) if kind.binary else sql
 
 
+def _digits(arguments: _Arguments) -> int | None:
+    """Return to how many digits ROUND or TRUNC goes, None for NULL."""
+    if len(arguments) == 1:
+        return 0
+    literal = arguments[1]
+    if not isinstance(literal, Literal) or not isinstance(literal.value, int | None):
+        raise Unsupported("a number of digits that is not a constant")
+    return None if literal.value is None else max(-400, min(400, literal.value))
+
+
 def _cut(arguments: _Arguments, kind: Kind, names: _Names) -> str:
-    """TRUNC: a whole number stays what it is."""
-    return expression(arguments[0], names, kind) if kind.whole else _whole("trunc", arguments, kind, names)
+    """TRUNC: a whole number loses digits before the point at most."""
+    digits, value = _digits(arguments), expression(arguments[0], names, kind if not kind.digits else None)
+    if digits is None:
+        return f"NULL::{sql_type(kind)}"
+    if kind.whole and digits >= 0:
+        return value
+    sql = f"trunc({value}, {digits})" if digits else f"trunc({value})"
+    return finite(sql) if kind.binary else sql
 
 
 def _round(arguments: _Arguments, kind: Kind, names: _Names) -> str:
-    digits = 0
-    if len(arguments) == 2:
-        literal = arguments[1]
-        if not isinstance(literal, Literal) or not isinstance(literal.value, int | None):
-            raise Unsupported("round to a number of digits that is not a constant")
-        if literal.value is None:
-            return f"NULL::{sql_type(kind)}"
-        digits = max(-400, min(400, literal.value))
-    operand = arguments[0]
+    digits, operand = _digits(arguments), arguments[0]
+    if digits is None:
+        return f"NULL::{sql_type(kind)}"
     if kind is Kind.INTEGER:
         return f"TRY_CAST(round({expression(operand, names, Kind.HUGEINT)}, {digits}) AS BIGINT)"
     if kind is Kind.HUGEINT:
@@ -340,7 +350,7 @@ RENDERED: dict[str, _Renderer] = {
     "round": _round,
     "trunc": _cut,
     "sign": partial(_form, "CAST(sign({}) AS BIGINT)", None),
-    **{name: partial(_real, name) for name in ("sqrt", "ln", "log10", "log2", "exp")},
+    **{name: partial(_real, name) for name in ("sqrt", "ln", "log", "log10", "log2", "exp")},
     "power": partial(_real, "pow"),
     **{name: partial(_called, name, None) for name in ("least", "greatest", "coalesce")},
     **{name: partial(_compared, f"({{}} {name} {{}})") for name in ("=", "<>", "<", "<=", ">", ">=")},

@@ -111,10 +111,15 @@ def contribution(
     return _narrow(weights.applied(sums))
 
 
-def distinct_by_group(measure: Measure, groups: _Integers, values: _Integers, size: int) -> npt.NDArray[Any]:
-    """Return the number of distinct values of each group."""
-    groups, _ = different_pairs(groups, values)
-    total: npt.NDArray[Any] = empty(measure, size) + np.bincount(groups, minlength=size)
+def distinct_by_group(
+    measure: Measure, groups: _Integers, values: _Integers, size: int, addends: _Integers | None = None
+) -> npt.NDArray[Any]:
+    """Return the number of distinct values of each group, or the sum of what the values stand for."""
+    groups, values = different_pairs(groups, values)
+    added = np.bincount(groups, minlength=size)
+    if addends is not None:
+        added = sum_by_group(groups, addends[values], size)
+    total: npt.NDArray[Any] = empty(measure, size) + added
     return total
 
 

@@ -28,7 +28,7 @@ _WORDS = [
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "AS", "AND", "OR", "NOT",
     "JOIN", "USING", "ON", "WITH", "CASE", "WHEN", "THEN", "ELSE", "END", "BETWEEN", "IN", "IS", "NULL",
     "DISTINCT", "DESC", "FILTER", "ROLLUP", "CUBE", "COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE",
-    "HISTOGRAM", "STDDEV_SAMP", "VAR_SAMP", "CORR", "MIN", "MAX", "LEAST", "GREATEST", "COALESCE",
+    "HISTOGRAM", "MODE", "STDDEV_SAMP", "VAR_SAMP", "CORR", "MIN", "MAX", "LEAST", "GREATEST", "COALESCE",
 ]  # fmt: skip
 
 _LETTERS = string.ascii_letters + string.digits + "_"

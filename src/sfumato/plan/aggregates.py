@@ -42,6 +42,8 @@ _NUMBER_OF = {
     Kind.TIMESTAMP: "take a number from it: YEAR(..), HOUR(..), DATE_DIFF('minute', .., ..)",
 }
 _SAMPLED = "SAMPLE_AND_AGGREGATE(KURTOSIS(x), -2, 10, blocks => 50)"
+_WITHIN_ONE_UNIT = "of one unit's own rows there are COUNT, SUM, AVG, MIN, MAX, MEDIAN, SUM(DISTINCT integer)"
+_MOST_OF = "ask for the groups: SELECT key, MAX(x) AS m FROM .. GROUP BY key ORDER BY m DESC LIMIT 1"
 _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"
 
 
@@ -76,6 +78,10 @@ class Aggregates:
                 return self._sampled(call)
             case exp.Count():
                 return self._count(call)
+            case exp.Sum(this=exp.Distinct(expressions=[value])):
+                self.question.only(call, "this")
+                added = self._value(value, call, Function.SUM_DISTINCT)
+                return Aggregate(function=Function.SUM_DISTINCT, arguments=(added,))
             case exp.Median():
                 self.question.only(call, "this")
                 return self._quantile(call.args.get("this"), (0.5,), call)
@@ -144,16 +150,17 @@ class Aggregates:
             at = call if empty is None else Span(*empty.span())  # it has no part that knows its place
             self.question.refuse(f"{name} takes {_MANY[arity]}", "SF403", at, hint)
         if isinstance(node, exp.Distinct):
-            hint = "only COUNT can be DISTINCT"
+            hint = "only COUNT and SUM can be DISTINCT"
             name = self.question.name(call).upper()
             self.question.refuse(f"{name}(DISTINCT ..) is not supported", "SF404", call, hint)
         if isinstance(node, exp.Order):
             self.question.refuse("ORDER BY inside this aggregate changes nothing", "SF404", node)
         value = as_argument(self.expressions(node), function.record)
         if value.kind is not None and not function.record.takes(value.kind, inner=self.inner):
-            instead = {} if self.inner else function.record.instead
-            message = f"{self.question.name(call).upper()} takes numbers, got {value.kind.value}"
-            self.question.refuse(message, "SF403", node, instead.get(value.kind) or _NUMBER_OF[value.kind])
+            instead = _WITHIN_ONE_UNIT if self.inner else function.record.instead.get(value.kind)
+            takes = "does not take one unit's own values: " if self.inner else "takes numbers, got "
+            message = f"{self.question.name(call).upper()} {takes}{value.kind.value}"
+            self.question.refuse(message, "SF403", node, instead or _NUMBER_OF[value.kind])
         if value.kind is None:
             self.question.refuse(f"{self.question.name(call).upper()} of NULL is NULL", "SF403", call)
         return value
@@ -274,10 +281,11 @@ class Aggregates:
             hint = f"write {name.upper()}(x) with nothing after it: NULL is skipped anyway"
         elif isinstance(call, exp.ApproxDistinct):
             hint = "use COUNT(DISTINCT ..)"
-        elif isinstance(call, (exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.First, exp.Last)):
+        elif isinstance(call, (exp.ArgMax, exp.ArgMin)):
+            counted = any(isinstance(one, exp.Count) for one in call.iter_expressions())
+            hint = "MODE(x) is the most frequent value" if counted else _MOST_OF
+        elif isinstance(call, (exp.AnyValue, exp.First, exp.Last)):
             hint = _NO_SINGLE_VALUE
-        elif isinstance(call, exp.Mode):
-            hint = "ask for groups: SELECT ARG_MAX(x, n) FROM (SELECT x, COUNT(*) AS n FROM .. GROUP BY x)"
         elif isinstance(call, (exp.ArrayAgg, exp.GroupConcat)):
             hint = "rows cannot be listed; aggregate them"
         elif isinstance(call, (exp.LogicalAnd, exp.LogicalOr)):

@@ -335,7 +335,8 @@ def _aggregate(summary: Summary, scope: Scope, *, inner: bool) -> tree.Aggregate
         if summary.blocks is not None and argument.kind is not None:
             taken = summary.blocks.statistic.takes(argument.kind)
         if not taken:
-            _refuse(f"{summary.function.label.upper()} takes numbers", "SF403")
+            takes = "does not take one unit's own values" if inner else "takes numbers"
+            _refuse(f"{summary.function.label.upper()} {takes}", "SF403")
     return tree.Aggregate(
         function=summary.function,
         arguments=arguments,

@@ -255,17 +255,15 @@ class Expressions:
         return functions.call("date_diff", (named, self(node.expression), self(node.this)), span)
 
     def _logarithm(self, node: exp.Log, span: Span | None) -> Expression:
-        """Read LOG(x) and LOG10(x), to the base of ten, and LOG2(x)."""
-        base, value = (
-            (node.this, node.args.get("expression")) if node.args.get("expression") else (None, node.this)
-        )
-        name = {"log": "log10" if base is None else "", "log10": "log10", "log2": "log2"}.get(
-            self.question.name(node)
-        )
-        if not name or value is None:
-            hint = "LN(x) / LN(b) is the logarithm to another base; LOG10(x) and LOG2(x) there are"
-            self.question.refuse("LOG takes one number here", "SF403", node, hint)
-        return functions.call(name, (self(value),), span)
+        """Read LOG(x) and LOG10(x), to the base of ten, LOG2(x), and LOG(b, x), to the base of b."""
+        name, second = self.question.name(node), node.args.get("expression")
+        if name in ("log10", "log2") and second is not None:  # the parser adds their base
+            return functions.call(name, (self(second),), span)
+        if name != "log":
+            self._refuse(node)
+        if second is None:
+            return functions.call("log10", (self(node.this),), span)
+        return functions.call("log", (self(node.this), self(second)), span)
 
     def _later(self, node: exp.Expr, interval: exp.Expr, span: Span | None, sign: int = 1) -> Expression:
         """Read a moment plus an interval: INTERVAL 90 DAY, INTERVAL '3 months'."""

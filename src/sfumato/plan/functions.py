@@ -45,6 +45,8 @@ DATE_PARTS = (
 )  # fmt: skip
 """Parts of a date that are functions; `date_trunc` and `date_diff` take those that follow one another."""
 
+_MOST_CUT = 18  # of more digits the engine makes other numbers, type by type
+_TO_DIGITS = ("round", "trunc")
 _TRUNCATE_DATE = ("year", "quarter", "month", "week", "day")
 _TRUNCATE_TIMESTAMP = (*_TRUNCATE_DATE, "hour", "minute", "second")
 _DIFFERENCES = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
@@ -99,7 +101,7 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
         arguments = tuple(conversions.as_condition(argument) for argument in arguments)
     elif name == "date_diff":
         arguments = (arguments[0], *conversions.with_dates(arguments[1:]))
-    if name != "round":
+    if name not in _TO_DIGITS:
         arguments = conversions.with_decimals(arguments)
     try:
         if signature.kind is _compared:
@@ -109,8 +111,12 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
             signature.check(_constants(arguments, signature.literal))
     except KindError as error:
         raise KindError(f"`{name}` {error}") from None
-    if name == "round":
-        kind = numbers.rounded_kind(kind, _digits(arguments))
+    if name in _TO_DIGITS:
+        digits = _digits(arguments)
+        if name == "trunc" and kind.whole and digits < -_MOST_CUT:
+            raise KindError(f"`trunc` takes at most {_MOST_CUT} digits of a whole number")
+        # cut off, no number needs more digits than before; rounded up, it may
+        kind = numbers.rounded_kind(kind, digits if name == "round" else max(0, digits))
     if name == "date_trunc":
         _check_truncation(arguments)
     if name == "date_diff" and not (isinstance(arguments[0], Literal) and arguments[0].value in _DIFFERENCES):
@@ -153,7 +159,7 @@ def _constants(arguments: tuple[Expression, ...], places: tuple[int, ...]) -> li
 
 
 def _digits(arguments: tuple[Expression, ...]) -> int:
-    """Return to how many digits ROUND rounds."""
+    """Return to how many digits ROUND or TRUNC goes."""
     digits = arguments[1].value if len(arguments) == 2 and isinstance(arguments[1], Literal) else 0
     return digits if isinstance(digits, int) else 0
 
@@ -243,12 +249,6 @@ def _compared(kinds: _Kinds) -> Kind:
     return Kind.BOOLEAN
 
 
-def _cut(kinds: _Kinds) -> Kind:
-    """TRUNC: of a whole number the number itself."""
-    (kind,) = _need_numbers(kinds) or [Kind.INTEGER]
-    return numbers.rounded_kind(kind, 0)
-
-
 def _sign(kinds: _Kinds) -> Kind:
     _need_numbers(kinds)
     return Kind.INTEGER
@@ -311,11 +311,10 @@ FUNCTIONS: dict[str, Signature] = {
     "%": Signature(2, 2, _computed(numbers.remainder_kind)),
     **{name: Signature(1, 1, _number) for name in ("neg", "abs")},
     **{name: Signature(1, 1, _whole) for name in ("floor", "ceil")},
-    "round": Signature(1, 2, _rounded, (1,)),
-    "trunc": Signature(1, 1, _cut),
+    **{name: Signature(1, 2, _rounded, (1,)) for name in _TO_DIGITS},
     "sign": Signature(1, 1, _sign),
     **{name: Signature(1, 1, _real) for name in ("sqrt", "ln", "log10", "log2", "exp")},
-    "power": Signature(2, 2, _real),
+    **{name: Signature(2, 2, _real) for name in ("log", "power")},
     **{name: Signature(2, None, _same) for name in ("least", "greatest")},
     **{name: Signature(2, 2, _compared) for name in ("=", "<>", "<", "<=", ">", ">=")},
     "between": Signature(3, 3, _compared),

@@ -33,11 +33,13 @@ __all__ = [
     "max_",
     "median",
     "min_",
+    "mode",
     "quantile",
     "sample_and_aggregate",
     "stddev_pop",
     "stddev_samp",
     "sum_",
+    "sum_distinct",
     "var_pop",
     "var_samp",
 ]
@@ -128,6 +130,15 @@ def sum_(value: Any) -> Summary:
     (0.0, 500.0)
     """
     return Summary(function=Function.SUM, arguments=(_column(value),))
+
+
+def sum_distinct(value: Any) -> Summary:
+    """Add up the different values, each once.
+
+    >>> sum_distinct("size").function.label
+    'sum(distinct)'
+    """
+    return Summary(function=Function.SUM_DISTINCT, arguments=(_column(value),))
 
 
 def avg(value: Any) -> Summary:
@@ -227,6 +238,15 @@ def histogram(value: Any) -> Summary:
     'histogram'
     """
     return Summary(function=Function.HISTOGRAM, arguments=(_column(value),))
+
+
+def mode(value: Any) -> Summary:
+    """Most frequent value, chosen privately.
+
+    >>> mode("region").function.label
+    'mode'
+    """
+    return Summary(function=Function.MODE, arguments=(_column(value),))
 
 
 def median(value: Any) -> Summary:

@@ -53,7 +53,7 @@ BINARY: dict[_Node, str] = {
 
 _ONE_ARGUMENT = (
     exp.Abs, exp.Ceil, exp.Day, exp.DayOfYear, exp.Exp, exp.Floor, exp.Hour, exp.Length, exp.Ln, exp.Lower,
-    exp.Minute, exp.Month, exp.Quarter, exp.Second, exp.Sign, exp.Sqrt, exp.Trunc, exp.Upper, exp.Week,
+    exp.Minute, exp.Month, exp.Quarter, exp.Second, exp.Sign, exp.Sqrt, exp.Upper, exp.Week,
     exp.Year, exp.Dayname, exp.Monthname,
 )  # fmt: skip
 _TWO_ARGUMENTS = {
@@ -93,6 +93,7 @@ CALLS: dict[_Node, tuple[str, tuple[str, ...]]] = {
     exp.StrToTime: ("strptime", ("this", "format")),
     exp.Substring: ("substr", ("this", "start", "length")),
     exp.TimeToUnix: ("epoch", ("this",)),
+    exp.Trunc: ("trunc", ("this", "decimals")),
 }
 """Functions, with the parser's arguments in our order."""
 

@@ -4,7 +4,7 @@ For each grouping set: where keys are not declared, those groups stay whose nois
 of units, or their noisy weight, reaches the public threshold; then every measure of every group
 that stays gets its own fresh integer noise. A histogram is summed into layers of neighbouring
 cells first, and every block of every layer gets noise; or, for a single quantile, a cell is
-chosen, and what is around it gets noise (`finding`).
+chosen, and what is around it gets noise (`finding`); or a cell is chosen, and that is all (`choice`).
 
 What is dropped leaves no trace. Groups come out in the order of their keys, whatever order they
 came in: for each key column booleans, then numbers, NaN, texts (by code points), dates,
@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from sfumato.aggregates.answer import Fitted
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
+from sfumato.analysis.cell_choice import CellChoice
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
 from sfumato.backends.exact import Exact, ExactGroups, Members
@@ -52,10 +53,10 @@ _WORD = (-(2**63), 2**63 - 1)
 class NoisyGroups:
     """The noisy integers of one grouping set: all that is ever known of it outside. Public.
 
-    `layers[measure][l]` has a row of blocks per group, of branching^l cells each. Of a single quantile
-    it has the found cell, the noisy excess at its lower edge (with Gaussian noise), and the noisy counts
-    around that (if there is to be an interval). `fitted` says of measures whose integers were made to add up
-    over grouping sets how far off they may be (`release.consistency`).
+    `layers[measure][l]` has a row of blocks per group, of branching^l cells each. Of a choice it has the
+    chosen cell; of a single quantile the found one, the noisy excess at its lower edge (with Gaussian noise),
+    and the noisy counts around that (if there is to be an interval). `fitted` says of measures whose integers
+    were made to add up over grouping sets how far off they may be (`release.consistency`).
     """
 
     grouping_set: tuple[int, ...]
@@ -206,7 +207,9 @@ def _noisy(
             chosen = np.flatnonzero(_shown(groups, selection))
     order = np.array(sorted(chosen.tolist(), key=lambda group: key_order(groups.keys[group])), dtype=np.int64)
     for name, noise in noises.items():
-        if cells[name] and noise.finding is not None:
+        if cells[name] and noise.choice is not None:
+            layers[name] = (_chosen(groups.measures[name], order, noise.choice),)
+        elif cells[name] and noise.finding is not None:
             layers[name] = _found(groups.measures[name], order, noise)
         elif cells[name]:
             layers[name] = tuple(_add(layer, noise) for layer in _layers(groups.measures[name][order], noise))
@@ -240,7 +243,7 @@ def _found(cells: Any, order: _Integers, noise: Noise) -> tuple[_Integers, ...]:
     """Find one quantile of each group that stays, and measure around it; some groups at a time."""
     assert noise.finding is not None
     pieces = []
-    for some in np.array_split(order, max(1, -(-len(order) * cells.shape[1] // _AT_ONCE))):
+    for some in _some_at_a_time(order, cells.shape[1]):
         search = Search(cells[some], noise.finding)
         places = search.find()
         piece = [places[:, None]]
@@ -250,6 +253,16 @@ def _found(cells: Any, order: _Integers, noise: Noise) -> tuple[_Integers, ...]:
             piece.append(_add(search.annuli(places), noise))
         pieces.append(piece)
     return tuple(_narrow(np.concatenate(each)) for each in zip(*pieces, strict=True))
+
+
+def _chosen(cells: Any, order: _Integers, choice: CellChoice) -> _Integers:
+    """Choose a cell of each group that stays, by its count; some groups at a time."""
+    pieces = [choice.mechanism.release_each(cells[some]) for some in _some_at_a_time(order, cells.shape[1])]
+    return np.concatenate(pieces)[:, None]
+
+
+def _some_at_a_time(order: _Integers, width: int) -> list[_Integers]:
+    return np.array_split(order, max(1, -(-len(order) * width // _AT_ONCE)))
 
 
 def _layers(cells: _Integers, noise: Noise) -> list[_Integers]:

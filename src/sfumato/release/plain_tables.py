@@ -76,6 +76,8 @@ def sample_table(bounding: Bounding, times: int, reported: Reported = ()) -> Pla
 
 def _sampled(kind: str, number: int) -> Any:
     value: Any = number
+    if kind in ("BOOLEAN", "VARCHAR"):
+        value = str(number) if kind == "VARCHAR" else number % 2 == 1
     if kind.removesuffix("[]") in ("DATE", "TIMESTAMP"):
         value = datetime.datetime(1900, 1, 1) + datetime.timedelta(days=number % 1_000_000)
     return [value, value] if kind.endswith("[]") else value
@@ -104,6 +106,6 @@ def _key_type(kind: Kind | None) -> str:
 
 def _type(answer: Answer) -> str:
     single = "BIGINT" if answer.integer else "DOUBLE"
-    if answer.kind in (Kind.DATE, Kind.TIMESTAMP):
+    if answer.function.record.chooses or answer.kind in (Kind.DATE, Kind.TIMESTAMP):
         single = sql_type(answer.kind)
     return f"{single}[]" if answer.many else single

@@ -128,7 +128,8 @@ def notes_of(table: NoisyTable, shown: Mapping[str, str], binned: Answer | None 
         if answer == binned:
             continue
         name = f"`{shown[answer.name]}`" if answer.name in shown else "an aggregate"
-        notes += answer.function.record.notes(answer, name, shown=answer.name in shown)
+        noises = [noise for noise in table.noises if noise.measure in answer.measures]
+        notes += answer.function.record.notes(answer, noises, name, shown=answer.name in shown)
     return tuple(dict.fromkeys(notes))
 
 

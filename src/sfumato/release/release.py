@@ -120,6 +120,8 @@ class Release:
         for name, origin in zip(self.columns, self.origins, strict=True):
             if origin is None or not {origin.column, origin.over} <= {*answers, None}:
                 continue
+            if answers[origin.column].function.record.chooses:
+                continue
             if origin.over is None:
                 whole = table.aggregate(answers[origin.column], level)
                 flags = says_nothing(table, answers[origin.column], whole)
@@ -325,6 +327,9 @@ def _words(table: NoisyTable, answer: Answer, place: int) -> str:
     """Say what noise is behind an aggregate: its deviation in the units of a count or a sum."""
     noises = [table.noise(measure, place) for measure in answer.measures]
     noise, number = noises[0], len(noises)
+    if answer.function.record.chooses and noise.row_rate is not None:
+        rate = float(noise.row_rate / answer.weight)
+        return f"chosen with a chance that falls by e^-{rate:.3g} for each row less"
     kinds = " and ".join(sorted({each.law.name.title() for each in noises}))
     fitted = table.groups[place].fitted
     if fitted is not None:

@@ -42,8 +42,9 @@ def count_rows(
             cells[measure.name] = engine.columns(text)
         elif measure.kind is MeasureKind.DISTINCT:
             column = program.distinct[measure.name]
-            there = f"SELECT DISTINCT code, {column} FROM {matched} WHERE {column} IS NOT NULL"
-            numbered = f"SELECT code, dense_rank() OVER (ORDER BY {column}) FROM ({there})"
+            there = f"SELECT DISTINCT code, {column} AS value FROM {matched} WHERE {column} IS NOT NULL"
+            value = ", value" if measure.factors else ""
+            numbered = f"SELECT code, dense_rank() OVER (ORDER BY value) - 1{value} FROM ({there})"
             distinct[measure.name] = engine.columns(numbered)
 
     def total(place: int, measure: Measure, one: GroupingSet, units: _Array) -> Any:
@@ -52,8 +53,12 @@ def count_rows(
             places = one.parents[groups] * (len(measure.edges) - 1) + cell - 1
             return SparseCells.summed(measure, one.size, [(places, many * measure.weight)])
         if measure.kind is MeasureKind.DISTINCT:
-            groups, values = distinct[measure.name]
-            return distinct_by_group(measure, one.parents[groups], values, one.size)
+            groups, values, *of_rows = distinct[measure.name]
+            addends = None
+            if of_rows:
+                addends = np.zeros(int(values.max(initial=-1)) + 1, dtype=np.int64)
+                addends[values] = of_rows[0]
+            return distinct_by_group(measure, one.parents[groups], values, one.size, addends)
         if program.integers[measure.name] is None:
             result: _Array = empty(measure, one.size) + units
             return result

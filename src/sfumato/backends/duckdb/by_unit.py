@@ -84,10 +84,12 @@ def count_units(
     with ExitStack() as stack:
         unit, unit_hashes = "__unit", None
         if program.unit != "BIGINT" and not hashed:
-            matched, unit, unit_hashes = stack.enter_context(_numbered(engine, "__unit", rows, matched))
-        for measure in distinct:
-            numbers = _numbered(engine, program.distinct[measure.name], rows, matched)
-            matched, name, own = stack.enter_context(numbers)
+            unit = "n_unit"
+            matched, unit_hashes, _ = stack.enter_context(_numbered(engine, "__unit", unit, rows, matched))
+        for place, measure in enumerate(distinct):
+            column, name = program.distinct[measure.name], f"n_{place}"
+            numbers = _numbered(engine, column, name, rows, matched, integers=bool(measure.factors))
+            matched, own, adding.addends[measure.name] = stack.enter_context(numbers)
             names.append(f"coalesce({name}, -1)")
             hashes.append(own)
         choice = PackedChoice(
@@ -98,7 +100,7 @@ def count_units(
             key_hashes=key_hashes,
             sums=sums,
             runs=runs,
-            distinct=tuple(measure.sensitivity for measure in distinct),
+            distinct=tuple(measure.max_values for measure in distinct),
             value_hashes=tuple(hashes),
             only_cells=len(cells) == len(query.measures)
             and not query.members
@@ -168,17 +170,21 @@ def _signed(column: _Array) -> _Integers:
 
 
 @contextmanager
-def _numbered(engine: Engine, column: str, rows: str, matched: str) -> Iterator[tuple[str, str, _Words]]:
-    """Number the values of a column: yield rows that have the number, its name, and the hashes by number."""
-    name = f"n_{column}"
-    there = f"SELECT DISTINCT {column} FROM {rows} WHERE {column} IS NOT NULL"
-    number = f"row_number() OVER (ORDER BY {column}) - 1 AS {name}"
-    with engine.named(
-        f"SELECT {column} AS value, {number}, {hash_of(column)} AS hashed FROM ({there})"
-    ) as numbers:
-        (hashes,) = engine.columns(f"SELECT hashed FROM {numbers} ORDER BY {name}")
-        join = f"LEFT JOIN {numbers} AS v ON m.{column} = v.value"
-        yield f"(SELECT m.*, v.{name} FROM {matched} AS m {join})", name, hashes.astype(np.uint64, copy=False)
+def _numbered(
+    engine: Engine, value: str, name: str, rows: str, matched: str, *, integers: bool = False
+) -> Iterator[tuple[str, _Words, _Integers | None]]:
+    """Number the values that rows have: yield rows with the number, under a name, and the hashes by number.
+
+    Values that are `integers` are yielded as well, by number.
+    """
+    there = f"SELECT DISTINCT {value} AS value FROM {rows} WHERE {value} IS NOT NULL"
+    number = f"row_number() OVER (ORDER BY value) - 1 AS {name}"
+    with engine.named(f"SELECT value, {number}, {hash_of('value')} AS hashed FROM ({there})") as numbers:
+        listed = "hashed, value" if integers else "hashed"
+        hashes, *own = engine.columns(f"SELECT {listed} FROM {numbers} ORDER BY {name}")
+        join = f"LEFT JOIN {numbers} AS v ON {value} = v.value"
+        with_number = f"(SELECT m.*, v.{name} FROM {matched} AS m {join})"
+        yield with_number, hashes.astype(np.uint64, copy=False), own[0] if own else None
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -188,6 +194,7 @@ class _Adding:
     program: Program
     layout: Layout
     sets: tuple[GroupingSet, ...]
+    addends: dict[str, _Integers | None] = field(default_factory=dict)  # DISTINCT: what values stand for
     _totals: list[GroupTotals] = field(default_factory=list)
     # Of CELLS: places and what is added there; of DISTINCT: groups and values.
     _found: dict[tuple[int, str], list[tuple[_Integers, _Array]]] = field(default_factory=dict)
@@ -272,7 +279,10 @@ class _Adding:
                     total.measures[measure.name] = SparseCells.summed(measure, one.size, found)
                 elif found:
                     groups, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
-                    total.measures[measure.name] = distinct_by_group(measure, groups, values, one.size)
+                    addends = self.addends[measure.name]
+                    total.measures[measure.name] = distinct_by_group(
+                        measure, groups, values, one.size, addends
+                    )
             if self.program.query.members:
                 parts = self._members.pop(place, [])
                 total.members = Members(

@@ -56,7 +56,7 @@ class Program:
     unit: str | None  # the SQL type of the unit; None: each row is one
     kinds: tuple[Kind, ...]  # of the keys
     integers: dict[str, RowInteger | None]  # by measure, and under `presence` whether there is a value
-    distinct: dict[str, str]  # the column of each DISTINCT measure
+    distinct: dict[str, str]  # the value of each DISTINCT measure, over the columns of `rows`
     blocks: dict[str, tuple[str, ...]]  # the columns, of DOUBLE, of each BLOCKS measure
     plain: bool  # reading the rows again costs no more than reading the table
 
@@ -309,6 +309,10 @@ def _clamped_row(measure: Measure, integer: RowInteger) -> str:
 
 
 def _distinct_value(measure: Measure, stage: Stage) -> str:
+    if measure.factors:
+        integer = row_integer(measure, stage)
+        assert integer is not None
+        return f"({integer.sql})" if integer.scale == 1 else f"({integer.sql} * {constant(integer.scale)})"
     if measure.value is None or measure.value.kind is None:
         raise Unsupported("distinct values of nothing")
     value = canonical(expression(measure.value, stage.names), measure.value.kind)

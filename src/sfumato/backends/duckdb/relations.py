@@ -286,6 +286,8 @@ def _aggregate(aggregate: tree.Aggregate, names: dict[str, str]) -> str:
         case Function.SUM:
             value = expression(arguments[0], names, Kind.REAL)
             return finite(f"sum({value} ORDER BY {value}){where}")
+        case Function.SUM_DISTINCT if arguments[0].kind is Kind.INTEGER:
+            return f"TRY_CAST(sum(DISTINCT {expression(arguments[0], names)}){where} AS BIGINT)"
         case Function.AVG if arguments[0].kind is not None and arguments[0].kind.exact:
             value, kind = expression(arguments[0], names), arguments[0].kind
             total = f"sum({value}){where}" if kind is Kind.INTEGER else _exact_sum(value, kind, where)
