@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.duckdb import Backend, backend, by_unit
+from sfumato.backends.duckdb import Backend, backend, by_unit, unit_numbers
 from sfumato.backends.duckdb.compile import Program
 from sfumato.backends.entries import Entries, bound_entries
 from sfumato.backends.packing import PackedChoice, PackedRows, Packing, Slot
@@ -120,9 +120,13 @@ def test_no_way_to_the_totals_changes_them(text: str, monkeypatch: pytest.Monkey
     assert totals(db, text) == expected
     monkeypatch.setattr(Program, "sums_first", False)
     assert totals(db, text) == expected
+    monkeypatch.setattr(Backend, "_numbers", lambda *_: None)
+    assert totals(db, text) == expected
     monkeypatch.setattr(Backend, "_told_apart", lambda *_: False)
     assert totals(db, text) == expected
     monkeypatch.undo()
+    monkeypatch.setattr(Backend, "_numbers", lambda *_: None)
+    assert totals(db, text) == expected
     monkeypatch.setattr(Backend, "_told_apart", lambda *_: False)
     assert totals(db, text) == expected
 
@@ -134,10 +138,12 @@ def test_units_whose_names_have_one_hash_stay_apart(text: str, monkeypatch: pyte
     def few(column: str) -> str:
         return f"(hash({column}) % 3)"
 
-    for module in (backend, by_unit):
+    for module in (backend, by_unit, unit_numbers):
         monkeypatch.setattr(module, "hash_of", few)
     db = database()
     found = totals(db, text)
+    monkeypatch.setattr(Backend, "_numbers", lambda *_: None)
+    assert totals(database(), text) == found
     monkeypatch.setattr(Backend, "_told_apart", lambda *_: False)
     assert totals(database(), text) == found
     if "GROUP BY" not in text:  # everybody is there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,8 +17,9 @@ from sfumato.backends.arrays import Keys, array_of, python_values
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import Program, compile_query, hash_of, key_table
-from sfumato.backends.duckdb.engine import Engine
+from sfumato.backends.duckdb.engine import Engine, with_engine
 from sfumato.backends.duckdb.relations import Relations, Rendered
+from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.expressions import expression
 from sfumato.backends.sql_values import canonical
@@ -28,7 +29,6 @@ from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value
 from sfumato.catalog.table import Field, Table
 from sfumato.errors import EngineFailure, Unsupported
-from sfumato.interrupts import interruptible
 from sfumato.plan.tree import (
     ColumnRef,
     Expression,
@@ -49,6 +49,8 @@ __all__ = ["Backend"]
 
 _T = TypeVar("_T")
 
+_FEW = 1 << 20  # units that are kept by themselves
+
 
 class Backend:
     """Computes bounded queries over open tables.
@@ -67,9 +69,11 @@ class Backend:
         self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
 
-        def look(engine: Engine) -> tuple[ExactGroups, ...]:
-            hashed = program.unit == "VARCHAR" and self._told_apart(query)
-            return _groups(engine, program, salt, self._threads, hashed=hashed)
+        def look() -> tuple[ExactGroups, ...]:
+            known = self._known(program)
+            text = program if known.numbers is None else compile_query(query, self._catalog, row_numbers=True)
+            cursor = self._source.cursor()
+            return with_engine(cursor, lambda engine: _groups(engine, text, salt, self._threads, known))
 
         return Exact(self._guarded(look))
 
@@ -154,6 +158,39 @@ class Backend:
         with self._source.admitted():
             self._source.check_texts(" ".join(named))
 
+    def _known(self, program: Program) -> _Known:
+        """Return what is known of the units of a query's tables, or find it out.
+
+        It may decide how a question is answered, and never with what.
+        """
+        query = program.query
+        if program.unit is None:
+            return _Known()
+        numbers = self._numbers(query) if program.reads_names else None
+        hashed = program.unit == "VARCHAR" and numbers is None and self._told_apart(query)
+        heavy = self._heavy(program, hashed) if program.sums_whole else None
+        return _Known(numbers=numbers, hashed=hashed, heavy=heavy)
+
+    def _numbers(self, query: BoundedQuery) -> UnitNumbers | None:
+        """Return the number of the unit of each row of a query's only table."""
+        [scan] = scans(query.source)
+        table = self._catalog.table(scan.table)
+        if table is None or table.partition is not None or not self._source.number_rows(scan.table):
+            return None
+        units = Relations(catalog=self._catalog).units_by_row(scan.table)
+        return self._source.once(units, lambda engine: number_units(engine, units))
+
+    def _heavy(self, program: Program, hashed: bool) -> Any | None:
+        """Return the units that have more rows in a query's only table than count; None: they are not few.
+
+        A unit has no more rows after a filter than before it.
+        """
+        [scan] = scans(program.query.source)
+        rows = Relations(catalog=self._catalog).render(replace(scan, columns=())).sql
+        text = f"{program.many_rows(f'({_unit_hashes(rows) if hashed else rows})')} LIMIT {_FEW + 1}"
+        found = self._source.once(text, lambda engine: engine.table(text))
+        return found if len(found) <= _FEW else None
+
     def _told_apart(self, query: BoundedQuery) -> bool:
         """Return whether hashes tell all units of a query's tables apart; then they may stand for units."""
         writer, units = Relations(catalog=self._catalog), []
@@ -162,7 +199,8 @@ class Backend:
             if rendered.unit is not None:
                 units.append(f"SELECT CAST(__unit AS VARCHAR) AS who FROM ({rendered.sql})")
         who = f"SELECT DISTINCT who FROM ({' UNION ALL '.join(units)})"
-        return self._source.holds(f"SELECT count(*) = count(DISTINCT {hash_of('who')}) FROM ({who})")
+        text = f"SELECT count(*) = count(DISTINCT {hash_of('who')}) FROM ({who})"
+        return self._source.once(text, lambda engine: bool(engine.one(text)))
 
     def _one_row_each(self, query: BoundedQuery) -> None:
         """Refuse joins that would make several rows of one unit, each counted as a unit."""
@@ -185,22 +223,27 @@ class Backend:
         self._source.check()
         with self._source.admitted():
             self._source.check_texts(sql)
-        return self._guarded(action)
+        return self._guarded(lambda: with_engine(self._source.cursor(), action))
 
-    def _guarded(self, action: Callable[[Engine], _T]) -> _T:
+    def _guarded(self, action: Callable[[], _T]) -> _T:
         done: list[_T] = []
         with self._source.admitted():
             try:
-                cursor = self._source.cursor()
-                try:
-                    done.append(interruptible(lambda: action(Engine(cursor)), cursor.interrupt))
-                finally:
-                    cursor.close()
+                done.append(action())
             except Exception:  # also a refusal, if it depends on what was found
                 done.clear()
         if not done:  # raised here, so that not even the context of the exception holds a value
             raise EngineFailure
         return done[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known of the units of a table: see `count_units`."""
+
+    numbers: UnitNumbers | None = None
+    hashed: bool = False
+    heavy: Any | None = None  # an Arrow table of units that may have more rows than count; no other has
 
 
 def _used(query: BoundedQuery) -> set[str] | None:
@@ -222,13 +265,13 @@ def _used(query: BoundedQuery) -> set[str] | None:
 
 
 def _groups(
-    engine: Engine, program: Program, salt: int, threads: int | None, *, hashed: bool
+    engine: Engine, program: Program, salt: int, threads: int | None, known: _Known
 ) -> tuple[ExactGroups, ...]:
     query = program.query
     with ExitStack() as stack:
         text = program.rows
-        if hashed:
-            text = f"SELECT * REPLACE ({hash_of('__unit')} AS __unit) FROM ({text})"
+        if known.hashed:
+            text = _unit_hashes(text)
         kept = not program.plain and not program.sums_first
         rows = stack.enter_context(engine.named(text, kept=kept))
         # Where sums come first, there are fewer groups than rows to match.
@@ -238,7 +281,12 @@ def _groups(
         whole = None
         if program.sums_whole:
             whole = stack.enter_context(engine.named(program.added_up(rows, whole=True)))
-            many = stack.enter_context(engine.named(program.many_rows(rows)))
+            some = rows
+            if known.heavy is not None:
+                given = stack.enter_context(engine.given(known.heavy))
+                heavy = stack.enter_context(engine.named(f"SELECT * FROM {given}"))
+                some = f"(SELECT * FROM {rows} WHERE __unit IN (SELECT __unit FROM {heavy}))"
+            many = stack.enter_context(engine.named(program.many_rows(some)))
             rows = f"(SELECT * FROM {rows} WHERE __unit IN (SELECT __unit FROM {many}))"
         if program.sums_first:
             summed = rows = stack.enter_context(engine.named(program.added_up(rows)))
@@ -270,12 +318,18 @@ def _groups(
                 sets,
                 salt=salt,
                 threads=workers,
-                hashed=hashed,
+                hashed=known.hashed,
+                numbers=known.numbers,
                 whole=None if whole is None else program.match(whole, codes),
             )
     return tuple(
         _exact(query, columns, program.kinds, one, total) for one, total in zip(sets, totals, strict=True)
     )
+
+
+def _unit_hashes(rows: str) -> str:
+    """Return rows with the hash of the unit's name where the name was."""
+    return f"SELECT * REPLACE ({hash_of('__unit')} AS __unit) FROM ({rows})"
 
 
 def _grouping_set(

@@ -22,6 +22,7 @@ from sfumato.backends.block_values import BlockRows
 from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out, presence
 from sfumato.backends.duckdb.engine import Engine
+from sfumato.backends.duckdb.unit_numbers import UnitNumbers
 from sfumato.backends.entries import Entries, bound_entries
 from sfumato.backends.exact import Members
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
@@ -61,13 +62,15 @@ def count_units(
     salt: int,
     threads: int,
     hashed: bool,
+    numbers: UnitNumbers | None = None,
     whole: str | None = None,
 ) -> list[GroupTotals]:
     """Return the totals of each grouping set; `matched` are the rows with the code of their group.
 
     `hashed` says that `__unit` is the hash of the unit's name, and that hashes tell units apart.
-    Otherwise units with names are numbered. A unit's priorities come from its hash either way. With `whole`,
-    the sums of all rows by group, `rows` are those of the units alone that may not count in full.
+    With `numbers` it is the number of the row, and they say whose it is. Otherwise units with names are
+    numbered here. A unit's priorities come from its hash either way. With `whole`, the sums of all rows by
+    group, `rows` are those of the units alone that may not count in full.
     """
     query = program.query
     layout = program.limbs() if program.sums_first else lay_out(program, len(key_hashes))
@@ -83,13 +86,15 @@ def count_units(
     adding = _Adding(program=program, layout=layout, sets=sets)
     with ExitStack() as stack:
         unit, unit_hashes = "__unit", None
-        if program.unit != "BIGINT" and not hashed:
+        if numbers is not None:
+            unit_hashes = numbers.hashes
+        elif program.unit != "BIGINT" and not hashed:
             unit = "n_unit"
             matched, unit_hashes, _ = stack.enter_context(_numbered(engine, "__unit", unit, rows, matched))
         for place, measure in enumerate(distinct):
             column, name = program.distinct[measure.name], f"n_{place}"
-            numbers = _numbered(engine, column, name, rows, matched, integers=bool(measure.factors))
-            matched, own, adding.addends[measure.name] = stack.enter_context(numbers)
+            numbered = _numbered(engine, column, name, rows, matched, integers=bool(measure.factors))
+            matched, own, adding.addends[measure.name] = stack.enter_context(numbered)
             names.append(f"coalesce({name}, -1)")
             hashes.append(own)
         choice = PackedChoice(
@@ -125,7 +130,7 @@ def count_units(
                 adding.add([bound_entries(found, choice)])
             return adding.totals()
         listed = ", ".join([unit, *layout.words, *names])
-        for columns in _in_parts(engine.table(f"SELECT {listed} FROM {matched}")):
+        for columns in _in_parts(engine.table(f"SELECT {listed} FROM {matched}"), numbers):
             last = 1 + len(layout.words)
             given = PackedRows(
                 units=columns[0],
@@ -148,13 +153,17 @@ def count_units(
     return totals
 
 
-def _in_parts(table: Any) -> Iterator[list[_Integers]]:
+def _in_parts(table: Any, numbers: UnitNumbers | None = None) -> Iterator[list[_Integers]]:
     """Yield the columns of rows, the unit first: all at once, or some units at a time."""
+
+    def whose(columns: list[_Array]) -> list[_Array]:
+        return columns if numbers is None else numbers.given(columns)
+
     parts = max(1, -(-len(table) // ROWS_AT_ONCE))
     if parts == 1:
-        yield [_signed(array_of(column)) for column in table.columns]
+        yield [_signed(column) for column in whose([array_of(column) for column in table.columns])]
         return
-    batches = [[np.from_dlpack(column) for column in batch.columns] for batch in table.to_batches()]
+    batches = [whose([np.from_dlpack(column) for column in batch.columns]) for batch in table.to_batches()]
     for part in range(parts):
         chosen = []
         for batch in batches:

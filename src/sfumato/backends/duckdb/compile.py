@@ -105,6 +105,11 @@ class Program:
         return not self.plain or sum(_bits(one) for one in self.integers.values() if one) > _FINGERPRINT
 
     @property
+    def reads_names(self) -> bool:
+        """Whether units have names that the engine hands over, row by row, and does nothing else with."""
+        return self.unit == "VARCHAR" and self.plain and not self.sums_first
+
+    @property
     def sums_whole(self) -> bool:
         """Whether all rows are added up by group alone: where nothing but a cap on rows can leave out any.
 
@@ -190,9 +195,9 @@ def key_table(kinds: Sequence[Kind], rows: Sequence[tuple[Value, ...]]) -> Any:
     return pyarrow.table(arrays, names=[f"k{place}" for place in range(len(kinds))])
 
 
-def compile_query(query: BoundedQuery, catalog: Catalog) -> Program:
-    """Return the texts of a query."""
-    below = Relations(catalog=catalog).render(query.source)
+def compile_query(query: BoundedQuery, catalog: Catalog, *, row_numbers: bool = False) -> Program:
+    """Return the texts of a query; with `row_numbers`, `__unit` is the number of a row, not a name."""
+    below = Relations(catalog=catalog, row_numbers=row_numbers).render(query.source)
     if query.row_unit != below.by_row or (below.unit is None and not below.by_row):
         raise Unsupported("a query about rows whose unit is not the one that was bounded")
     stage = Stage(below.names)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow
 from pyarrow import parquet
 
@@ -30,6 +32,13 @@ class Copied:
     table: Any
     digest: str
     left_out: tuple[UnsupportedColumn, ...]
+
+    def with_rows(self, column: str) -> Any:
+        """Return the table with the number of each row in a column more."""
+        ends = accumulate((batch.num_rows for batch in self.table.to_batches()), initial=0)
+        chunks = [pyarrow.array(np.arange(*ends_of)) for ends_of in pairwise(ends)]
+        rows = pyarrow.chunked_array(chunks, pyarrow.int64())
+        return self.table.append_column(column, rows)
 
 
 def copied(origin: Any, name: str) -> Copied:

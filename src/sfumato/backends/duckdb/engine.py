@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
 from sfumato.backends.arrays import array_of
+from sfumato.interrupts import interruptible
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "with_engine"]
+
+_T = TypeVar("_T")
 
 
 class Engine:
@@ -50,6 +53,14 @@ class Engine:
         self._cursor.register(name, table)
         yield name
         self._cursor.unregister(name)
+
+
+def with_engine(cursor: Any, action: Callable[[Engine], _T]) -> _T:
+    """Return what an action makes of a connection, and close the connection; Ctrl-C stops the action."""
+    try:
+        return interruptible(lambda: action(Engine(cursor)), cursor.interrupt)
+    finally:
+        cursor.close()
 
 
 def _name() -> str:

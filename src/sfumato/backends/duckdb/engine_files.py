@@ -8,8 +8,9 @@ one person's value would make just those questions fail that come across it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from sfumato.backends.duckdb.views import check_view
@@ -20,13 +21,14 @@ from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import UnsupportedColumn
 from sfumato.errors import InvalidArgument
 
-__all__ = ["EngineTable", "attached_table", "csv_table", "parquet_table", "quoted_path"]
+__all__ = ["EngineTable", "attached_table", "csv_table", "parquet_table", "quoted_path", "table_row"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTable:
     """A table in the engine: what stands after FROM, its columns and their types, and who must stay readable.
 
+    `row` is the SQL of a number, 0, 1, .., that each row has for itself; None: rows have no such number.
     `whole` says that the engine's reader can fail at a value: then the files are read by other means. `view`
     says that it is computed as it is read: then it is copied when it is opened.
     """
@@ -35,6 +37,7 @@ class EngineTable:
     columns: tuple[tuple[str, str], ...]
     paths: tuple[str, ...] = ()
     left_out: tuple[UnsupportedColumn, ...] = ()
+    row: str | None = None
     whole: bool = False
     view: bool = False
 
@@ -65,8 +68,22 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
         sql=f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false)",
         columns=tuple((column, of_type) for column, (of_type, _) in first.items()),
         paths=quoted,
+        row=_parquet_row(connection, quoted, first),
         whole=any(coarse for _, coarse in first.values()),
     )
+
+
+def _parquet_row(connection: Any, quoted: tuple[str, ...], columns: Iterable[str]) -> str | None:
+    """Return the number of a row over all files; the engine has names of its own for what it is made of."""
+    if {"file_row_number", "file_index"} & {column.lower() for column in columns}:
+        return None
+    if len(quoted) == 1:
+        return "file_row_number"
+    sizes = [
+        connection.execute(f"SELECT num_rows FROM parquet_file_metadata({constant(path)})").fetchone()[0]
+        for path in quoted
+    ]
+    return f"file_row_number + {list(accumulate(sizes[:-1], initial=0))}[CAST(file_index AS BIGINT) + 1]"
 
 
 def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[str, bool]]:
@@ -144,9 +161,8 @@ def csv_table(
         _load_private(connection, table, paths, headers, kinds)
     described = connection.execute(f"DESCRIBE {table}").fetchall()
     index = headers[0][0][0] == ""  # of a data frame: it has no name, and is left out
-    return EngineTable(
-        sql=table, columns=tuple((column, of_type) for column, of_type, *_ in described[index:])
-    )
+    columns = tuple((column, of_type) for column, of_type, *_ in described)
+    return EngineTable(sql=table, columns=columns[index:], row=table_row(column for column, _ in columns))
 
 
 def _load_private(
@@ -214,8 +230,18 @@ def attached_table(connection: Any, name: str, path: str, number: int, *, privat
             for column, _, generated in columns
             if generated
         ),
+        row=None if view else table_row(column for column, *_ in columns),
         view=view,
     )
+
+
+def table_row(columns: Iterable[str]) -> str | None:
+    """Return the number of a row of a table of the engine's; a column of that name would stand in its place.
+
+    >>> table_row(["person", "age"]), table_row(["RowID"])
+    ('rowid', None)
+    """
+    return None if "rowid" in {column.lower() for column in columns} else "rowid"
 
 
 def _table_of(connection: Any, attached: str, name: str) -> tuple[str, str, bool]:

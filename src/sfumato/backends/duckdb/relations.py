@@ -27,9 +27,17 @@ from sfumato.catalog.unit import KeyLink
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
 
-__all__ = ["Relations", "Rendered"]
+__all__ = ["ROW", "Relations", "Rendered", "numbered_table"]
+
+ROW = "__row"
+"""The column of a numbered table that holds the number of each row."""
 
 _LARGEST = "1e140"  # squares of more could overflow; what lies beyond is cut to it
+
+
+def numbered_table(name: str) -> str:
+    """Return the name of the table that has the rows of another one, and their numbers."""
+    return f"__rows of {name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +59,7 @@ class Relations:
 
     catalog: Catalog
     given: Callable[[tree.Listed], str] | None = None  # gives the engine a list, and returns its name there
+    row_numbers: bool = False  # where units have names, `__unit` is the number of the row instead
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def render(self, relation: tree.Relation) -> Rendered:
@@ -103,18 +112,13 @@ class Relations:
             return Rendered(
                 sql=f"SELECT {_listed(listed)} FROM {rows}", names=names, unit=None, by_row=by_row
             )
-        unit = table.field(table.unit.column)
-        assert unit is not None
-        of_type = "BIGINT" if unit.kind is Kind.INTEGER else "VARCHAR"
-        who = identifier(unit.name)
-        named = f"CAST({who} AS BIGINT)" if of_type == "BIGINT" else plain_text(who)
-        there = f"{who} IS NOT NULL"
-        if unit.kind.binary:  # there is one zero, and nobody is two people; NaN is nobody
-            named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
-            there = f"{normalised(who, unit.kind)} IS NOT NULL"
-        if unit.kind in (Kind.DATE, Kind.TIMESTAMP):  # a far one is nobody: the engine stops at its text
-            named = f"CAST({normalised(who, unit.kind)} AS VARCHAR)"
-            there = f"{normalised(who, unit.kind)} IS NOT NULL"
+        of_type, named, there = _unit_of(table, table.unit.column)
+        if self.row_numbers and of_type == "VARCHAR":
+            if table.partition is not None:
+                raise Unsupported("numbers of rows where a unit's other rows matter")
+            rows = identifier(numbered_table(table.name))
+            sql = f"SELECT {', '.join([f'{ROW} AS __unit', *listed])} FROM {rows}"
+            return Rendered(sql=sql, names=names, unit=of_type)
         listed = [f"{named} AS __unit", *listed]
         if table.partition is not None:
             listed += _part_of(table, named)
@@ -123,6 +127,15 @@ class Relations:
             kept = "__part IS NULL OR __part = __smallest"
             sql = f"SELECT {', '.join(['__unit', *names.values()])} FROM ({sql}) WHERE {kept}"
         return Rendered(sql=sql, names=names, unit=of_type)
+
+    def units_by_row(self, name: str) -> str:
+        """Return a SELECT of `__row` and `__unit`, which is NULL where a row belongs to nobody."""
+        table = self.catalog.table(name)
+        if table is None or table.unit is None or table.unit.column is None:
+            raise Unsupported("units of a table that names none")
+        _, named, there = _unit_of(table, table.unit.column)
+        rows = identifier(numbered_table(name))
+        return f"SELECT {ROW}, CASE WHEN {there} THEN {named} END AS __unit FROM {rows}"
 
     def _scan_by_key(self, table: Table, link: KeyLink, listed: list[str], names: dict[str, str]) -> Rendered:
         """Return the rows of a table, each once for every unit that has its key where the path leads.
@@ -227,6 +240,23 @@ class Relations:
         grouped = ", ".join([*own, *(str(place + 1 + len(own)) for place in range(len(node.keys)))])
         by = f" GROUP BY {grouped}" if grouped else ""
         return replace(below, sql=f"{_select(below, listed)}{by}", names={**keys, **values})
+
+
+def _unit_of(table: Table, column: str) -> tuple[str, str, str]:
+    """Return the type of the unit that a column names, its value, and the test that there is one."""
+    unit = table.field(column)
+    assert unit is not None
+    who = identifier(unit.name)
+    if unit.kind is Kind.INTEGER:
+        return "BIGINT", f"CAST({who} AS BIGINT)", f"{who} IS NOT NULL"
+    named, there = plain_text(who), f"{who} IS NOT NULL"
+    if unit.kind.binary:  # there is one zero, and nobody is two people; NaN is nobody
+        named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
+        there = f"{normalised(who, unit.kind)} IS NOT NULL"
+    if unit.kind in (Kind.DATE, Kind.TIMESTAMP):  # a far one is nobody: the engine stops at its text
+        named = f"CAST({normalised(who, unit.kind)} AS VARCHAR)"
+        there = f"{normalised(who, unit.kind)} IS NOT NULL"
+    return "VARCHAR", named, there
 
 
 def _part_of(table: Table, unit: str) -> list[str]:

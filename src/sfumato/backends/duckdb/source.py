@@ -26,16 +26,25 @@ what was paid for one version is never answered from another.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sfumato.backends.duckdb.admission import Admission, memory_of
 from sfumato.backends.duckdb.backend import Backend
 from sfumato.backends.duckdb.column_types import readable_columns
-from sfumato.backends.duckdb.engine_files import EngineTable, attached_table, csv_table, parquet_table
+from sfumato.backends.duckdb.engine import Engine, with_engine
+from sfumato.backends.duckdb.engine_files import (
+    EngineTable,
+    attached_table,
+    csv_table,
+    parquet_table,
+    table_row,
+)
+from sfumato.backends.duckdb.relations import ROW, numbered_table
 from sfumato.backends.files import Files, ending, found_files
 from sfumato.backends.sql_values import constant
 from sfumato.catalog.catalog import Catalog
@@ -50,6 +59,8 @@ if TYPE_CHECKING:
     from sfumato.backends.duckdb.copies import Copied
 
 __all__ = ["Source", "open_source", "reads"]
+
+_T = TypeVar("_T")
 
 _SECONDS = 3600  # how long one statement may take, unless said otherwise
 _CONFIGURATION: dict[str, Any] = {
@@ -81,7 +92,10 @@ class Source:
         self._fields: dict[str, tuple[Field, ...]] = {}
         self._left_out: dict[str, tuple[UnsupportedColumn, ...]] = {}
         self._unread: dict[str, frozenset[str]] = {}  # texts of Parquet files that nobody looked through yet
-        self._facts: dict[str, bool] = {}
+        self._row_views: dict[str, str] = {}  # statements that give the rows of engine tables numbers
+        self._numbered: dict[str, Any] = {}  # tables whose rows have numbers; of an object, the Arrow table
+        self._made: dict[str, Any] = {}
+        self._making = threading.Lock()
         self._asked = asked
         self._process = process_id()
 
@@ -132,16 +146,27 @@ class Source:
                 _check_texts(self._connection.cursor(), table, sorted(named))
                 self._unread[table] = self._unread[table] - named
 
-    def holds(self, sql: str) -> bool:
-        """Return whether something holds of the tables: a statement that is put to the engine once.
+    def once(self, key: str, make: Callable[[Engine], _T]) -> _T:
+        """Return what is made of the tables under a key: made the first time, and kept.
 
         It may decide how a question is answered, and never with what.
         """
-        if sql not in self._facts:
-            cursor = self.cursor()
-            self._facts[sql] = bool(cursor.execute(sql).fetchall()[0][0])
-            cursor.close()
-        return self._facts[sql]
+        with self._making:
+            if key not in self._made:
+                self._made[key] = with_engine(self.cursor(), make)
+        return cast("_T", self._made[key])
+
+    def number_rows(self, table: str) -> bool:
+        """Give the rows of a table numbers, in a table beside it; return whether they have them."""
+        taken = {one.name.lower() for one in self._fields[table]} | {one.lower() for one in self._fields}
+        with self._making:
+            if table not in self._numbered and not taken & {ROW, numbered_table(table).lower()}:
+                if table in self._objects:
+                    self._numbered[table] = self._objects[table].with_rows(ROW)
+                elif table in self._row_views:
+                    self._connection.execute(self._row_views[table])
+                    self._numbered[table] = None
+        return table in self._numbered
 
     def _answers(self) -> bool:
         """Return whether the engine still answers: after an internal error it never does again."""
@@ -184,6 +209,8 @@ class Source:
         cursor = self._connection.cursor()
         for name, held in self._objects.items():
             cursor.register(name, held.table)
+            if name in self._numbered:
+                cursor.register(numbered_table(name), self._numbered[name])
         return _Cursor(cursor, self)
 
     def admitted(self) -> AbstractContextManager[None]:
@@ -206,6 +233,9 @@ class Source:
         """Give a table of the engine's the name that it is asked under; leave out what has no kind."""
         selected = ", ".join(self._note(name, table.columns, table.left_out))
         self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {selected} FROM {table.sql}")
+        if table.row is not None:
+            rows = f"SELECT {selected}, {table.row} AS {ROW} FROM {table.sql}"
+            self._row_views[name] = f"CREATE VIEW {identifier(numbered_table(name))} AS {rows}"
 
     def _note(
         self, name: str, described: Iterable[tuple[str, str]], left_out: tuple[UnsupportedColumn, ...]
@@ -343,7 +373,8 @@ def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> 
     table = f"__view{number}"
     try:
         connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {view.sql}")
-        return replace(view, sql=table, view=False)
+        row = table_row(column for column, _ in view.columns)
+        return replace(view, sql=table, row=row, view=False)
     except duckdb.Error:
         pass
     raise InvalidArgument(  # raised here, as above
