@@ -23,6 +23,7 @@ QUESTIONS = (
     "SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g",
     "SELECT MEDIAN(x) AS m FROM t WHERE x > 5",
     "SELECT g, COUNT(DISTINCT x) AS d, COUNT(DISTINCT who) AS w FROM t WHERE g < 5 GROUP BY ROLLUP (g)",
+    "SELECT g, SAMPLE_AND_AGGREGATE(KURTOSIS(x), -2, 20, blocks => 5) AS k FROM t GROUP BY g",
 )
 
 

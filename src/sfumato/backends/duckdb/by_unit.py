@@ -144,7 +144,7 @@ def count_units(
         for measure in query.measures:
             if measure.kind is MeasureKind.BLOCKS:
                 values = ", ".join(f"coalesce({one}, {NAN})" for one in program.blocks[measure.name])
-                columns = engine.columns(f"SELECT {unit}, code, {values} FROM {matched}")
+                columns = _owned(engine.columns(f"SELECT {unit}, code, {values} FROM {matched}"), numbers)
                 divided = BlockRows.kept(
                     measure, _signed(columns[0]), columns[1], columns[2:], unit_hashes, choice
                 )
@@ -155,15 +155,11 @@ def count_units(
 
 def _in_parts(table: Any, numbers: UnitNumbers | None = None) -> Iterator[list[_Integers]]:
     """Yield the columns of rows, the unit first: all at once, or some units at a time."""
-
-    def whose(columns: list[_Array]) -> list[_Array]:
-        return columns if numbers is None else numbers.given(columns)
-
     parts = max(1, -(-len(table) // ROWS_AT_ONCE))
     if parts == 1:
-        yield [_signed(column) for column in whose([array_of(column) for column in table.columns])]
+        yield [_signed(column) for column in _owned(list(map(array_of, table.columns)), numbers)]
         return
-    batches = [whose([np.from_dlpack(column) for column in batch.columns]) for batch in table.to_batches()]
+    batches = [_owned(list(map(np.from_dlpack, batch.columns)), numbers) for batch in table.to_batches()]
     for part in range(parts):
         chosen = []
         for batch in batches:
@@ -171,6 +167,11 @@ def _in_parts(table: Any, numbers: UnitNumbers | None = None) -> Iterator[list[_
             places = np.flatnonzero(owners == np.uint64(part))
             chosen.append([_signed(column[places]) for column in batch])
         yield [np.concatenate(columns) for columns in zip(*chosen, strict=True)]
+
+
+def _owned(columns: list[_Array], numbers: UnitNumbers | None) -> list[_Array]:
+    """Return columns with the unit first; with `numbers`, the number of the row stands there before."""
+    return columns if numbers is None else numbers.given(columns)
 
 
 def _signed(column: _Array) -> _Integers:
