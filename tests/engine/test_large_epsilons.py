@@ -49,8 +49,10 @@ def test_it_costs_what_epsilon_allows_and_the_answer_is_exact(rule: str, epsilon
     budget = budgets(3 * epsilon)[rule]
     db = people(budget)
     question = db.sql(ASKED, epsilon=epsilon)
-    allowed, charge = budget.allowance(epsilon) * UNITS, budget.rule.charge(question.priced().event)
-    assert allowed / 2 < charge <= allowed + 1
+    event = question.priced().event
+    allowed, charge = budget.allowance(epsilon) * UNITS, budget.rule.charge(event)
+    prices = sum(Fraction(budget.rule.price(part)) * times * UNITS for part, times in event.parts())
+    assert prices <= charge < prices + 1 and allowed / 2 < charge <= allowed + 1
     release = question.release()
     assert release.cost["epsilon"] == epsilon and db.balance.spent_units == charge
     [(n, s, m, q)] = release.rows
