@@ -192,14 +192,14 @@ def test_other_nonsense_is_refused():
 
 def test_threads_never_overspend(monkeypatch):
     """Eight threads race for ten tenths, pausing between check and charge; without a lock most get in."""
-    check = PrivacyFilter._shortage
+    left = PrivacyFilter._left
 
-    def check_and_pause(self, units, keys_units):
-        shortage = check(self, units, keys_units)
+    def look_and_pause(self):
+        found = left(self)
         time.sleep(0.001)
-        return shortage
+        return found
 
-    monkeypatch.setattr(PrivacyFilter, "_shortage", check_and_pause)
+    monkeypatch.setattr(PrivacyFilter, "_left", look_and_pause)
     purse, admitted = PrivacyFilter(PrivacyBudget(epsilon=1)), []
     start = threading.Barrier(8)
 

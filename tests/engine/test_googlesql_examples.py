@@ -142,3 +142,6 @@ def test_the_page_has_these_examples_and_values() -> None:
     asked, exact = len(EXAMPLES) + len(REFUSED), sum(one.printed is not None for one in EXAMPLES)
     assert f"Of {asked} documented examples {len(EXAMPLES)} are answered" in page
     assert f"{exact} of them print values without noise" in page
+    assert f"With each unit of their small tables there {CLONES:,} times, all {len(EXAMPLES)} answers" in page
+    uncapped = sum(one.printed is not None and "without" in _agreement(one) for one in EXAMPLES)
+    assert uncapped == 10 and "Ten examples print what no such choice gives" in page
