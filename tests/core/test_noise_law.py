@@ -40,6 +40,25 @@ def test_masses_tails_and_half_widths_are_of_one_law(law: NoiseLaw) -> None:
         assert float(law.loss(x, y)) == pytest.approx(math.log(law.mass(x) / law.mass(y)), abs=1e-9)
 
 
+@pytest.mark.parametrize("times", [2, 7, 100])
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_half_widths_of_sums_hold_and_are_tight(law: NoiseLaw, times: int) -> None:
+    """Against the exact law of the sum, by its transform; small noise may be rounded up by more."""
+    size = 1 << 18
+    places = np.minimum(np.arange(size), size - np.arange(size))
+    masses = np.zeros(size)
+    reach = min(wide(law), size // 2)
+    masses[:reach] = [law.mass(x) for x in range(reach)]
+    masses[size - reach + 1 :] = masses[1:reach][::-1]
+    exact = np.fft.irfft(np.fft.rfft(masses) ** times, size)
+    for miss in (F(1, 2), F(1, 20), F(1, 10**6)):
+        width = law.sum_half_width(times, miss)
+        assert exact[places > width].sum() <= float(miss) * (1 + 1e-9) + 1e-12
+        if law.variance >= 4:
+            tight = math.floor(width * 0.98) - 1
+            assert tight <= 0 or exact[places > tight].sum() > float(miss)
+
+
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_variances_are_of_that_law(law: NoiseLaw) -> None:
     found = 2 * math.fsum(x * x * law.mass(x) for x in range(1, wide(law)))

@@ -11,6 +11,7 @@ min(n, max_rows) / n for each. Counts that are too small to divide by make a rat
 from __future__ import annotations
 
 import datetime
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from sfumato.catalog.kind import Kind, Value
+from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
 
 if TYPE_CHECKING:
@@ -68,6 +70,18 @@ class AddedNoise:
     row_rate: Fraction | None = None  # a cell was chosen, at this rate;
     quantile: Fraction | None = None  # it is where this quantile was found,
     anchor: NoiseLaw | None = None  # and the excess at its place has this noise
+    times: int = 1  # each number is a sum of this many that got such noise, or of fewer
+
+    def half_width(self, level: Any) -> int:
+        """Return what the noise of a number stays within with probability `level`."""
+        if self.times == 1:
+            return self.law.half_width(level)
+        return self.law.sum_half_width(self.times, 1 - confidence(level))
+
+    @property
+    def deviation(self) -> float:
+        """An upper bound of the standard deviation of the noise of a number."""
+        return self.law.deviation * math.sqrt(self.times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

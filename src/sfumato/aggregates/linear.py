@@ -38,11 +38,11 @@ class LinearRecord(AggregateRecord):
         if fitted:
             return _fitted_sum(answer, weights, noisy, fitted, level, non_negative=non_negative)
         sums = [one.sums.tolist() for one in noisy if one.sums is not None]
-        laws = [one.noise.law for one in noisy]
+        noises = [one.noise for one in noisy]
         if len(sums) == 1:
-            width = 0 if level is None else laws[0].half_width(level)
+            width = 0 if level is None else noises[0].half_width(level)
             return scaled(answer, sums[0], weights[0], width, non_negative=non_negative)
-        wide = Fraction(0 if level is None else half_width(weights, laws, miss(level)))
+        wide = Fraction(0 if level is None else half_width(weights, noises, miss(level)))
         exact = [
             sum((weight * one for weight, one in zip(weights, each, strict=True)), Fraction(0))
             for each in zip(*sums, strict=True)
@@ -53,10 +53,10 @@ class LinearRecord(AggregateRecord):
         self, answer: Answer, noises: Sequence[AddedNoise], size: float | None, level: float
     ) -> Forecast:
         """Return the half-width of the noise."""
-        weights, laws = list(self.linear(answer).values()), [noise.law for noise in noises]
-        if len(laws) == 1:
-            return Forecast(name=answer.name, error=laws[0].half_width(level) * float(weights[0]))
-        return Forecast(name=answer.name, error=half_width(weights, laws, miss(level)))
+        weights = list(self.linear(answer).values())
+        if len(noises) == 1:
+            return Forecast(name=answer.name, error=noises[0].half_width(level) * float(weights[0]))
+        return Forecast(name=answer.name, error=half_width(weights, noises, miss(level)))
 
 
 def fitted_widths(
@@ -97,10 +97,13 @@ def _fitted_sum(
     return scaled(answer, sums, first, widths, non_negative=non_negative, centres=middles)
 
 
-def half_width(weights: Sequence[Fraction], laws: Sequence[NoiseLaw], chance: float) -> float:
+def half_width(weights: Sequence[Fraction], noises: Sequence[AddedNoise], chance: float) -> float:
     """Return what a weighted sum of several noises stays within."""
     zero, one, far = np.zeros(1), np.ones(1), np.full(1, np.inf)
-    parts = [(abs(float(weight)) * one, zero) for weight in weights]
+    pairs = [
+        (weight, noise.law) for weight, noise in zip(weights, noises, strict=True) for _ in range(noise.times)
+    ]
+    laws, parts = [law for _, law in pairs], [(abs(float(weight)) * one, zero) for weight, _ in pairs]
     _, high = fieller(zero, one, laws=laws, weights=parts, low=-far, high=far, chance=chance)
     return float(high[0])
 

@@ -56,21 +56,23 @@ class SharedQuery:
 def share(asked: Sequence[tuple[Bounding, Cost]]) -> tuple[SharedQuery, ...]:
     """Return the queries that answer all of these; what they have in common is in one of them."""
     together: dict[object, list[int]] = {}
-    for place, (bounding, _) in enumerate(asked):
-        together.setdefault(_rows_and_groups(bounding, place), []).append(place)
+    for place, (bounding, cost) in enumerate(asked):
+        together.setdefault(_rows_and_groups(bounding, cost, place), []).append(place)
     return tuple(_shared({place: asked[place] for place in places}) for places in together.values())
 
 
-def _rows_and_groups(bounding: Bounding, place: int) -> object:
+def _rows_and_groups(bounding: Bounding, cost: Cost, place: int) -> object:
     """Return what must be equal for two queries to be one: all but the measures.
 
-    A remainder group depends on the groups that are shown, so such a question stays by itself.
+    Keys are selected alike: by a number that is shown, by one that is not, or by weights. A remainder group
+    depends on the groups that are shown, so such a question stays by itself.
     """
     if bounding.others:
         return place
     query = bounding.query
     rows = fingerprint(query=replace(query, measures=(), declared=None))
-    return rows, query.declared, bounding.select_keys, bounding.min_units
+    selected = tuple((one.measure is None, one.row, bool(one.rounds)) for one in cost.selections)
+    return rows, query.declared, bounding.select_keys, bounding.min_units, selected
 
 
 def _shared(asked: Mapping[int, tuple[Bounding, Cost]]) -> SharedQuery:
@@ -97,8 +99,8 @@ def _shared(asked: Mapping[int, tuple[Bounding, Cost]]) -> SharedQuery:
             for use in uses
             if (one := asked[use.place][1].selection(grouping_set)) is not None
         ]
-        if choices:  # a measure that decides, where there is one: its noise is charged anyway
-            best = min(choices, key=lambda one: (one.measure is None, one.law.half_width(_LEVEL)))
+        if choices:
+            best = min(choices, key=lambda one: one.law.half_width(_LEVEL))
             selections.append(best)
             if best.measure is not None:  # its noisy value decides: it must be of the law of the selection
                 deciding = _deciding(best.measure, grouping_set, best.law, asked, uses)
@@ -134,7 +136,7 @@ def _deciding(
 def _kind(measure: Measure, noises: Sequence[Noise]) -> str:
     """Return what a measure is: its integers, and how noise is laid over them in each grouping set."""
     found = [None if one.finding is None else (one.finding.quantile, one.finding.intervals) for one in noises]
-    shapes = [(one.levels, one.branching) for one in noises]
+    shapes = [(one.levels, one.branching, one.choice is not None) for one in noises]
     return fingerprint(measure=replace(measure, name=""), found=found, shapes=shapes)
 
 

@@ -117,7 +117,7 @@ def _budget(style: PlainOption = Plain.table, project: ProjectOption = "sfumato.
 
 
 command(app, "bounds")(bounds)
-command(app, "losses", without=("error", "size", "losses", "selected"))(losses)
+command(app, "losses", without=("error", "size", "losses", "free", "selected"))(losses)
 command(app, "caps")(caps)
 
 

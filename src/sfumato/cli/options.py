@@ -100,6 +100,9 @@ class Asking:
     losses: Annotated[
         bool, Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost.")
     ] = False
+    free: Annotated[
+        bool, Option("--free", help="Answer from releases that are kept, without a charge, or refuse.")
+    ] = False
     selected: Annotated[
         bool,
         Option("--selected", help="Select groups privately, known in public or not: small ones are missing."),

@@ -87,7 +87,10 @@ def _asked(asking: Asking, database: Database) -> Question:
         purpose=asking.purpose,
         keys="selected" if asking.selected else None,
         losses=asking.losses or None,
+        free=asking.free,
     )
+    if question.only_free:
+        return question
     if asking.error is not None and not question.free:
         return question.within(asking.error, size=asking.size)
     if question.epsilon is None and not question.free:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from sfumato.core.events import DiscreteLaplace, Event, Pure
 from sfumato.core.grid import Grid
 from sfumato.core.noise import discrete_laplace
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.search import round_up
+from sfumato.core.search import least_whole, round_up
 
 __all__ = ["LaplaceMechanism", "LaplaceNoise", "laplace_masses", "laplace_tails"]
 
@@ -73,6 +74,29 @@ class LaplaceNoise(NoiseLaw):
         odds = digits.divide(Decimal(2 * miss.denominator), Decimal(miss.numerator))
         odds = digits.divide(odds, digits.add(1, digits.exp(-ratio)))
         return max(0, math.ceil(digits.divide(digits.ln(odds), ratio)) - 1)
+
+    def sum_half_width(self, times: int, miss: Fraction) -> int:
+        """Theorem: let X be the sum of k discrete Laplace noises, Y that of k continuous ones of the same
+        scale t. For whole d >= 1, P(|X| >= d) <= P(|Y| >= d - 1/2).
+        Proof: a discrete Laplace noise is the difference of the whole parts of two exponential variables,
+        whose fractional parts are independent of them; so Y = X + V with V symmetric and independent of X.
+        X is symmetric and unimodal, for its terms are log-concave. Given V = v, let n be v rounded:
+        |X + v| >= d - 1/2 has at least the chance P(X >= d - n) + P(X >= d + n), which is at least
+        2 P(X >= d): each of the n masses that the one gains is nearer to zero than one that the other loses.
+        And P(Y > x) = sum over m = 1..k of C(2k - m - 1, k - 1) 2^(m - 2k) P(Gamma(m) > x / t): of two
+        Poisson processes that race to k arrivals, the loser has m to go, which take Gamma(m).
+        """
+        if times == 1:
+            return self.least_half_width(miss)
+        scale, chance = float(self.parameter), float(miss) * (1 - 1e-6)
+        tails, logs = _race(times)
+
+        def covers(width: int) -> bool:
+            z = (width + 0.5) / scale
+            poisson = np.exp(np.arange(times) * math.log(z) - z - logs[:times])
+            return bool(2 * float(poisson @ tails) <= chance)
+
+        return least_whole(covers)
 
     def draw(self, size: int | None = None) -> Any:
         return discrete_laplace(self.parameter, size)
@@ -184,3 +208,12 @@ def _two(gap: FloatArray, large: FloatArray, small: FloatArray) -> FloatArray:
         equal = (1 + gap / (2 * large)) * np.exp(-gap / large)
         chance: FloatArray = np.where(large > 0, np.where(near, equal, apart), (gap <= 0) * 1.0)
     return np.minimum(chance, 1.0)
+
+
+@lru_cache(maxsize=64)
+def _race(times: int) -> tuple[FloatArray, FloatArray]:
+    """Return P(the loser has more than j arrivals to go) for j = 0..times - 1, and ln of factorials."""
+    logs = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1.0, 2 * times)))))
+    m = np.arange(1, times + 1)
+    chances = logs[2 * times - m - 1] - logs[times - 1] - logs[times - m] - (2 * times - m) * math.log(2)
+    return np.cumsum(np.exp(chances)[::-1])[::-1], logs

@@ -87,6 +87,14 @@ class NoiseLaw(ABC):
     def least_half_width(self, miss: Fraction) -> int:
         """Return the smallest w with P(|noise| > w) <= miss."""
 
+    def summed(self, times: int) -> Self | None:
+        """Return the law of the sum of independent noises, if it is of this kind."""
+        return self if times == 1 else None
+
+    @abstractmethod
+    def sum_half_width(self, times: int, miss: Fraction) -> int:
+        """Return a w with P(|sum of `times` independent noises| > w) <= miss; rounded up, and by little."""
+
     @abstractmethod
     def draw(self, size: int | None = None) -> Any:
         """Return one exact draw, or an array of independent ones."""

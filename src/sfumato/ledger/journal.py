@@ -266,6 +266,22 @@ class Journal(Store):
             entries.append(Entry.of(link.sequence, record, committed=bool(committed), taken=taken))
         return entries
 
+    def releases(
+        self, unit: str, version: str, policy_hash: str, *, limit: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield the newest answers about one version of a unit's data under one policy, newest first."""
+        found = self._connection.execute(
+            "SELECT sequence, previous, hash, body FROM records WHERE kind = 'reserved' AND unit = ? "
+            "ORDER BY sequence DESC LIMIT ?",
+            (unit, limit),
+        ).fetchall()
+        for stored in found:
+            link = _checked(*stored)
+            record = _expect(link, Reserved)
+            same = (record.data_version, record.policy_hash) == (version, policy_hash)
+            if same and (release := self.release(link.sequence)):
+                yield link.sequence, release
+
     def query_texts(self, first: int = 1, last: int = MOST) -> Iterator[tuple[int, str]]:
         """Yield the texts that are kept of charges with these numbers, unchecked, in order."""
         query = "SELECT sequence, text FROM query_texts WHERE sequence BETWEEN ? AND ? ORDER BY sequence"

@@ -270,6 +270,20 @@ class Ledger:
             )
         return release
 
+    def releases(
+        self, unit: str, *, data_version: str, policy_hash: str, limit: int = 1000
+    ) -> tuple[tuple[int, bytes], ...]:
+        """Return what was released about a unit's data as it is, under a policy as it is: the newest first.
+
+        Of the newest `limit` charges, by their numbers. Free: it was paid for.
+        """
+        self._accounts.known(unit)
+        if self.last_entry(unit) is None:
+            return ()
+        version = self._journal.blinded_version(data_version)
+        with self._journal.reading():
+            return tuple(self._journal.releases(unit, version, policy_hash, limit=min(limit, MOST)))
+
     def history(
         self, unit: str | None = None, *, analyst: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Entry, ...]:

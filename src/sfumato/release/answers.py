@@ -19,6 +19,7 @@ import numpy as np
 from sfumato.aggregates.answer import AddedNoise, Answer, NoisyColumn, NoisyMeasure
 from sfumato.aggregates.columns import dates
 from sfumato.aggregates.ratios import fieller
+from sfumato.analysis.basis import Basis, basis_of
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.pricing import Cost
 from sfumato.analysis.remainder_group import LABEL
@@ -74,6 +75,7 @@ class NoisyTable:
     selected: str | None = None  # groups were selected: what was asked of their noisy numbers, in words
     others: bool = False  # the last row is everything else
     unknown: tuple[str, ...] = ()  # aggregates whose bounds could not be found: NULL
+    basis: Basis | None = None  # what it was measured from, where no group can be missing
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -124,6 +126,7 @@ class NoisyTable:
         parts = []
         for place, groups in enumerate(self.groups):
             names = list(dict.fromkeys([*upper, *lower]))
+            each = [name for name in names for _ in range(self.noise(name, place).times)]
             one, far = np.ones(len(groups.keys)), np.full(len(groups.keys), np.inf)
             sums = {name: np.asarray(groups.measures[name], dtype=np.float64) for name in names}
             top = sum((float(weight) * sums[name] for name, weight in upper.items()), 0 * one)
@@ -131,9 +134,9 @@ class NoisyTable:
             low, high = fieller(
                 top,
                 bottom,
-                laws=[self.noise(name, place).law for name in names],
+                laws=[self.noise(name, place).law for name in each],
                 weights=[
-                    (float(upper.get(name, 0)) * one, -float(lower.get(name, 0)) * one) for name in names
+                    (float(upper.get(name, 0)) * one, -float(lower.get(name, 0)) * one) for name in each
                 ],
                 low=-far,
                 high=far,
@@ -185,6 +188,7 @@ def tabulate(
         non_negative=non_negative,
         unknown=unknown,
         selected=None if strictest is None else strictest.condition,
+        basis=None if unknown else basis_of(bounding),
     )
 
 

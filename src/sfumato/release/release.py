@@ -340,5 +340,5 @@ def _words(table: NoisyTable, answer: Answer, place: int) -> str:
         return f"discrete {kinds} on {number} sums"
     worth = answer.function.record.linear(answer) or {}
     unit = worth.get(noise.measure, answer.weight)
-    words = f"discrete {kinds}, deviation {noise.law.deviation * float(unit):.4g}"
+    words = f"discrete {kinds}, deviation {noise.deviation * float(unit):.4g}"
     return words if noise.levels == 1 else f"{words}, on {noise.levels} layers of {noise.branching}"

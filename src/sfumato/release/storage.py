@@ -20,6 +20,7 @@ import numpy as np
 
 from sfumato.aggregates.answer import AddedNoise, Answer, Fitted
 from sfumato.aggregates.registry import Function, function_labelled
+from sfumato.analysis.basis import Basis
 from sfumato.catalog.kind import Kind
 from sfumato.core.arguments import written
 from sfumato.core.noise_law import NoiseLaw, noise_law
@@ -106,7 +107,7 @@ def decode(value: Any) -> Any:
 
 
 _CLASSES: dict[str, type[Any]] = {
-    f"${kind.__name__}": kind for kind in (AddedNoise, Answer, Fitted, NoisyGroups, NoisyTable, Origin)
+    f"${kind.__name__}": kind for kind in (AddedNoise, Answer, Basis, Fitted, NoisyGroups, NoisyTable, Origin)
 }
 
 

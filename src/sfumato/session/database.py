@@ -70,6 +70,7 @@ class Database:
         losses: bool | None = None,
         consistent: bool | None = None,
         level_shares: Sequence[Number] | None = None,
+        free: bool = False,
     ) -> Question:
         """Ask in SQL. Free: shows what it would cost and how far off it would be.
 
@@ -100,11 +101,14 @@ class Database:
         - `non_negative`: counts below zero are shown as zero; consistent ones still add up.
         - `intervals`: False leaves out what nothing but an interval needs; of a lone quantile only.
         - `losses`: True measures what caps and bounds leave out, for a twentieth of the cost.
+
+        With `free`, it is answered from old releases, and nothing is charged, or it is refused.
         """
         from sfumato.plan.sql import parse
 
         return self.ask(
             parse(text, self.catalog),
+            free=free,
             epsilon=epsilon,
             purpose=purpose,
             delta=delta,
@@ -139,6 +143,7 @@ class Database:
         *,
         epsilon: Number | None = None,
         purpose: str | None = None,
+        free: bool = False,
         **options: Unpack[QuestionOptions],
     ) -> Question:
         """Ask what was built already; takes the options that `sql` takes."""
@@ -155,7 +160,7 @@ class Database:
             options["weights"] = {shown.get(name, name): weight for name, weight in weights.items()}
         request = with_options(request, options)
         cost = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
-        return Question(database=self, request=request, epsilon=cost, purpose=purpose)
+        return Question(database=self, request=request, epsilon=cost, purpose=purpose, only_free=free)
 
     # -- many statistics at once -------------------------------------------------------------
 

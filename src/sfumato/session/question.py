@@ -16,7 +16,7 @@ from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
 from sfumato.analysis.missing_limits import BOUNDS_PART
 from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number, budget_quantity
-from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
+from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, SfumatoError
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import Payable, Priced, admit, answer, answer_public, parts_charged, plan
@@ -30,6 +30,7 @@ from sfumato.session.progress import Progress, shown
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
+    from sfumato.session.free_answers import FreeAnswer
 
 __all__ = [
     "Asked",
@@ -64,6 +65,7 @@ class Question:
     request: Request
     epsilon: Fraction | None
     purpose: str | None = None
+    only_free: bool = False  # it is answered from old releases, or refused
 
     @property
     def free(self) -> bool:
@@ -82,6 +84,12 @@ class Question:
             backend=database.backend,
         )
 
+    def from_releases(self) -> FreeAnswer | None:
+        """Return the answer that kept releases determine, with its errors, None if they do not. Free."""
+        from sfumato.session.free_answers import free_answer
+
+        return free_answer(self)
+
     def losses(self, *, epsilon: Number | None = None) -> Question:
         """Ask what clamping and capping take from this question: another question, with its own price."""
         from sfumato.analysis.clipping_bias import losses_request
@@ -96,6 +104,8 @@ class Question:
 
         if self.free:
             return "this is about public tables alone: it is answered exactly, and free"
+        if self.only_free:
+            return self.said_free()
         if self.epsilon is None:
             raise InvalidArgument(
                 "explaining needs an epsilon", place="epsilon", hints=("ask with epsilon=0.5, for example",)
@@ -154,6 +164,8 @@ class Question:
         try:
             if self.free:
                 return answer_public(self.request, backend=database.backend)
+            if self.only_free:
+                return self._determined().release
             priced = (self if error is None else self.within(error, size=size)).priced()
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted: nothing was charged") from None
@@ -168,6 +180,19 @@ class Question:
                 purpose=self.purpose if purpose is None else purpose,
                 tell=tell,
             )
+
+    def _determined(self) -> FreeAnswer:
+        if (found := self.from_releases()) is None:
+            raise QueryRefused(
+                "no release that is kept determines the answer to this question",
+                code="SF409",
+                text=self.request.text,
+                hints=(
+                    "a table of declared groups determines sums of its cells, for the same data and caps",
+                    "ask without free=True, with an epsilon",
+                ),
+            )
+        return found
 
     async def release_async(
         self,
@@ -212,12 +237,26 @@ class Question:
     def __repr__(self) -> str:
         if self.free:
             return "<question about public tables alone: .release() answers it, free>"
-        if self.epsilon is None:
-            return "<question: give epsilon to see its price, or release(error=..)>"
         try:
-            return self._price_tag(self.epsilon)
+            if self.only_free:
+                return f"question: {self.said_free()}"
+            found = self.from_releases()
+            said = [] if found is None else [f"free=True: {self._said(found)}"]
+            if self.epsilon is None:
+                return "\n".join(["<question: give epsilon to see its price, or release(error=..)>", *said])
+            return "\n".join([self._price_tag(self.epsilon), *said])
         except SfumatoError as refusal:  # showing something must not fail
             return f"question that will be refused:\n{refusal}"
+
+    def said_free(self) -> str:
+        """Return from which releases the answer follows, and how far off it is; refuse if from none."""
+        return self._said(self._determined())
+
+    def _said(self, found: FreeAnswer) -> str:
+        names = {name: label for one in self.request.queries for name, label in labels(one.query).items()}
+        shown = {**names, **self.names()}
+        errors = ", ".join(f"{shown[one.name]} {error_of(one)}" for one in found.errors)
+        return f"it follows from {found.source}, without a charge: {errors}"
 
     def _price_tag(self, epsilon: Fraction) -> str:
         from sfumato.analysis.alternatives import alternative
@@ -268,10 +307,11 @@ class Asked:
         *,
         epsilon: Number | None = None,
         purpose: str | None = None,
+        free: bool = False,
         **options: Unpack[QuestionOptions],
     ) -> Question:
         """Return the question with its price. Free; takes what `Database.sql` takes."""
-        return self.database.ask(self.request, epsilon=epsilon, purpose=purpose, **options)
+        return self.database.ask(self.request, epsilon=epsilon, purpose=purpose, free=free, **options)
 
     def release(
         self,
@@ -347,7 +387,7 @@ class Price:
     def lines(self) -> list[str]:
         """Return the price as text."""
         if not self.epsilon:
-            return ["this is about public tables alone: free", "nothing was spent"]
+            return [*(self.notes or ("this is about public tables alone: free",)), "nothing was spent"]
         left = f"{self.times} more like it fit" if self.times else "it does not fit in what is left"
         return [
             f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",
@@ -371,9 +411,10 @@ class Price:
 def price_of(question: Question, *, size: float | None = None) -> Price:
     """Price a question against what is left; refuse what the policy forbids. `size`: rows of a group."""
     database = question.database
-    if question.free:
+    if question.free or question.only_free:
         free = Fraction(0)
-        return Price(epsilon=free, keys_delta=free, units=0, keys_units=0, share=0.0, times=1)
+        said = () if question.free else (question.said_free(),)
+        return Price(epsilon=free, keys_delta=free, units=0, keys_units=0, share=0.0, times=1, notes=said)
     priced = question.priced()
     charge, grant = charge_of(database, priced)
     balance = database.balance

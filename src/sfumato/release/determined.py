@@ -1,0 +1,313 @@
+"""Determined answers: a question that a released table determines is post-processing, and free.
+
+A table of declared groups determines sums of its cells: the tables of fewer of its keys, the total, and what
+is left by conditions on its keys alone. Any question about the very same groups and caps is determined, too.
+
+Theorem: what is computed here is a function of noisy integers that were published, of the question and of
+public tables; so it costs nothing (post-processing).
+Theorem (what it covers): let each unit be in one cell at most, with the weight of one row. A row whose keys
+are on their lists is in one cell; whether it satisfies a condition on the keys, and in which group of the
+question it is, are the same for all rows of the cell. So the bounded sum of a group is the sum of those of
+its cells, and its noise is the sum of their independent noises. Where units may have several rows, the one
+that counts is the one that counted when the table was released. A row of which a key that is summed over
+is NULL or not on its list is in no cell, and so in no sum: `Determined.left_out` names these keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sfumato.aggregates.answer import AddedNoise, Answer
+from sfumato.analysis.basis import Basis, hash_of, measure_hash, rows_and_conditions, rows_hash, shows_all
+from sfumato.analysis.bounded import Bounding, Measure, MeasureKind
+from sfumato.analysis.public_keys import PublicTables
+from sfumato.catalog.kind import Kind
+from sfumato.plan.conditions import conjunction, conjuncts, kept
+from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Listed, Literal
+from sfumato.release.answers import NoisyTable
+from sfumato.release.noise import NoisyGroups, key_order
+
+__all__ = ["Determined", "determined"]
+
+_MOST_LAWS = 4096  # noises of one number that are added up one by one
+_ONE, _ZERO = (Literal(value=value, kind=Kind.INTEGER) for value in (1, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Determined:
+    """A question's noisy table that follows from a released one."""
+
+    table: NoisyTable
+    left_out: tuple[str, ...] = ()  # keys of the released table that are summed over
+    several_rows: bool = False  # a unit may have several rows, of which one counts
+
+
+class _NotDetermined(Exception):
+    """The table does not say."""
+
+
+def determined(
+    name: str, bounding: Bounding, released: NoisyTable, tables: PublicTables
+) -> Determined | None:
+    """Return the table of a question that a released table determines, None if it does not."""
+    if released.basis is None or released.selected is not None or released.others:
+        return None
+    try:
+        return _Derivation(name, bounding, released, released.basis, tables).found()
+    except _NotDetermined:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Derivation:
+    name: str
+    bounding: Bounding
+    released: NoisyTable
+    basis: Basis
+    tables: PublicTables
+
+    def found(self) -> Determined:
+        query, basis = self.bounding.query, self.basis
+        if not shows_all(self.bounding) or rows_hash(query) != basis.rows:
+            raise _NotDetermined
+        _, conditions = rows_and_conditions(query.source)
+        more = [one for one in conditions if hash_of(one) not in basis.conditions]
+        if not {hash_of(one) for one in conditions} >= set(basis.conditions):
+            raise _NotDetermined  # the table is about fewer rows
+        caps = (query.max_groups, query.max_rows, query.max_total)
+        if not more and caps == basis.caps and self._same_groups():
+            with suppress(_NotDetermined):
+                return Determined(table=self._same_cells())
+        if not (_one_cell(caps) and _one_cell(basis.caps)):
+            raise _NotDetermined
+        return self._summed(more)
+
+    def _same_groups(self) -> bool:
+        query = self.bounding.query
+        if tuple(hash_of(key) for _, key in query.keys) != self.basis.keys:
+            return False
+        sets = tuple(groups.grouping_set for groups in self.released.groups)
+        if sets != query.grouping_sets:
+            return False
+        return all(
+            set(groups.keys) == {tuple(key[at] for at in groups.grouping_set) for key in query.declared or ()}
+            for groups in self.released.groups
+        )
+
+    # -- the same groups, and perhaps other aggregates of the same measures ------------------------
+
+    def _same_cells(self) -> NoisyTable:
+        names = {}
+        for measure in self.bounding.query.measures:
+            names[measure.name], conditions = self._source(measure)
+            if conditions:
+                raise _NotDetermined
+        noises = tuple(
+            replace(self.released.noise(there, place), measure=here)
+            for here, there in names.items()
+            for place in range(len(self.released.groups))
+        )
+        for answer in self.bounding.answers:
+            if answer.function.record.ranks and not self._ranked(answer, names):
+                raise _NotDetermined
+        return self._table(tuple(groups.renamed(names) for groups in self.released.groups), noises)
+
+    def _ranked(self, answer: Answer, names: Mapping[str, str]) -> bool:
+        """Return whether quantiles can be read off: of a tree all of them, else the one that was found."""
+        there = {names[name] for name in answer.measures}
+        if all(self.released.noise(name, 0).quantile is None for name in there):
+            return True
+        known = [one for one in self.released.answers if there == set(one.measures)]
+        return any(one.quantiles == answer.quantiles for one in known)
+
+    def _source(self, measure: Measure) -> tuple[str, list[Expression]]:
+        """Return the released measure of which this one is a sum over cells, and over which: conditions."""
+        conditions = conjuncts(measure.condition)
+        found = {hash_of(one) for one in conditions}
+        known = [
+            (self.released.noise(name, 0).deviation, name, own)
+            for name, (what, own) in self.basis.measures.items()
+            if what == measure_hash(measure) and found >= set(own)
+        ]
+        if not known:
+            raise _NotDetermined
+        _, name, own = min(known)
+        return name, [one for one in conditions if hash_of(one) not in own]
+
+    # -- sums of cells -----------------------------------------------------------------------------
+
+    def _summed(self, conditions: Sequence[Expression]) -> Determined:
+        query, released = self.bounding.query, self.released
+        finest = next(
+            (
+                place
+                for place, groups in enumerate(released.groups)
+                if len(set(groups.grouping_set)) == len(released.keys)
+            ),
+            None,
+        )
+        if finest is None or not released.keys:
+            raise _NotDetermined
+        sources: dict[str, str] = {}
+        flags: dict[str, Expression] = {}
+        for measure in query.measures:
+            if measure.kind not in (MeasureKind.MOMENT, MeasureKind.UNITS) or measure.clamp is not None:
+                raise _NotDetermined  # it does not add up
+            sources[measure.name], own = self._source(measure)
+            condition = conjunction([self._over_keys(one) for one in own])
+            if condition is not None:
+                flags[measure.name] = Case(branches=((condition, _ONE),), otherwise=_ZERO, kind=Kind.INTEGER)
+        cells = self._cells(finest, [self._over_keys(one) for one in conditions], flags)
+        groups, noises = [], []
+        for place, chosen in enumerate(query.grouping_sets):
+            made, times = self._grouped(finest, chosen, cells, sources, list(flags))
+            groups.append(made)
+            for name, source in sources.items():
+                noises.append(_noise_of_sum(released.noise(source, finest), name, place, times[name]))
+        self._check_answers(noises)
+        told = {hash_of(key) for _, key in query.keys} | set(self._listed(finest, conditions))
+        pairs = zip(self.basis.names, self.basis.keys, strict=True)
+        return Determined(
+            table=self._table(tuple(groups), tuple(noises)),
+            left_out=tuple(name for name, own in pairs if own not in told),
+            several_rows=not query.row_unit and query.max_rows is not None and self.basis.caps[0] is not None,
+        )
+
+    def _listed(self, finest: int, conditions: Sequence[Expression]) -> Iterator[str]:
+        """Yield the keys that conditions say to be one of their listed values."""
+        groups = self.released.groups[finest]
+        for condition in conditions:
+            if not isinstance(condition, Call) or condition.function not in ("=", "in"):
+                continue
+            key, *others = condition.arguments
+            values = {one.value for one in others if isinstance(one, Literal)}
+            for place, own in enumerate(self.basis.keys):
+                at = groups.grouping_set.index(place)
+                known = {keys[at] for keys in groups.keys}
+                if own == hash_of(key) and len(values) == len(others) and values <= known:
+                    yield own
+
+    def _cells(
+        self, finest: int, conditions: list[Expression], flags: Mapping[str, Expression]
+    ) -> list[tuple[int, tuple[Any, ...], tuple[Any, ...]]]:
+        """Return the cells that satisfy conditions: place, group of the question, and flags of measures."""
+        columns, query = self._columns(), self.bounding.query
+        groups = self.released.groups[finest]
+        order = [groups.grouping_set.index(place) for place in range(len(columns))]
+        listed = tuple(tuple(key[at] for at in order) for key in groups.keys)
+        places = {key: place for place, key in enumerate(listed)}
+        keys = [self._over_keys(key) for _, key in query.keys]
+        wanted = [*columns.values(), *keys, *flags.values()]
+        source = kept(Listed(columns=tuple(columns.values()), rows=listed), conditions)
+        found = self.tables.public_keys(source, wanted, len(listed))
+        if found is None:
+            raise _NotDetermined
+        width, cells = len(columns), []
+        for row in found:
+            if row[:width] not in places:
+                raise _NotDetermined
+            asked = row[width : width + len(keys)]
+            cells.append((places[row[:width]], asked, row[width + len(keys) :]))
+        return cells
+
+    def _grouped(
+        self,
+        finest: int,
+        chosen: tuple[int, ...],
+        cells: list[tuple[int, tuple[Any, ...], tuple[Any, ...]]],
+        sources: Mapping[str, str],
+        flagged: list[str],
+    ) -> tuple[NoisyGroups, dict[str, int]]:
+        """Return the groups of one grouping set, and of how many cells the largest sum of each measure is."""
+        query, values = self.bounding.query, self.released.groups[finest].measures
+        declared = set(query.declared or ())
+        members: dict[tuple[Any, ...], list[tuple[int, tuple[Any, ...]]]] = {
+            tuple(key[at] for at in chosen): [] for key in query.declared or ()
+        }
+        for place, asked, flags in cells:
+            if asked in declared:
+                members[tuple(asked[at] for at in chosen)].append((place, flags))
+        if not all(members.values()):
+            raise _NotDetermined  # a group of which no cell was released
+        keys = sorted(members, key=key_order)
+        measures, times = {}, {}
+        for name, source in sources.items():
+            numbers = values[source].tolist()
+            at = flagged.index(name) if name in flagged else None
+            picked = [
+                [numbers[place] for place, flags in members[key] if at is None or flags[at]] for key in keys
+            ]
+            times[name] = max(1, *map(len, picked))
+            sums = [sum(own) for own in picked]
+            fits = all(abs(one) < 2**63 for one in sums)
+            measures[name] = np.array(sums, dtype=np.int64 if fits else object)
+        return NoisyGroups(grouping_set=chosen, keys=tuple(keys), measures=measures, layers={}), times
+
+    def _columns(self) -> dict[str, ColumnRef]:
+        """Return, by the hash of each key of the released table, the column that holds it."""
+        if any(kind is None for _, kind in self.released.keys):
+            raise _NotDetermined
+        pairs = zip(self.basis.keys, self.released.keys, strict=True)
+        return {
+            own: ColumnRef(name=f"cell.k{place}", kind=kind)
+            for place, (own, (_, kind)) in enumerate(pairs)
+            if kind is not None
+        }
+
+    def _over_keys(self, expression: Expression) -> Expression:
+        """Return an expression over the keys of the released table, if it reads nothing else."""
+        if (column := self._columns().get(hash_of(expression))) is not None:
+            return column
+        match expression:
+            case Literal():
+                return expression
+            case Call(arguments=arguments):
+                return replace(expression, arguments=tuple(self._over_keys(one) for one in arguments))
+            case Case(branches=branches, otherwise=otherwise):
+                over = tuple((self._over_keys(a), self._over_keys(b)) for a, b in branches)
+                return replace(expression, branches=over, otherwise=self._over_keys(otherwise))
+            case Cast(operand=operand):
+                return replace(expression, operand=self._over_keys(operand))
+        raise _NotDetermined
+
+    def _check_answers(self, noises: Sequence[AddedNoise]) -> None:
+        """Refuse an answer that is no sum of its measures where the law of their noise has no form."""
+        times = {noise.measure: noise.times for noise in noises}
+        for answer in self.bounding.answers:
+            summed = max(times[name] for name in answer.measures)
+            linear = answer.function.record.linear(answer) is not None
+            if summed > 1 and not (linear and summed <= _MOST_LAWS):
+                raise _NotDetermined
+
+    def _table(self, groups: tuple[NoisyGroups, ...], noises: tuple[AddedNoise, ...]) -> NoisyTable:
+        return NoisyTable(
+            name=self.name,
+            keys=tuple((name, key.kind) for name, key in self.bounding.query.keys),
+            answers=self.bounding.answers,
+            groups=groups,
+            noises=noises,
+        )
+
+
+def _one_cell(caps: tuple[int | None, ...]) -> bool:
+    """Return whether a unit is in one group at most, with the weight of one row."""
+    groups, rows, total = caps
+    return groups in (None, 1) and rows == 1 and total is None
+
+
+def _noise_of_sum(noise: AddedNoise, name: str, place: int, times: int) -> AddedNoise:
+    """Return the noise of a sum of several numbers."""
+    times *= noise.times
+    law = noise.law.summed(times)
+    return replace(
+        noise,
+        measure=name,
+        grouping_set=place,
+        law=noise.law if law is None else law,
+        times=times if law is None else 1,
+    )

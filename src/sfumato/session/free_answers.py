@@ -1,0 +1,151 @@
+"""Free answers: a question that old releases determine is answered from them, and nothing is charged.
+
+Only releases about the same version of the data, under the same declarations, are looked at; the ledger has
+kept them, whoever paid for them, so they are found after a restart. See `release.determined` for what a
+released table determines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sfumato.aggregates.answer import Forecast
+from sfumato.aggregates.registry import function_labelled
+from sfumato.analysis import bound
+from sfumato.analysis.basis import rows_hash
+from sfumato.analysis.bounded import Bounding
+from sfumato.analysis.loss_measurement import losses_of
+from sfumato.analysis.missing_limits import missing_limits
+from sfumato.pipeline import bounded_queries
+from sfumato.plan.conditions import with_join_conditions
+from sfumato.plan.outline import labels
+from sfumato.plan.tree import Aggregate
+from sfumato.release import NoisyTable, Release, publish
+from sfumato.release.determined import Determined, determined
+from sfumato.release.workload_release import restored
+
+if TYPE_CHECKING:
+    from sfumato.session.question import Question
+
+__all__ = ["FreeAnswer", "free_answer"]
+
+_COUNT = ("counted beside", Aggregate(function=function_labelled("count(*)")))
+_MOST = 1000  # charges that are looked through, the newest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeAnswer:
+    """The answer of a question that releases determine, with the numbers of their charges."""
+
+    release: Release
+    numbers: tuple[int, ...]
+    errors: tuple[Forecast, ...]
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, in words."""
+        several = ", ".join(map(str, self.numbers))
+        return f"release {several}" if len(self.numbers) == 1 else f"releases {several}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    number: int
+    found: Determined
+    errors: tuple[Forecast, ...]
+
+    @property
+    def error(self) -> float:
+        """How far off it is, to compare sources of the same answer."""
+        return sum(one.error or 0.0 for one in self.errors)
+
+
+def free_answer(question: Question) -> FreeAnswer | None:
+    """Return the answer of a question that kept releases determine, None if they do not."""
+    database, request = question.database, question.request
+    if question.free or request.sought is not None or request.options.losses:
+        return None
+    request, missing = missing_limits(with_join_conditions(request), database.catalog, database.backend)
+    if missing:
+        return None
+    unit, boundings = bounded_queries(request, database.catalog, database.backend)
+    if any(bounding.select_keys for bounding in boundings):
+        return None
+    stored = database.ledger.releases(
+        unit,
+        data_version=database.backend.data_version(),
+        policy_hash=database.catalog.fingerprint(),
+        limit=_MOST,
+    )
+    chosen = []
+    for named, bounding in zip(request.queries, boundings, strict=True):
+        counted = replace(named.query, aggregates=(*named.query.aggregates, _COUNT))
+        beside = bound(counted, database.catalog, named.options or request.options, database.backend)
+        names = {answer.name for answer in bounding.answers}
+        sources = [
+            _Source(number, found, _errors(one, found.table))
+            for one in (bounding, _only(beside, names))  # a sum may have been measured around a count
+            for number, table in _tables(stored, one)
+            if (found := determined(named.name, one, table, database.backend)) is not None
+        ]
+        if not sources:
+            return None
+        best = min(sources, key=lambda source: source.error)
+        shown = replace(best.found.table, non_negative=request.options.non_negative)
+        chosen.append(replace(best, found=replace(best.found, table=shown)))
+    numbers = tuple(sorted({one.number for one in chosen}))
+    tables = tuple(one.found.table for one in chosen)
+    public = {name: database.backend.public_table(name) for name in request.public}
+    limits = [loss.limits.unknown for loss in losses_of(request, boundings, database.catalog)]
+    release = publish(
+        tables,
+        request.postprocessing,
+        public=public,
+        cost={"epsilon": Fraction(0), "delta": Fraction(0), "keys_delta": Fraction(0), "events": []},
+        notes=(*dict.fromkeys((*_notes(chosen, numbers), *limits)), *request.notes, *request.query_notes),
+        labels={named.name: labels(named.query) for named in request.queries},
+        reported={named.name: named.reported for named in request.queries},
+    )
+    return FreeAnswer(
+        release=release, numbers=numbers, errors=tuple(error for one in chosen for error in one.errors)
+    )
+
+
+def _tables(stored: tuple[tuple[int, bytes], ...], bounding: Bounding) -> Iterator[tuple[int, NoisyTable]]:
+    """Yield the tables about the rows of a question; other releases are not even read."""
+    wanted = rows_hash(bounding.query)
+    for number, text in stored:
+        if wanted.encode() not in text:
+            continue
+        read = restored(text.decode())
+        for release in (read,) if isinstance(read, Release) else read.releases:
+            yield from ((number, table) for table in release.tables)
+
+
+def _only(bounding: Bounding, names: Set[str]) -> Bounding:
+    """Return a question with some of its answers, and what is measured for them."""
+    answers = tuple(answer for answer in bounding.answers if answer.name in names)
+    used = {name for answer in answers for name in answer.measures}
+    measures = tuple(one for one in bounding.query.measures if one.name in used)
+    return replace(bounding, answers=answers, query=replace(bounding.query, measures=measures))
+
+
+def _errors(bounding: Bounding, table: NoisyTable) -> tuple[Forecast, ...]:
+    return tuple(
+        answer.function.record.forecast(
+            answer, [table.noise(measure, 0) for measure in answer.measures], None, 0.95
+        )
+        for answer in bounding.answers
+    )
+
+
+def _notes(chosen: list[_Source], numbers: tuple[int, ...]) -> Iterator[str]:
+    which = f"release {numbers[0]}" if len(numbers) == 1 else f"releases {', '.join(map(str, numbers))}"
+    yield f"this follows from {which}: nothing was charged"
+    for name in dict.fromkeys(name for one in chosen for name in one.found.left_out):
+        yield f"rows whose `{name}` is NULL or not on its list are not in it"
+    if any(one.found.several_rows for one in chosen):
+        yield "of a unit with several rows the one counts that counted in the release"

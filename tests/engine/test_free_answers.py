@@ -1,0 +1,208 @@
+"""Free answers: what a released table determines costs nothing and covers, for the same data and caps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.errors import QueryRefused
+
+ROWS = 3_000
+PLACES = tuple(range(2_000))
+PEOPLE = pa.table(
+    {
+        "person": range(ROWS),
+        "region": [("north", "south", "west")[at % 3] for at in range(ROWS)],
+        "kind": [("a", "b", "c", None)[at % 4] for at in range(ROWS)],
+        "age": [20 + at % 60 for at in range(ROWS)],
+        "place": [at % 2_000 for at in range(ROWS)],
+    }
+)
+COLUMNS: dict[str, Any] = {
+    "age": sf.between(0, 110),
+    "region": sf.one_of("north", "south", "west"),
+    "kind": sf.one_of("a", "b", "c"),
+    "place": sf.one_of(*PLACES),
+}
+TWO_WAY = "SELECT region, kind, COUNT(*) AS n, SUM(age) AS age FROM people GROUP BY region, kind"
+
+
+def database(people: pa.Table = PEOPLE, **changes: Any) -> sf.Database:
+    arguments: dict[str, Any] = {
+        "unit": None,
+        "name": "people",
+        "columns": COLUMNS,
+        "budget": sf.Budget(epsilon=9, delta=1e-7),
+    }
+    return sf.connect(people, **{**arguments, **changes})
+
+
+@pytest.fixture(scope="module")
+def asked() -> tuple[sf.Database, sf.Release]:
+    db = database()
+    return db, db.sql(TWO_WAY, epsilon=1).release()
+
+
+DETERMINED = (
+    ("SELECT region, COUNT(*) AS n FROM people GROUP BY region", 3),
+    ("SELECT kind, SUM(age) AS age, COUNT(*) AS n FROM people GROUP BY kind ORDER BY kind DESC", 3),
+    ("SELECT COUNT(*) AS n, SUM(age) AS age FROM people", 9),
+    ("SELECT COUNT(*) AS n FROM people WHERE kind = 'a'", 3),
+    (
+        "SELECT region, COUNT(*) AS n FROM people WHERE kind IN ('a', 'c') AND region <> 'west' GROUP BY 1",
+        2,
+    ),
+    ("SELECT region, COUNT(*) FILTER (WHERE kind = 'b') AS n FROM people GROUP BY region", 1),
+    (
+        "SELECT CASE WHEN region = 'west' THEN 'w' ELSE 'e' END AS side, COUNT(*) AS n FROM people GROUP BY 1",
+        6,
+    ),
+    ("SELECT kind, region, SUM(age) AS age FROM people GROUP BY kind, region", 1),
+    ("SELECT region, kind, COUNT(*) AS n FROM people GROUP BY ROLLUP (region, kind)", 9),
+)
+
+
+@pytest.mark.parametrize(("text", "cells"), DETERMINED)
+def test_sums_of_cells_are_free(asked: tuple[sf.Database, sf.Release], text: str, cells: int) -> None:
+    """The answer is what DuckDB makes of the released table, and the charge is nothing."""
+    db, released = asked
+    spent, history = db.balance.spent_units, len(db.ledger.history())
+    assert "without a charge" in repr(db.sql(text, epsilon=0.1)) and "without a charge" in repr(db.sql(text))
+    answer = db.sql(text, free=True).release()
+    assert (db.balance.spent_units, len(db.ledger.history())) == (spent, history)
+    assert answer.cost["epsilon"] == 0 and any("nothing was charged" in note for note in answer.notes)
+    connection = duckdb.connect()
+    connection.register("released", released.to_arrow())
+    sums = text.replace("COUNT(*)", "SUM(n)").replace("FROM people", "FROM released")
+    truth = connection.execute(sums).fetchall()
+    assert sorted(map(repr, answer.rows)) == sorted(repr(tuple(map(_plain, row))) for row in truth)
+    noise = max(one.times if one.law.name == "laplace" else 1 for one in answer.tables[0].noises)
+    assert noise in (1, cells)
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, float) or hasattr(value, "as_tuple") else value
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_intervals_of_sums_cover(noise: str) -> None:
+    """Of 2,000 independent sums of three cells, at most 161 and at least 50 miss their 95% interval.
+
+    False alarm: a binomial of 2,000 and 0.05 is above 161, and one of 2,000 and 0.045 (a half-width is whole)
+    below 45, with chance below 1e-9. Power: the noise of one cell instead of three misses 470 times,
+    three times the width of one cell never.
+    """
+    db = database(budget=sf.Budget(epsilon=9, delta=1e-7))
+    db.sql(
+        "SELECT place, kind, COUNT(*) AS n FROM people GROUP BY place, kind", epsilon=1, noise=noise
+    ).release()
+    answer = db.sql("SELECT place, COUNT(*) AS n FROM people GROUP BY place", free=True).release()
+    place, kind = (PEOPLE[name].to_pylist() for name in ("place", "kind"))
+    truth = np.bincount([at for at, one in zip(place, kind, strict=True) if one], minlength=len(PLACES))
+    ends = zip(answer.column("place"), answer.intervals()["n"], strict=True)
+    missed = sum(not low <= truth[at] <= high for at, (low, high) in ends)
+    assert 45 <= missed <= 161
+    assert any("`kind` is NULL" in note for note in answer.notes)  # a fourth of the rows is in no cell
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) AS n FROM people WHERE age > 30",
+        "SELECT COUNT(*) AS n FROM people WHERE kind IS NULL",
+        "SELECT place, COUNT(*) AS n FROM people GROUP BY place",
+        "SELECT COUNT(DISTINCT age) AS n FROM people",
+        "SELECT MAX(age) AS n FROM people",
+        "SELECT SUM(age, contribution_bounds_per_group => (0, 50)) AS n FROM people",
+        "SELECT SUM(age + 1) AS n FROM people",
+        "SELECT age, COUNT(*) AS n FROM people GROUP BY age",
+    ],
+)
+def test_what_the_table_does_not_say_is_refused(asked: tuple[sf.Database, sf.Release], text: str) -> None:
+    db, _ = asked
+    with pytest.raises(QueryRefused) as refusal:
+        db.sql(text, free=True).release()
+    assert refusal.value.code == "SF409" and "refused" in repr(db.sql(text, free=True))
+    assert "without a charge" not in repr(db.sql(text, epsilon=0.1))
+
+
+TOTAL = "SELECT COUNT(*) AS n FROM people"
+BY_REGION = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"min_units": 5}, {"keys": "selected"}, {"keys": "selected", "others": True}],
+    ids=["few units", "selected", "others"],
+)
+def test_groups_that_may_be_missing_determine_nothing(options: Any) -> None:
+    db = database()
+    db.sql(BY_REGION, epsilon=1, **options).release()
+    assert db.sql(TOTAL).from_releases() is None and db.sql(BY_REGION).from_releases() is None
+    db.sql(BY_REGION, epsilon=1).release()
+    assert db.sql(TOTAL).from_releases() is not None
+    assert db.sql(BY_REGION, **options).from_releases() is None  # it may show fewer
+
+
+def test_a_filtered_table_is_about_fewer_rows() -> None:
+    db = database()
+    db.sql("SELECT region, COUNT(*) AS n FROM people WHERE age > 30 GROUP BY region", epsilon=1).release()
+    assert db.sql(TOTAL).from_releases() is None
+    assert db.sql(f"{TOTAL} WHERE age > 31").from_releases() is None
+    for same in ("WHERE age > 30", "WHERE region = 'west' AND age > 30"):
+        assert db.sql(f"{TOTAL} {same}").from_releases() is not None
+
+
+def test_releases_are_found_after_a_restart_for_the_same_data_and_declarations(tmp_path: Path) -> None:
+    ledger, data = tmp_path / "people.ledger", tmp_path / "people.parquet"
+    pq.write_table(PEOPLE, data)
+    first = database(str(data), ledger=ledger)
+    first.workload([BY_REGION, "SELECT kind, COUNT(*) AS n FROM people GROUP BY kind"], epsilon=1).release()
+    again = database(str(data), ledger=ledger)
+    assert again.sql(TOTAL, free=True).release().cost["epsilon"] == 0
+    narrower = database(str(data), ledger=ledger, columns={**COLUMNS, "region": sf.one_of("north", "south")})
+    assert narrower.sql(TOTAL).from_releases() is None
+    pq.write_table(PEOPLE.slice(1), data)
+    assert database(str(data), ledger=ledger).sql(TOTAL).from_releases() is None
+
+
+def test_caps_must_mean_the_same() -> None:
+    """Where a unit is in several cells, a sum of capped cells is not the capped sum; the same cells are."""
+    several = PEOPLE.set_column(0, "person", [[at // 3 for at in range(ROWS)]])
+    db = database(several, unit="person", max_groups=2, max_rows=2)
+    mean = "SELECT region, COUNT(*) AS n, AVG(age) AS age, MEDIAN(age) AS mid FROM people GROUP BY region"
+    released = db.sql(mean, epsilon=1).release()
+    assert db.sql(TOTAL).from_releases() is None
+    assert db.sql(BY_REGION, max_groups=1).from_releases() is None
+    again = db.sql(mean, free=True).release()
+    assert again.rows == released.rows and again.intervals() == released.intervals()
+    assert db.sql(BY_REGION, free=True).release().column("n") == released.column("n")
+    assert db.sql(mean.replace("MEDIAN(age)", "QUANTILE(age, 0.9)")).from_releases() is None
+    single = database(several, unit="person", max_groups=1, max_rows=1)
+    single.sql(BY_REGION, epsilon=1).release()
+    answer = single.sql(TOTAL, free=True).release()
+    assert any("several rows" in note for note in answer.notes)
+    low, high = answer.intervals(1 - 1e-10)["n"][0]
+    assert low <= ROWS // 3 <= high  # each person once
+
+
+def test_the_best_release_answers() -> None:
+    db = database()
+    for epsilon in (0.2, 2, 0.1):
+        db.sql(BY_REGION, epsilon=epsilon).release()
+    found = db.sql(TOTAL).from_releases()
+    assert found is not None and found.numbers == (db.ledger.history()[1].sequence,)
+
+
+def test_python_asks_the_same(asked: tuple[sf.Database, sf.Release]) -> None:
+    db, _ = asked
+    built = db.table("people").where(sf.col("kind") == "a").agg(n=sf.count())
+    same = db.sql("SELECT COUNT(*) AS n FROM people WHERE kind = 'a'", free=True).release()
+    assert built.ask(free=True).release().rows == same.rows
