@@ -61,7 +61,7 @@ DETERMINED = (
     ),
     ("SELECT region, COUNT(*) FILTER (WHERE kind = 'b') AS n FROM people GROUP BY region", 1),
     (
-        "SELECT CASE WHEN region = 'west' THEN 'w' ELSE 'e' END AS side, COUNT(*) AS n FROM people GROUP BY 1",
+        "SELECT CASE WHEN region = 'west' THEN 'w' ELSE 'e' END AS s, COUNT(*) AS n FROM people GROUP BY 1",
         6,
     ),
     ("SELECT kind, region, SUM(age) AS age FROM people GROUP BY kind, region", 1),
