@@ -256,9 +256,11 @@ def test_every_option_of_a_question_is_named_typed_and_documented():
     page = (Path(__file__).parent.parent / "docs" / "queries.md").read_text()
     known = {one.name for one in fields(Options)}
     named = signature(sf.Database.sql).parameters
-    assert known | {"purpose"} == {name for name, one in named.items() if one.kind is one.KEYWORD_ONLY}
+    assert known | {"free", "purpose"} == {
+        name for name, one in named.items() if one.kind is one.KEYWORD_ONLY
+    }
     assert known - {"epsilon"} == set(get_type_hints(QuestionOptions))
-    for name in (*known, "purpose"):
+    for name in (*known, "free", "purpose"):
         assert f"`{name}`" in sf.Database.sql.__doc__, name
         assert f"`{name}`" in page, name
     for door in (sf.Database.sql, sf.Database.ask, Asked.ask, Asked.release, sf.Budget, sf.Question.release):

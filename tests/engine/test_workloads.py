@@ -277,8 +277,7 @@ def test_an_event_that_shared_noise_does_not_pay_for_is_seen() -> None:
     """The lie: a shared measure has the noise of one question, and is charged for that of another."""
     replays = shared_replays()
     lie = max(replays, key=lambda one: len(one.query.measures))
-    noises = lie.cost.noises
-    cheap = [
-        replace(one, event=other.event) for one, other in zip(noises, noises[1:] + noises[:1], strict=True)
-    ]
+    plain = [noise for noise in lie.cost.noises if noise.finding is None]
+    swapped = {one.measure: other.event for one, other in zip(plain, plain[1:] + plain[:1], strict=True)}
+    cheap = [replace(one, event=swapped.get(one.measure, one.event)) for one in lie.cost.noises]
     assert wrongs([replace(lie, cost=replace(lie.cost, noises=tuple(cheap)))]) != []

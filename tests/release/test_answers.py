@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.answer import AddedNoise, Answer
 from sfumato.aggregates.linear import half_width
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import MeasureKind
@@ -139,7 +139,8 @@ def test_a_sum_around_a_centre_is_covered() -> None:
     """200,000 draws of scale * X + centre * Y: outside with at most 0.05, false alarm 1e-9."""
     how = Answer(name="s", function=Function.SUM, measures=("n", "s"), scale=Fraction(1, 2), centre=-8.0)
     laws = [LaplaceNoise(Fraction(3)), LaplaceNoise(Fraction(40))]
-    width = half_width([*(Function.SUM.record.linear(how) or {}).values()], laws, 0.05)
+    noises = [AddedNoise(measure="", grouping_set=0, law=law) for law in laws]
+    width = half_width([*(Function.SUM.record.linear(how) or {}).values()], noises, 0.05)
     number = 200_000
     draws = discrete_laplace(40, size=number) / 2 - 8.0 * discrete_laplace(3, size=number)
     outside = int((np.abs(draws) > width).sum())
