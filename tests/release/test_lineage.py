@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sfumato.release.answers import Origin
-from sfumato.release.lineage import trace
+from sfumato.release.lineage import chooses, trace
 
 TABLES = {"released": ("k", "n", "Avg x"), "other": ("m",)}
 
@@ -102,3 +102,33 @@ def test_the_hidden_column_is_the_last() -> None:
     assert found is not None and found.table == "released"
     assert found.sql == 'SELECT n, "released".rowid AS "__sfumato_row" FROM released ORDER BY n'
     assert found.origins == (Origin(column="n"),)
+
+
+@pytest.mark.parametrize(
+    ("sql", "chosen"),
+    [
+        ("SELECT * FROM released ORDER BY n", False),
+        ("SELECT * FROM released WHERE k = 'a' ORDER BY n DESC", False),
+        ("SELECT * FROM released ORDER BY k LIMIT 3", False),
+        ("SELECT n FROM released r JOIN places p ON p.k = r.k WHERE p.size > 3", False),
+        ("SELECT * FROM released WHERE N > 3", True),
+        ("SELECT * FROM released WHERE k = (SELECT max(k) FROM released WHERE n > 3)", True),
+        ("SELECT * FROM released ORDER BY n DESC LIMIT 3", True),
+        ("SELECT * FROM released ORDER BY 2 LIMIT 3", True),
+        ("SELECT * FROM released ORDER BY k, -n OFFSET 3", True),
+        ("SELECT k, 2 * n AS twice FROM released ORDER BY twice LIMIT 3", True),
+        (
+            "WITH a AS (SELECT n AS x FROM released), b AS (SELECT x + 1 AS y FROM a) FROM b WHERE y > 0",
+            True,
+        ),
+        ("SELECT k, n FROM released QUALIFY row_number() OVER (ORDER BY n) < 3", True),
+        (
+            "FROM (SELECT *, row_number() OVER (ORDER BY n) AS place FROM released) WHERE place < 3",
+            True,
+        ),
+        ("SELECT r.n FROM released r JOIN places p ON p.size = r.n", True),
+        ("SELECT k, n FROM released JOIN places USING (n)", True),
+    ],
+)
+def test_rows_that_noisy_numbers_choose_are_told(sql: str, chosen: bool) -> None:
+    assert chooses(sql, ["n"]) == chosen

@@ -9,11 +9,16 @@ set operations, other arithmetic of two aggregates) has no interval: none is bet
 Theorem: a row of a join is made of at most one row of each table that is joined, and has its values. So the
 number of the noisy row, carried along, says which interval belongs to it, however often the join repeats
 that row; where an outer join has no noisy row to show, the number is NULL, and there is no interval.
+
+Where noisy numbers choose which rows are shown (`chooses`: a condition on an aggregate, the first rows by
+one), those with large noise are chosen more often, and an interval for one row covers a chosen row less often
+than it says. There the intervals of all n rows are made to hold at once: each misses with a chance of
+(1 - level) / n, so that any misses with at most 1 - level, whichever rows are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +27,7 @@ from sqlglot import exp
 
 from sfumato.release.answers import Origin
 
-__all__ = ["HIDDEN", "Trace", "trace"]
+__all__ = ["HIDDEN", "Trace", "chooses", "trace"]
 
 HIDDEN = "__sfumato_row"
 """The column that carries a noisy table's row number through the statement."""
@@ -70,6 +75,32 @@ def trace(sql: str, tables: Mapping[str, tuple[str, ...]]) -> Trace | None:
         and isinstance(base, exp.Table)
         and all(origin is not None and origin == Origin(column=origin.column) for origin in origins),
     )
+
+
+def chooses(sql: str, aggregates: Collection[str]) -> bool:
+    """Return whether noisy numbers may decide which rows a statement shows.
+
+    Names alone tell: whatever is called like an aggregate, or computed from what is, counts as one.
+
+    >>> chooses("SELECT * FROM t WHERE n > 5", ["n"]), chooses("SELECT * FROM t WHERE k > 5", ["n"])
+    (True, False)
+    """
+    statement = sqlglot.parse_one(sql, read="duckdb")
+    noisy = {name.lower() for name in aggregates}
+
+    def named(node: Any) -> bool:
+        return any(one.name.lower() in noisy for one in node.find_all(exp.Identifier))
+
+    while found := {one.alias.lower() for one in statement.find_all(exp.Alias) if named(one.this)} - noisy:
+        noisy |= found
+    clauses = list(statement.find_all(exp.Where, exp.Qualify, exp.Having))
+    for join in statement.find_all(exp.Join):
+        clauses += [part for part in (join.args.get("on"), *join.args.get("using", ())) if part is not None]
+    if statement.find(exp.Limit, exp.Offset, exp.Fetch, exp.Distinct) is not None:
+        clauses += statement.find_all(exp.Order)
+        if any(not isinstance(one.this, exp.Column) for one in statement.find_all(exp.Ordered)):
+            return True  # by the number of a column, say
+    return any(map(named, clauses))
 
 
 # An output: its name; the noisy table's column, or two of which it is a ratio; an expression over x, or None.

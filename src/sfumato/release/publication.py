@@ -15,9 +15,10 @@ from sfumato.analysis.pricing import Cost
 from sfumato.analysis.remainder_group import LABEL
 from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
+from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import NoisyTable, Origin, tabulate
 from sfumato.release.bins import by_bin, shown_histogram
-from sfumato.release.lineage import trace
+from sfumato.release.lineage import chooses, trace
 from sfumato.release.noise import NoisyGroups
 from sfumato.release.plain_tables import plain_table_of
 from sfumato.release.release import Release
@@ -58,8 +59,13 @@ def publish(
             followed = _whole(tables[0], tables_by_name, (labels or {}).get(tables[0].name, {}))
             notes = (*notes, _unprocessed(refusal, len(tables)))
     plain, origins, lines, source = followed
+    shown = next((table for table in tables if table.name == source), None)
+    among = _chosen_among(postprocessing, tables_by_name, shown)
+    if among is not None:
+        choice = f"noisy numbers choose which of {among} rows are shown"
+        notes = (*notes, f"{choice}: intervals are wide enough for all of them at once")
     names = {one.column: name for one, name in zip(origins, plain.columns, strict=True) if one is not None}
-    binned = shown_histogram(origins, next((table for table in tables if table.name == source), None))
+    binned = shown_histogram(origins, shown)
     told = [
         note for table in tables for note in notes_of(table, names if table.name == source else {}, binned)
     ]
@@ -73,6 +79,7 @@ def publish(
         tables=tables,
         cost=cost or {},
         notes=(*dict.fromkeys(told), *notes),
+        among=among,
     )
     if binned is None:
         return release
@@ -157,6 +164,17 @@ def _processed(
             return shown, followed.origins, tuple(plain.values[-1]), followed.table
     plain = query(tables_by_name, postprocessing, public=public)
     return plain, (None,) * len(plain.columns), None, None
+
+
+def _chosen_among(
+    postprocessing: str | None, tables_by_name: Mapping[str, PlainTable], table: NoisyTable | None
+) -> int | None:
+    """Return how many rows a noisy table has, where noisy numbers choose which are shown."""
+    if postprocessing is None or table is None or len(table.sets) == 1:
+        return None
+    known = {GROUPING_SET, *(name for name, _ in table.keys)}
+    noisy = {column for plain in tables_by_name.values() for column in plain.columns} - known
+    return len(table.sets) if chooses(postprocessing, noisy) else None
 
 
 def _whole(

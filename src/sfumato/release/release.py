@@ -48,7 +48,8 @@ class Release:
     account; both are plain dictionaries. `origins` and `lines` say of which noisy table, column
     and row each cell is, where it is one; that is what intervals of any level come from. A row that is of
     no row of a noisy table (a label without an answer) has None for its line. Where a histogram is shown as
-    one row per bin, `items` says which bin each row is.
+    one row per bin, `items` says which bin each row is. Where noisy numbers chose the rows that are shown,
+    `among` says of how many.
 
     >>> import pyarrow as pa
     >>> import sfumato as sf
@@ -70,6 +71,7 @@ class Release:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     items: tuple[int, ...] | None = None
+    among: int | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -103,7 +105,8 @@ class Release:
     def intervals(self, level: float = 0.95) -> dict[str, list[Interval | None]]:
         """Return, for each column that is a released aggregate, the (low, high) of each row.
 
-        Each covers the bounded statistic with probability `level`, each by itself.
+        Each covers the bounded statistic with probability `level`, each by itself. Where noisy numbers chose
+        which rows are shown, intervals are wider, so that any row that is chosen is covered as often.
         """
         return {name: pairs for name, pairs, _ in self._followed(level)}
 
@@ -117,6 +120,7 @@ class Release:
         table, answers = self._source()
         if table is None or self.lines is None:
             return
+        level = self._level_of_each(level)
         for name, origin in zip(self.columns, self.origins, strict=True):
             if origin is None or not {origin.column, origin.over} <= {*answers, None}:
                 continue
@@ -137,6 +141,10 @@ class Release:
                 pairs = zip(low, self.column(name), strict=True)
                 low = [None if value is None else end for end, value in pairs]
             yield name, [_ordered(a, b) for a, b in zip(low, high, strict=True)], nothing
+
+    def _level_of_each(self, level: float) -> float:
+        """Return the level of the interval of one row (`lineage` says why)."""
+        return 1 - (1 - level) / (self.among or 1)
 
     def _rows_of(self, column: list[Any], origin: Origin) -> list[Any]:
         """Return, for each row, what a column of the noisy table has in its line."""
@@ -162,7 +170,8 @@ class Release:
                 continue
             note = f"no information at this budget: `{name}`, in {len(rows)} of {len(self.rows)} rows"
             lines = [line for row in rows if (line := self.lines[row]) is not None]
-            help_ = None if origin.over else helpful_factor(table, answers[origin.column], lines, level)
+            each = self._level_of_each(level)
+            help_ = None if origin.over else helpful_factor(table, answers[origin.column], lines, each)
             if help_ is not None and "epsilon" in self.cost:
                 factor, helped = help_
                 where = "" if helped == len(rows) else f" in {helped} of them"
