@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.plots import Axis, Bars, Line, Picture, Points, chart, save, svg
+from sfumato.pages.figure import Figure
+from sfumato.plots import Axis, Bars, Line, Picture, Points, Tiles, chart, save, svg
 
 CURVE = Picture(
     title="Success <against> epsilon",
@@ -31,6 +32,23 @@ BARS = Picture(
         Bars(label="found", bars=(("zip", 0.05),)),
     ),
 )
+
+
+TILES = Picture(
+    title="Errors",
+    caption="",
+    x=Axis(title="one"),
+    y=Axis(title="other"),
+    marks=(Tiles(label="error", tiles=(("age", "sex", 12.5), ("sex", "age", 12.5), ("age", "age", 3000.0))),),
+)
+
+
+def test_a_heat_map_writes_its_values_on_its_tiles() -> None:
+    drawn = svg(TILES)
+    assert drawn.count("<path") >= 3 and ">12.5<" in drawn and ">3,000<" in drawn
+    assert {"x": "age", "y": "age", "value": 3000.0, "text": "3,000"} in values(TILES)
+    page = Figure(TILES).html()
+    assert "3,000</td>" in page and '<th scope="col"' in page
 
 
 @pytest.mark.parametrize("picture", [CURVE, BARS], ids=["curve", "bars"])
@@ -60,7 +78,7 @@ def test_files_by_their_ending(tmp_path: Path) -> None:
 
 
 def test_bars_and_lines_do_not_mix() -> None:
-    for marks in ((), (*CURVE.marks, *BARS.marks)):
+    for marks in ((), (*CURVE.marks, *BARS.marks), (*TILES.marks, *BARS.marks), TILES.marks * 2):
         with pytest.raises(InvalidArgument):
             Picture(title="", caption="", x=CURVE.x, y=CURVE.y, marks=marks)
 

@@ -22,7 +22,7 @@ from sfumato.errors import InvalidArgument, Unsupported
 if TYPE_CHECKING:
     import altair
 
-__all__ = ["Axis", "Bars", "Line", "Mark", "Picture", "Points", "chart", "save", "svg", "thinned"]
+__all__ = ["Axis", "Bars", "Line", "Mark", "Picture", "Points", "Tiles", "chart", "save", "svg", "thinned"]
 
 # Every colour stands out from white by 3 to 1 at least; the stylesheet of pages has its twin for the dark.
 _COLOURS = ("#1664a8", "#c8421b", "#00806b", "#8f4a9e", "#956a00", "#555b61")
@@ -100,7 +100,19 @@ class Bars:
     intervals: tuple[tuple[float, float], ...] = ()
 
 
-Mark = Line | Points | Bars
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiles:
+    """A heat map: a value, written and coloured, for pairs of named things. It is the only mark of a picture.
+
+    >>> Tiles(label="error", tiles=(("age", "sex", 12.5),)).tiles[0][2]
+    12.5
+    """
+
+    label: str
+    tiles: tuple[tuple[str, str, float], ...]
+
+
+Mark = Line | Points | Bars | Tiles
 """What a picture is made of."""
 
 
@@ -122,9 +134,11 @@ class Picture:
     marks: tuple[Mark, ...]
 
     def __post_init__(self) -> None:
-        kinds = {isinstance(mark, Bars) for mark in self.marks}
-        if len(kinds) != 1:
-            raise InvalidArgument("a picture has bars, or lines and points; and not nothing", place="marks")
+        kinds = {type(mark) if isinstance(mark, Bars | Tiles) else Line for mark in self.marks}
+        if len(kinds) != 1 or (Tiles in kinds and len(self.marks) > 1):
+            raise InvalidArgument(
+                "a picture has bars, or lines and points, or one heat map; and not nothing", place="marks"
+            )
 
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
         return chart(self)._repr_mimebundle_(*args, **options)
@@ -152,7 +166,10 @@ def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
     """
     alt = _altair()
     bars = [mark for mark in picture.marks if isinstance(mark, Bars)]
-    drawn, height = _bars(picture, bars) if bars else (_layers(picture), _HEIGHT)
+    if isinstance(picture.marks[0], Tiles):
+        drawn, height = _tiles(picture, picture.marks[0])
+    else:
+        drawn, height = _bars(picture, bars) if bars else (_layers(picture), _HEIGHT)
     labels = _labels(picture)
     height += 20 * len(labels) + 24 if len(labels) > 1 else 0
     if picture.title:
@@ -246,7 +263,7 @@ def _looks(picture: Picture) -> dict[str, Any]:
 
 def _layers(picture: Picture) -> Any:
     alt = _altair()
-    marks = [mark for mark in picture.marks if not isinstance(mark, Bars)]
+    marks = [mark for mark in picture.marks if isinstance(mark, Line | Points)]
     looks = _looks(picture)
     across = _Span.of(picture.x, [point[0] for mark in marks for point in mark.points])
     along = _Span.of(picture.y, [y for mark in marks for point in mark.points for y in point[1:]])
@@ -311,6 +328,35 @@ def _bars(picture: Picture, marks: Sequence[Bars]) -> tuple[Any, int]:
             drawn, alt.Chart(data).mark_rule(color=_INK, strokeWidth=1.5).encode(**places, **ends)
         )
     return drawn, 70 + len(names) * (14 + 18 * len(marks)) if lying else _HEIGHT
+
+
+def _tiles(picture: Picture, mark: Tiles) -> tuple[Any, int]:
+    """Return a heat map and how high it is: light is little, and every value is written on its tile."""
+    alt = _altair()
+    rows = [{"x": x, "y": y, "value": value, "text": _short(value)} for x, y, value in mark.tiles]
+    sizes = [value for _, _, value in mark.tiles]
+    dark = (max(sizes) + min(sizes)) / 2
+    names = [list(dict.fromkeys(tile[axis] for tile in mark.tiles)) for axis in (0, 1)]
+    if set(names[0]) == set(names[1]):  # the same order along both axes
+        names[0] = names[1]
+    crowded = len(names[0]) > 8
+    shown = alt.Axis(labelAngle=-45 if crowded else 0, labelLimit=140, labelOverlap=False, grid=False)
+    places = {
+        "x": alt.X("x:N", title=picture.x.title or None, sort=names[0], axis=shown),
+        "y": alt.Y("y:N", title=picture.y.title or None, sort=names[1], axis=alt.Axis(labelLimit=140)),
+    }
+    data = alt.InlineData(values=rows)
+    colour = alt.Color("value:Q", title=mark.label, scale=alt.Scale(scheme="blues"), legend=None)
+    tiles = alt.Chart(data).mark_rect(stroke="white").encode(**places, color=colour)
+    ink = alt.condition(alt.datum.value > dark, alt.value("white"), alt.value(_INK))
+    words = (
+        alt.Chart(data).mark_text(fontSize=_LETTERS - 3 * crowded).encode(**places, text="text:N", color=ink)
+    )
+    return alt.layer(tiles, words), 110 + 24 * len(names[1])
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _wrapped(text: str, letters: int) -> list[str]:

@@ -15,8 +15,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, SfumatoError, Unsupported
+from sfumato.plots import Tiles
 from sfumato.session.marginals import MarginalsQuestion
 from sfumato.workloads.bases import Base
+from sfumato.workloads.marginal_display import error_picture
 from sfumato.workloads.marginal_release import Marginals
 
 ADULT = Path(__file__).parent.parent / "data" / "adult.parquet"
@@ -464,3 +466,25 @@ def test_a_table_or_cell_that_is_not_there_is_refused(db: sf.Database) -> None:
         release.count(place="d")
     with pytest.raises(InvalidArgument, match="3 x 2 finite weights"):
         release.sum_of("place", "old", query=[1, 2])
+
+
+def test_a_notebook_shows_the_errors_of_all_pairs(db: sf.Database) -> None:
+    question = ask(db, ways=3, epsilon=1)
+    before, after = question._repr_html_(), question.release()._repr_html_()
+    assert "not asked yet" in before and "<svg" not in before  # tables of three columns have no pairs to show
+    assert after.count("<svg") == 1 and "place x cost x old" in after
+    errors = {(name,): 1.0 for name in COLUMNS} | {("place", "old"): 2.0, ("place", "cost", "day"): 9.0}
+    picture = error_picture(COLUMNS, errors)
+    assert picture is not None
+    [mark] = picture.marks
+    assert isinstance(mark, Tiles) and len(mark.tiles) == 4 + 2
+    assert ("old", "place", pytest.approx(3.92, abs=0.001)) in mark.tiles
+    assert error_picture(["place"], {("place",): 1.0}) is None
+    assert "<pre>" in ask(db)._repr_html_()
+
+
+def test_the_price_says_how_many_more_fit() -> None:
+    db = connected([], budget=sf.Budget(epsilon=3, delta=1e-6))
+    price = ask(db, epsilon=1).price()
+    assert price.times >= 3 and len(price.errors) == 6 and price.refusal is None
+    assert ask(db, epsilon=4).price().refusal is not None

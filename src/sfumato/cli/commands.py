@@ -15,6 +15,7 @@ from sfumato.cli.compare import compare
 from sfumato.cli.estimates import bounds, caps
 from sfumato.cli.exits import refusal_of, report, wants_json
 from sfumato.cli.ledger import ledger_app
+from sfumato.cli.marginals import marginals
 from sfumato.cli.options import (
     AnalystOption,
     EpsilonOption,
@@ -106,6 +107,7 @@ def _check(project: ProjectOption = "sfumato.toml", style: PlainOption = Plain.t
 command(app, "query")(query)
 command(app, "explain")(explain)
 command(app, "workload")(workload)
+command(app, "marginals")(marginals)
 
 
 @command(app, "budget")

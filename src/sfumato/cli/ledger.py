@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from sfumato.ledger import Ledger
     from sfumato.release import Release
     from sfumato.release.workload_release import WorkloadRelease
+    from sfumato.workloads.marginal_release import Marginals
+
+    Stored = Release | WorkloadRelease | Marginals
 
 __all__ = ["ledger_app"]
 
@@ -176,16 +179,27 @@ def _show(
 ) -> None:
     """Show an old answer again, free."""
     from sfumato.cli.project import open_ledger
-    from sfumato.release.formats import rendered
 
     can_write(output, kept(_project(options.project), options.ledger), style=style.value)
     with open_ledger(options) as ledger:
         release = _released(ledger, number, step)
-    write(rendered(release, style.value, 0.95), output)
+    write(_rendered(release, style.value, 0.95), output)
 
 
-def _released(ledger: Ledger, number: int, step: int | None = None) -> Release | WorkloadRelease:
+def _rendered(release: Stored, style: str, level: float) -> bytes:
+    from sfumato.cli.marginals import rendered_marginals
+    from sfumato.release.formats import rendered
+    from sfumato.workloads.marginal_release import Marginals
+
+    if isinstance(release, Marginals):
+        return rendered_marginals(release, style, level=level)
+    return rendered(release, style, level)
+
+
+def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
+    from sfumato.release.storage import load
     from sfumato.release.workload_release import restored
+    from sfumato.workloads.marginal_release import Marginals
 
     try:
         stored = ledger.release(number, step=step)
@@ -205,7 +219,8 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Release |
             sequence=number,
             hints=("--step 1 shows the first of them",),
         )
-    return restored(stored.decode())
+    text = stored.decode()
+    return Marginals.from_json(text) if "marginals" in load(text) else restored(text)
 
 
 def _project(file: str) -> Project | None:
@@ -248,7 +263,7 @@ def _receipt(
         screen().print("the receipt is genuine: this ledger signed it, and holds the answer it is for")
 
 
-def _check_receipt(ledger: Ledger, held: Any) -> Release | WorkloadRelease:
+def _check_receipt(ledger: Ledger, held: Any) -> Stored:
     """Return the stored release that a receipt is for."""
     from sfumato.ledger import verify_receipt
 
@@ -263,14 +278,12 @@ def _check_receipt(ledger: Ledger, held: Any) -> Release | WorkloadRelease:
     return stored
 
 
-def _same_answer(stored: Release | WorkloadRelease, held: dict[str, Any]) -> bool:
+def _same_answer(stored: Stored, held: dict[str, Any]) -> bool:
     """Return whether a file holds this answer: as a command wrote it, or as Python stores it."""
-    from sfumato.release.formats import rendered
-
     if held == json.loads(stored.to_json()):
         return True
     try:
-        return bool(held == json.loads(rendered(stored, "json", held["level"])))
+        return bool(held == json.loads(_rendered(stored, "json", held["level"])))
     except (KeyError, TypeError, SfumatoError):
         return False
 

@@ -20,6 +20,7 @@ __all__ = [
     "EstimateOptions",
     "Format",
     "FormatOption",
+    "GroupsOption",
     "LedgerOptions",
     "LevelOption",
     "OutputOption",
@@ -27,6 +28,8 @@ __all__ = [
     "PlainOption",
     "ProjectOption",
     "PurposeOption",
+    "RowsOption",
+    "RowsTotalOption",
     "Wishes",
     "command",
     "group_of",
@@ -66,9 +69,11 @@ OutputOption = Annotated[
     str | None, Option("--output", "-o", help="A file for the answer, instead of standard output.")
 ]
 LevelOption = Annotated[float, Option("--level", help="The level of intervals.")]
-_Groups = Annotated[int | None, Option("--max-groups", help="How many groups one unit may count in.")]
-_Rows = Annotated[int | None, Option("--max-rows", help="With the weight of how many rows in each of them.")]
-_RowsTotal = Annotated[
+GroupsOption = Annotated[int | None, Option("--max-groups", help="How many groups one unit may count in.")]
+RowsOption = Annotated[
+    int | None, Option("--max-rows", help="With the weight of how many rows in each of them.")
+]
+RowsTotalOption = Annotated[
     int | None, Option("--max-rows-total", help="With the weight of how many rows in all of them together.")
 ]
 PurposeOption = Annotated[
@@ -94,9 +99,9 @@ class Asking:
     ] = None
     analyst: AnalystOption = None
     purpose: PurposeOption = None
-    max_groups: _Groups = None
-    max_rows: _Rows = None
-    max_rows_total: _RowsTotal = None
+    max_groups: GroupsOption = None
+    max_rows: RowsOption = None
+    max_rows_total: RowsTotalOption = None
     losses: Annotated[
         bool, Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost.")
     ] = False
@@ -166,9 +171,9 @@ class Wishes:
     one_of: Annotated[
         list[str] | None, Option("--one-of", help="Values: region=north,south; may be repeated.")
     ] = None
-    max_groups: _Groups = None
-    max_rows: _Rows = None
-    max_rows_total: _RowsTotal = None
+    max_groups: GroupsOption = None
+    max_rows: RowsOption = None
+    max_rows_total: RowsTotalOption = None
     epsilon: Annotated[float | None, Option("--epsilon", "-e", help="The budget, for ever.")] = None
     delta: Annotated[float | None, Option("--delta", help="Its delta.")] = None
     people: Annotated[

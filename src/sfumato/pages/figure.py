@@ -9,7 +9,7 @@ from html import escape
 
 from sfumato.errors import Unsupported
 from sfumato.pages.blocks import PageTable
-from sfumato.plots import Axis, Bars, Picture, svg
+from sfumato.plots import Axis, Bars, Picture, Tiles, svg
 
 __all__ = ["Figure"]
 
@@ -58,6 +58,12 @@ def _numbers(picture: Picture) -> PageTable:
             for name in names
         ]
         return PageTable(heads=(picture.x.title, *(mark.label for mark in bars)), rows=rows)
+    if isinstance(picture.marks[0], Tiles):
+        tiles = picture.marks[0].tiles
+        return PageTable(
+            heads=(picture.x.title or "one", picture.y.title or "other", picture.marks[0].label),
+            rows=[(x, y, _shown(value, picture.y)) for x, y, value in tiles],
+        )
     rows = list(_points(picture))
     heads = ("series", picture.x.title, picture.y.title, "interval")
     if not any(row[3] for row in rows):
@@ -67,7 +73,7 @@ def _numbers(picture: Picture) -> PageTable:
 
 def _points(picture: Picture) -> Iterator[list[str]]:
     for mark in picture.marks:
-        if isinstance(mark, Bars):
+        if isinstance(mark, Bars | Tiles):
             continue
         for x, y, *ends in _some(mark.points):
             interval = " to ".join(_shown(end, picture.y) for end in ends) if len(set(ends)) > 1 else ""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -16,8 +17,9 @@ from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.request import Options
 from sfumato.plan.values import Val
 from sfumato.session.progress import Progress, shown
+from sfumato.session.question import Price, charge_of, fits, shortage
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
-from sfumato.workloads.marginal_display import error_lines
+from sfumato.workloads.marginal_display import error_lines, html_of
 from sfumato.workloads.marginal_release import Marginals
 from sfumato.workloads.marginal_tables import half_width
 from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_marginals
@@ -82,6 +84,17 @@ class MarginalsQuestion:
             options=self.options,
             backend=database.backend,
         )
+
+    def check_table(self, names: Sequence[str]) -> None:
+        """Refuse a table that will not be part of the release. Free."""
+        known = [column.name for column in self.workload.columns]
+        places = {known.index(name) for name in names if name in known}
+        if len(places) < len(names) or not any(places <= set(table) for table in self._tables()):
+            raise InvalidArgument(
+                f"no table of the workload has {' and '.join(names)}",
+                place="columns",
+                hints=("ask for tables of more columns: ways=3, or --ways 3",),
+            )
 
     def within(self, error: Number | Mapping[Any, Number]) -> MarginalsQuestion:
         """Return this question at about the smallest epsilon whose 95% error is no larger. Free.
@@ -168,6 +181,34 @@ class MarginalsQuestion:
                 purpose=self.purpose if purpose is None else purpose,
                 tell=tell,
             )
+
+    def price(self) -> Price:
+        """Return what the tables would cost, against what is left of the budget. Free."""
+        priced, balance = self.priced(), self.database.balance
+        charge, grant = charge_of(self.database, priced)
+        errors = [
+            (" x ".join(names) or "total", f"±{half_width(error):.4g} (95%)")
+            for names, error in priced.errors().items()
+        ]
+        return Price(
+            epsilon=priced.epsilon,
+            keys_delta=priced.keys_delta,
+            units=charge.units,
+            keys_units=charge.keys_units,
+            share=charge.units / max(1, balance.limit),
+            times=fits(balance, charge, grant),
+            errors=tuple(errors),
+            refusal=shortage(balance, charge, grant),
+        )
+
+    def _repr_html_(self) -> str:
+        columns = [column.name for column in self.workload.columns]
+        try:
+            errors = self.priced().errors()
+        except SfumatoError:
+            return f"<pre>{escape(repr(self))}</pre>"
+        head = f"{len(errors):,} tables, {self.cells:,} cells, not asked yet"
+        return html_of(head, columns, errors, error_lines(errors), ["nothing is spent until .release()"])
 
     def __repr__(self) -> str:
         tables = f"{len(self.workload.weights):,} tables, {self.cells:,} cells"

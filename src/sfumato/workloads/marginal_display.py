@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import html as _html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
+from sfumato.errors import Unsupported
+from sfumato.plots import Axis, Picture, Tiles, svg
 from sfumato.workloads.marginal_tables import half_width
 
 if TYPE_CHECKING:
     from sfumato.workloads.marginal_release import Marginals
 
-__all__ = ["error_lines", "html", "text"]
+__all__ = ["error_lines", "error_picture", "html", "html_of", "text"]
 
 _TABLES = 12
+_Errors = Mapping[tuple[str, ...], float]
 
 
 def text(release: Marginals) -> str:
     """Return which tables there are, how far off their cells are, and what it cost."""
-    head = f"{len(release.tables):,} tables that agree, {release.cells:,} cells: .table(..), .count(..)"
+    head = f"{_tables(release)}: .table(..), .count(..)"
     lines = [head, *error_lines(release.errors()), *(f"-- {note}" for note in _footer(release))]
     return "\n".join(lines)
 
 
-def error_lines(errors: Mapping[tuple[str, ...], float]) -> list[str]:
+def _tables(release: Marginals) -> str:
+    number = len(release.tables)
+    return f"{number:,} table{'s that agree' if number != 1 else ''}, {release.cells:,} cells"
+
+
+def error_lines(errors: _Errors) -> list[str]:
     """Return the typical error of each table; of many, of those with the least and the largest."""
     ordered = sorted(errors.items(), key=lambda one: one[1])
     some = ordered if len(ordered) <= _TABLES else [*ordered[: _TABLES // 2], *ordered[-_TABLES // 2 :]]
@@ -33,19 +42,56 @@ def error_lines(errors: Mapping[tuple[str, ...], float]) -> list[str]:
     return lines
 
 
+def error_picture(columns: Sequence[str], errors: _Errors) -> Picture | None:
+    """Return a heat map of the errors of pairs of columns, single ones on the diagonal; None of too few."""
+    tiles = []
+    for names, error in errors.items():
+        if len(names) in (1, 2):
+            first, last = names[0], names[-1]
+            tiles += [(one, other, half_width(error)) for one, other in {(first, last), (last, first)}]
+    if len(columns) < 2 or not tiles:
+        return None
+    order = {name: place for place, name in enumerate(columns)}
+    return Picture(
+        title="The error of a cell, by the columns of its table",
+        caption="Half of a 95% interval, in rows. The diagonal is of tables of one column.",
+        x=Axis(title=""),
+        y=Axis(title=""),
+        marks=(Tiles(label="±", tiles=tuple(sorted(tiles, key=lambda one: (order[one[1]], order[one[0]])))),),
+    )
+
+
 def html(release: Marginals) -> str:
-    """Return the same as HTML; every value is escaped."""
-    head = f"<div><strong>{len(release.tables):,} tables that agree, {release.cells:,} cells</strong></div>"
-    rows = "".join(f"<li>{_html.escape(line.strip())}</li>" for line in error_lines(release.errors()))
-    notes = "".join(f"<div><small>{_html.escape(note)}</small></div>" for note in _footer(release))
-    return f"{head}<ul>{rows}</ul>{notes}"
+    """Return the same as HTML, with the picture; every value is escaped."""
+    names, errors = [column.name for column in release.columns], dict(release.errors())
+    for few in (*combinations(names, 1), *combinations(names, 2)):
+        if any(set(few) <= set(table) for table in release.tables):
+            errors[few] = release.error(*few)
+    return html_of(_tables(release), names, errors, error_lines(release.errors()), _footer(release))
+
+
+def html_of(
+    head: str, columns: Sequence[str], errors: _Errors, lines: Sequence[str], notes: Sequence[str]
+) -> str:
+    """Return a heading, the errors of tables, a picture of them where it can be drawn, and notes."""
+    rows = "".join(f"<li>{_html.escape(line.strip())}</li>" for line in lines)
+    small = "".join(f"<div><small>{_html.escape(note)}</small></div>" for note in notes)
+    return (
+        f"<div><strong>{_html.escape(head)}</strong></div><ul>{rows}</ul>{small}{_drawing(columns, errors)}"
+    )
+
+
+def _drawing(columns: Sequence[str], errors: _Errors) -> str:
+    picture = error_picture(columns, errors)
+    if picture is None:
+        return ""
+    try:
+        return f'<div role="img" aria-label="{_html.escape(picture.title)}">{svg(picture)}</div>'
+    except Unsupported:  # there is no library to draw it
+        return ""
 
 
 def _footer(release: Marginals) -> list[str]:
-    spent = f"epsilon {float(release.cost['epsilon']):.4g}" if "epsilon" in release.cost else ""
-    spent += f"; delta {float(release.cost['delta']):.3g}" if release.cost.get("delta") else ""
-    return [
-        one
-        for one in (f"{spent}; ± covers 95% of the cells of a table, each by itself", *release.notes)
-        if one
-    ]
+    spent = f"epsilon {float(release.cost['epsilon']):.4g}; " if "epsilon" in release.cost else ""
+    spent += f"delta {float(release.cost['delta']):.3g}; " if release.cost.get("delta") else ""
+    return [f"{spent}± covers 95% of the cells of a table, each by itself", *release.notes]

@@ -183,10 +183,12 @@ class Marginals:
         )
 
     def errors(self) -> dict[tuple[str, ...], float]:
-        """Return the root of the mean variance of what was asked about each table: cells, or prefixes, .."""
-        plan, variances = self.estimates.plan, self.estimates.variances
-        pairs = zip(self.tables, plan.tables, strict=True)
-        return {names: math.sqrt(plan.table_variance(table, variances)) for names, table in pairs}
+        """Return the error of each table that was asked for."""
+        return {names: self.error(*names) for names in self.tables}
+
+    def error(self, *columns: str) -> float:
+        """Return the root of the mean variance of what is asked about a table: cells, or prefixes, .."""
+        return math.sqrt(self.estimates.mean_variance(tuple(sorted(map(self._place, columns)))))
 
     def _place(self, name: str) -> int:
         names = [column.name for column in self.columns]

@@ -98,6 +98,11 @@ class MarginalTables:
     def _others(columns: Subset, residual: Subset) -> tuple[int, ...]:
         return tuple(axis for axis, i in enumerate(columns) if i not in residual)
 
+    def mean_variance(self, columns: Subset) -> float:
+        """Return the mean variance of what is asked about a table: its cells, or their prefixes, .."""
+        parts = [self._variance(one) * self.plan.part(columns, one) for one, _ in self._parts(columns)]
+        return math.fsum(parts) / self.plan.answers(columns)
+
     def cell_variances(self, columns: Subset) -> FloatArray:
         """Return the variance of each cell of a table."""
         bases = self.plan.bases

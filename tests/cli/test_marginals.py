@@ -1,0 +1,72 @@
+"""`sfumato marginals`: prices, tables, one table as CSV, and the release kept in the ledger."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from sfumato.workloads.marginal_release import Marginals
+from tests.cli.programs import make_project, sfumato
+
+ASKED = ("marginals", "age,region", "--table", "people", "--bins", "age=0,30,60,110")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("marginals")
+    make_project(found)
+    return found
+
+
+def test_tables_are_priced_released_and_kept(folder: Path) -> None:
+    dry = sfumato(folder, *ASKED, "-e", "1", "--dry-run")
+    assert dry.returncode == 0 and "1 tables, 6 cells" in dry.stdout and "age x region: ±" in dry.stdout
+    record = json.loads(sfumato(folder, *ASKED, "-e", "1", "--dry-run", "-f", "json").stdout)
+    assert record["cells"] == 6 and record["price"]["epsilon"] == 1
+    first, again = (sfumato(folder, *ASKED, "-e", "1", "-f", "json", "-k", "once") for _ in range(2))
+    assert first.returncode == 0 and first.stdout == again.stdout
+    release = Marginals.from_json(first.stdout)
+    assert release.tables == (("age", "region"),)
+    number = release.receipt["reservation"]
+    assert sfumato(folder, "ledger", "show", number, "-f", "json").stdout == first.stdout
+    assert "age x region" in sfumato(folder, "ledger", "show", number).stdout
+    assert sfumato(folder, "ledger", "show", number, "-f", "parquet", "-o", "a.parquet").returncode != 0
+    (folder / "answer.json").write_text(first.stdout)
+    assert "genuine" in sfumato(folder, "ledger", "receipt", "answer.json").stdout
+    shown = sfumato(folder, *ASKED, "-e", "1", "-f", "csv", "--show", "region,age", "-k", "once")
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert len(rows) == 6 and rows[0]["age"] == "[0, 30)" and rows[0]["region"] == "north"
+    assert float(rows[0]["n_low"]) < float(rows[0]["n"]) < float(rows[0]["n_high"])
+
+
+def test_wanted_errors_and_more_options(folder: Path) -> None:
+    more = ("--ways", "1,2", "--weights", "tables", "--base", "age=prefixes", "--missing", "region")
+    shown = sfumato(folder, *ASKED, *more, "--error", "60", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "3 tables, 15 cells" in shown.stdout
+    errors = [float(line.split("±")[1].split()[0]) for line in shown.stdout.splitlines() if "±" in line]
+    assert len(errors) == 3 and all(error <= 60.01 for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("-e", "1", "--ways", "two"), "whole numbers"),
+        (("-e", "1", "--bins", "age"), "age=10"),
+        (("-e", "1", "--show", "age,cost"), "no table of the workload"),
+        (("-e", "1", "-f", "csv"), "no csv file"),
+        (("-e", "1", "--weights", "rows"), "by table"),
+        (("-e", "9"), "left"),
+        (("--error", "0.001"), "no epsilon of this budget"),
+        ((), "may cost"),
+    ],
+)
+def test_mistakes_are_refused_before_the_charge(folder: Path, more: tuple[str, ...], said: str) -> None:
+    before = sfumato(folder, "budget", "-f", "json").stdout
+    refused = sfumato(folder, *ASKED, *more)
+    assert refused.returncode != 0 and said in refused.stderr
+    assert sfumato(folder, "budget", "-f", "json").stdout == before
