@@ -140,7 +140,7 @@ REFUSED = {
         "SELECT MEDIAN(day, contribution_bounds_per_row => (0, 9)) FROM visits",
         "SELECT AVG(day) FROM visits",
         "SELECT SUM(at) FROM visits",
-        "SELECT SUM(DISTINCT age) FROM visits",
+        "SELECT AVG(DISTINCT age) FROM visits",
         "SELECT GROUPING(age), COUNT(*) FROM visits GROUP BY ROLLUP(region)",
         "SELECT COUNT(*) FROM visits WHERE age = 'old'",
         "SELECT QUANTILE(age, 1.5) FROM visits",

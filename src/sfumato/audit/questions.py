@@ -64,6 +64,11 @@ QUESTIONS: tuple[AuditQuestion, ...] = (
     AuditQuestion("a histogram", "SELECT HISTOGRAM(member), HISTOGRAM(age) FROM visits"),
     AuditQuestion("dates", "SELECT MEDIAN(day), QUANTILE(day, [0.2, 0.8]) FROM visits"),
     AuditQuestion("distinct values", "SELECT COUNT(DISTINCT word) FROM visits", options={"max_distinct": 2}),
+    AuditQuestion(
+        "a sum of distinct values", "SELECT SUM(DISTINCT age) FROM visits", options={"max_distinct": 2}
+    ),
+    AuditQuestion("the most frequent value", "SELECT region, MODE(member) FROM visits GROUP BY region"),
+    AuditQuestion("the most frequent value, pure epsilon", "SELECT MODE(age) FROM visits", budget=PURE),
     AuditQuestion("keys that nobody declared", "SELECT word, COUNT(*) FROM visits GROUP BY word"),
     AuditQuestion(
         "keys that nobody declared, pure epsilon",
