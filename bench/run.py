@@ -18,6 +18,7 @@ from anonymity import anonymity_rows
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
 from ledger import ledger_rows
 from local import local_rows
+from marginals import marginal_rows
 from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
@@ -61,7 +62,9 @@ def main() -> int:
     ]
     rows += ledger_rows(records=options.records)
     rows += anonymity_rows()
-    rows += workload_rows(str(HERE.parent / "tests" / "data" / "adult.parquet"))
+    adult = str(HERE.parent / "tests" / "data" / "adult.parquet")
+    rows += workload_rows(adult)
+    rows += marginal_rows(adult, options.rivals)
     surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
     rows += surveys
     show(rows, rivals["versions"])
