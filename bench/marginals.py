@@ -91,7 +91,7 @@ def rmse(squares: float, cells: int) -> float:
 
 
 def cost_of(priced: PricedMarginals) -> float:
-    """Return the privacy cost sum p / s that the noise of a workload has: 1 over the variance of one count."""
+    """Return the privacy cost sum p / s of the noise of a workload: 1 over the variance of one count."""
     return sum(p / s for p, s in zip(priced.plan.sensitivities_squared, priced.variances, strict=True))
 
 
