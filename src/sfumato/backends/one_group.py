@@ -4,14 +4,17 @@ A unit whose rows all count enters every cell with weight 1 for each of them. So
 together: nothing tells them apart, and their cells can be counted in one go. Where there is one group, that
 leaves only the units with more rows than `max_rows` to be looked at one by one. Where units are numbers from
 a wide range, such as hashes, they are dealt out to buckets, twice, and the rows are left of those buckets
-that have more rows than count; then it is not known how many units there are, so it must not be asked.
+that have more rows than count; then it is not known how many units there are, so it must not be asked. Nor
+is it where the rows are known whose units may have more: those that have more in the whole table.
 
 Theorem: the result is that of `contributions`: with n <= m the weight min(n, m)/n is 1, and a sum over
-units of c * weight * 1 is the count over their rows, times weight. A unit has no more rows than its bucket.
+units of c * weight * 1 is the count over their rows, times weight. A unit has no more rows than its bucket,
+and no more in a question than in the whole table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ import numpy.typing as npt
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing
 from sfumato.backends.row_weights import RowWeights
 
-__all__ = ["count_one_group"]
+__all__ = ["count_light_rows", "count_one_group"]
 
 _BLOCK = 1 << 17  # rows that fit into a cache
 _TABLE = 1 << 16  # cells that are counted in a table
@@ -40,7 +43,7 @@ def count_one_group(
     It applies to rows of one group of which nothing but cells is asked; where the numbers of units are dense,
     also how many units and rows there are.
     """
-    if len(choice.key_hashes) != 1 or choice.sums or rows.values or 1 << packing.low_bits > _TABLE:
+    if not _applies(packing, choice) or rows.values:
         return None
     least = int(rows.units.min())
     counts = _NOBODY
@@ -55,14 +58,45 @@ def count_one_group(
         left = _crowded(rows.units, choice)
     else:
         return None
+    tables = [_cells(word, packing) - _cells(word[left], packing) for word in rows.words]
+    return _kept(tables, counts, choice), rows.some(left)
+
+
+def count_light_rows(
+    batches: Iterable[list[npt.NDArray[Any]]],
+    heavy: npt.NDArray[np.bool_],
+    packing: Packing,
+    choice: PackedChoice,
+) -> tuple[Kept, list[npt.NDArray[Any]]] | None:
+    """Count the rows that no cap can touch, and return the columns of the others; None: it does not apply.
+
+    Of each batch the first column has numbers of rows, and the others are words. `heavy` flags the numbers of
+    rows that may not count in full.
+    """
+    if not _applies(packing, choice) or not choice.only_cells:
+        return None
+    tables = [np.zeros(1 << packing.low_bits, dtype=np.int64) for _ in choice.runs]
+    others = []
+    for columns in batches:
+        left = np.flatnonzero(heavy[columns[0]])
+        others.append([column[left] for column in columns])
+        for table, word in zip(tables, columns[1:], strict=True):
+            table += _cells(word, packing) - _cells(word[left], packing)
+    return _kept(tables, _NOBODY, choice), [np.concatenate(some) for some in zip(*others, strict=True)]
+
+
+def _applies(packing: Packing, choice: PackedChoice) -> bool:
+    return len(choice.key_hashes) == 1 and not choice.sums and 1 << packing.low_bits <= _TABLE
+
+
+def _kept(tables: list[_Integers], counts: _Integers, choice: PackedChoice) -> Kept:
+    """Return units with these numbers of rows, from the table of what stands in each word."""
     runs = {}
     for run in choice.runs:
-        word = rows.words[run.slot.word]
-        table = _cells(word, packing) - _cells(word[left], packing)
-        cells = table[1 : run.width + 1]
+        cells = tables[run.slot.word][1 : run.width + 1]
         places = np.flatnonzero(cells)
         runs[run.slot] = (places, cells[places] * run.weight)
-    kept = Kept(
+    return Kept(
         unit=np.arange(len(counts)),
         code=np.zeros(len(counts), dtype=np.int64),
         rows=counts,
@@ -70,7 +104,6 @@ def count_one_group(
         runs=runs,
         values=(),
     )
-    return kept, rows.some(left)
 
 
 def _crowded(units: npt.NDArray[Any], choice: PackedChoice) -> _Integers:
@@ -88,11 +121,11 @@ def _crowded(units: npt.NDArray[Any], choice: PackedChoice) -> _Integers:
     return left
 
 
-def _cells(word: npt.NDArray[np.uint64], packing: Packing) -> _Integers:
+def _cells(word: npt.NDArray[Any], packing: Packing) -> _Integers:
     """Count what stands in the lower bits of a word; there is one code, and it is zero."""
     table = np.zeros(1 << packing.low_bits, dtype=np.int64)
     mask = np.uint64((1 << packing.low_bits) - 1)
     for start in range(0, len(word), _BLOCK):
-        below = word[start : start + _BLOCK] & mask
+        below = word[start : start + _BLOCK].view(np.uint64) & mask
         table += np.bincount(below.view(np.int64), minlength=len(table))
     return table

@@ -25,6 +25,7 @@ from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers
 from sfumato.backends.entries import Entries, bound_entries
 from sfumato.backends.exact import Members
+from sfumato.backends.one_group import count_light_rows
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.row_weights import RowWeights
@@ -130,7 +131,16 @@ def count_units(
                 adding.add([bound_entries(found, choice)])
             return adding.totals()
         listed = ", ".join([unit, *layout.words, *names])
-        for columns in _in_parts(engine.table(f"SELECT {listed} FROM {matched}"), numbers):
+        table = engine.table(f"SELECT {listed} FROM {matched}")
+        parts = _in_parts(table, numbers)
+        if numbers is not None and choice.only_cells and 0 < len(table) <= ROWS_AT_ONCE:
+            caps = [cap for cap in (query.max_rows, query.max_total) if cap is not None]
+            heavy = numbers.heavy_rows(min(caps, default=len(numbers.of_rows)))
+            counted = count_light_rows(_batches(table), heavy, layout.packing, choice)
+            if counted is not None:
+                adding.add([counted[0]])
+                parts = iter([[_signed(column) for column in _owned(counted[1], numbers)]])
+        for columns in parts:
             last = 1 + len(layout.words)
             given = PackedRows(
                 units=columns[0],
@@ -159,7 +169,7 @@ def _in_parts(table: Any, numbers: UnitNumbers | None = None) -> Iterator[list[_
     if parts == 1:
         yield [_signed(column) for column in _owned(list(map(array_of, table.columns)), numbers)]
         return
-    batches = [_owned(list(map(np.from_dlpack, batch.columns)), numbers) for batch in table.to_batches()]
+    batches = [_owned(columns, numbers) for columns in _batches(table)]
     for part in range(parts):
         chosen = []
         for batch in batches:
@@ -167,6 +177,10 @@ def _in_parts(table: Any, numbers: UnitNumbers | None = None) -> Iterator[list[_
             places = np.flatnonzero(owners == np.uint64(part))
             chosen.append([_signed(column[places]) for column in batch])
         yield [np.concatenate(columns) for columns in zip(*chosen, strict=True)]
+
+
+def _batches(table: Any) -> Iterator[list[_Array]]:
+    return ([np.from_dlpack(column) for column in batch.columns] for batch in table.to_batches())
 
 
 def _owned(columns: list[_Array], numbers: UnitNumbers | None) -> list[_Array]:

@@ -8,12 +8,12 @@ Theorem: totals do not depend on whether numbers stand for units, or names. The 
 to different names, by comparing the names themselves; which groups of a unit count is decided by the hash of
 its name, which is kept beside its number. What the number is decides nothing (`contributions`).
 
-Memory: four bytes for each row, and eight for each unit, for at most `MOST_ROWS` rows of a table.
+Memory: five bytes for each row, and eight for each unit, for at most `MOST_ROWS` rows of a table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class UnitNumbers:
     of_rows: npt.NDArray[np.int32]
     hashes: npt.NDArray[np.uint64]
     everybody: bool  # every row belongs to a unit
+    _heavy: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)  # by the cap asked for last
 
     def given(self, columns: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Return columns with the number of the unit instead of the row's, which is the first column.
@@ -48,6 +49,17 @@ class UnitNumbers:
             return [units, *columns[1:]]
         places = np.flatnonzero(units != _NOBODY)
         return [column[places] for column in (units, *columns[1:])]
+
+    def heavy_rows(self, most: int) -> npt.NDArray[np.bool_]:
+        """Flag the rows of units with more rows than `most` in the whole table, and those of nobody."""
+        found = self._heavy.get(most)
+        if found is None:
+            nobody = self.of_rows < 0
+            counts = np.bincount(self.of_rows[~nobody], minlength=max(1, len(self.hashes)))
+            found = nobody | (counts > most)[self.of_rows]
+            self._heavy.clear()
+            self._heavy[most] = found
+        return found
 
 
 def number_units(engine: Engine, units: str) -> UnitNumbers | None:
