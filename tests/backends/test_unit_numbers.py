@@ -14,9 +14,11 @@ import sfumato as sf
 from sfumato.backends.duckdb import Backend, by_unit, unit_numbers
 from sfumato.backends.duckdb.engine import Engine
 
+# People have many rows, or three, or five: one more than count. Some rows belong to nobody.
 ROWS = """
-    SELECT CASE WHEN i % 17 = 4 THEN NULL ELSE 'person ' || i * i % 41 END AS who, i % 7 AS g, i % 50 AS x,
-           i // 2 AS {column}
+    SELECT CASE WHEN i % 17 = 4 THEN NULL WHEN i < 200 THEN 'few ' || i // 3
+                WHEN i < 400 THEN 'five ' || i // 5
+                ELSE 'many ' || i * i % 41 END AS who, i % 7 AS g, i % 50 AS x, i // 2 AS {column}
     FROM range(600) AS t(i)
 """
 QUESTIONS = (
