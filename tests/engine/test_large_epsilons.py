@@ -53,6 +53,7 @@ def test_it_costs_what_epsilon_allows_and_the_answer_is_exact(rule: str, epsilon
     allowed, charge = budget.allowance(epsilon) * UNITS, budget.rule.charge(event)
     prices = sum(Fraction(budget.rule.price(part)) * times * UNITS for part, times in event.parts())
     assert prices <= charge < prices + 1 and allowed / 2 < charge <= allowed + 1
+    assert "n: ±0 (95%)" in repr(question) and "instead of" not in repr(question)
     release = question.release()
     assert release.cost["epsilon"] == epsilon and db.balance.spent_units == charge
     [(n, s, m, q)] = release.rows

@@ -60,7 +60,7 @@ def alternative(
     pairs = (forecasts(bounding, each, size=size) for each in (cost, other))
     for one, two in zip(*pairs, strict=True):
         if one.error is not None and two.error is not None and not one.in_ranks:
-            if two.error > _MUCH * one.error:
+            if two.error >= _MUCH * one.error:  # also where neither has noise
                 return None
             return Alternative(
                 name=one.name,
