@@ -242,11 +242,16 @@ PLANTED: list[tuple[Callable[[Patch], None], str, dict[str, Any]]] = [
     (a_layer_for_free, QUANTILES, {"budget": PURE}),
     (threshold_from_a_thin_tail, WORDS, {}),
     (threshold_from_a_thin_tail, PEOPLE, {"max_groups": 1}),
+    (threshold_from_a_thin_tail, WORDS, {"max_groups": 4, "max_rows": 2, "max_rows_total": 3}),
     (lowered_threshold, WORDS, MANY),
     (undivided_weights, WORDS, {}),
     (any_unit, WITHOUT, {}),
     (eager_choice, MEDIAN, {"budget": PURE, **MANY}),
 ]
+
+
+def test_keys_selected_by_rows_pass() -> None:
+    assert not examined(WORDS, max_groups=4, max_rows=2, max_rows_total=3).caught
 
 
 @pytest.mark.parametrize(
