@@ -145,8 +145,11 @@ def deciding_measure(query: BoundedQuery, min_units: int | None) -> str | None:
         return units
 
     def counts_rows(measure: Measure) -> bool:
-        constant = all(isinstance(factor.expression, Literal) for factor in measure.factors)
+        ones = all(
+            isinstance(factor.expression, Literal) and factor.grid.lower == factor.grid.upper == 1
+            for factor in measure.factors
+        )
         plain = measure.condition is None and measure.clamp is None
-        return measure.kind is MeasureKind.MOMENT and plain and constant
+        return measure.kind is MeasureKind.MOMENT and plain and ones
 
     return next((measure.name for measure in query.measures if counts_rows(measure)), None)
