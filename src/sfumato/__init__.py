@@ -15,7 +15,7 @@ from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
     from sfumato import core, errors
-    from sfumato.catalog import between, one_of
+    from sfumato.catalog import Invariant, between, one_of
     from sfumato.ledger import OWNER
     from sfumato.plan.summaries import *
     from sfumato.plan.values import call, col, lit, when
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Budget",
     "Database",
+    "Invariant",
     "OWNER",
     "Question",
     "Release",
@@ -69,7 +70,7 @@ __getattr__, __dir__ = _contents(
     __all__,
     {
         "": ["core", "errors"],
-        "catalog": ["between", "one_of"],
+        "catalog": ["Invariant", "between", "one_of"],
         "ledger": ["OWNER"],
         "plan.values": ["call", "col", "lit", "when"],
         "release": ["Release"],

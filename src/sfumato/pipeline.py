@@ -20,6 +20,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from sfumato.analysis import Bounding, Cost, bound, price_together
 from sfumato.analysis.detection_threshold import with_thresholds
+from sfumato.analysis.invariants import NOT_PROTECTED
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.loss_measurement import QuestionLoss, losses_of, main_part, priced_losses
 from sfumato.analysis.missing_limits import BOUNDS_PART, MissingLimit, missing_limits, with_limits
@@ -525,7 +526,14 @@ def _look(
     """Look at the data, which is paid for: exact integers, noise, the answer and its receipt."""
     answered = priced.computed(backend, public)
     digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
-    return answered.with_receipt(reservation.receipt(digest, step=step))
+    unprotected = _unprotected(priced.all_boundings)
+    return answered.with_receipt(reservation.receipt(digest, step=step, unprotected=unprotected))
+
+
+def _unprotected(boundings: Sequence[Bounding]) -> tuple[str, ...]:
+    """Return what answers show exactly, because the policy declares it public."""
+    known = [one.consistency.unprotected for one in boundings if one.consistency is not None]
+    return tuple(dict.fromkeys(said for each in known for said in each))
 
 
 def _answered(priced: Priced, backend: Backend, public: Mapping[str, Any]) -> Release:
@@ -547,6 +555,7 @@ def published(
 ) -> Release:
     """Return the release of a question whose noisy integers are known, with the noise that each got."""
     request, tables = priced.request, []
+    unprotected = _unprotected(priced.boundings)
     for named, bounding, (groups, own) in zip(request.queries, priced.boundings, noisy, strict=True):
         if bounding.consistency is not None:
             groups = consistent_groups(groups, bounding, own, non_negative=request.options.non_negative)
@@ -564,8 +573,13 @@ def published(
         tuple(tables),
         request.postprocessing,
         public=public,
-        cost=cost,
-        notes=(*dict.fromkeys(_measured(priced, backend)), *request.notes, *request.query_notes),
+        cost={**cost, "unprotected": list(unprotected)} if unprotected else cost,
+        notes=(
+            *(f"{NOT_PROTECTED}: {said}" for said in unprotected),
+            *dict.fromkeys(_measured(priced, backend)),
+            *request.notes,
+            *request.query_notes,
+        ),
         labels={named.name: labels(named.query) for named in request.queries},
         reported={named.name: named.reported for named in request.queries},
     )

@@ -88,12 +88,13 @@ class AddedNoise:
 class Fitted:
     """Integers of a measure that add up over grouping sets, instead of noisy ones (`release.consistency`).
 
-    Each is less than `step` away from an estimate of a known deviation. Where negative ones were not
-    wanted, `signed` are those that are less than a step away.
+    Each is less than `step` away from an estimate of a known deviation. One noisy integer is `parts` of them.
+    Where negative ones were not wanted, `signed` are those that are less than a step away.
     """
 
     deviations: npt.NDArray[Any]  # of each group; of a histogram, of each of its cells
     step: int
+    parts: int = 1
     signed: npt.NDArray[Any] | None = None
 
 

@@ -124,16 +124,19 @@ class BoundedQuery:
 class Consistency:
     """How answers over several grouping sets are made to add up (`analysis.consistency`).
 
-    `shares` are of the cost, in the order of the grouping sets. `chain` holds the places of nested sets, the
-    coarsest first; None: the sets make a cube, and key i has `sizes[i]` values. `totals` are known exactly:
-    of the groups of a set, by its place, the sums over all cells.
+    `shares` are of the cost, in the order of the grouping sets; `pure_shares` where that is an epsilon.
+    `chain` holds the places of nested sets, the coarsest first; None: the sets make a cube, and key i has
+    `sizes[i]` values. `totals` are known exactly (`analysis.invariants`): of the groups of a set, by its
+    place, how many rows; `counted` are the measures that count them.
     """
 
     shares: tuple[Fraction, ...]
+    pure_shares: tuple[Fraction, ...]
     chain: tuple[int, ...] | None
     sizes: tuple[int, ...] = ()
     totals: Mapping[int, Mapping[tuple[Value, ...], int]] = field(default_factory=dict, hash=False)
     unprotected: tuple[str, ...] = ()  # what the totals are, in words
+    counted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

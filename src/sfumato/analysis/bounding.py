@@ -145,7 +145,9 @@ class _Bounder:
             text=query.text,
             keys_span=query.keys[0][1].span if query.keys else None,
         )
-        return consistent_bounding(bounding, columns, options) if options.consistent else bounding
+        if not options.consistent:
+            return bounding
+        return consistent_bounding(bounding, query, self.catalog, self.tables, options)
 
     # -- units and caps ---------------------------------------------------------------------
 

@@ -7,60 +7,86 @@ Every set is measured with noise of its own, as without `consistent`. Least squa
 of them (`core.tree_estimates`, `core.cube_estimates`), and rounding makes it exact (`release.consistency`).
 Both see noisy numbers, public groups and declared totals only: that is post-processing, and costs nothing.
 
-How much of the cost each set gets is said (`level_shares`), or else nine tenths for the finest one and the
-rest in equal parts for the others.
-
-Theorem (leaves): for n equal leaves, no division of a budget and no linear unbiased estimate has a smaller
-variance of a leaf than measuring the leaves alone. With a share s of a Gaussian budget it is at most 1/s of
-that: nine tenths cost the finest groups at most 5.5% of their error, and every sum of them gains.
-Theorem (Gauss-Markov): at the same shares, no group of any set errs more than without `consistent`.
+How much of the cost each set gets is said (`level_shares`), or chosen so that coarser groups err no more than
+without `consistent`, nor than sums of finest groups that are measured alone (`analysis.level_shares`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.aggregates.answer import Answer
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Consistency, MeasureKind
+from sfumato.analysis.domains import columns_of
+from sfumato.analysis.invariants import column_of, counted_whole, declared_totals
+from sfumato.analysis.level_shares import chosen_shares
 from sfumato.analysis.pricing import Cost
+from sfumato.analysis.public_keys import PublicTables
 from sfumato.analysis.ranges import Known, known_of
+from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
+from sfumato.core.arguments import FloatArray
 from sfumato.core.cube_estimates import cube_variances
 from sfumato.core.tree_estimates import LevelTree, estimate_tree
 from sfumato.plan.hints import refuse
 from sfumato.plan.request import Options
-from sfumato.plan.tree import ColumnRef, Expression
+from sfumato.plan.tree import Query
 
-__all__ = ["consistent_bounding", "groups_of", "level_deviations", "tree_of", "unit_of"]
+__all__ = [
+    "consistent_bounding",
+    "groups_of",
+    "known_totals",
+    "level_deviations",
+    "tree_of",
+    "unit_of",
+]
 
-_FINEST = Fraction(9, 10)
 _MOST_NUMBERS = 2**26  # of all grouping sets and cells together: half a gigabyte for each array
 
 _Keys = Sequence[tuple[Value, ...]]
 
 
-def consistent_bounding(bounding: Bounding, columns: Mapping[str, Known], options: Options) -> Bounding:
+def consistent_bounding(
+    bounding: Bounding, asked: Query, catalog: Catalog, tables: PublicTables | None, options: Options
+) -> Bounding:
     """Return the same question, to be made consistent; refuse one whose answers cannot add up.
 
     Counts of a cube get a fraction: whole numbers that add up in every direction would be further off.
     """
-    _check(bounding, columns, options)
+    _check(bounding, columns_of(asked.source, catalog), options)
     query = bounding.query
     chain = _chain(query.grouping_sets)
     sizes = tuple(len({key[place] for key in query.declared or ()}) for place in range(len(query.keys)))
     if chain is None:
         _check_cube(bounding, sizes)
     fractions = chain is None and not options.non_negative
+    whole = {name for name, one in asked.aggregates if counted_whole(one)}
+    counted = tuple(answer.measures[0] for answer in bounding.answers if answer.name in whole)
+    totals, unprotected = declared_totals(asked, query, catalog, tables) if counted else ({}, ())
+    if totals and chain is None:
+        hint = "ask for a ROLLUP, or declare no invariant by these keys"
+        _refuse(bounding, "a cube cannot keep the totals that the policy declares public", hint)
+    shares, pure_shares = _shares(bounding, chain, sizes, options.level_shares)
     return replace(
         bounding,
-        consistency=Consistency(shares=_shares(bounding, chain, options), chain=chain, sizes=sizes),
+        consistency=Consistency(
+            shares=shares,
+            pure_shares=pure_shares,
+            chain=chain,
+            sizes=sizes,
+            totals=totals,
+            unprotected=unprotected,
+            counted=counted,
+        ),
         answers=tuple(
             replace(answer, integer=False, kind=Kind.REAL)
             if fractions or len(answer.measures) > 1
@@ -100,27 +126,61 @@ def level_deviations(bounding: Bounding, cost: Cost) -> dict[tuple[str, int], fl
     """Return the largest standard deviation of an estimate, by measure and grouping set. Reads no data."""
     consistency, query = bounding.consistency, bounding.query
     assert consistency is not None
-    found: dict[tuple[str, int], float] = {}
     keys = [groups_of(query, place) for place in range(len(query.grouping_sets))]
-    tree = None if consistency.chain is None else tree_of(query, consistency.chain, keys)
+    found: dict[tuple[str, int], float] = {}
     for measure in query.measures:
-        laws = [cost.noise(measure.name, place).law for place in range(len(query.grouping_sets))]
-        spread = [float(law.variance) for law in laws]
-        if tree is None or consistency.chain is None:
-            variances = cube_variances(consistency.sizes, dict(zip(query.grouping_sets, spread, strict=True)))
-            found |= {
-                (measure.name, place): math.sqrt(variances[chosen])
-                for place, chosen in enumerate(query.grouping_sets)
-            }
-            continue
-        levels = estimate_tree(
-            tree, [np.zeros((size, 1)) for size in tree.sizes], [spread[place] for place in consistency.chain]
-        )
-        found |= {
-            (measure.name, place): math.sqrt(float(variances.max()))
-            for place, variances in zip(consistency.chain, levels.variances, strict=True)
-        }
+        laws = [cost.noise(measure.name, place).law for place in range(len(keys))]
+        cells, totals = max(1, len(measure.edges) - 1), known_totals(consistency, measure.name, keys)
+        estimated = _estimated(query, consistency.chain, consistency.sizes, keys, cells, totals)
+        for place, variances in enumerate(estimated([float(law.variance) for law in laws])):
+            found[measure.name, place] = math.sqrt(float(variances.max()))
     return found
+
+
+def _estimated(
+    query: BoundedQuery,
+    chain: tuple[int, ...] | None,
+    sizes: tuple[int, ...],
+    keys: Sequence[_Keys],
+    cells: int = 1,
+    totals: Mapping[int, npt.NDArray[np.int64]] | None = None,
+) -> Callable[[Sequence[float]], list[FloatArray]]:
+    """Return what computes the variances of estimates, by set and group, from those of measurements."""
+    sets = query.grouping_sets
+    if chain is None:
+
+        def in_cube(variances: Sequence[float]) -> list[FloatArray]:
+            found = cube_variances(sizes, dict(zip(sets, variances, strict=True)))
+            return [np.array([one]) for one in found.values()]
+
+        return in_cube
+    tree = tree_of(query, chain, keys)
+    nothing = [np.zeros((size, cells)) for size in tree.sizes]
+
+    def in_tree(variances: Sequence[float]) -> list[FloatArray]:
+        levels = estimate_tree(tree, nothing, [variances[place] for place in chain], totals).variances
+        return [levels[chain.index(place)] for place in range(len(sets))]
+
+    return in_tree
+
+
+def _parts(query: BoundedQuery, place: int, keys: _Keys) -> FloatArray:
+    """Return how many of the finest groups each group of a set has."""
+    chosen = query.grouping_sets[place]
+    counted = Counter(tuple(key[at] for at in chosen) for key in query.declared or ())
+    return np.array([counted[tuple(key)] for key in keys], dtype=np.float64)
+
+
+def known_totals(
+    consistency: Consistency, measure: str, keys: Sequence[_Keys]
+) -> dict[int, npt.NDArray[np.int64]]:
+    """Return, by level, the totals that the groups of a measure must have, in the order of their keys."""
+    if consistency.chain is None or measure not in consistency.counted:
+        return {}
+    return {
+        consistency.chain.index(place): np.array([known[tuple(key)] for key in keys[place]], dtype=np.int64)
+        for place, known in consistency.totals.items()
+    }
 
 
 def _weight(answer: Answer) -> Fraction:
@@ -135,24 +195,28 @@ def _chain(sets: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
     return tuple(places) if nested else None
 
 
-def _shares(bounding: Bounding, chain: tuple[int, ...] | None, options: Options) -> tuple[Fraction, ...]:
-    """Return the share of each grouping set, in their order."""
-    sets = bounding.query.grouping_sets
-    given = options.level_shares
+def _shares(
+    bounding: Bounding, chain: tuple[int, ...] | None, sizes: tuple[int, ...], given: tuple[Fraction, ...]
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Return the shares of grouping sets, in their order, of a sum of squares and of an epsilon."""
+    query = bounding.query
+    number = len(query.grouping_sets)
     if given:
         if chain is None:
             _refuse(bounding, "shares are of levels, and a cube has none", "leave level_shares out")
-        if len(given) != len(chain):
+        if len(given) != number:
             _refuse(
                 bounding,
-                f"there are {len(chain)} levels and {len(given)} shares",
+                f"there are {number} levels and {len(given)} shares",
                 "give one for each level, the coarsest first: level_shares=(0.02, 0.08, 0.9)",
             )
-        whole = sum(given)
-        return tuple(given[chain.index(place)] / whole for place in range(len(sets)))
-    finest = max(range(len(sets)), key=lambda place: len(sets[place]))
-    rest = (1 - _FINEST) / (len(sets) - 1)
-    return tuple(_FINEST if place == finest else rest for place in range(len(sets)))
+        shares = tuple(given[chain.index(place)] / sum(given) for place in range(number))
+        return shares, shares
+    finest = max(range(number), key=lambda place: len(query.grouping_sets[place]))
+    keys = [groups_of(query, place) for place in range(number)]
+    estimated = _estimated(query, chain, sizes, keys)
+    parts = [_parts(query, place, keys[place]) for place in range(number)]
+    return chosen_shares(estimated, parts, finest, 1), chosen_shares(estimated, parts, finest, 2)
 
 
 def _check(bounding: Bounding, columns: Mapping[str, Known], options: Options) -> None:
@@ -196,14 +260,10 @@ def _check(bounding: Bounding, columns: Mapping[str, Known], options: Options) -
         if known.declared and listed:
             _refuse(
                 bounding,
-                f"the listed groups do not cover {_named(key)}: {len(listed)} of its values have none",
+                f"the listed groups do not cover `{column_of(key)}`: {len(listed)} of its values have none",
                 "every value of a level needs at least one group below it",
                 "list all combinations, or take the value out of one_of",
             )
-
-
-def _named(key: Expression) -> str:
-    return f"`{key.name.partition('.')[2]}`" if isinstance(key, ColumnRef) else "a key"
 
 
 def _check_cube(bounding: Bounding, sizes: tuple[int, ...]) -> None:

@@ -47,7 +47,7 @@ def _consistent(bounding: Bounding, cost: Cost, level: float, place: int) -> tup
         linear = answer.function.record.linear(answer) or dict.fromkeys(answer.measures, answer.weight)
         laws = [cost.noise(measure, place).law for measure in linear]
         spread = math.hypot(*(float(linear[measure]) * deviations[measure, place] for measure in linear))
-        error = widest_quantile(miss(level), laws) * spread + (1 if answer.integer else 0)
+        error = widest_quantile(miss(level), laws) * spread + (1 if answer.integer and spread > 0 else 0)
         found.append(Forecast(name=answer.name, error=error))
     return tuple(found)
 

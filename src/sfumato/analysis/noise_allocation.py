@@ -49,14 +49,16 @@ class Item:
             events.append(one if number == 1 else Repeated(event=one, times=number))
         return events[0] if len(events) == 1 else Composed(events=tuple(events))
 
-    def with_share(self, share: Fraction, law: type[NoiseLaw]) -> Item:
+    def with_share(self, share: Fraction, law: type[NoiseLaw], *, pure: bool) -> Item:
         """Return the item with the emphasis by which it gets a share of the cost, beside items with others.
 
-        Theorem: `calibrated` gives an item of norm N and weight w the cost N / u ~ (N^p w)^(1/(p+1)), which
-        is the share where w is share^(p+1) / N^p.
+        Theorem: `calibrated` gives an item of norm N and weight w the parameter u ~ (N / w)^(1/(p+1)). The
+        cost is N / u, and that is the share where w = share^(p+1) / N^p. Of Laplace noise under a rule that
+        adds up squares it is about (N / u)^2, and then w = share^(3/2) / N^2.
         """
         power, norm = law.power(), Fraction(law.norm(self.l1, self.l2_squared))
-        return replace(self, emphasis=share ** (power + 1) / norm**power)
+        exponent = power + 1 if pure or law.euclidean else Fraction(power + 1, 2)
+        return replace(self, emphasis=Fraction(float(share) ** float(exponent)) / norm**power)
 
     def in_rounds(self, law: NoiseLaw) -> list[tuple[NoiseLaw, Event]]:
         """Return the noise and the event of each round; their shares make up the whole noise."""

@@ -337,7 +337,9 @@ def _items(
             elif users and not others and all(user.function.record.chooses for user in users):
                 item = _chosen(item, law, pure=pure)
             if bounding.consistency is not None:
-                item = item.with_share(bounding.consistency.shares[place], law)
+                known = bounding.consistency
+                shares = known.pure_shares if pure else known.shares
+                item = item.with_share(shares[place], law, pure=pure)
             items.append(item)
         if bounding.select_keys and grouping_set and deciding_measure(query, bounding.min_units) is None:
             items.append(_deciding(query, place, law))

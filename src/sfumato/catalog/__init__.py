@@ -7,6 +7,7 @@ Reading order: `kind`, `domain`, `unit`, `table`, `catalog` (what is protected),
 from sfumato.catalog.catalog import Analyst, Catalog, Policy
 from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, KeyList, OneOf, between, one_of
+from sfumato.catalog.invariants import Invariant
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.project import Period, Project, ProjectTable
 from sfumato.catalog.reading import read_project
@@ -22,6 +23,7 @@ __all__ = [
     "Declaration",
     "Domain",
     "Field",
+    "Invariant",
     "KeyList",
     "Kind",
     "OneOf",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sfumato.catalog.canonical import fingerprint
+from sfumato.catalog.invariants import Invariant
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
 from sfumato.catalog.unit import KeyLink, Unit
@@ -37,13 +38,14 @@ class Policy:
     """`ceiling` is the largest epsilon of one question. `measures` are the rules a budget may have.
 
     Where `analysts` are named, nobody else may ask. With `keep_questions` the ledger keeps the text of each
-    question, for the owner alone.
+    question, for the owner alone. `invariants` are totals that are public, and that nothing protects.
     """
 
     ceiling: Fraction | None = None
     measures: tuple[str, ...] | None = None
     analysts: tuple[Analyst, ...] = ()
     keep_questions: bool = False
+    invariants: tuple[Invariant, ...] = ()
 
     def __post_init__(self) -> None:
         if self.ceiling is not None:
@@ -72,6 +74,8 @@ class Catalog:
         divided = [table.unit.name for table in self.tables if table.unit and table.partition]
         if len(set(divided)) != len(divided):  # their columns may differ: a unit would be in two parts
             raise InvalidArgument("one table of a unit has a partition at most", place="partition")
+        for one in self.policy.invariants:
+            one.check(self.table(one.table), self.table(one.totals))
         for table in self.tables:
             if table.unit is not None and table.unit.path:
                 self._check_path(table, table.unit, table.unit.path[0])
@@ -149,7 +153,12 @@ class Catalog:
         """
         if self._fingerprint is None:
             policy = self.policy
-            found = fingerprint(tables=self.tables, ceiling=policy.ceiling, measures=policy.measures)
+            found = fingerprint(
+                tables=self.tables,
+                ceiling=policy.ceiling,
+                measures=policy.measures,
+                invariants=policy.invariants,
+            )
             object.__setattr__(self, "_fingerprint", found)
             return found
         return self._fingerprint

@@ -19,8 +19,9 @@ KEYS: dict[str, tuple[str, ...]] = {
     "tables.<name>.columns.<column>": ("between", "one_of", "nullable"),
     "budget": ("epsilon", "delta", "keys_delta", "people", "rule", "order", "renew"),
     "budget.renew": ("every", "epsilon", "delta", "keys_delta"),
-    "policy": ("ceiling", "measures", "keep_questions", "analysts"),
+    "policy": ("ceiling", "measures", "keep_questions", "analysts", "invariants"),
     "policy.analysts.<name>": ("epsilon", "delta", "keys_delta"),
+    "policy.invariants": ("table", "by", "totals", "count"),
     "engine": ("memory", "question_memory", "seconds"),
 }
 """Every key that a project file may have, by the table it stands in."""

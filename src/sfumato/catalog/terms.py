@@ -7,6 +7,7 @@ from typing import Any
 
 from sfumato.catalog.catalog import Analyst, Policy
 from sfumato.catalog.checks import Checks, Place
+from sfumato.catalog.invariants import Invariant
 from sfumato.catalog.project import Period
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import budget_quantity, count, delta_quantity
@@ -108,7 +109,25 @@ class Terms(Checks):
         self.mapping(analysts, (*at, "analysts"), "analysts are [policy.analysts.<name>]")
         named = [self._analyst(name, analysts[name], whole) for name in analysts]
         keep = self.flag(policy, at, "keep_questions", True)
-        return Policy(ceiling=ceiling, measures=measures, analysts=tuple(named), keep_questions=keep)
+        return Policy(
+            ceiling=ceiling,
+            measures=measures,
+            analysts=tuple(named),
+            keep_questions=keep,
+            invariants=self._invariants(policy.get("invariants", []), (*at, "invariants")),
+        )
+
+    def _invariants(self, listed: Any, at: Place) -> tuple[Invariant, ...]:
+        hint = 'an invariant has table = "people", by = ["state"], totals = "state_totals", count = "n"'
+        if not isinstance(listed, list):
+            self.refuse("invariants are [[policy.invariants]]", at, hint)
+        found = []
+        for place, one in enumerate(listed):
+            here = (*at, place)
+            self.known(one, here, "policy.invariants", hint)
+            given = {name: self.need(one, here, name, hint) for name in ("table", "by", "totals", "count")}
+            found.append(self.attempt(here, Invariant, **given))
+        return tuple(found)
 
     def _analyst(self, name: str, grant: Any, whole: PrivacyBudget) -> Analyst:
         at = ("policy", "analysts", name)

@@ -16,7 +16,7 @@ import hashlib
 import hmac
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,19 @@ _FORMAT = "sfumato receipt 1"
 
 
 def signed(
-    record: Reserved, head: Head, *, ledger: str, answer: str, key: Key, step: int | None = None
+    record: Reserved,
+    head: Head,
+    *,
+    ledger: str,
+    answer: str,
+    key: Key,
+    step: int | None = None,
+    unprotected: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Return the receipt of a charge, or of one of its steps; `answer` is a hash of what it paid for."""
+    """Return the receipt of a charge, or of one of its steps; `answer` is a hash of what it paid for.
+
+    `unprotected` says what the answer shows exactly, because the policy declares it public.
+    """
     receipt = {
         "format": _FORMAT,
         "ledger": ledger,
@@ -57,6 +67,8 @@ def signed(
         receipt["step"] = f"{step} of {record.steps}"
     if record.parts is not None:
         receipt["parts"] = canonical(list(record.parts))
+    if unprotected:
+        receipt["unprotected"] = canonical(list(unprotected))
     return {**receipt, "signature": key.sign(canonical(receipt).encode())}
 
 

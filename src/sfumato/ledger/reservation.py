@@ -14,7 +14,7 @@ whatever kills a process between computing and storing an output does not look a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from sfumato.catalog.table import MOST_PARTS
@@ -183,12 +183,25 @@ class Reservation:
         with self._journal.reading():
             return self._journal.steps_taken(self.sequence)
 
-    def receipt(self, answer: str, *, step: int | None = None) -> dict[str, str]:
-        """Return the signed receipt of this charge, or of a step; `answer` is a hash of what it paid for."""
+    def receipt(
+        self, answer: str, *, step: int | None = None, unprotected: Sequence[str] = ()
+    ) -> dict[str, str]:
+        """Return the signed receipt of this charge, or of a step; `answer` is a hash of what it paid for.
+
+        `unprotected` says what the answer shows exactly, because the policy declares it public.
+        """
         journal = self._journal
         with journal.reading():
             ledger = journal.name()
-        return signed(self.record, self.head, ledger=ledger, answer=answer, key=journal.key(), step=step)
+        return signed(
+            self.record,
+            self.head,
+            ledger=ledger,
+            answer=answer,
+            key=journal.key(),
+            step=step,
+            unprotected=unprotected,
+        )
 
     def step(
         self, number: int, compute: Callable[[], bytes], *, request_hash: str, data_version: str

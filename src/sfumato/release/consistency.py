@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sfumato.aggregates.answer import Answer, Fitted
 from sfumato.analysis.bounded import Bounding, Consistency
-from sfumato.analysis.consistency import tree_of, unit_of
+from sfumato.analysis.consistency import known_totals, tree_of, unit_of
 from sfumato.analysis.pricing import Cost
 from sfumato.core.arguments import FloatArray
 from sfumato.core.cube_estimates import cube_variances, estimate_cube
@@ -100,28 +100,33 @@ class _Fit:
         chain = self.consistency.chain
         if chain is None:
             return self._cube(tables, variances, unit)
-        return self._tree(chain, tables, variances, unit)
+        return self._tree(chain, tables, variances, unit, name)
 
     def _table(self, groups: NoisyGroups, name: str) -> FloatArray:
         values = groups.measures[name][:, None] if name in groups.measures else groups.layers[name][0]
         return np.asarray(values, dtype=np.float64)
 
     def _tree(
-        self, chain: tuple[int, ...], tables: list[FloatArray], variances: list[float], unit: int
+        self, chain: tuple[int, ...], tables: list[FloatArray], variances: list[float], unit: int, name: str
     ) -> dict[int, tuple[_Integers, Fitted]]:
         tree = tree_of(self.bounding.query, chain, self.keys)
-        totals = {
-            chain.index(place): np.array([known[key] for key in self.keys[place]], dtype=np.int64)
-            for place, known in self.consistency.totals.items()
-        }
+        totals = known_totals(self.consistency, name, self.keys)
         estimate = estimate_tree(
             tree, [tables[place] for place in chain], [variances[place] for place in chain], totals
         )
         signed = round_tree(tree, estimate.values, totals)
         shown = round_tree(tree, estimate.values, totals, non_negative=True) if self.non_negative else signed
-        parts = _rounded_apart(tree, max(totals, default=0))
+        start, cells = max(totals, default=-1), shown[0].shape[1]
+        known = start if cells == 1 else -1  # up to this level the totals are all there is
+        apart = _rounded_apart(tree, start if cells > 1 else 0)
         return {
-            place: self._fitted(shown[level], signed[level], estimate.variances[level] + parts[level], unit)
+            place: self._fitted(
+                shown[level],
+                signed[level],
+                estimate.variances[level] + apart[level],
+                unit,
+                step=0 if level <= known else unit,
+            )
             for level, place in enumerate(chain)
         }
 
@@ -147,7 +152,8 @@ class _Fit:
                 np.asarray(table.sum(axis=outside)).reshape(-1, table.shape[-1]) for table in (shown, signed)
             )
             variance = np.full(len(own), expected[chosen] * parts**2 + cells / 12)
-            found[place] = self._fitted(own, plain, variance, unit)
+            integers, fitted = self._fitted(own, plain, variance, unit, step=unit)
+            found[place] = integers, replace(fitted, parts=parts)
         return found
 
     def _whole_cube(self, finest: FloatArray) -> _Integers:
@@ -165,11 +171,11 @@ class _Fit:
         )
 
     def _fitted(
-        self, shown: _Integers, signed: _Integers, variance: FloatArray, unit: int
+        self, shown: _Integers, signed: _Integers, variance: FloatArray, unit: int, *, step: int
     ) -> tuple[_Integers, Fitted]:
         fitted = Fitted(
             deviations=np.sqrt(variance) * unit,
-            step=unit,
+            step=step,
             signed=signed * unit if self.non_negative else None,
         )
         return shown * unit, fitted

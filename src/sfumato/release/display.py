@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import html as _html
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.plots import svg
+from sfumato.plots import Picture, svg
 
 if TYPE_CHECKING:
     from sfumato.release.release import Release
@@ -60,15 +61,14 @@ def html(release: Release) -> str:
 
     notes = "".join(f"<div><small>{_html.escape(note)}</small></div>" for note in _footer(release, body))
     rows = "".join(row(cells, "td") for cells in body)
-    return f"<table><thead>{row(header, 'th')}</thead><tbody>{rows}</tbody></table>{notes}{_drawing(release)}"
+    pictures = (_drawn(release.plot) if 2 <= len(release) <= _DRAWN else "") + _drawn(release.plot_levels)
+    return f"<table><thead>{row(header, 'th')}</thead><tbody>{rows}</tbody></table>{notes}{pictures}"
 
 
-def _drawing(release: Release) -> str:
-    """Return the picture of several rows as SVG; nothing where there is none, or no library to draw it."""
-    if not 2 <= len(release) <= _DRAWN:
-        return ""
+def _drawn(draw: Callable[[], Picture]) -> str:
+    """Return a picture as SVG; nothing where there is none, or no library to draw it."""
     try:
-        picture = release.plot()
+        picture = draw()
         return f'<div role="img" aria-label="{_html.escape(picture.title)}">{svg(picture)}</div>'
     except (InvalidArgument, Unsupported):
         return ""

@@ -215,6 +215,15 @@ class Release:
 
         return picture(self, y, x=x, by=by, kind=kind, level=level)
 
+    def plot_levels(self, column: str | None = None, *, level: float = 0.95) -> Picture:
+        """Return a picture of how far off each level of a consistent answer may be; a notebook shows it.
+
+        Beside it stands the error that each level would have by its own measurement alone.
+        """
+        from sfumato.release.level_errors import level_picture
+
+        return level_picture(self, column, level=level)
+
     def to_arrow(self, level: float | None = None) -> pyarrow.Table:
         """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`."""
         return self.with_intervals(level).arrow()

@@ -234,6 +234,33 @@ class Database:
             database=self, workload=workload, epsilon=cost, options=options, purpose=purpose
         )
 
+    def hierarchy(
+        self,
+        levels: Sequence[str],
+        *,
+        cells: str | None = None,
+        places: str | None = None,
+        table: str | None = None,
+        epsilon: Number | None = None,
+        level_shares: Sequence[Number] = (),
+        non_negative: bool | None = None,
+        purpose: str | None = None,
+    ) -> Question:
+        """Ask how many rows each group of each level has: one release, in which groups add up.
+
+        `db.hierarchy(["state", "county", "block"], places="blocks", cells="age", epsilon=1)`: `places` is a
+        public table with a column for each level; without it, levels are columns with declared values.
+        With `cells`, each group has a count for each value of that column. Three levels have four
+        `level_shares`, for the total comes first. Totals that the policy declares public are kept exactly,
+        and named as unprotected.
+        """
+        from sfumato.plan.hierarchies import hierarchy_request
+
+        request = hierarchy_request(
+            self.catalog, levels, cells=cells, places=places, table=table, shares=level_shares
+        )
+        return self.ask(request, epsilon=epsilon, purpose=purpose, non_negative=non_negative)
+
     # -- what is not known beforehand --------------------------------------------------------
 
     def bounds(

@@ -15,6 +15,7 @@ from sfumato.catalog import (
     Declaration,
     Domain,
     Field,
+    Invariant,
     Kind,
     OneOf,
     Policy,
@@ -56,6 +57,7 @@ def connect(
     analyst: str | Owner = OWNER,
     distinct: bool = False,
     keep_questions: bool = False,
+    invariants: Sequence[Invariant] = (),
     memory: str | None = None,
     question_memory: str | None = None,
     seconds: float = 3600,
@@ -77,7 +79,8 @@ def connect(
     `renewal` says how much of the budget a day, week, month or year may use, `partition` names the column
     that divides units into parts, and `analyst` who asks, under a grant of the owner's. A ledger keeps one
     unit: `distinct` is the owner's word that a second one is not the same people under another name. With
-    `keep_questions` it keeps the text of each question, for the owner alone.
+    `keep_questions` it keeps the text of each question, for the owner alone. `invariants` are totals that are
+    public: consistent answers keep them, and nothing protects them.
 
     `memory`, such as "8GB", is what all questions that run at a time may take, by default four fifths of the
     machine's; a question waits, before it is charged, until its `question_memory`, by default all of it, is
@@ -114,7 +117,7 @@ def connect(
         raise InvalidArgument("a renewal is registered together with a budget", place="renewal")
     sources = {**tables, **(public or {})}
     book = Ledger.open(ledger)
-    policy = Policy(keep_questions=keep_questions)
+    policy = Policy(keep_questions=keep_questions, invariants=tuple(invariants))
     resources = Resources(memory=memory, question_memory=question_memory, seconds=seconds)
     catalog, backend, bindings = _opened(sources, declarations, Declaration.table, policy, resources)
     book.fix(

@@ -10,12 +10,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato.aggregates.answer import Forecast
+from sfumato.analysis import Bounding, Cost
 from sfumato.analysis.batches import divided
 from sfumato.analysis.forecast import cheapest, forecasts
+from sfumato.analysis.invariants import NOT_PROTECTED
 from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
 from sfumato.analysis.missing_limits import BOUNDS_PART
 from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number, budget_quantity
+from sfumato.core.rules import PureRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, SfumatoError
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
@@ -128,8 +131,20 @@ class Question:
                 self.request.queries, priced.boundings, options, priced.costs, strict=True
             )
         ]
-        said = [*_said_of_losses(priced), *_said_of_limits(priced), *self._left_out()]
+        levels = [
+            "\n  ".join(["levels", *_said_of_levels(bounding, cost, labels(named.query), pure=self._pure)])
+            for named, bounding, cost in zip(
+                self.request.queries, priced.boundings, priced.costs, strict=True
+            )
+            if bounding.consistency is not None
+        ]
+        said = [*levels, *_said_of_losses(priced), *_said_of_limits(priced), *self._left_out()]
         return self._named("\n\n".join([*texts, *said]))
+
+    @property
+    def _pure(self) -> bool:
+        """Whether the budget adds up epsilons."""
+        return isinstance(self.database.terms.rule, PureRule)
 
     def _left_out(self) -> list[str]:
         """Return what to say of columns of the asked tables that no question can use."""
@@ -267,6 +282,10 @@ class Question:
         rows = zip(self.request.queries, priced.boundings, priced.costs, strict=True)
         for place, (named, bounding, cost) in enumerate(rows):
             asked = labels(named.query)
+            if bounding.consistency is not None:
+                said = {name: name if name in shown else asked[name] for name in asked}
+                lines += [f"  {line}" for line in _said_of_levels(bounding, cost, said, pure=self._pure)]
+                continue
             for one in forecasts(bounding, cost):
                 depends = "depends on the group's size" if one.error is None else f"±{one.error:.4g} (95%)"
                 if one.in_ranks:
@@ -330,6 +349,25 @@ class Asked:
 
     def __repr__(self) -> str:
         return "<question: .ask(epsilon=0.5) shows its price, .release(epsilon=0.5) spends>"
+
+
+def _said_of_levels(bounding: Bounding, cost: Cost, names: Mapping[str, str], *, pure: bool) -> list[str]:
+    """Return how far off each level of a consistent answer will be, and what of it is not protected."""
+    assert bounding.consistency is not None
+    query, known = bounding.query, bounding.consistency
+    shares = known.pure_shares if pure else known.shares
+    lines = []
+    for place in sorted(range(len(query.grouping_sets)), key=lambda one: len(query.grouping_sets[one])):
+        keys = ", ".join(query.keys[at][0] for at in query.grouping_sets[place])
+        share = float(shares[place])
+        errors = ", ".join(
+            f"{names[one.name]} ±{one.error:.4g}"
+            for one in forecasts(bounding, cost, grouping_set=place)
+            if one.error is not None
+        )
+        where = f"by {keys}" if keys else "in all"
+        lines.append(f"{where}: {errors} (95%), for {share:.3g} of the cost")
+    return [*lines, *(f"{NOT_PROTECTED}: {said}" for said in known.unprotected)]
 
 
 def _said_of_losses(priced: Priced) -> list[str]:
