@@ -169,9 +169,9 @@ def test_no_level_errs_more_than_independent_levels_nor_sums_of_leaves(
 ) -> None:
     """By variances, at one epsilon, of the noise that each way needs.
 
-    Dividing an epsilon is dear: of so few groups, sums of leaves alone come within 4% there.
+    Dividing an epsilon is dear: for so few groups the plain ways come within 15% of it there.
     """
-    slack = 1.04 if budget is PURE else 1.0001
+    slack = 1.15 if budget is PURE else 1.0001
     options = Options(noise="laplace" if budget is PURE else "gaussian")
     asked = [bounding(db, text, consistent=True), bounding(db, text), bounding(db, leaves_of(text))]
     cost, apart, alone = (price(one, budget, epsilon=1, options=options) for one in asked)

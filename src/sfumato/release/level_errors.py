@@ -61,14 +61,15 @@ def _errors(table: NoisyTable, names: dict[str, str], level: float) -> Iterator[
             if groups.fitted is None:
                 continue
             fitted = [groups.fitted[name] for name in worths]
-            laws = [table.noise(name, place).law for name in worths]
+            noises = [table.noise(name, place) for name in worths]
             own = [one * fit.parts for one, fit in zip(weights, fitted, strict=True)]
             yield LevelError(
                 column=names[answer.name],
                 keys=tuple(keys[at] for at in groups.grouping_set),
                 groups=len(groups.keys),
-                error=max(fitted_widths(weights, fitted, laws, level)) * abs(float(weights[0])),
-                alone=half_width(own, laws, miss(level)),
+                error=max(fitted_widths(weights, fitted, [one.law for one in noises], level))
+                * abs(float(weights[0])),
+                alone=half_width(own, noises, miss(level)),
             )
 
 
