@@ -40,9 +40,6 @@ class Store:
     def check(self, query: BoundedQuery) -> None:
         self._engine.check(query)
 
-    def check_texts(self, query: BoundedQuery) -> None:
-        self._engine.check_texts(query)
-
     def public_copies(self, table: str, columns: tuple[str, ...]) -> int:
         return self._engine.public_copies(table, columns)
 
@@ -67,9 +64,6 @@ class Forbidden:
 
     def check(self, query: BoundedQuery) -> None:
         pass
-
-    def check_texts(self, query: BoundedQuery) -> NoReturn:
-        raise AssertionError("texts were looked at")
 
     def public_copies(self, table: str, columns: tuple[str, ...]) -> NoReturn:
         raise AssertionError("a public table was read")

@@ -1,13 +1,11 @@
-"""What no data can make right is refused before the charge, and so are texts that are none."""
+"""What no data can make right is refused before the charge; objects with texts that are none, when opened."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow
-import pyarrow.parquet
 import pytest
 
 import sfumato as sf
@@ -25,44 +23,6 @@ def people(frame: Any = None, **given: Any) -> sf.Database:
         frame = pd.DataFrame({"person": [1, 2, 3], "x": [1.0, 2.0, 3.0], "n": [1, 2, 3]})
     options = {"max_groups": 1, "max_rows": 1, "budget": sf.Budget(epsilon=9, delta=1e-6)}
     return sf.connect(frame, name="people", **{"unit": "person", **options, **given})
-
-
-@pytest.mark.parametrize("encoding", [True, False], ids=["dictionary", "plain"])
-def test_texts_of_a_file_that_are_none_refuse_every_question_that_names_them(
-    tmp_path: Path, encoding: bool
-) -> None:
-    path = tmp_path / "people.parquet"
-    table = pyarrow.table({"person": [1, 2, 3], "word": BAD, "fine": ["a", "b", "c"]})
-    pyarrow.parquet.write_table(table, path, use_dictionary=encoding, row_group_size=1)
-    database = people(path)
-    for text in (
-        "SELECT word, COUNT(*) FROM people GROUP BY word",
-        "SELECT COUNT(*) FROM people WHERE fine = 'a' AND word = 'fine'",
-        "SELECT COUNT(*) FROM people WHERE fine = 'a' AND word = 'fine'",
-    ):
-        question = database.sql(text, epsilon=1)
-        with pytest.raises(InvalidArgument, match="UTF-8") as refusal:
-            question.release()
-        assert "xff" not in repr(refusal.value)
-        assert refusal.value.__cause__ is None and refusal.value.__context__ is None
-    assert database.ledger.history() == ()
-    database.sql("SELECT COUNT(*) FROM people WHERE fine = 'a'", epsilon=1).release()
-    named = people(path, unit="word")
-    with pytest.raises(InvalidArgument, match="UTF-8"):
-        named.sql("SELECT COUNT(*) FROM people", epsilon=1).release()
-
-
-def test_texts_of_a_public_file_that_are_none_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "words.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"n": [1, 2, 3], "word": BAD}), path)
-    database = people(public={"words": path})
-    for text in (
-        "SELECT word, COUNT(*) FROM people JOIN words USING (n) GROUP BY word",
-        "SELECT COUNT(*) FROM people JOIN words USING (n) WHERE word = 'fine'",
-    ):
-        with pytest.raises(InvalidArgument, match="UTF-8"):
-            database.sql(text, epsilon=1).release()
-    assert database.ledger.history() == ()
 
 
 @pytest.mark.parametrize("column", [BAD, BAD.dictionary_encode(), pyarrow.chunked_array([BAD[:1], BAD[1:]])])

@@ -283,7 +283,10 @@ def _opened(
         column = None if table.unit is None else table.unit.text
         binding = Binding(table=table.name, sources=opened.identities(table.name), column=column)
         bindings["private" if table.private else "public"] += (binding,)
-    return catalog, opened.backend(catalog), bindings
+    backend = opened.backend(catalog)
+    if read:
+        backend.check_names()
+    return catalog, backend, bindings
 
 
 def _kinds(declared: Declaration) -> dict[str, Kind]:

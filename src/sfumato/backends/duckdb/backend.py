@@ -16,7 +16,7 @@ from sfumato.analysis.shapes import scans
 from sfumato.backends.arrays import Keys, array_of, python_values
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
-from sfumato.backends.duckdb.compile import Program, compile_query, hash_of, key_table
+from sfumato.backends.duckdb.compile import SUMMED_ROWS, Program, compile_query, hash_of, key_table
 from sfumato.backends.duckdb.engine import Engine, with_engine
 from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
@@ -70,6 +70,7 @@ class Backend:
         salt = secrets.randbits(64) if _salt is None else _salt
 
         def look() -> tuple[ExactGroups, ...]:
+            self._make_texts_readable(query)
             known = self._known(program)
             text = program if known.numbers is None else compile_query(query, self._catalog, row_numbers=True)
             cursor = self._source.cursor()
@@ -148,15 +149,33 @@ class Backend:
         if query.declared is not None and program.kinds:
             key_table(program.kinds, query.declared)
 
-    def check_texts(self, query: BoundedQuery) -> None:
-        """Refuse a query that reads texts which are not UTF-8, before it is charged."""
+    def check_names(self) -> None:
+        """Refuse names of units, and keys on the way to them, that are not UTF-8: people would become one."""
+        for table in self._catalog.tables:
+            if table.unit is None or table.unit.column is None:
+                continue
+            at, found = table.name, []
+            for link in table.unit.path:
+                found += [(at, link.column), (link.table, link.key)]
+                at = link.table
+            for name, column in (*found, (at, table.unit.column)):
+                with self._source.admitted():
+                    self._source.check_texts(name, column)
+
+    def _make_texts_readable(self, query: BoundedQuery) -> None:
+        """Let no text that is not UTF-8 make a query fail: see `Source`."""
         writer, used = Relations(catalog=self._catalog), _used(query)
         named = []
         for scan in scans(query.source):
             columns = tuple(one for one in scan.columns if used is None or one.name in used)
             named.append(writer.render(replace(scan, columns=columns)).sql)
-        with self._source.admitted():
-            self._source.check_texts(" ".join(named))
+        self._source.make_texts_readable(" ".join(named))
+
+    def _few_rows(self, query: BoundedQuery) -> bool:
+        """Return whether sums over all rows of a query's table are exact."""
+        [scan] = scans(query.source)
+        text = f"SELECT count(*) < {SUMMED_ROWS} FROM {identifier(scan.table)}"
+        return bool(self._source.once(text, lambda engine: engine.one(text)))
 
     def _known(self, program: Program) -> _Known:
         """Return what is known of the units of a query's tables, or find it out.
@@ -168,8 +187,9 @@ class Backend:
             return _Known()
         numbers = self._numbers(query) if program.reads_names else None
         hashed = program.unit == "VARCHAR" and numbers is None and self._told_apart(query)
-        heavy = self._heavy(program, hashed) if program.sums_whole else None
-        return _Known(numbers=numbers, hashed=hashed, heavy=heavy)
+        whole = program.sums_whole and self._few_rows(query)
+        heavy = self._heavy(program, hashed) if whole else None
+        return _Known(numbers=numbers, hashed=hashed, whole=whole, heavy=heavy)
 
     def _numbers(self, query: BoundedQuery) -> UnitNumbers | None:
         """Return the number of the unit of each row of a query's only table."""
@@ -221,9 +241,12 @@ class Backend:
     def _before(self, sql: str, action: Callable[[Engine], _T]) -> _T:
         """Read something public that SQL names, before anything is charged: say so if it cannot be read."""
         self._source.check()
-        with self._source.admitted():
-            self._source.check_texts(sql)
-        return self._guarded(lambda: with_engine(self._source.cursor(), action))
+
+        def read() -> _T:
+            self._source.make_texts_readable(sql)
+            return with_engine(self._source.cursor(), action)
+
+        return self._guarded(read)
 
     def _guarded(self, action: Callable[[], _T]) -> _T:
         done: list[_T] = []
@@ -243,6 +266,7 @@ class _Known:
 
     numbers: UnitNumbers | None = None
     hashed: bool = False
+    whole: bool = False  # all rows may be added up by group alone
     heavy: Any | None = None  # an Arrow table of units that may have more rows than count; no other has
 
 
@@ -279,7 +303,7 @@ def _groups(
         if program.unit is None:
             summed = stack.enter_context(engine.named(program.grouped(rows)))
         whole = None
-        if program.sums_whole:
+        if known.whole:
             whole = stack.enter_context(engine.named(program.added_up(rows, whole=True)))
             some = rows
             if known.heavy is not None:

@@ -29,12 +29,15 @@ from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Filter, Projection, Relation, Scan
 
-__all__ = ["Layout", "Program", "compile_query", "hash_of", "key_table", "lay_out", "presence"]
+__all__ = ["Layout", "Program", "SUMMED_ROWS", "compile_query", "hash_of", "key_table", "lay_out", "presence"]
 
 _FINGERPRINT = 32  # bits: few units of a hundred million share so much of a hash
 _LIMB = 8  # bits of an integer that lie in one word at least, however many groups there are
-_SUMMED = 21  # bits of an integer that is added up as a double: over fewer than 2^32 rows exactly
+_SUMMED = 21  # bits of an integer that is added up as a double: over fewer than `SUMMED_ROWS` rows exactly
 _NARROW = 2**31  # sums of smaller numbers over fewer than 2^32 rows fit into 64 bits
+SUMMED_ROWS = 2**32
+"""So many numbers of 21 bits, or fewer, add up to less than 2^53: every partial sum is exact in a double."""
+
 _ADDED = (MeasureKind.MOMENT, MeasureKind.UNITS)
 
 
@@ -151,11 +154,17 @@ class Program:
     def added_up(self, rows: str, *, whole: bool = False) -> str:
         """Return the number of rows of each unit and group, and the sums s0, s1, .. of their limbs.
 
-        `whole`: of each group, whoever is in it.
+        `whole`: of each group, whoever is in it; the table must have fewer than `SUMMED_ROWS` rows.
+
+        Theorem: no result depends on the order of rows. A limb is a whole number of at most 21 bits, not
+        negative, so that over fewer than 2^32 rows every partial sum is a whole number below 2^53, and exact.
+        A join can give one unit more rows than that: then its limbs count as zero, and each of its rows as
+        the lowest value there is. That is a function of the unit's own rows, and within its bounds.
         """
         grouped = [*self.keys] if whole else ["__unit", *self.keys]
         sums = [
-            f"CAST(sum(CAST({limb} AS DOUBLE)) AS BIGINT) AS s{place}"
+            f"CASE WHEN count(*) < {SUMMED_ROWS} THEN CAST(sum(CAST({limb} AS DOUBLE)) AS BIGINT) ELSE 0 END"
+            f" AS s{place}"
             for place, limb in enumerate(self.limbs().words)
         ]
         listed = ", ".join([*grouped, "count(*) AS n", *sums])

@@ -40,6 +40,8 @@ class EngineTable:
     row: str | None = None
     whole: bool = False
     view: bool = False
+    replacing: str = ""  # of Parquet files: what reads bytes that are not UTF-8 as question marks
+    misread: frozenset[str] = frozenset()  # texts that the engine's reader would filter wrongly
 
 
 def quoted_path(path: str) -> str:
@@ -64,8 +66,12 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
         first = first or found
     quoted = tuple(map(quoted_path, paths))
     listed = ", ".join(map(constant, quoted))
+    # What a file says of the numbers in it leaves out NaN: the engine must not take it for all there is.
+    reader = f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false, can_have_nan = true"
     return EngineTable(
-        sql=f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false)",
+        sql=f"{reader})",
+        replacing=f"{reader}, utf8_validation = 'replace')",
+        misread=frozenset().union(*(_misread_texts(connection, path) for path in quoted)),
         columns=tuple((column, of_type) for column, (of_type, _) in first.items()),
         paths=quoted,
         row=_parquet_row(connection, quoted, first),
@@ -84,6 +90,29 @@ def _parquet_row(connection: Any, quoted: tuple[str, ...], columns: Iterable[str
         for path in quoted
     ]
     return f"file_row_number + {list(accumulate(sizes[:-1], initial=0))}[CAST(file_index AS BIGINT) + 1]"
+
+
+def _misread_texts(connection: Any, quoted: str) -> frozenset[str]:
+    """Return the texts of a file that have NULLs, and are not all written by way of a dictionary.
+
+    Where all other texts of some rows are one, and a condition holds for NULL, the engine's reader (DuckDB
+    2.0) takes all of these rows for NULL. So it would depend on other people's rows what a row says. Where
+    the engine fails to tell, at a far moment for example, it is all texts.
+    """
+    import duckdb
+
+    file = constant(quoted)
+    try:
+        found = connection.execute(
+            f"SELECT DISTINCT path_in_schema FROM parquet_metadata({file})"
+            " WHERE type = 'BYTE_ARRAY' AND coalesce(stats_null_count, 1) > 0"
+            " AND NOT coalesce(contains(encodings, 'DICTIONARY'), FALSE)"
+        ).fetchall()
+    except duckdb.Error:
+        found = connection.execute(
+            f"SELECT name FROM parquet_schema({file}) WHERE type = 'BYTE_ARRAY'"
+        ).fetchall()
+    return frozenset(column for (column,) in found)
 
 
 def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[str, bool]]:

@@ -6,9 +6,11 @@
 Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is opened, so
 that its types hold for every row and no question can stumble over a later one; so is a view of a DuckDB
 file (`views`), and a Parquet file with timestamps in milliseconds, which the engine's reader converts and
-may fail at. Texts of a Parquet file are looked through before the first question that reads their column is
-charged: one that is not UTF-8 would let just those questions fail that come across it, and so all are
-refused that name the column. Objects are copied: who changes one later changes another table.
+may fail at. A text of a Parquet file that is not UTF-8 would let just those questions fail that come across
+it. So texts are looked through before a question first reads their column (`make_texts_readable`). If there
+is such a text, the table is read anew: each byte that is not UTF-8 is a question mark. Names of units are
+looked through when the table is opened, and refused: two people could become one. Objects are copied: who
+changes one later changes another table.
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked. Its time zone is UTC on any machine.
 
@@ -91,7 +93,9 @@ class Source:
         self._files = files
         self._fields: dict[str, tuple[Field, ...]] = {}
         self._left_out: dict[str, tuple[UnsupportedColumn, ...]] = {}
-        self._unread: dict[str, frozenset[str]] = {}  # texts of Parquet files that nobody looked through yet
+        self._parquet: dict[str, EngineTable] = {}
+        self._unread: dict[str, frozenset[str]] = {}  # their texts that nobody looked through yet
+        self._reading = threading.Lock()
         self._row_views: dict[str, str] = {}  # statements that give the rows of engine tables numbers
         self._numbered: dict[str, Any] = {}  # tables whose rows have numbers; of an object, the Arrow table
         self._made: dict[str, Any] = {}
@@ -135,16 +139,55 @@ class Source:
                     hints=("open it again: what is paid for one version is answered from that version",),
                 )
 
-    def check_texts(self, sql: str) -> None:
-        """Refuse texts that are not UTF-8 in columns that a statement names; each is looked through once.
+    def check_texts(self, table: str, column: str) -> None:
+        """Refuse texts of a column that are not UTF-8."""
+        if column in self._unread.get(table, ()):
+            cursor = self._connection.cursor()
+            if not _are_texts(lambda sql: cursor.execute(sql).fetchall(), table, [column]):
+                raise InvalidArgument(
+                    f"table `{table}` has a text in `{column}` that is not UTF-8, and names people by it",
+                    place=table,
+                    hints=("write the file anew, with its texts as UTF-8",),
+                )
+            self._unread[table] = self._unread[table] - {column}
+
+    def make_texts_readable(self, sql: str) -> None:
+        """Look through the texts in columns that a statement names, each once; read what is not UTF-8 as `?`.
 
         A column is named where its identifier and its table's stand in the text: rather too often than not.
+
+        Theorem: every row has the same values either way, unless it has a text that is not UTF-8, and then
+        they are functions of that row. So one unit more decides how the rows of others are read, and not
+        as what. Conditions are not handed to the reader then: it would compare with what the file says of
+        texts, such as the smallest of many rows, and that is said of the bytes before they are replaced.
         """
-        for table, columns in self._unread.items():
-            named = frozenset(one for one in columns if identifier(one) in sql)
-            if named and identifier(table) in sql:
-                _check_texts(self._connection.cursor(), table, sorted(named))
-                self._unread[table] = self._unread[table] - named
+        with self._reading:
+            for table, columns in self._unread.items():
+                named = [one for one in columns if identifier(one) in sql]
+                if not named or identifier(table) not in sql:
+                    continue
+                if _are_texts(lambda text: with_engine(self.cursor(), lambda at: at.one(text)), table, named):
+                    self._unread[table] = columns.difference(named)
+                else:
+                    self._replace_texts(table)
+                    self._unread[table] = frozenset()
+
+    def _replace_texts(self, table: str) -> None:
+        """Read a table of Parquet files anew, and what is not UTF-8 in any of its texts as question marks."""
+        known = self._parquet[table]
+        texts = (one.name for one in self._fields[table] if one.kind is Kind.TEXT)
+        listed = ", ".join(_unfiltered(readable_columns(known.columns)[0], texts))
+        cursor = self._connection.cursor()
+        cursor.execute(
+            f"CREATE OR REPLACE VIEW {identifier(table)} AS SELECT {listed} FROM {known.replacing}"
+        )
+        if known.row is not None:
+            rows = f"SELECT {listed}, {known.row} AS {ROW} FROM {known.replacing}"
+            view = f"CREATE OR REPLACE VIEW {identifier(numbered_table(table))} AS {rows}"
+            with self._making:
+                self._row_views[table] = view
+                if table in self._numbered:
+                    cursor.execute(view)
 
     def once(self, key: str, make: Callable[[Engine], _T]) -> _T:
         """Return what is made of the tables under a key: made the first time, and kept.
@@ -231,7 +274,7 @@ class Source:
 
     def _show(self, name: str, table: EngineTable) -> None:
         """Give a table of the engine's the name that it is asked under; leave out what has no kind."""
-        selected = ", ".join(self._note(name, table.columns, table.left_out))
+        selected = ", ".join(_unfiltered(self._note(name, table.columns, table.left_out), table.misread))
         self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {selected} FROM {table.sql}")
         if table.row is not None:
             rows = f"SELECT {selected}, {table.row} AS {ROW} FROM {table.sql}"
@@ -292,6 +335,7 @@ def open_source(
             else:
                 source._show(name, known[name])
             if name not in objects and ending(files[name].paths[0]) == "parquet":
+                source._parquet[name] = known[name]
                 texts = (field.name for field in source._fields[name] if field.kind is Kind.TEXT)
                 source._unread[name] = frozenset(texts)
         for name in files:
@@ -384,23 +428,27 @@ def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> 
     )
 
 
-def _check_texts(cursor: Any, name: str, columns: Iterable[str]) -> None:
-    """Refuse columns whose texts are not all UTF-8."""
+def _unfiltered(selected: Iterable[str], texts: Iterable[str]) -> list[str]:
+    """Return what is selected of a table, with texts that conditions are applied to after they are read.
+
+    `TRY` of a column is the column, and the engine hands no condition on it to the reader of a file.
+    """
+    named = {identifier(text) for text in texts}
+    return [f"TRY({column}) AS {column}" if column in named else column for column in selected]
+
+
+def _are_texts(run: Callable[[str], object], table: str, columns: Iterable[str]) -> bool:
+    """Return whether all texts of some columns are UTF-8."""
     import duckdb
 
     # The engine checks a text when it reads it whole, which a comparison makes it do.
-    texts = map(identifier, columns)
+    texts = map(identifier, sorted(columns))
     read = ", ".join(f"count(CASE WHEN CAST({text} AS VARCHAR) < 'A' THEN 1 END)" for text in texts)
     try:
-        cursor.execute(f"SELECT {read} FROM {identifier(name)}").fetchall()
-        return
+        run(f"SELECT {read} FROM {identifier(table)}")
     except duckdb.Error:
-        pass
-    raise InvalidArgument(  # raised here, as above
-        f"table `{name}` has a text that is not UTF-8",
-        place=name,
-        hints=("write it anew as UTF-8, or leave the column out",),
-    )
+        return False
+    return True
 
 
 class _Cursor:
