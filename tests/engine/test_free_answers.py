@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,17 @@ def test_python_asks_the_same(asked: tuple[sf.Database, sf.Release]) -> None:
     built = db.table("people").where(sf.col("kind") == "a").agg(n=sf.count())
     same = db.sql("SELECT COUNT(*) AS n FROM people WHERE kind = 'a'", free=True).release()
     assert built.ask(free=True).release().rows == same.rows
+
+
+def test_what_another_analyst_was_told_is_not_free() -> None:
+    """A grant bounds what one analyst learns; the owner may learn what anybody did."""
+    db = database()
+    for name in ("alice", "bob"):
+        db.ledger.grant(db.unit, name, db.terms)
+    alice, bob = (replace(db, analyst=name) for name in ("alice", "bob"))
+    alice.sql(BY_REGION, epsilon=0.5).release()
+    assert alice.sql(TOTAL).from_releases() is not None and db.sql(TOTAL).from_releases() is not None
+    assert bob.sql(TOTAL).from_releases() is None
+    with pytest.raises(QueryRefused) as refusal:
+        bob.sql(TOTAL, free=True).release()
+    assert refusal.value.code == "SF409"

@@ -267,13 +267,16 @@ class Journal(Store):
         return entries
 
     def releases(
-        self, unit: str, version: str, policy_hash: str, *, limit: int
+        self, unit: str, version: str, policy_hash: str, analyst: str | None, *, limit: int
     ) -> Iterator[tuple[int, bytes]]:
-        """Yield the newest answers about one version of a unit's data under one policy, newest first."""
+        """Yield the newest answers about one version of a unit's data under one policy, newest first.
+
+        Those to one analyst, or to anybody.
+        """
         found = self._connection.execute(
-            "SELECT sequence, previous, hash, body FROM records WHERE kind = 'reserved' AND unit = ? "
-            "ORDER BY sequence DESC LIMIT ?",
-            (unit, limit),
+            "SELECT sequence, previous, hash, body FROM records WHERE kind = 'reserved' AND unit = ?1 "
+            "AND (?2 IS NULL OR analyst = ?2) ORDER BY sequence DESC LIMIT ?3",
+            (unit, analyst, limit),
         ).fetchall()
         for stored in found:
             link = _checked(*stored)

@@ -271,18 +271,20 @@ class Ledger:
         return release
 
     def releases(
-        self, unit: str, *, data_version: str, policy_hash: str, limit: int = 1000
+        self, unit: str, *, data_version: str, policy_hash: str, analyst: str | Owner, limit: int = 1000
     ) -> tuple[tuple[int, bytes], ...]:
         """Return what was released about a unit's data as it is, under a policy as it is: the newest first.
 
-        Of the newest `limit` charges, by their numbers. Free: it was paid for.
+        Of the newest `limit` charges, by their numbers. Free: it was paid for. The owner sees what
+        anybody was told, an analyst what that analyst was told: a grant bounds what one analyst learns.
         """
         self._accounts.known(unit)
         if self.last_entry(unit) is None:
             return ()
         version = self._journal.blinded_version(data_version)
         with self._journal.reading():
-            return tuple(self._journal.releases(unit, version, policy_hash, limit=min(limit, MOST)))
+            to = checked_analyst(analyst)
+            return tuple(self._journal.releases(unit, version, policy_hash, to, limit=min(limit, MOST)))
 
     def history(
         self, unit: str | None = None, *, analyst: str | None = None, after: int = 0, limit: int | None = None

@@ -1,8 +1,9 @@
 """Free answers: a question that old releases determine is answered from them, and nothing is charged.
 
 Only releases about the same version of the data, under the same declarations, are looked at; the ledger has
-kept them, whoever paid for them, so they are found after a restart. See `release.determined` for what a
-released table determines.
+kept them, so they are found after a restart. An analyst is answered from what was released to that analyst: a
+grant bounds what one analyst learns. The owner is answered from all of it. See `release.determined` for what
+a released table determines.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def free_answer(question: Question) -> FreeAnswer | None:
         unit,
         data_version=database.backend.data_version(),
         policy_hash=database.catalog.fingerprint(),
+        analyst=database.analyst,
         limit=_MOST,
     )
     chosen = []
