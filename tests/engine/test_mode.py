@@ -67,7 +67,6 @@ def database() -> sf.Database:
         ("MODE(region) FILTER (WHERE region <> 'north')", "south"),
         ("MODE(age)", 41),
         ("MODE(age // 10)", 4),
-        ("MODE(NULLIF(age, 41))", 10),
         ("MODE(member)", True),
         ("MODE(day)", DAYS[1]),
         ("MODE(half)", 1.5),
@@ -75,11 +74,10 @@ def database() -> sf.Database:
     ],
 )
 def test_it_is_the_most_frequent_value(text: str, expected: Any, database: sf.Database) -> None:
-    """With an epsilon of 10,000 the chance of another one is below e^-1000; ties need no more."""
+    """With an epsilon of 10,000 the chance of another one is below e^-1000."""
     release = database.sql(f"SELECT {text} AS m FROM t", epsilon=10_000).release()
     [(found,)] = release.rows
-    assert found == expected or (found, text) == (110, "MODE(NULLIF(age, 41))") or found == 40
-    assert type(found) is type(expected) and "m" not in release.intervals()
+    assert found == expected and type(found) is type(expected) and "m" not in release.intervals()
     assert str(Release.from_json(release.to_json())) == str(release)
 
 
@@ -117,16 +115,16 @@ def test_with_everything_else(database: sf.Database) -> None:
 
 @pytest.mark.parametrize("budget", [PURE, GAUSSIAN])
 def test_a_value_is_chosen_by_exactly_the_stated_law(budget: PrivacyBudget) -> None:
-    """Chi-square over 20,000 choices; an epsilon that is 10% off is caught."""
+    """Chi-square over 20,000 choices; an epsilon that is a third off is caught, all but surely."""
     bounding, cost = priced("SELECT MODE(few) FROM people", budget)
     (noise,) = cost.noises
     assert noise.choice is not None and noise.choice.flips is (budget is PURE)
-    rows = np.array([4, 0, 9, 7, 9, 2, 0, 0, 8, 3, 1, 1, 6])
+    rows = np.array([4, 2, 5, 3, 5, 2, 1, 1, 4, 3, 1, 1, 3])
     counts = rows * bounding.query.measures[0].weight
     cells = table(rows, bounding, cost, 20_000)
     found = cells.aggregate(bounding.answers[0], 0.95).values
     chances = np.array([noise.choice.mechanism.pmf(i, counts) for i in range(13)])
-    for law, agrees in ((chances, True), (_law(noise.choice, counts, Fraction(11, 10)), False)):
+    for law, agrees in ((chances, True), (_law(noise.choice, counts, Fraction(4, 3)), False)):
         expected = law * len(found)
         statistic = float(((np.bincount(found, minlength=13) - expected) ** 2 / expected).sum())
         assert bool(stats.chi2.sf(statistic, 12) > ALARM) is agrees
@@ -187,6 +185,20 @@ def test_it_falls_short_by_no_more_than_is_said(text: str, budget: PrivacyBudget
     assert misses <= stats.binom.isf(ALARM, 4000, 0.05)
 
 
+def test_cells_that_also_serve_quantiles_are_read_off_the_lowest_layer() -> None:
+    """Each of 20 intervals misses its count in 5% of 2,000 draws, and as many as chance explains."""
+    x = "least(age, 19)"
+    text = f"SELECT MODE({x}), HISTOGRAM({x}), QUANTILE({x}, [0.1, 0.9]) FROM people"
+    bounding, cost = priced(text, GAUSSIAN, noise="gaussian")
+    assert [noise.levels for noise in cost.noises] == [2]
+    counts = np.array([7 * i % 20 for i in range(20)])
+    cells = table(counts, bounding, cost, 2000)
+    found = cells.aggregate(bounding.answers[1], 0.95)
+    inside = (np.array(found.low) <= counts) & (counts <= np.array(found.high))
+    assert (2000 - inside.sum(axis=0)).max() <= stats.binom.isf(ALARM / 20, 2000, 0.05)
+    assert set(cells.aggregate(bounding.answers[0], None).values) <= set(range(20))
+
+
 # -- refusals -----------------------------------------------------------------------------------
 
 
@@ -198,6 +210,7 @@ def test_it_falls_short_by_no_more_than_is_said(text: str, budget: PrivacyBudget
         ("SELECT MODE(age * 100) FROM t", "SF405", "larger steps"),
         ("SELECT MODE(NULL) FROM t", "SF403", "NULL"),
         ("SELECT ARG_MAX(region, age) FROM t", "SF403", "ORDER BY m DESC LIMIT 1"),
+        ("SELECT ARG_MIN(region, age) FROM t", "SF403", "MIN(x) AS m"),
         ("SELECT MAX_BY(region, COUNT(*)) FROM t", "SF403", "MODE(x)"),
         ("SELECT AVG(m) FROM (SELECT who, MODE(age) AS m FROM t GROUP BY who) AS u", "SF403", "own rows"),
     ],
@@ -211,7 +224,10 @@ def test_what_has_no_private_choice_is_refused(
 
 
 def test_the_hint_for_arg_max_is_answered(database: sf.Database) -> None:
-    text = "SELECT region, MAX(age) AS m FROM t GROUP BY region ORDER BY m DESC, region LIMIT 1"
+    text = (
+        "SELECT region, MAX(age) AS m FROM t GROUP BY region HAVING COUNT(*) > 99"
+        " ORDER BY m DESC, region LIMIT 1"
+    )
     assert database.sql(text, epsilon=10_000).release().column("region") == ["north"]
     text = "SELECT ARG_MAX(region, n) FROM (SELECT region, COUNT(*) AS n FROM t GROUP BY region)"
     assert database.sql(text, epsilon=10_000).release().rows == (("north",),)

@@ -12,7 +12,6 @@ from sfumato.aggregates.linear import fitted_widths, scaled
 from sfumato.aggregates.measure_request import MeasureRequest
 from sfumato.aggregates.record import AggregateRecord
 from sfumato.catalog.kind import Kind
-from sfumato.errors import Unsupported
 
 __all__ = ["Histogram"]
 
@@ -39,10 +38,8 @@ class Histogram(AggregateRecord):
     def answered(
         self, answer: Answer, noisy: Sequence[NoisyMeasure], level: float | None, *, non_negative: bool
     ) -> NoisyColumn:
-        """Return a list of counts per group; from one layer the noisy integers themselves."""
+        """Return a list of counts per group: the noisy integers of the lowest layer, whatever is above it."""
         [cells] = noisy
-        if len(cells.layers) != 1:
-            raise Unsupported("a histogram whose cells are in several layers")
         shown = cells.layers[0].tolist()
         if cells.fitted is None:
             width = 0 if level is None else cells.noise.law.half_width(level)

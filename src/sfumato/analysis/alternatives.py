@@ -59,7 +59,7 @@ def alternative(
     other = price(bounding, pure, epsilon=cost.epsilon)
     pairs = (forecasts(bounding, each, size=size) for each in (cost, other))
     for one, two in zip(*pairs, strict=True):
-        if one.error is not None and two.error is not None and not one.in_ranks:
+        if one.error is not None and two.error is not None and not one.in_ranks and not one.falls_short:
             if two.error >= _MUCH * one.error:  # also where neither has noise
                 return None
             return Alternative(

@@ -43,7 +43,7 @@ _NUMBER_OF = {
 }
 _SAMPLED = "SAMPLE_AND_AGGREGATE(KURTOSIS(x), -2, 10, blocks => 50)"
 _WITHIN_ONE_UNIT = "of one unit's own rows there are COUNT, SUM, AVG, MIN, MAX, MEDIAN, SUM(DISTINCT integer)"
-_MOST_OF = "ask for the groups: SELECT key, MAX(x) AS m FROM .. GROUP BY key ORDER BY m DESC LIMIT 1"
+_MOST_OF = "ask: SELECT key, {} AS m FROM .. GROUP BY key HAVING COUNT(*) > 99 ORDER BY m{} LIMIT 1"
 _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"
 
 
@@ -283,7 +283,8 @@ class Aggregates:
             hint = "use COUNT(DISTINCT ..)"
         elif isinstance(call, (exp.ArgMax, exp.ArgMin)):
             counted = any(isinstance(one, exp.Count) for one in call.iter_expressions())
-            hint = "MODE(x) is the most frequent value" if counted else _MOST_OF
+            sides = ("MAX(x)", " DESC") if isinstance(call, exp.ArgMax) else ("MIN(x)", "")
+            hint = "MODE(x) is the most frequent value" if counted else _MOST_OF.format(*sides)
         elif isinstance(call, (exp.AnyValue, exp.First, exp.Last)):
             hint = _NO_SINGLE_VALUE
         elif isinstance(call, (exp.ArrayAgg, exp.GroupConcat)):

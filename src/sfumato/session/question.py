@@ -287,12 +287,9 @@ class Question:
                 lines += [f"  {line}" for line in _said_of_levels(bounding, cost, said, pure=self._pure)]
                 continue
             for one in forecasts(bounding, cost):
-                depends = "depends on the group's size" if one.error is None else f"±{one.error:.4g} (95%)"
-                if one.in_ranks:
-                    depends = f"±{one.error:.4g} ranks (95%)"
-                if priced.limits is not None and priced.limits.decide(place, one.name):
-                    depends = _ON_LIMITS
-                lines.append(f"  {one.name if one.name in shown else asked[one.name]}: {depends}")
+                limits = priced.limits is not None and priced.limits.decide(place, one.name)
+                error = error_of(one, on_limits=limits)
+                lines.append(f"  {one.name if one.name in shown else asked[one.name]}: {error}")
             budget, noise = self.database.terms, self.request.options.noise
             if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
                 lines.append(f"  {other}")
@@ -523,4 +520,6 @@ def error_of(one: Forecast, *, on_limits: bool = False) -> str:
         return _ON_LIMITS
     if one.error is None:
         return "depends on the group's size"
+    if one.falls_short:
+        return f"at most {one.error:.4g} rows short of the most frequent value (95%)"
     return f"±{one.error:.4g} rows in rank (95%)" if one.in_ranks else f"±{one.error:.4g} (95%)"
