@@ -70,6 +70,25 @@ finally:
 """
 
 
+# An action that Ctrl-C does not end, as an engine that is deep in its own code does not.
+STOPPED = """
+import threading
+from sfumato.interrupts import interruptible
+stopped, seen = threading.Event(), []
+def action():
+    print("running", flush=True)
+    try:
+        stopped.wait(60)
+    except BaseException as error:
+        seen.append(error)
+    return "ended by itself"
+try:
+    print(interruptible(action, stopped.set))
+except KeyboardInterrupt:
+    print("interrupted", stopped.is_set(), seen)
+"""
+
+
 def interrupted(script: str) -> list[str]:
     """Return what a script says after Ctrl-C, which comes when it says that it is running."""
     with start(script) as worker:
@@ -85,6 +104,11 @@ def test_the_engine_stops_and_the_question_is_charged() -> None:
     assert told.startswith("interrupted: the question was charged, as reservation ")
     assert "was not answered; what was charged stays spent" in told
     assert after == "True 3", "the engine answers the next question"
+
+
+def test_an_action_is_stopped_and_never_interrupted_itself() -> None:
+    """Without a thread of its own it would be the action that is hit, and nobody would stop it."""
+    assert interrupted(STOPPED) == ["interrupted True []"]
 
 
 def test_a_question_that_waits_is_not_charged() -> None:

@@ -357,13 +357,14 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
         ]
         annuli.append([int(max(one.sum() for one in apart)), int(max((one**2).sum() for one in apart))])
     each = [part for event in noise.event.events for part in event.parts()]  # type: ignore[attr-defined]
-    if noise.law.name == "laplace":
-        choices, around = each[::2], each[1::2]
-        at_edge, anchors = [], []  # there is no anchor
-        if noise.finding.anchor is not None:
-            yield "anchors that are not charged"
-    else:
-        choices, at_edge, around = each[::3], each[1::3], each[2::3]
+    anchored, measured = noise.finding.anchor is not None, noise.finding.intervals
+    steps = 1 + anchored + measured  # what is not done of them is not charged
+    if len(each) % steps:
+        yield "another number of charges than of steps"
+        return
+    choices = each[::steps]
+    at_edge, anchors = (each[1::steps], anchors) if anchored else ([], [])
+    around, annuli = (each[steps - 1 :: steps], annuli) if measured else ([], [])
     charged = Pure if noise.finding.flips else BoundedRange
     if any(not isinstance(part, charged) for part, _ in choices):
         yield "a choice that is not charged as one"

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.analysis import price
+from sfumato.analysis import bound, price
 from sfumato.analysis.bounded import MeasureKind
+from sfumato.analysis.missing_limits import missing_limits
 from sfumato.backends import Source, block_values
 from sfumato.backends.duckdb import backend, by_unit, relations
 from sfumato.backends.duckdb.compile import compile_query
@@ -28,6 +29,7 @@ from sfumato.backends.duckdb.engine import Engine
 from sfumato.catalog import Kind
 from sfumato.core import Grid
 from sfumato.plan.request import Options
+from sfumato.plan.sql import parse
 from sfumato.release import weighted_selection
 from tests.engine.questions import Asked, questions
 from tests.engine.replay import BUDGET, Replay, differences, leaves, planned, record
@@ -272,6 +274,29 @@ def _half(event: Any) -> dict[str, Any]:
     if hasattr(event, "sensitivity"):
         return {"sensitivity": event.sensitivity * 3 // 4}
     return {"l2_squared": event.l2_squared / 2}
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_search_for_caps_that_are_left_out_stays_in_the_box(noise: Any) -> None:
+    """A private quantile of which nothing but a choice is made; one that is charged half is caught."""
+    text = (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-7, privacy_unit_column = person)"
+        " word, COUNT(*, contribution_bounds_per_group => (0, 5)) AS n FROM visits GROUP BY word"
+    )
+    _, [limit] = missing_limits(parse(text, CATALOG), CATALOG, opened(0, None, False).backend(CATALOG))
+    (named,) = limit.request.queries
+    bounding = bound(named.query, CATALOG, limit.request.options)
+    plan = Replay(
+        bounding,
+        price(bounding, BUDGET, epsilon=Fraction(1, 2), options=Options(noise=noise)),
+        bounding.query,
+    )
+    [search] = plan.cost.noises
+    assert search.finding is not None and not search.finding.intervals and not search.finding.anchor
+    assert caught(plan) == []
+    half = tuple(replace(one, loss=one.loss / 2) for one in search.event.events)  # type: ignore[attr-defined]
+    lying = replace(plan.cost, noises=(replace(search, event=replace(search.event, events=half)),))
+    assert any("a choice may lose" in wrong for wrong in caught(replace(plan, cost=lying)))
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
