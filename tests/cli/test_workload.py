@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.cli.workload import questions_of
 from sfumato.errors import InvalidArgument
-from tests.cli.programs import make_project, sfumato
+from tests.cli.programs import PROJECT, make_project, sfumato
 
 FILE = """
 -- name: regions
@@ -49,6 +49,22 @@ def test_a_file_of_questions(tmp_path: Path) -> None:
     assert "## regions" in sfumato(tmp_path, "ledger", "show", number, "-f", "markdown").stdout
     too_much = sfumato(tmp_path, "workload", "many.sql", "-e", "9", "--dry-run")
     assert too_much.returncode == 4
+
+
+def test_a_workload_of_the_project_and_what_it_makes_free(tmp_path: Path) -> None:
+    make_project(tmp_path, PROJECT + '[workloads.monthly]\nfile = "many.sql"\nepsilon = 1\nsize = 1000\n')
+    (tmp_path / "many.sql").write_text(FILE)
+    shown = sfumato(tmp_path, "workload", "monthly", "--dry-run")
+    assert shown.returncode == 0 and "age: ±" in shown.stdout  # the size of a group is known
+    free = ("query", "SELECT COUNT(*) AS n FROM people WHERE region = 'north'", "--free")
+    refused = sfumato(tmp_path, *free)
+    assert refused.returncode == 3 and "SF409" in refused.stderr
+    assert sfumato(tmp_path, "workload", "monthly").returncode == 0
+    spent = sfumato(tmp_path, "budget", "-f", "json").stdout
+    assert "without a charge" in sfumato(tmp_path, *free, "--dry-run").stdout
+    answer = sfumato(tmp_path, *free)
+    assert answer.returncode == 0 and "nothing was charged" in answer.stdout
+    assert sfumato(tmp_path, "budget", "-f", "json").stdout == spent
 
 
 @pytest.mark.parametrize(

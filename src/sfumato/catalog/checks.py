@@ -13,7 +13,7 @@ from sfumato.errors import SfumatoError
 __all__ = ["Checks", "KEYS", "Place"]
 
 KEYS: dict[str, tuple[str, ...]] = {
-    "": ("protects", "ledger", "tables", "budget", "policy", "engine"),
+    "": ("protects", "ledger", "tables", "budget", "policy", "workloads", "engine"),
     "tables.<name>": ("path", "unit", "each_row", "public", *CAPS, "partition", "columns", "keys"),
     "tables.<name>.keys": ("columns", "values"),
     "tables.<name>.columns.<column>": ("between", "one_of", "nullable"),
@@ -22,6 +22,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "policy": ("ceiling", "measures", "keep_questions", "analysts", "invariants"),
     "policy.analysts.<name>": ("epsilon", "delta", "keys_delta"),
     "policy.invariants": ("table", "by", "totals", "count"),
+    "workloads.<name>": ("file", "epsilon", "size"),
     "engine": ("memory", "question_memory", "seconds"),
 }
 """Every key that a project file may have, by the table it stands in."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +16,7 @@ from sfumato.catalog.table import Field, Table, UnsupportedColumn
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Period", "Project", "ProjectTable"]
+__all__ = ["Period", "Project", "ProjectTable", "ProjectWorkload"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,15 @@ class ProjectTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectWorkload:
+    """Questions of a file that are asked together, under an epsilon for all and for groups of a size."""
+
+    file: str
+    epsilon: Fraction | None = None
+    size: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """What a project file says. Paths are absolute."""
 
@@ -56,6 +67,7 @@ class Project:
     period: Period | None = None
     policy: Policy = field(default_factory=Policy)
     engine: Resources = field(default_factory=Resources)
+    workloads: Mapping[str, ProjectWorkload] = field(default_factory=dict)
 
     @property
     def partition(self) -> str | None:

@@ -15,12 +15,12 @@ from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, KeyList, OneOf
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
-from sfumato.catalog.project import Project, ProjectTable
+from sfumato.catalog.project import Project, ProjectTable, ProjectWorkload
 from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import CAPS
 from sfumato.catalog.terms import Terms
 from sfumato.catalog.unit import Unit
-from sfumato.core.arguments import count
+from sfumato.core.arguments import budget_quantity, count, positive
 from sfumato.errors import ProjectRefused
 
 __all__ = ["read_project"]
@@ -104,7 +104,22 @@ class _Reader(Checks):
             ledger=folder / str(ledger),
             policy=reads.policy(values.get("policy", {}), budget),
             engine=self._engine(values.get("engine", {})),
+            workloads=self._workloads(values.get("workloads", {}), folder),
         )
+
+    def _workloads(self, workloads: Any, folder: Path) -> dict[str, ProjectWorkload]:
+        self.mapping(workloads, ("workloads",), "workloads are [workloads.<name>]")
+        found = {}
+        for name, one in workloads.items():
+            at = ("workloads", name)
+            self.known(one, at, "workloads.<name>", "a workload has keys of its own: file, epsilon")
+            file = self.text(one, at, "file", 'the file with its questions: file = "questions.sql"')
+            epsilon, size = (
+                None if key not in one else self.attempt((*at, key), read, one[key], key)
+                for key, read in (("epsilon", budget_quantity), ("size", positive))
+            )
+            found[name] = ProjectWorkload(file=str(folder / str(file)), epsilon=epsilon, size=size)
+        return found
 
     def _engine(self, engine: Any) -> Resources:
         self.known(engine, ("engine",), "engine", 'the engine has keys of its own: memory = "8GB", ..')

@@ -41,7 +41,8 @@ def _answer(asking: Asking, options: AnswerOptions, *, losses: bool) -> None:
     confidence(options.level)
     style, output = options.style.value, options.output
     can_write(output, kept(read_project(asking.project)), style=style)
-    _, database = open_tables(asking.project, analyst=asking.analyst, free=options.dry_run)
+    prices_only = options.dry_run and not asking.free  # a free answer is of the data as it is
+    _, database = open_tables(asking.project, analyst=asking.analyst, free=prices_only)
     question = _asked(asking, database)
     if losses:
         question = question.losses(epsilon=question.epsilon)
@@ -64,7 +65,7 @@ def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
     from sfumato.cli.project import open_tables
     from sfumato.session.question import price_of
 
-    _, database = open_tables(asking.project, analyst=asking.analyst, free=True)
+    _, database = open_tables(asking.project, analyst=asking.analyst, free=not asking.free)
     question = _asked(asking, database)
     price = price_of(question, size=asking.size)
     text = question.explain(size=asking.size)

@@ -43,7 +43,10 @@ _HEADER = re.compile(r"--\s*(name|error|epsilon)\s*:\s*(.*?)\s*$")
 
 def workload(
     *,
-    file: Annotated[str, Argument(help="A file of SQL statements that end in semicolons, or - for input.")],
+    file: Annotated[
+        str,
+        Argument(help="A file of SQL statements that end in semicolons, a workload of the project, or -."),
+    ],
     epsilon: Annotated[
         float | None,
         Option("--epsilon", "-e", help="What all questions together may give away."),
@@ -58,6 +61,7 @@ def workload(
 ) -> None:
     """Ask many questions at once, and spend: what they have in common is measured once."""
     from sfumato.catalog import read_project
+    from sfumato.catalog.project import ProjectWorkload
     from sfumato.cli.project import open_tables
     from sfumato.cli.query import text_of
     from sfumato.core.mechanism import confidence
@@ -68,14 +72,16 @@ def workload(
         raise InvalidArgument(
             f"several answers are no {options.style.value} file", place="--format", hints=("--format json",)
         )
-    can_write(options.output, kept(read_project(project)), style=options.style.value)
-    questions = questions_of(text_of(file))
+    declared = read_project(project)
+    can_write(options.output, kept(declared), style=options.style.value)
+    known = declared.workloads.get(file, ProjectWorkload(file=file))
+    questions = questions_of(text_of(known.file))
     _, database = open_tables(project, analyst=analyst, free=options.dry_run)
     asked = database.workload(
         {one.name: database.sql(one.sql, epsilon=one.epsilon) for one in questions},
-        epsilon=epsilon,
+        epsilon=known.epsilon if epsilon is None else epsilon,
         errors={one.name: one.error for one in questions if one.error is not None},
-        size=size,
+        size=known.size if size is None else size,
         purpose=purpose,
     )
     with working("finding the noise"):

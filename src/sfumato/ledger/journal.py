@@ -45,6 +45,7 @@ class Row(NamedTuple):
 FILED = ("unit", "analyst", "source", "key", "reservation", "step")
 """The columns that repeat what a body says, to look it up."""
 
+_MOST_BYTES = 1 << 26  # of an answer that is looked through for others that follow from it
 MOST = 2**63 - 1
 """The largest number of a record."""
 
@@ -267,22 +268,24 @@ class Journal(Store):
         return entries
 
     def releases(
-        self, unit: str, version: str, policy_hash: str, analyst: str | None, *, limit: int
+        self, unit: str, version: str, policy_hash: str, analyst: str | None, mark: str, *, limit: int
     ) -> Iterator[tuple[int, bytes]]:
-        """Yield the newest answers about one version of a unit's data under one policy, newest first.
+        """Yield the answers that hold a text, about one version of the data and policy, newest first.
 
         Those to one analyst, or to anybody.
         """
         found = self._connection.execute(
-            "SELECT sequence, previous, hash, body FROM records WHERE kind = 'reserved' AND unit = ?1 "
-            "AND (?2 IS NULL OR analyst = ?2) ORDER BY sequence DESC LIMIT ?3",
-            (unit, analyst, limit),
+            "SELECT r.sequence, r.previous, r.hash, r.body FROM records AS r JOIN records AS c "
+            "ON c.reservation = r.sequence AND ifnull(c.step, 0) = 0 "
+            "WHERE r.kind = 'reserved' AND r.unit = ?1 AND (?2 IS NULL OR r.analyst = ?2) "
+            "AND length(c.release) <= ?3 AND instr(c.release, ?4) ORDER BY r.sequence DESC LIMIT ?5",
+            (unit, analyst, _MOST_BYTES, mark.encode(), limit),
         ).fetchall()
         for stored in found:
             link = _checked(*stored)
             record = _expect(link, Reserved)
             same = (record.data_version, record.policy_hash) == (version, policy_hash)
-            if same and (release := self.release(link.sequence)):
+            if same and (release := self.release(link.sequence)) is not None:
                 yield link.sequence, release
 
     def query_texts(self, first: int = 1, last: int = MOST) -> Iterator[tuple[int, str]]:

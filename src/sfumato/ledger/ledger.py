@@ -271,12 +271,20 @@ class Ledger:
         return release
 
     def releases(
-        self, unit: str, *, data_version: str, policy_hash: str, analyst: str | Owner, limit: int = 1000
+        self,
+        unit: str,
+        *,
+        data_version: str,
+        policy_hash: str,
+        analyst: str | Owner,
+        mark: str,
+        limit: int = 100,
     ) -> tuple[tuple[int, bytes], ...]:
-        """Return what was released about a unit's data as it is, under a policy as it is: the newest first.
+        """Return what was released about a unit's data as it is, under a policy as it is, the newest first.
 
-        Of the newest `limit` charges, by their numbers. Free: it was paid for. The owner sees what
-        anybody was told, an analyst what that analyst was told: a grant bounds what one analyst learns.
+        Of those answers that hold the text `mark`, at most `limit`, with the numbers of their charges. Free:
+        they were paid for. The owner sees what anybody was told, an analyst what that analyst was told: a
+        grant bounds what one analyst learns.
         """
         self._accounts.known(unit)
         if self.last_entry(unit) is None:
@@ -284,7 +292,7 @@ class Ledger:
         version = self._journal.blinded_version(data_version)
         with self._journal.reading():
             to = checked_analyst(analyst)
-            return tuple(self._journal.releases(unit, version, policy_hash, to, limit=min(limit, MOST)))
+            return tuple(self._journal.releases(unit, version, policy_hash, to, mark, limit=min(limit, MOST)))
 
     def history(
         self, unit: str | None = None, *, analyst: str | None = None, after: int = 0, limit: int | None = None

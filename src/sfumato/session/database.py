@@ -170,7 +170,7 @@ class Database:
         *,
         epsilon: Number | None = None,
         errors: Mapping[str, Target] | None = None,
-        size: float | None = None,
+        size: Number | None = None,
         purpose: str | None = None,
     ) -> Workload:
         """Ask many questions at once, under one budget. Free: shows the total cost and every error.

@@ -29,12 +29,12 @@ from sfumato.release.determined import Determined, determined
 from sfumato.release.workload_release import restored
 
 if TYPE_CHECKING:
+    from sfumato.session.database import Database
     from sfumato.session.question import Question
 
 __all__ = ["FreeAnswer", "free_answer"]
 
 _COUNT = ("counted beside", Aggregate(function=function_labelled("count(*)")))
-_MOST = 1000  # charges that are looked through, the newest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +75,6 @@ def free_answer(question: Question) -> FreeAnswer | None:
     unit, boundings = bounded_queries(request, database.catalog, database.backend)
     if any(bounding.select_keys for bounding in boundings):
         return None
-    stored = database.ledger.releases(
-        unit,
-        data_version=database.backend.data_version(),
-        policy_hash=database.catalog.fingerprint(),
-        analyst=database.analyst,
-        limit=_MOST,
-    )
     chosen = []
     for named, bounding in zip(request.queries, boundings, strict=True):
         counted = replace(named.query, aggregates=(*named.query.aggregates, _COUNT))
@@ -90,7 +83,7 @@ def free_answer(question: Question) -> FreeAnswer | None:
         sources = [
             _Source(number, found, _errors(one, found.table))
             for one in (bounding, _only(beside, names))  # a sum may have been measured around a count
-            for number, table in _tables(stored, one)
+            for number, table in _tables(database, unit, one)
             if (found := determined(named.name, one, table, database.backend)) is not None
         ]
         if not sources:
@@ -116,12 +109,16 @@ def free_answer(question: Question) -> FreeAnswer | None:
     )
 
 
-def _tables(stored: tuple[tuple[int, bytes], ...], bounding: Bounding) -> Iterator[tuple[int, NoisyTable]]:
-    """Yield the tables about the rows of a question; other releases are not even read."""
-    wanted = rows_hash(bounding.query)
+def _tables(database: Database, unit: str, bounding: Bounding) -> Iterator[tuple[int, NoisyTable]]:
+    """Yield the tables that were released about the rows of a question, for the data as it is."""
+    stored = database.ledger.releases(
+        unit,
+        data_version=database.backend.data_version(),
+        policy_hash=database.catalog.fingerprint(),
+        analyst=database.analyst,
+        mark=rows_hash(bounding.query),
+    )
     for number, text in stored:
-        if wanted.encode() not in text:
-            continue
         read = restored(text.decode())
         for release in (read,) if isinstance(read, Release) else read.releases:
             yield from ((number, table) for table in release.tables)

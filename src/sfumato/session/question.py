@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Unpack
@@ -255,13 +256,16 @@ class Question:
         try:
             if self.only_free:
                 return f"question: {self.said_free()}"
-            found = self.from_releases()
-            said = [] if found is None else [f"free=True: {self._said(found)}"]
             if self.epsilon is None:
-                return "\n".join(["<question: give epsilon to see its price, or release(error=..)>", *said])
-            return "\n".join([self._price_tag(self.epsilon), *said])
+                tag = "<question: give epsilon to see its price, or release(error=..)>"
+            else:
+                tag = self._price_tag(self.epsilon)
         except SfumatoError as refusal:  # showing something must not fail
             return f"question that will be refused:\n{refusal}"
+        with suppress(SfumatoError):  # nor does a price depend on what was released
+            found = self.from_releases()
+            return tag if found is None else f"{tag}\nfree=True: {self._said(found)}"
+        return tag
 
     def said_free(self) -> str:
         """Return from which releases the answer follows, and how far off it is; refuse if from none."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.forecast import forecasts
 from sfumato.analysis.loss_measurement import main_part, priced_losses
-from sfumato.core.arguments import Number, budget_quantity
+from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.rules import UNITS, PureRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
 from sfumato.pipeline import Priced, answer
@@ -295,7 +295,7 @@ def workload_of(
     *,
     epsilon: Number | None,
     errors: Mapping[str, Target] | None,
-    size: float | None,
+    size: Number | None,
     purpose: str | None,
 ) -> Workload:
     """Return the workload of questions, under their names or their numbers; refuse what makes no sense."""
@@ -323,7 +323,7 @@ def workload_of(
         names=tuple(asked),
         questions=tuple(asked.values()),
         targets=targets,
-        size=size,
+        size=None if size is None else float(positive(size, "size")),
         epsilon=None if epsilon is None else budget_quantity(epsilon, "epsilon"),
         purpose=purpose,
     )
@@ -345,6 +345,9 @@ def _question(database: Database, name: object, given: object) -> Question:
     if question.free:
         hint = "db.sql(..).release() answers it, free"
         raise InvalidArgument(f"`{name}` is about public tables alone", place="workload", hints=(hint,))
+    if question.only_free:
+        hint = "ask it by itself: it costs nothing"
+        raise InvalidArgument(f"`{name}` is asked for free", place="workload", hints=(hint,))
     if question.request.sought is not None:
         hint = "ask for bounds by themselves, and declare what was found"
         raise InvalidArgument(f"`{name}` looks for bounds", place="workload", hints=(hint,))
