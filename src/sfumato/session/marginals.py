@@ -258,7 +258,7 @@ def marginal_workload(
         columns=chosen,
         weights=tuple(_weighted(weights, names, tables, [column.base.queries for column in chosen])),
         condition=where,
-    )
+    ).tuned()
 
 
 def _weighted(

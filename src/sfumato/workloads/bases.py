@@ -1,18 +1,26 @@
 """Bases: what is asked about one column of a table, and the integers that are measured for it.
 
-A column with n cells is divided into its sum over all cells and what is left, the *residual*. A base
-measures the residual by a matrix B of whole numbers whose rows each sum to zero, so that it says nothing
-about the sum. Tables of several columns use products of the columns' matrices (`residuals`).
+A column with n cells is divided into its sum over all cells, of which cell i has the share u_i, and what is
+left, the *residual*: x = u (1^T x) + (I - u 1^T) x. A base measures the residual by a matrix B of whole
+numbers with B u = 0. Tables of several columns use products of the columns' matrices (`residuals`).
 
-    what is asked       B                                      why
-    each cell           n I - 1 1^T                            optimal: cells are alike
-    prefixes, ranges,   K X^(1/2) rounded, X the best Gram     optimal but for the rounding, whose effect
-    a matrix            matrix with equal column norms         is part of every variance that is told
+    what is asked       B                                   u            why
+    each cell           n I - 1 1^T                         1/n each     optimal: cells are alike
+    prefixes, ranges,   K X^(1/2), rotated so that its      the null     optimal but for the rounding, whose
+    a matrix            last row is zero, and rounded       vector of B  effect is in every variance told
+
+Theorem: let B have rank n - 1 and B u = 0, 1^T u = 1. Then R = (I - u 1^T) B^+ has R B = I - u 1^T and
+1^T R = 0: estimates of the sum and of the residual add up to x, and sums of the residual are zero.
+Proof: B^+ B = I - u u^T / |u|^2, and (I - u 1^T)(I - u u^T / |u|^2) = I - u 1^T, for 1^T u = 1; and
+1^T (I - u 1^T) = 0.
 
 Theorem (Yuan et al. 2016; the fixed point: Denisov et al. 2022, Theorem 3.2): of all Gram matrices X with
 diag(X) <= 1, the trace of V X^+ is least for X = D^(-1/2) (D^(1/2) V D^(1/2))^(1/2) D^(-1/2), where D is
-diagonal with D = diag((D^(1/2) V D^(1/2))^(1/2)). Here V = P G P, with G the Gram matrix of what is asked and
-P = I - 1 1^T / n, so that X 1 = 0. Privacy does not rest on it: sensitivities are of the rounded B itself.
+diagonal with D = diag((D^(1/2) V D^(1/2))^(1/2)). With V = (I - 1 u^T) G (I - u 1^T), G the Gram matrix of
+what is asked, X u = 0. For one table of one column the best u is that of the best X for G itself: every Gram
+matrix is a 1 1^T + Y with Y u = 0, u = a X^-1 1, a = 1 / (1^T X^-1 1). Where tables share their sums, shares
+nearer to equal ones are better: `evenness` says how near. Privacy does not rest on any of it: sensitivities
+are of the rounded B itself.
 """
 
 from __future__ import annotations
@@ -27,13 +35,30 @@ import numpy.typing as npt
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Base", "cells", "custom", "prefixes", "ranges"]
+__all__ = [
+    "Asked",
+    "Base",
+    "Matrix",
+    "asked_rows",
+    "best_matrix",
+    "cells",
+    "custom",
+    "numeric_base",
+    "prefixes",
+    "ranges",
+]
 
 _Integers = npt.NDArray[np.int64]
 
+Asked = str | tuple[tuple[float, ...], ...]
+"""What is asked about a column: "cells", "prefixes", "ranges", or the rows of a matrix."""
+
+Matrix = tuple[tuple[int, ...], ...]
+"""B, a row per integer that is measured."""
+
 _SCALE = 1 << 10  # K: entries of a matrix are whole multiples of 1/K of its column norm
 _ROUNDS = 100
-_CLOSE = 1e-4
+_CLOSE = 5e-4
 _LEAST = 1e-6  # of what is asked: so much is asked of what nobody asks, so that all cells can be recovered
 _MOST_CELLS = 2_000  # of a column whose matrix is searched for: the search takes the cube of it
 
@@ -43,7 +68,7 @@ class Base:
     """What is asked about one column of `size` cells, by `queries` linear queries, and what is measured.
 
     `gram` is W^T W of the matrix W of what is asked, and `matrix` is B; both are None where each cell is
-    asked for. `inverse` is the pseudo-inverse of B.
+    asked for.
 
     >>> base = cells(4)
     >>> base.sensitivity_squared, base.measure(np.array([3, 0, 0, 1]), 0).tolist()
@@ -54,28 +79,39 @@ class Base:
     queries: int
     gram: FloatArray | None = None
     matrix: _Integers | None = None
-    inverse: FloatArray | None = field(default=None, repr=False)
+    shares: FloatArray = field(init=False, repr=False)
+    """u: the share of each cell in the sum over all."""
+    inverse: FloatArray | None = field(init=False, repr=False)
+    """R: how the residual follows from what is measured."""
     sensitivity_squared: int = field(init=False)
     """The largest squared norm of a column of B: what one more row of one person can change."""
     residual_variance: float = field(init=False)
     """The sum of variances of what is asked, for independent noise of variance 1 on what is measured."""
     sum_variance: float = field(init=False)
-    """The same for noise of variance 1 on the sum over all cells, of which each has an equal share."""
+    """The same for noise of variance 1 on the sum over all cells."""
 
     def __post_init__(self) -> None:
         size = self.size
         if size < 1:
             raise InvalidArgument("a column has one cell at least", place="size")
-        if self.gram is None or self.matrix is None or self.inverse is None:
-            found = size * (size - 1), (size - 1) / size**2, 1 / size
-        else:
-            if self.matrix.sum(axis=1).any():
-                raise InvalidArgument("rows of a residual matrix sum to zero", place="matrix")
-            asked = float(((self.gram @ self.inverse) * self.inverse).sum())  # the trace of W B^+ (W B^+)^T
-            largest = int((self.matrix**2).sum(axis=0).max())
-            found = largest, asked, float(self.gram.sum()) / size**2
-        for name, value in zip(
-            ("sensitivity_squared", "residual_variance", "sum_variance"), found, strict=True
+        shares: FloatArray = np.full(size, 1 / size)
+        inverse: FloatArray | None = None
+        sensitivity, residual, total = size * (size - 1), (size - 1) / size**2, 1 / size
+        if self.gram is not None and self.matrix is not None:
+            if self.matrix.shape != (size - 1, size) or self.gram.shape != (size, size):
+                raise InvalidArgument("a residual matrix has a row less than cells", place="matrix")
+            shares = np.linalg.svd(self.matrix.astype(np.float64))[2][-1]
+            shares = shares / shares.sum()
+            inverse = (np.eye(size) - shares[:, None]) @ np.linalg.pinv(self.matrix.astype(np.float64))
+            sensitivity = int((self.matrix**2).sum(axis=0).max(initial=0))
+            residual = float(((self.gram @ inverse) * inverse).sum())  # the trace of W R (W R)^T
+            total = float(shares @ self.gram @ shares)
+        for name, value in (
+            ("shares", shares),
+            ("inverse", inverse),
+            ("sensitivity_squared", sensitivity),
+            ("residual_variance", residual),
+            ("sum_variance", total),
         ):
             object.__setattr__(self, name, value)
 
@@ -95,7 +131,7 @@ class Base:
     @property
     def largest(self) -> int:
         """A bound of how many times a count an integer that is measured, or a step of its sum, can be."""
-        return 2 * self.size if self.matrix is None else int(np.abs(self.matrix).max())
+        return 2 * self.size if self.matrix is None else int(np.abs(self.matrix).max(initial=1))
 
     def measure(self, counts: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
         """Multiply integers along an axis by B, exactly."""
@@ -105,14 +141,14 @@ class Base:
         return _along(self.matrix.astype(counts.dtype), counts, axis)
 
     def recover(self, measured: npt.NDArray[Any], axis: int) -> FloatArray:
-        """Multiply by the pseudo-inverse: the least-squares estimate of the residual, which sums to zero."""
+        """Multiply by R: the estimate of the residual, which sums to zero."""
         if self.inverse is None:
             centred: FloatArray = (measured - measured.mean(axis=axis, keepdims=True)) / self.size
             return centred
         return _along(self.inverse, measured, axis)
 
     def weigh(self, query: FloatArray, axis: int) -> FloatArray:
-        """Multiply by the transposed pseudo-inverse: how much of each measured integer is in a query."""
+        """Multiply by the transposed R: how much of each measured integer is in a query."""
         return self.recover(query, axis) if self.inverse is None else _along(self.inverse.T, query, axis)
 
 
@@ -126,23 +162,24 @@ def cells(size: int) -> Base:
     return Base(size=size, queries=size)
 
 
-@lru_cache(maxsize=64)
-def prefixes(size: int) -> Base:
+def prefixes(size: int, evenness: float = 0.5) -> Base:
     """Ask for the sums of the first 1, 2, .., n cells: how many are at most so old."""
-    places = np.arange(size)
-    return _best(size - np.maximum.outer(places, places).astype(np.float64), size)
+    return numeric_base("prefixes", size, best_matrix("prefixes", size, evenness))
 
 
-@lru_cache(maxsize=64)
-def ranges(size: int) -> Base:
+def ranges(size: int, evenness: float = 0.5) -> Base:
     """Ask for the sum of every range of neighbouring cells."""
-    places = np.arange(size)
-    gram = (np.minimum.outer(places, places) + 1.0) * (size - np.maximum.outer(places, places))
-    return _best(gram, size * (size + 1) // 2)
+    return numeric_base("ranges", size, best_matrix("ranges", size, evenness))
 
 
-def custom(asked: Any) -> Base:
+def custom(asked: Any, evenness: float = 0.5) -> Base:
     """Ask for the linear queries that are the rows of a matrix, one column per cell."""
+    rows = asked_rows(asked)
+    return numeric_base(rows, len(rows[0]), best_matrix(rows, len(rows[0]), evenness))
+
+
+def asked_rows(asked: Any) -> tuple[tuple[float, ...], ...]:
+    """Return a matrix of linear queries as rows of numbers; refuse what is none."""
     try:
         matrix = np.array(asked, dtype=np.float64)
     except (TypeError, ValueError):
@@ -153,46 +190,65 @@ def custom(asked: Any) -> Base:
             place="base",
             hints=("[[1, 1, 0], [0, 0, 1]] asks for the sum of two cells, and for the third",),
         )
-    return _custom(tuple(map(tuple, matrix.tolist())))
+    return tuple(map(tuple, matrix.tolist()))
 
 
-@lru_cache(maxsize=64)
-def _custom(rows: tuple[tuple[float, ...], ...]) -> Base:
-    matrix = np.array(rows)
-    return _best(matrix.T @ matrix, len(matrix))
+@lru_cache(maxsize=256)
+def numeric_base(asked: Asked, size: int, matrix: Matrix) -> Base:
+    """Return the base that measures by a matrix, for prefixes, ranges or linear queries."""
+    gram, queries = _gram(asked, size)
+    return Base(
+        size=size, queries=queries, gram=gram, matrix=np.array(matrix, dtype=np.int64).reshape(-1, size)
+    )
 
 
-def _best(gram: FloatArray, queries: int) -> Base:
-    """Return a base for what has this Gram matrix."""
-    size = len(gram)
+def _gram(asked: Asked, size: int) -> tuple[FloatArray, int]:
+    """Return W^T W of what is asked, and how many queries W has."""
+    places = np.arange(size)
+    last = size - np.maximum.outer(places, places).astype(np.float64)
+    if asked == "prefixes":
+        return last, size
+    if asked == "ranges":
+        return (np.minimum.outer(places, places) + 1.0) * last, size * (size + 1) // 2
+    rows = np.array(asked, dtype=np.float64)
+    return rows.T @ rows, len(rows)
+
+
+@lru_cache(maxsize=256)
+def best_matrix(asked: Asked, size: int, evenness: float = 0.5) -> Matrix:
+    """Return B for what is asked; `evenness`: 0 has the shares that are best for one table, 1 equal ones."""
     if size > _MOST_CELLS:
         raise InvalidArgument(
             f"prefixes, ranges and matrices are of at most {_MOST_CELLS:,} cells of a column",
             place="base",
             hints=("use fewer bins, or ask for cells",),
         )
-    matrix = _rounded(_SCALE * _root(_best_gram(gram))) if size > 1 else np.zeros((1, 1), dtype=np.int64)
-    inverse = np.linalg.pinv(matrix, rcond=1e-9)
-    return Base(size=size, queries=queries, gram=gram, matrix=matrix, inverse=inverse)
+    gram, _ = _gram(asked, size)
+    gram = gram / np.trace(gram) + np.eye(size) * (_LEAST / size)
+    shares = np.full(size, 1 / size)
+    if evenness < 1:
+        best = np.linalg.solve(_best_gram(gram), np.ones(size))
+        shares = evenness * shares + (1 - evenness) * best / best.sum()
+    project = np.eye(size) - shares[:, None]
+    root = _root(_best_gram(project.T @ gram @ project))
+    # A reflection takes the shares to the last axis: the last row of the root becomes zero, its Gram stays.
+    direction = shares / np.linalg.norm(shares)
+    direction[-1] += 1.0 if direction[-1] >= 0 else -1.0
+    turned = root - np.outer(2 / (direction @ direction) * direction, direction @ root)
+    return tuple(map(tuple, np.rint(_SCALE * turned[:-1]).astype(np.int64).tolist()))
 
 
-def _best_gram(gram: FloatArray) -> FloatArray:
+def _best_gram(asked: FloatArray) -> FloatArray:
     """Return X of the theorem, by iterating D = diag((D^(1/2) V D^(1/2))^(1/2))."""
-    size = len(gram)
-    project = np.eye(size) - 1 / size
-    asked = project @ gram @ project
-    asked += project * (_LEAST * np.trace(gram) / size)
-    asked /= np.trace(asked)
     weights = np.maximum(np.diag(_root(asked)), 1e-12)
     for _ in range(_ROUNDS):
         root = np.sqrt(weights)
         inner = _root(root[:, None] * asked * root)
         found = np.maximum(np.diag(inner), 1e-12)
-        done = np.abs(found / weights - 1).max() < _CLOSE
-        weights = found
-        if done:
+        if np.abs(found / weights - 1).max() < _CLOSE:
             break
-    return project @ (inner / root[:, None] / root) @ project
+        weights = found**2 / weights  # twice the step, for the map about halves what is missing
+    return inner / root[:, None] / root
 
 
 def _root(matrix: FloatArray) -> FloatArray:
@@ -200,12 +256,3 @@ def _root(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     root: FloatArray = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
     return root
-
-
-def _rounded(matrix: FloatArray) -> _Integers:
-    """Round to whole numbers so that every row sums to zero, by largest remainders; drop empty rows."""
-    whole = np.floor(matrix).astype(np.int64)
-    for row, left in zip(whole, matrix - whole, strict=True):
-        more = -int(row.sum())  # between 0 and the row's length: the row itself sums to zero
-        row[np.argsort(-left, kind="stable")[:more]] += 1
-    return whole[whole.any(axis=1)]

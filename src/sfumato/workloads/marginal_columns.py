@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -23,7 +23,7 @@ from sfumato.catalog.table import Field
 from sfumato.core.arguments import exact
 from sfumato.errors import InvalidArgument
 from sfumato.plan.values import Val, col, lit, when
-from sfumato.workloads.bases import Base, cells, custom, prefixes, ranges
+from sfumato.workloads.bases import Asked, Base, Matrix, asked_rows, best_matrix, cells, numeric_base
 
 __all__ = ["Bins", "MarginalColumn", "QueryMatrix", "marginal_column"]
 
@@ -35,7 +35,6 @@ QueryMatrix = str | Sequence[Sequence[float]]
 
 _MOST_BINS = 10_000
 _FEW_VALUES = 128  # whole numbers between bounds: so many have a cell each
-_BASES: dict[str, Callable[[int], Base]] = {"cells": cells, "prefixes": prefixes, "ranges": ranges}
 _Edge = Fraction | datetime.date | datetime.datetime
 
 
@@ -44,13 +43,15 @@ class MarginalColumn:
     """A column of marginal tables.
 
     `labels` say what is in each cell: a value, or a bin as text; None, which is last, of rows with no value.
-    `inner` are the edges between bins, as constants of the column's kind; None: labels are values.
+    `inner` are the edges between bins, as constants of the column's kind; None: labels are values. `matrix`
+    is what is measured, where it is not cells: it is kept, for another machine may round another one.
     """
 
     name: str
     labels: tuple[Value, ...]
     inner: tuple[Value, ...] | None = None
-    asked: str | tuple[tuple[float, ...], ...] = field(default="cells", repr=False)
+    asked: Asked = field(default="cells", repr=False)
+    matrix: Matrix | None = field(default=None, repr=False)
 
     @property
     def ordered(self) -> bool:
@@ -72,14 +73,19 @@ class MarginalColumn:
     @property
     def base(self) -> Base:
         """What is asked about the cells, and measured."""
-        if isinstance(self.asked, str):
-            return _BASES[self.asked](len(self.labels))
-        return custom(self.asked)
+        size = len(self.labels)
+        return cells(size) if self.matrix is None else numeric_base(self.asked, size, self.matrix)
 
     @property
     def missing(self) -> bool:
         """Whether rows with no value have a cell."""
         return self.labels[-1] is None
+
+    def with_evenness(self, evenness: float) -> MarginalColumn:
+        """Return the column with the matrix of these shares, where it is not cells that are asked for."""
+        if self.asked == "cells":
+            return self
+        return replace(self, matrix=best_matrix(self.asked, len(self.labels), evenness))
 
     def rows(self) -> Val:
         """Return the condition that a row is in one of the cells."""
@@ -127,21 +133,21 @@ def marginal_column(
     labels, inner = _listed(known) if bins is None else _binned(known, bins)
     if missing:
         labels = (*labels, None)
-    column = MarginalColumn(name=known.name, labels=labels, inner=inner, asked=_asked(known.name, asked))
-    if not isinstance(column.asked, str) and column.base.size != len(labels):
+    queries = _asked(known.name, asked)
+    if not isinstance(queries, str) and len(queries[0]) != len(labels):
         raise InvalidArgument(
-            f"what is asked about `{known.name}` is about {column.base.size} cells, and it has {len(labels)}",
+            f"what is asked about `{known.name}` is about {len(queries[0])} cells, and it has {len(labels)}",
             place="bases",
             hints=("a matrix has one number per cell in each row",),
         )
-    return column
+    column = MarginalColumn(name=known.name, labels=labels, inner=inner, asked=queries)
+    return column.with_evenness(0.5)
 
 
-def _asked(name: str, asked: QueryMatrix) -> str | tuple[tuple[float, ...], ...]:
+def _asked(name: str, asked: QueryMatrix) -> Asked:
     if not isinstance(asked, str):
-        custom(asked)  # refuses what is no matrix
-        return tuple(tuple(float(one) for one in row) for row in asked)
-    if asked not in _BASES:
+        return asked_rows(asked)
+    if asked not in ("cells", "prefixes", "ranges"):
         raise InvalidArgument(
             f"`{name}` is asked about by cells, prefixes, ranges, or a matrix",
             place="bases",

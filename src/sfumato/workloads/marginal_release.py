@@ -208,8 +208,7 @@ class Marginals:
         """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
         plain = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
         plain["columns"] = tuple(
-            {"name": one.name, "labels": one.labels, "inner": one.inner, "asked": one.asked}
-            for one in self.columns
+            {one.name: getattr(column, one.name) for one in fields(column)} for column in self.columns
         )
         plain["measured"] = tuple(_packed(one) for one in self.measured)
         return dump({"marginals": _FORMAT, **encode(plain)})

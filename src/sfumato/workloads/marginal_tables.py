@@ -1,8 +1,9 @@
 """Marginal tables from noisy residuals: all of them agree, and the variance of any sum of cells is known.
 
-A table over columns W is the sum of its residuals, each spread evenly over the columns that it does not have:
+A table over columns W is the sum of its residuals, each spread over the columns that it does not have, by the
+shares u of their cells, which are equal ones unless prefixes or ranges are asked for (`bases`):
 
-    table_W[x] = sum over A in W of  residual_A[x_A] / prod_{j in W - A} n_j
+    table_W[x] = sum over A in W of  residual_A[x_A] prod_{j in W - A} u_j[x_j]
 
 A residual sums to zero over each of its columns, so that the sum of one table over a column is the table
 without it, for all tables. Values are float64: each is a sum of at most 2^|W| terms, each computed by at most
@@ -79,12 +80,21 @@ class MarginalTables:
         """Return the estimated counts of a table, an axis per column."""
         sizes = [self.plan.bases[i].size for i in columns]
         values = np.zeros(sizes)
-        for residual, spread in self._parts(columns):
-            values += np.expand_dims(self.residual(residual), self._others(columns, residual)) / spread
+        for residual in self._parts(columns):
+            others = self._others(columns, residual)
+            part = np.expand_dims(self.residual(residual), others)
+            for axis in others:
+                part = part * self._along(columns, axis, self.plan.bases[columns[axis]].shares)
+            values += part
         return values
 
-    def _parts(self, columns: Subset) -> Iterator[tuple[Subset, int]]:
-        """Yield the residuals that a table is made of, and over how many cells each is spread."""
+    @staticmethod
+    def _along(columns: Subset, axis: int, values: FloatArray) -> FloatArray:
+        """Return values along one axis of a table."""
+        return values.reshape([-1 if place == axis else 1 for place in range(len(columns))])
+
+    def _parts(self, columns: Subset) -> Iterator[Subset]:
+        """Yield the residuals that a table is made of."""
         for residual in self.plan.measured_for(columns):
             if residual not in self.plan.residuals:
                 raise InvalidArgument(
@@ -92,7 +102,7 @@ class MarginalTables:
                     place="columns",
                     hints=("ask for tables over columns that one table of the workload has together",),
                 )
-            yield residual, math.prod(self.plan.bases[i].size for i in columns if i not in residual)
+            yield residual
 
     @staticmethod
     def _others(columns: Subset, residual: Subset) -> tuple[int, ...]:
@@ -100,32 +110,31 @@ class MarginalTables:
 
     def mean_variance(self, columns: Subset) -> float:
         """Return the mean variance of what is asked about a table: its cells, or their prefixes, .."""
-        parts = [self._variance(one) * self.plan.part(columns, one) for one, _ in self._parts(columns)]
+        parts = [self._variance(one) * self.plan.part(columns, one) for one in self._parts(columns)]
         return math.fsum(parts) / self.plan.answers(columns)
 
     def cell_variances(self, columns: Subset) -> FloatArray:
         """Return the variance of each cell of a table."""
         bases = self.plan.bases
         total = np.zeros([bases[i].size for i in columns])
-        for residual, spread in self._parts(columns):
-            variance = self._variance(residual) / spread**2
-            each = np.full((1,) * len(columns), variance)
+        for residual in self._parts(columns):
+            each = np.full((1,) * len(columns), self._variance(residual))
             for axis, i in enumerate(columns):
-                if i in residual:
-                    shape = [1] * len(columns)
-                    shape[axis] = bases[i].size
-                    each = each * bases[i].cell_variances.reshape(shape)
+                own = bases[i].cell_variances if i in residual else bases[i].shares ** 2
+                each = each * self._along(columns, axis, own)
             total += each
         return total
 
     def sum_variance(self, columns: Subset, query: FloatArray) -> float:
         """Return the variance of a linear query over the cells of a table: of `(query * table).sum()`."""
         found = []
-        for residual, spread in self._parts(columns):
-            weights = query.sum(axis=self._others(columns, residual)) / spread
+        for residual in self._parts(columns):
+            weights = query
+            for axis in reversed(self._others(columns, residual)):
+                weights = np.tensordot(weights, self.plan.bases[columns[axis]].shares, axes=(axis, 0))
             for axis, i in enumerate(residual):
                 weights = self.plan.bases[i].weigh(weights, axis)
-            found.append(self._variance(residual) * float((weights**2).sum()))
+            found.append(self._variance(residual) * float(np.square(weights).sum()))
         return math.fsum(found)
 
     def _variance(self, residual: Subset) -> float:

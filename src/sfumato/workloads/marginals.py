@@ -55,6 +55,9 @@ MOST_CELLS = 50_000_000
 """Cells of all tables together; the largest residuals have about as many integers."""
 
 
+_EVENNESS = (0.5, 0.0)  # best for many tables of several columns, and for one of one
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarginalWorkload:
     """Tables over sets of columns of one private table, each with the weight of its sum of variances."""
@@ -82,6 +85,16 @@ class MarginalWorkload:
     def plan(self) -> ResidualPlan:
         """The residuals that are measured."""
         return residual_plan([column.base for column in self.columns], dict(self.weights))
+
+    def tuned(self) -> MarginalWorkload:
+        """Return the workload with the shares that are best for its tables, of some that are tried."""
+        if all(column.asked == "cells" for column in self.columns):
+            return self
+        tried = [
+            replace(self, columns=tuple(column.with_evenness(one) for column in self.columns))
+            for one in _EVENNESS
+        ]
+        return min(tried, key=lambda one: one.plan.least_objective)
 
     def names(self, table: Subset) -> tuple[str, ...]:
         """Return the names of the columns of a table."""
@@ -171,10 +184,12 @@ class PricedMarginals:
 
     def fingerprint(self) -> str:
         """Return a hash of what is asked and of what it costs."""
-        asked = [[column.name, column.labels, column.asked] for column in self.workload.columns]
-        weights = [[list(table), weight] for table, weight in self.workload.weights]
         return fingerprint(
-            request=self.request, unit=self.unit, columns=asked, tables=weights, cost=self.cost_record()
+            request=self.request,
+            unit=self.unit,
+            columns=self.workload.columns,
+            tables=self.workload.weights,
+            cost=self.cost_record(),
         )
 
     def cost_record(self) -> dict[str, Any]:

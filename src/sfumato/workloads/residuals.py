@@ -83,6 +83,11 @@ class ResidualPlan:
                 found[residual] += weight * self.part(table, residual)
         return np.array(list(found.values()))
 
+    @property
+    def least_objective(self) -> float:
+        """The least weighted sum of all variances, at a cost of 1."""
+        return float(np.sqrt(self._changes() * self.objective).sum()) ** 2
+
     def measured_for(self, table: Subset) -> list[Subset]:
         """Return the residuals that a table is made of."""
         known = [i for i in table if self.bases[i].size > 1]
