@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.analysis import bound, price
+from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.analysis.shared_measurements import share
 from sfumato.core.events import Composed
 from sfumato.core.rules import UNITS
@@ -210,7 +210,9 @@ def test_what_is_shown_before_and_after(db: sf.Database) -> None:
     assert (
         "regions  n: ±" in repr(asked) and "one by one" in repr(asked) and "nothing is spent" in repr(asked)
     )
-    assert "for each question" in repr(asked) and "<b>" not in asked._repr_html_()
+    assert "for each question" in repr(asked)
+    assert "<b>" not in asked._repr_html_() and "<td" in asked._repr_html_()
+    assert "will be refused" in db.workload([COUNT])._repr_html_()
     assert "will be refused" in repr(db.workload([COUNT]))
     steps: list[str] = []
     released = database().workload({"regions": COUNT, "<b>": TOTAL}, epsilon=1).release(progress=steps.append)
@@ -242,8 +244,8 @@ SHARED = (
 )
 
 
-def shared_replays() -> list[Replay]:
-    """Return the shared queries of a workload of all these, at several epsilons, with their prices."""
+def asked_alone() -> list[tuple[Bounding, Cost]]:
+    """Return questions of every kind, bounded and priced each by itself, at several epsilons."""
     generated = [(one.text, one.options) for one in questions(3, 12)]
     asked = []
     for place, (text, options) in enumerate([*((text, CAPS) for text in SHARED), *generated]):
@@ -251,6 +253,30 @@ def shared_replays() -> list[Replay]:
         bounding = bound(named.query, CATALOG, Options(**options))
         epsilon = Fraction(1 + place % 3, 4)
         asked.append((bounding, price(bounding, BUDGET, epsilon=epsilon, options=Options())))
+    return asked
+
+
+def test_nothing_has_more_noise_than_alone_or_costs_more() -> None:
+    asked = asked_alone()
+    found = share(asked)
+    for one in found:
+        for use in one.uses:
+            own = use.cost(one.cost)
+            for noise in asked[use.place][1].noises:
+                shared = own.noise(noise.measure, noise.grouping_set)
+                assert shared.law.half_width(0.95) <= noise.law.half_width(0.95)
+        for selection in one.cost.selections:
+            if selection.measure is not None:  # the noise that is shown is the one that decided
+                assert one.cost.noise(selection.measure, selection.grouping_set).law == selection.law
+    rule = BUDGET.rule
+    together = sum(rule.charge(one.cost.event) for one in found)
+    assert together < sum(rule.charge(cost.event) for _, cost in asked)
+    assert sum(one.cost.keys_delta for one in found) <= sum(cost.keys_delta for _, cost in asked)
+
+
+def shared_replays() -> list[Replay]:
+    """Return the shared queries of a workload of all these, with their prices."""
+    asked = asked_alone()
     found = share(asked)
     assert len(found) < len(asked) and max(len(one.uses) for one in found) >= 4
     return [Replay(one.bounding, one.cost, one.bounding.query) for one in found]

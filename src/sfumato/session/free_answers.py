@@ -9,6 +9,7 @@ a released table determines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING
 from sfumato.aggregates.answer import Forecast
 from sfumato.aggregates.registry import function_labelled
 from sfumato.analysis import bound
-from sfumato.analysis.basis import rows_hash
+from sfumato.analysis.basis import rows_hash, shows_all
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.loss_measurement import losses_of
 from sfumato.analysis.missing_limits import missing_limits
+from sfumato.errors import QueryRefused
 from sfumato.pipeline import bounded_queries
 from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.outline import labels
@@ -73,17 +75,19 @@ def free_answer(question: Question) -> FreeAnswer | None:
     if missing:
         return None
     unit, boundings = bounded_queries(request, database.catalog, database.backend)
-    if any(bounding.select_keys for bounding in boundings):
+    if not all(map(shows_all, boundings)) or database.ledger.last_entry(unit) is None:
         return None
     chosen = []
     for named, bounding in zip(request.queries, boundings, strict=True):
-        counted = replace(named.query, aggregates=(*named.query.aggregates, _COUNT))
-        beside = bound(counted, database.catalog, named.options or request.options, database.backend)
-        names = {answer.name for answer in bounding.answers}
+        asked = [bounding]
+        with suppress(QueryRefused):  # a sum may have been measured around a count, if rows can be counted
+            counted = replace(named.query, aggregates=(*named.query.aggregates, _COUNT))
+            beside = bound(counted, database.catalog, named.options or request.options, database.backend)
+            asked.append(_only(beside, {answer.name for answer in bounding.answers}))
         sources = [
             _Source(number, found, _errors(one, found.table))
-            for one in (bounding, _only(beside, names))  # a sum may have been measured around a count
-            for number, table in _tables(database, unit, one)
+            for number, table in _tables(database, unit, bounding)
+            for one in asked
             if (found := determined(named.name, one, table, database.backend)) is not None
         ]
         if not sources:

@@ -219,7 +219,10 @@ class Workload:
             return f"workload that will be refused:\n{refusal}"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{_html.escape(repr(self))}</pre>"
+        try:
+            return self.price().html()
+        except SfumatoError as refusal:  # showing something must not fail
+            return f"<pre>workload that will be refused:\n{_html.escape(str(refusal))}</pre>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,11 +245,24 @@ class WorkloadPrice:
     def lines(self) -> list[str]:
         """Return the price as text."""
         width = max(len(name) for name, _, _ in self.errors)
+        errors = [f"  {name.ljust(width)}  {column}: {error}" for name, column, error in self.errors]
+        first, *rest, caps, last = self._said()
+        return [first, *(f"  {line}" for line in rest), *errors, caps, last]
+
+    def html(self) -> str:
+        """Return the price as HTML: a table of errors, and what is said around it."""
+        first, *rest, caps, last = (_html.escape(line) for line in self._said())
+        rows = [f"<tr>{_cells(one, 'td')}</tr>" for one in self.errors]
+        head = f"<thead><tr>{_cells(('question', 'column', 'error'), 'th')}</tr></thead>"
+        table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
+        around = "".join(f"<div><small>{line}</small></div>" for line in (*rest, caps, last))
+        return f"<div>{first}</div>{table}{around}"
+
+    def _said(self) -> list[str]:
         return [
             f"workload, not asked yet: epsilon {float(self.epsilon):.4g}, delta {float(self.delta):.3g}",
-            f"  {self.share:.2%} of the budget; one by one {self.share_alone:.2%}",
-            f"  {self.measured} sums are measured for {self.asked} that are asked for",
-            *(f"  {name.ljust(width)}  {column}: {error}" for name, column, error in self.errors),
+            f"{self.share:.2%} of the budget; one by one {self.share_alone:.2%}",
+            f"{self.measured} sums are measured for {self.asked} that are asked for",
             "caps on what one person contributes hold for each question by itself",
             "nothing is spent until .release()",
         ]
@@ -262,6 +278,10 @@ class WorkloadPrice:
             "asked": self.asked,
             "errors": [dict(zip(("question", "column", "error"), one, strict=True)) for one in self.errors],
         }
+
+
+def _cells(texts: Sequence[str], tag: str) -> str:
+    return "".join(f'<{tag} style="text-align:left">{_html.escape(text)}</{tag}>' for text in texts)
 
 
 def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
