@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from anonymity import anonymity_rows
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
+from hierarchy import hierarchy_rows
 from ledger import ledger_rows
 from local import local_rows
 from marginals import marginal_rows
@@ -65,6 +66,7 @@ def main() -> int:
     adult = str(HERE.parent / "tests" / "data" / "adult.parquet")
     rows += workload_rows(adult)
     rows += marginal_rows(adult, options.rivals)
+    rows += hierarchy_rows()
     surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
     rows += surveys
     show(rows, rivals["versions"])

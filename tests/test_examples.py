@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +52,10 @@ def test_a_broken_notebook_is_caught(tmp_path: Path) -> None:
         path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": [code]}]}))
         with pytest.raises((ZeroDivisionError, AttributeError)):
             run_notebook(path)
+
+
+def test_the_census_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "census.py"))
+    names["main"](2_000, 200)
+    shown = capsys.readouterr().out
+    assert "each the same: 2000 2000 2000 2000" in shown and "NOT PROTECTED" in shown

@@ -14,6 +14,7 @@ from sfumato.cli.attack import attack_app
 from sfumato.cli.compare import compare
 from sfumato.cli.estimates import bounds, caps
 from sfumato.cli.exits import refusal_of, report, wants_json
+from sfumato.cli.hierarchy import hierarchy
 from sfumato.cli.ledger import ledger_app
 from sfumato.cli.marginals import marginals
 from sfumato.cli.options import (
@@ -108,6 +109,7 @@ command(app, "query")(query)
 command(app, "explain")(explain)
 command(app, "workload")(workload)
 command(app, "marginals")(marginals)
+command(app, "hierarchy")(hierarchy)
 
 
 @command(app, "budget")
@@ -119,7 +121,8 @@ def _budget(style: PlainOption = Plain.table, project: ProjectOption = "sfumato.
 
 
 command(app, "bounds")(bounds)
-command(app, "losses", without=("error", "size", "losses", "free", "selected"))(losses)
+_ANSWERS = ("error", "size", "losses", "free", "selected", "consistent", "level_shares", "non_negative")
+command(app, "losses", without=_ANSWERS)(losses)
 command(app, "caps")(caps)
 
 

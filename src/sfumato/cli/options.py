@@ -23,6 +23,7 @@ __all__ = [
     "GroupsOption",
     "LedgerOptions",
     "LevelOption",
+    "NonNegativeOption",
     "OutputOption",
     "Plain",
     "PlainOption",
@@ -30,6 +31,7 @@ __all__ = [
     "PurposeOption",
     "RowsOption",
     "RowsTotalOption",
+    "SharesOption",
     "Wishes",
     "command",
     "group_of",
@@ -79,6 +81,12 @@ RowsTotalOption = Annotated[
 PurposeOption = Annotated[
     str | None, Option("--purpose", help="What it is for; kept in the ledger, for its owner.")
 ]
+SharesOption = Annotated[
+    str, Option("--level-shares", help="What levels get of the cost, the coarsest first: 0.02,0.08,0.9.")
+]
+NonNegativeOption = Annotated[
+    bool, Option("--non-negative", help="Counts from zero on; that is biased. Consistent ones still add up.")
+]
 _DryRun = Annotated[bool, Option("--dry-run", help="Show the price, and spend nothing.")]
 _JsonErrors = Annotated[
     bool, Option("--json-errors", help="Errors as JSON on standard error; so they are with --format json.")
@@ -112,6 +120,11 @@ class Asking:
         bool,
         Option("--selected", help="Select groups privately, known in public or not: small ones are missing."),
     ] = False
+    consistent: Annotated[
+        bool, Option("--consistent", help="Answers over ROLLUP, CUBE or GROUPING SETS add up.")
+    ] = False
+    level_shares: SharesOption = ""
+    non_negative: NonNegativeOption = False
     project: ProjectOption = "sfumato.toml"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption
+from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption, names_of
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.screen import screen, working
 from sfumato.errors import InvalidArgument
@@ -15,7 +16,18 @@ from sfumato.errors import InvalidArgument
 if TYPE_CHECKING:
     from sfumato.session import Database, Question
 
-__all__ = ["explain", "losses", "query", "question_text", "text_of"]
+__all__ = [
+    "explain",
+    "losses",
+    "one_price",
+    "opened",
+    "paid_for",
+    "query",
+    "question_text",
+    "shares_of",
+    "text_of",
+    "with_price",
+]
 
 _LONGEST = 1_000_000  # letters of a question
 
@@ -31,23 +43,33 @@ def losses(asking: Asking, options: AnswerOptions) -> None:
 
 
 def _answer(asking: Asking, options: AnswerOptions, *, losses: bool) -> None:
-    """Ask and release the question, or what it loses; with `dry_run`, show the price alone."""
+    """Ask and release the question, or what it loses."""
+    prices_only = options.dry_run and not asking.free  # a free answer is of the data as it is
+    question = _asked(asking, opened(asking.project, asking.analyst, options, free=prices_only))
+    if losses:
+        question = question.losses(epsilon=question.epsilon)
+    paid_for(question, options, size=asking.size)
+
+
+def opened(project: str, analyst: str | None, options: AnswerOptions, *, free: bool) -> Database:
+    """Return the tables of a project, once it is known that an answer can be written."""
     from sfumato.catalog import read_project
     from sfumato.cli.project import open_tables
     from sfumato.core.mechanism import confidence
+
+    confidence(options.level)
+    can_write(options.output, kept(read_project(project)), style=options.style.value)
+    return open_tables(project, analyst=analyst, free=free)[1]
+
+
+def paid_for(question: Question, options: AnswerOptions, *, size: float | None = None) -> None:
+    """Release a question and write its answer; with `dry_run`, show its price alone."""
     from sfumato.release.formats import rendered
     from sfumato.session.question import price_of
 
-    confidence(options.level)
     style, output = options.style.value, options.output
-    can_write(output, kept(read_project(asking.project)), style=style)
-    prices_only = options.dry_run and not asking.free  # a free answer is of the data as it is
-    _, database = open_tables(asking.project, analyst=asking.analyst, free=prices_only)
-    question = _asked(asking, database)
-    if losses:
-        question = question.losses(epsilon=question.epsilon)
     if options.dry_run:
-        price = price_of(question, size=asking.size)
+        price = price_of(question, size=size)
         text = json.dumps({"price": price.record()}) if style == "json" else "\n".join(price.lines())
         write(f"{text}\n".encode(), None, paid=False)
         if price.refusal is not None:
@@ -58,6 +80,15 @@ def _answer(asking: Asking, options: AnswerOptions, *, losses: bool) -> None:
     write(rendered(release, style, options.level), output)
     if output is not None:
         screen(error=True).print(f"written: {output}")
+
+
+def shares_of(text: str) -> tuple[Decimal, ...]:
+    """Return the shares that a text lists, divided by commas."""
+    try:
+        return tuple(Decimal(one) for one in names_of(text))
+    except ArithmeticError:
+        hint = "--level-shares 0.02,0.08,0.9: one for each level, the coarsest first"
+        raise InvalidArgument("shares are numbers", place="--level-shares", hints=(hint,)) from None
 
 
 def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
@@ -77,8 +108,7 @@ def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
 
 def _asked(asking: Asking, database: Database) -> Question:
     """Return the question, at the epsilon that was given or follows from the error."""
-    if asking.epsilon is not None and asking.error is not None:
-        raise InvalidArgument("give epsilon or an error, not both", place="--error")
+    one_price(asking.epsilon, asking.error)
     question = database.sql(
         question_text(asking.question),
         epsilon=asking.epsilon,
@@ -89,11 +119,25 @@ def _asked(asking: Asking, database: Database) -> Question:
         keys="selected" if asking.selected else None,
         losses=asking.losses or None,
         free=asking.free,
+        consistent=asking.consistent or None,
+        level_shares=shares_of(asking.level_shares) or None,
+        non_negative=asking.non_negative or None,
     )
     if question.only_free:
         return question
-    if asking.error is not None and not question.free:
-        return question.within(asking.error, size=asking.size)
+    return with_price(question, asking.error, asking.size)
+
+
+def one_price(epsilon: float | None, error: float | None) -> None:
+    """Refuse two prices."""
+    if epsilon is not None and error is not None:
+        raise InvalidArgument("give epsilon or an error, not both", place="--error")
+
+
+def with_price(question: Question, error: float | None, size: float | None = None) -> Question:
+    """Return a question at the epsilon that it has, or that follows from an error."""
+    if error is not None and not question.free:
+        return question.within(error, size=size)
     if question.epsilon is None and not question.free:
         raise InvalidArgument(
             "a question needs a price",

@@ -132,20 +132,19 @@ class Question:
                 self.request.queries, priced.boundings, options, priced.costs, strict=True
             )
         ]
-        levels = [
-            "\n  ".join(["levels", *_said_of_levels(bounding, cost, labels(named.query), pure=self._pure)])
-            for named, bounding, cost in zip(
-                self.request.queries, priced.boundings, priced.costs, strict=True
-            )
-            if bounding.consistency is not None
-        ]
+        levels = ["\n  ".join(["levels", *lines])] if (lines := self.levels(priced)) else []
         said = [*levels, *_said_of_losses(priced), *_said_of_limits(priced), *self._left_out()]
         return self._named("\n\n".join([*texts, *said]))
 
-    @property
-    def _pure(self) -> bool:
-        """Whether the budget adds up epsilons."""
-        return isinstance(self.database.terms.rule, PureRule)
+    def levels(self, priced: Priced) -> list[str]:
+        """Return how far off each level of consistent answers will be, and what of them is not protected."""
+        pure, lines = isinstance(self.database.terms.rule, PureRule), []
+        shown = set(shown_columns(self.request).values())
+        for named, bounding, cost in zip(self.request.queries, priced.boundings, priced.costs, strict=True):
+            if bounding.consistency is not None:
+                names = {name: name if name in shown else own for name, own in labels(named.query).items()}
+                lines += _said_of_levels(bounding, cost, names, pure=pure)
+        return [self._named(line) for line in lines]
 
     def _left_out(self) -> list[str]:
         """Return what to say of columns of the asked tables that no question can use."""
@@ -287,8 +286,6 @@ class Question:
         for place, (named, bounding, cost) in enumerate(rows):
             asked = labels(named.query)
             if bounding.consistency is not None:
-                said = {name: name if name in shown else asked[name] for name in asked}
-                lines += [f"  {line}" for line in _said_of_levels(bounding, cost, said, pure=self._pure)]
                 continue
             for one in forecasts(bounding, cost):
                 limits = priced.limits is not None and priced.limits.decide(place, one.name)
@@ -297,7 +294,7 @@ class Question:
             budget, noise = self.database.terms, self.request.options.noise
             if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
                 lines.append(f"  {other}")
-        lines += [f"  {note}" for note in self.request.query_notes]
+        lines += [f"  {note}" for note in (*self.levels(priced), *self.request.query_notes)]
         lines.append("nothing is spent until .release()")
         return self._named("\n".join(lines))
 
@@ -464,6 +461,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         for one in forecasts(bounding, cost, size=size)
     ]
     shown = question.names()
+    levels = question.levels(priced)
     return Price(
         epsilon=priced.epsilon,
         keys_delta=priced.keys_delta,
@@ -472,7 +470,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         share=charge.units / max(1, balance.limit),
         times=fits(balance, charge, grant),
         errors=tuple((shown.get(name, name), error) for name, error in errors),
-        notes=question.request.query_notes,
+        notes=(*levels, *question.request.query_notes),
         refusal=shortage(balance, charge, grant),
     )
 
