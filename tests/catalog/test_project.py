@@ -122,7 +122,8 @@ def test_there_and_back_again(tmp_path: Path) -> None:
     rows = new.replace('unit = "person_id"', "each_row = true\n#", 1).replace("max_", "#")
     rows = rows.replace('unit = "p', 'public = true\n#"p')
     counted = new.replace("delta = 1e-7", "delta = 1e-7\npeople = 9999999")
-    for text in (new, renyi, rows, counted, new.replace("[policy]\nceiling = 0.1", "")):
+    binned = [new.replace("[0, 110]", f"[0, 110], bins = {bins}") for bins in ("11", "[0, 18.5, 110]")]
+    for text in (new, renyi, rows, counted, *binned, new.replace("[policy]\nceiling = 0.1", "")):
         project = read_project(write(tmp_path, text))
         again = read_project(write(tmp_path, rewritten(project, tmp_path)))
         assert replace(again, written=project.written) == project
@@ -176,6 +177,8 @@ MISTAKES = [
     ('["north", "sou\\"th"]', '["north", "north"]', "SF705", 13, ""),
     ('one_of = ["north"', 'between = [0, 1], one_of = ["north"', "SF705", 13, "choose"),
     ("age = { between = [0, 110], nullable = false }", "age = 3", "SF705", 11, "between"),
+    ("between = [0, 110],", "between = [0, 110], bins = [3, 1],", "SF705", 11, "bins=[0, 18, 65, 110]"),
+    ("between = [0, 110],", "bins = 4,", "SF705", 11, "between = [0, 110]"),
     ("epsilon = 3\n", "epsilon = -3\n", "SF705", 24, "0.1 to 5"),
     ("epsilon = 3\n", 'epsilon = "3"\n', "SF705", 24, "number"),
     ("delta = 1e-7", "delta = 1.5", "SF705", 25, "1/n"),
@@ -302,6 +305,14 @@ values = [["north", 2020], ["south", 2021]]
 [budget]
 epsilon = 1
 """
+
+
+@pytest.mark.parametrize("bins", ["[0, 18, 110]", "11"])
+def test_bins_are_read(bins: str, tmp_path: Path) -> None:
+    text = GOOD.replace("between = [0, 110]", f"between = [0, 110], bins = {bins}")
+    project = read_project(write(tmp_path, text))
+    domain = project.tables[0].declaration.columns["age"].domain
+    assert isinstance(domain, Between) and domain.bins == (11 if bins == "11" else (0, 18, 110))
 
 
 def test_lists_of_keys_are_read_and_written_back(tmp_path: Path) -> None:

@@ -140,6 +140,28 @@ def test_missing_values_and_conditions_and_whole_numbers_have_their_cells() -> N
     assert {cell: n for cell, n in np.ndenumerate(np.round(table.counts)) if n} == wanted
 
 
+def test_declared_bins_are_used_unless_others_are_given() -> None:
+    db = connected(rows_of(9)).declare(cost=sf.between(0, 50, bins=[0, 30, 50]))
+    labels = db.marginals(["cost"], ways=1).workload.columns[0].labels
+    assert labels == ("[0, 30)", "[30, 50]")
+    assert len(db.marginals(["cost"], ways=1, bins={"cost": 5}).workload.columns[0].labels) == 5
+    steps = db.declare(cost=sf.between(0, 50, bins=2)).marginals(["cost"], ways=1)
+    assert steps.workload.columns[0].labels == ("[0, 25)", "[25, 50]")
+    for wrong in (0, -1, True, [1], [3, 2], "ab", [0, datetime.date(2020, 1, 1)], 2.5):
+        with pytest.raises(InvalidArgument, match="bins"):
+            sf.between(0, 50, bins=wrong)  # type: ignore[arg-type]
+
+
+def test_a_total_cap_divides_rows_and_counts_are_still_rows() -> None:
+    """A cap over all combinations has counts in parts of a row; nobody has more rows than it leaves."""
+    rows = [row for row in rows_of(300) if cell_of(row) is not None]
+    first = list({row["who"]: row for row in rows}.values())  # one row of each
+    db = connected(first, max_groups=4, max_rows=2, max_rows_total=5)
+    release = ask(db, ways=2, epsilon=10**11).release()
+    assert release.weight < 1 and abs(release.count().value - len(first)) < 0.01
+    assert release.table("place", "old").deviations.max() < 0.01
+
+
 def test_smaller_tables_sums_and_counts_follow_from_larger_ones(db: sf.Database) -> None:
     release = ask(db, epsilon=5).release()
     total = release.count()

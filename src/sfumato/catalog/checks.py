@@ -16,7 +16,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "": ("protects", "ledger", "tables", "budget", "policy", "workloads", "engine"),
     "tables.<name>": ("path", "unit", "each_row", "public", *CAPS, "partition", "columns", "keys"),
     "tables.<name>.keys": ("columns", "values"),
-    "tables.<name>.columns.<column>": ("between", "one_of", "nullable"),
+    "tables.<name>.columns.<column>": ("between", "bins", "one_of", "nullable"),
     "budget": ("epsilon", "delta", "keys_delta", "people", "rule", "order", "renew"),
     "budget.renew": ("every", "epsilon", "delta", "keys_delta"),
     "policy": ("ceiling", "measures", "keep_questions", "analysts", "invariants"),

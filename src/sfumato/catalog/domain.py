@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from sfumato.catalog.kind import MOST_DIGITS, Value, kind_of
@@ -21,10 +22,14 @@ _Bound = Fraction | datetime.date | datetime.datetime
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Values are clamped to lie between two bounds; numbers, dates or timestamps."""
+    """Values are clamped to lie between two bounds; numbers, dates or timestamps.
+
+    `bins` divide them in public, for tables of many columns: edges that rise, or how many equal steps.
+    """
 
     lower: _Bound
     upper: _Bound
+    bins: tuple[_Bound, ...] | int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         lower, upper = _bound(self.lower, "lower"), _bound(self.upper, "upper")
@@ -36,6 +41,8 @@ class Between:
             )
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
+        if self.bins is not None:
+            object.__setattr__(self, "bins", _edges(self.bins, type(lower)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +90,15 @@ def _family(value: Value) -> str:
 Domain = Between | OneOf
 
 
-def between(lower: Any, upper: Any) -> Between:
+def between(lower: Any, upper: Any, *, bins: int | Sequence[Any] | None = None) -> Between:
     """Declare bounds, both included; values outside are clamped to them.
+
+    `bins` are the public bins of tables of many columns: edges, `[0, 18, 65, 110]`, or how many equal steps.
 
     >>> between(0, 110)
     Between(lower=Fraction(0, 1), upper=Fraction(110, 1))
     """
-    return Between(lower, upper)
+    return Between(lower, upper, bins)  # type: ignore[arg-type]
 
 
 def one_of(*values: Value) -> OneOf:
@@ -99,6 +108,21 @@ def one_of(*values: Value) -> OneOf:
     ('north', 'south')
     """
     return OneOf(tuple(values))
+
+
+def _edges(bins: Any, kind: type) -> tuple[_Bound, ...] | int:
+    """Return edges of bins as bounds, or their number; refuse what are none."""
+    if isinstance(bins, int) and not isinstance(bins, bool) and bins > 0:
+        return bins
+    edges = tuple(_bound(edge, "bins") for edge in bins) if isinstance(bins, list | tuple) else ()
+    rise = all(type(edge) is kind for edge in edges) and all(a < b for a, b in pairwise(edges))  # type: ignore[operator]
+    if len(edges) < 2 or not rise:
+        raise InvalidArgument(
+            "bins are a number of equal steps, or edges that rise, of the kind of the bounds",
+            place="bins",
+            hints=("bins=[0, 18, 65, 110]",),
+        )
+    return edges
 
 
 def _bound(value: Any, name: str) -> _Bound:

@@ -218,6 +218,8 @@ class _Reader(Checks):
         hint = "say { between = [0, 110] } or { one_of = ['north', 'south'] }"
         self.known(column, at, "tables.<name>.columns.<column>", hint)
         domain: Domain | None = None
+        if "bins" in column and "between" not in column:
+            self.refuse("bins divide what lies between bounds", (*at, "bins"), "between = [0, 110]")
         if "between" in column and "one_of" in column:
             self.refuse("a column has bounds or values, not both", (*at, "one_of"), "choose")
         if "between" in column:
@@ -232,6 +234,8 @@ class _Reader(Checks):
                         "dates are written without quotes: 1900-01-01",
                     )
             domain = self.attempt((*at, "between"), Between, *ends)
+            if "bins" in column:
+                domain = self.attempt((*at, "bins"), Between, *ends, column["bins"])
         elif "one_of" in column:
             values = column["one_of"]
             if not isinstance(values, list):

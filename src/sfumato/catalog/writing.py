@@ -118,8 +118,10 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
 def _column(column: Column) -> str:
     inner = []
     match column.domain:
-        case Between(lower=lower, upper=upper):
+        case Between(lower=lower, upper=upper, bins=bins):
             inner.append(f"between = [{_value(lower)}, {_value(upper)}]")
+            if bins is not None:
+                inner.append(f"bins = {_value(list(bins) if isinstance(bins, tuple) else bins)}")
         case OneOf(values=values):
             inner.append(f"one_of = {_value(list(values))}")
     if not column.nullable:

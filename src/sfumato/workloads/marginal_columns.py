@@ -130,6 +130,8 @@ def marginal_column(
     known: Field, bins: Bins | None = None, asked: QueryMatrix = "cells", *, missing: bool = False
 ) -> MarginalColumn:
     """Return a column with the cells that its domain or its bins say; `missing`: and one for no value."""
+    if bins is None and isinstance(known.domain, Between):
+        bins = known.domain.bins
     labels, inner = _listed(known) if bins is None else _binned(known, bins)
     if missing:
         labels = (*labels, None)
