@@ -226,6 +226,31 @@ def test_caps_must_mean_the_same() -> None:
     assert low <= ROWS // 3 <= high  # each person once
 
 
+def test_sums_of_the_same_cells_have_no_interval_of_their_ratio(
+    asked: tuple[sf.Database, sf.Release],
+) -> None:
+    """Their noise is shared: an interval for independent noise would be wrong where a ratio is negative."""
+    db, _ = asked
+    share = "SELECT COUNT(*) FILTER (WHERE kind = 'b') / COUNT(*) AS share FROM people"
+    answer = db.sql(share, free=True).release()
+    assert answer.intervals() == {} and 0.2 < answer.rows[0][0] < 0.5
+    mean = db.sql("SELECT SUM(age) / COUNT(*) AS mean FROM people", free=True).release()
+    assert set(mean.intervals()) == {"mean"}  # of two measurements
+
+
+def test_what_was_chosen_from_a_histogram_is_not_the_histogram() -> None:
+    db = database()
+    counted = (
+        "SELECT region, COUNT(*) AS n, COUNT(*) FILTER (WHERE age > 30) AS old FROM people GROUP BY region"
+    )
+    db.sql(counted, epsilon=1).release()
+    assert db.sql("SELECT COUNT(*) FILTER (WHERE age > 30) AS old FROM people").from_releases() is not None
+    for paid, other in (("MODE(kind)", "HISTOGRAM(kind)"), ("MEDIAN(age)", "HISTOGRAM(age)")):
+        db.sql(f"SELECT {paid} AS x FROM people", epsilon=1).release()
+        assert db.sql(f"SELECT {paid} AS x FROM people").from_releases() is not None
+        assert db.sql(f"SELECT {other} AS x FROM people").from_releases() is None
+
+
 def test_the_best_release_answers() -> None:
     db = database()
     for epsilon in (0.2, 2, 0.1):

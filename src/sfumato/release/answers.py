@@ -75,6 +75,7 @@ class NoisyTable:
     selected: str | None = None  # groups were selected: what was asked of their noisy numbers, in words
     others: bool = False  # the last row is everything else
     unknown: tuple[str, ...] = ()  # aggregates whose bounds could not be found: NULL
+    correlated: bool = False  # numbers of one row are sums of some of the same noisy ones
     basis: Basis | None = None  # what it was measured from, where no group can be missing
 
     @property
@@ -121,8 +122,8 @@ class NoisyTable:
         Fieller's interval, as for the mean; without ends where the second is not clear of its noise.
         """
         upper, lower = first.function.record.linear(first), second.function.record.linear(second)
-        if upper is None or lower is None or self.consistent:
-            return None  # estimates that add up are correlated
+        if upper is None or lower is None or self.consistent or self.correlated:
+            return None  # estimates that add up are correlated, and so are sums of the same cells
         parts = []
         for place, groups in enumerate(self.groups):
             names = list(dict.fromkeys([*upper, *lower]))

@@ -112,31 +112,37 @@ class _Derivation:
             for here, there in names.items()
             for place in range(len(self.released.groups))
         )
-        for answer in self.bounding.answers:
-            if answer.function.record.ranks and not self._ranked(answer, names):
-                raise _NotDetermined
+        if not all(self._read_alike(answer, names) for answer in self.bounding.answers):
+            raise _NotDetermined
         return self._table(tuple(groups.renamed(names) for groups in self.released.groups), noises)
 
-    def _ranked(self, answer: Answer, names: Mapping[str, str]) -> bool:
-        """Return whether quantiles can be read off: of a tree all of them, else the one that was found."""
+    def _read_alike(self, answer: Answer, names: Mapping[str, str]) -> bool:
+        """Return whether what is known of a histogram is what an answer is read off.
+
+        Of a tree all quantiles can be; where one was found, or one cell chosen, nothing else is known.
+        """
         there = {names[name] for name in answer.measures}
-        if all(self.released.noise(name, 0).quantile is None for name in there):
+        if not any(name in groups.layers for name in there for groups in self.released.groups):
             return True
-        known = [one for one in self.released.answers if there == set(one.measures)]
-        return any(one.quantiles == answer.quantiles for one in known)
+        tree = all(self.released.noise(name, 0).row_rate is None for name in there)
+        return any(
+            one.function is answer.function and (tree or one.quantiles == answer.quantiles)
+            for one in self.released.answers
+            if there == set(one.measures)
+        )
 
     def _source(self, measure: Measure) -> tuple[str, list[Expression]]:
         """Return the released measure of which this one is a sum over cells, and over which: conditions."""
         conditions = conjuncts(measure.condition)
         found = {hash_of(one) for one in conditions}
         known = [
-            (self.released.noise(name, 0).deviation, name, own)
+            (len(found) - len(own), self.released.noise(name, 0).deviation, name, own)
             for name, (what, own) in self.basis.measures.items()
             if what == measure_hash(measure) and found >= set(own)
         ]
         if not known:
             raise _NotDetermined
-        _, name, own = min(known)
+        *_, name, own = min(known)
         return name, [one for one in conditions if hash_of(one) not in own]
 
     # -- sums of cells -----------------------------------------------------------------------------
@@ -172,8 +178,9 @@ class _Derivation:
         self._check_answers(noises)
         told = {hash_of(key) for _, key in query.keys} | set(self._listed(finest, conditions))
         pairs = zip(self.basis.names, self.basis.keys, strict=True)
+        table = self._table(tuple(groups), tuple(noises))
         return Determined(
-            table=self._table(tuple(groups), tuple(noises)),
+            table=replace(table, correlated=len(set(sources.values())) < len(sources)),
             left_out=tuple(name for name, own in pairs if own not in told),
             several_rows=not query.row_unit and query.max_rows is not None and self.basis.caps[0] is not None,
         )
