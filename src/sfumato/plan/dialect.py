@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 else:
     _Parser = DuckDB.Parser
 
+
 __all__ = ["parsed"]
 
 
 def parsed(text: str) -> list[exp.Expr | None]:
     """Return the statements of a text; raise the parser's `ParseError` if it cannot be read."""
     tokens = [part for token in sqlglot.tokenize(text, dialect="duckdb") for part in _single(token)]
-    statements = _Conditions(dialect=DuckDB()).parse(_with_top(tokens), text)
+    statements = _Strict(dialect=DuckDB()).parse(_with_top(tokens), text)
     for statement in statements:
         if statement is not None:
             _open_parentheses(statement)
@@ -88,8 +90,54 @@ def _single(token: Token) -> Iterator[Token]:
         start += len(text)
 
 
-class _Conditions(_Parser):
-    """Takes conditions as keys of ROLLUP and CUBE, ROLLUP(age > 30), and a column "all" in ORDER BY."""
+_DEPTHS = {
+    **dict.fromkeys((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE), 1),
+    **dict.fromkeys((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE), -1),
+}
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+
+
+def _arguments(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield the tokens of each argument of a call, `name ( first , second )`; nothing of what is no call."""
+    depth, argument = 0, list[Token]()
+    for token in tokens[1:]:
+        depth += _DEPTHS.get(token.token_type, 0)
+        ends = depth == 0 or (depth == 1 and token.token_type is TokenType.COMMA)
+        if ends and argument:
+            yield argument
+            argument = []
+        elif not ends and (depth > 1 or token.token_type is not TokenType.L_PAREN):
+            argument.append(token)
+        if depth == 0:
+            return
+
+
+def _named(argument: list[Token]) -> bool:
+    """Return whether an argument holds a number or a name: the parser notes where these stood."""
+    pairs = zip_longest(argument, argument[1:])
+    return any(
+        token.token_type is TokenType.NUMBER
+        or (token.token_type in _NAMES and (after is None or after.token_type is not TokenType.L_PAREN))
+        for token, after in pairs
+    )
+
+
+class _Strict(_Parser):
+    """Takes conditions as keys of ROLLUP and CUBE, ROLLUP(age > 30), and a column "all" in ORDER BY.
+
+    Refuses calls of which the parser would drop an argument, as in LOG2(x, 3).
+    """
+
+    def _parse_function_call(self, *given: Any, **options: Any) -> exp.Expr | None:
+        first = self._index
+        call: exp.Expr | None = super()._parse_function_call(*given, **options)
+        if call is not None:
+            places = [node.meta["start"] for node in call.walk() if "start" in node.meta]
+            for argument in _arguments(self._tokens[first : self._index]):
+                begin, end = argument[0].start, argument[-1].end
+                if _named(argument) and not any(begin <= place <= end for place in places):
+                    self.raise_error("The function takes fewer arguments", argument[0])
+        return call
 
     def _parse_ordered(self, parse_method: Callable[[], exp.Expr | None] | None = None) -> exp.Ordered | None:
         def written() -> exp.Expr | None:
