@@ -67,6 +67,7 @@ DETERMINED = (
         6,
     ),
     ("SELECT kind, region, SUM(age) AS age FROM people GROUP BY kind, region", 1),
+    ("SELECT p.kind, COUNT(*) AS n FROM people AS p WHERE p.region = 'west' GROUP BY p.kind", 1),
     ("SELECT region, kind, COUNT(*) AS n FROM people GROUP BY ROLLUP (region, kind)", 9),
 )
 

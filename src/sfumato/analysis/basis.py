@@ -9,14 +9,19 @@ know nothing of the data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, get_args
 
-from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure
+from sfumato.analysis.bounded import BlockValues, BoundedQuery, Bounding, Factor, Measure
+from sfumato.analysis.shapes import scans
 from sfumato.catalog.canonical import fingerprint
 from sfumato.plan.conditions import conjuncts
-from sfumato.plan.tree import ColumnRef, Expression, Filter, Relation
+from sfumato.plan.tree import ColumnRef, Expression, Filter, Listed, Node, Relation, Scan
 
-__all__ = ["Basis", "basis_of", "hash_of", "measure_hash", "rows_and_conditions", "rows_hash", "shows_all"]
+__all__ = ["Basis", "PlanHashes", "basis_of", "shows_all"]
+
+_T = TypeVar("_T")
+_WALKED = (*get_args(Node), BlockValues, Factor, Measure)  # what may hold a column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +41,23 @@ def basis_of(bounding: Bounding) -> Basis | None:
 
     A group that private selection left out, or that has too few units, is not known to be empty.
     """
-    query = bounding.query
     if not shows_all(bounding):
         return None
-    _, conditions = rows_and_conditions(query.source)
+    query, hashes = bounding.query, PlanHashes.of(bounding.query)
     return Basis(
-        rows=rows_hash(query),
-        conditions=tuple(sorted({hash_of(one) for one in conditions})),
-        keys=tuple(hash_of(key) for _, key in query.keys),
+        rows=hashes.rows,
+        conditions=tuple(sorted({hashes.hash(one) for one in hashes.conditions})),
+        keys=tuple(hashes.hash(key) for _, key in query.keys),
         names=tuple(
             key.name.partition(".")[2] if isinstance(key, ColumnRef) else "a computed key"
             for _, key in query.keys
         ),
         caps=(query.max_groups, query.max_rows, query.max_total),
         measures={
-            one.name: (measure_hash(one), tuple(sorted({hash_of(part) for part in conjuncts(one.condition)})))
+            one.name: (
+                hashes.measure(one),
+                tuple(sorted({hashes.hash(part) for part in conjuncts(one.condition)})),
+            )
             for one in query.measures
         },
     )
@@ -65,26 +72,52 @@ def shows_all(bounding: Bounding) -> bool:
     return not chosen and bounding.query.declared is not None and bounding.consistency is None
 
 
-def rows_and_conditions(source: Relation) -> tuple[Relation, list[Expression]]:
-    """Return the rows of a question before its own filters, and the parts of the conditions of these."""
-    conditions: list[Expression] = []
-    while isinstance(source, Filter):
-        conditions += conjuncts(source.condition)
-        source = source.source
-    return source, conditions
+@dataclass(frozen=True, slots=True)
+class PlanHashes:
+    """The hashes of what a question says, whatever it calls its tables and wherever in the text it stands.
+
+    `rows` are those before the question's own filters, of which `conditions` are the parts.
+    """
+
+    rows: str
+    conditions: tuple[Expression, ...]
+    aliases: Mapping[str, str]
+
+    @staticmethod
+    def of(query: BoundedQuery) -> PlanHashes:
+        """Return the hashes of a question."""
+        source: Relation = query.source
+        aliases = {scan.alias: f"#{place}" for place, scan in enumerate(scans(source))}
+        conditions: list[Expression] = []
+        while isinstance(source, Filter):
+            conditions += conjuncts(source.condition)
+            source = source.source
+        rows = fingerprint(rows=_renamed(source, aliases), row_unit=query.row_unit)
+        return PlanHashes(rows, tuple(conditions), aliases)
+
+    def hash(self, expression: Expression) -> str:
+        """Return the hash of an expression over the question's rows."""
+        return fingerprint(expression=_renamed(expression, self.aliases))
+
+    def measure(self, measure: Measure) -> str:
+        """Return the hash of what a measure adds up, whatever its name and its condition."""
+        return fingerprint(measure=_renamed(replace(measure, name="", condition=None), self.aliases))
 
 
-def rows_hash(query: BoundedQuery) -> str:
-    """Return the hash of the rows of a question before its own filters."""
-    rows, _ = rows_and_conditions(query.source)
-    return fingerprint(rows=rows, row_unit=query.row_unit)
-
-
-def hash_of(expression: Expression) -> str:
-    """Return the hash of an expression, wherever in the text it stands."""
-    return fingerprint(expression=expression)
-
-
-def measure_hash(measure: Measure) -> str:
-    """Return the hash of what a measure adds up, whatever its name and its condition."""
-    return fingerprint(measure=replace(measure, name="", condition=None))
+def _renamed(node: _T, aliases: Mapping[str, str]) -> _T:
+    """Return a node in which tables go by other aliases; no two relations of a question share one."""
+    found: Any = node
+    match found:
+        case ColumnRef(name=name):
+            alias, _, column = name.partition(".")
+            found = replace(found, name=f"{aliases.get(alias, alias)}.{column}")
+        case Scan(alias=alias, columns=columns):
+            found = replace(found, alias=aliases[alias], columns=_renamed(columns, aliases))
+        case Listed(columns=columns):
+            found = replace(found, columns=_renamed(columns, aliases))
+        case tuple():
+            found = tuple(_renamed(one, aliases) for one in found)
+        case _ if isinstance(found, _WALKED):
+            named = {field.name: getattr(found, field.name) for field in fields(found)}
+            found = replace(found, **{name: _renamed(one, aliases) for name, one in named.items()})
+    return found  # type: ignore[no-any-return]

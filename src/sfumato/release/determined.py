@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.aggregates.answer import AddedNoise, Answer
-from sfumato.analysis.basis import Basis, hash_of, measure_hash, rows_and_conditions, rows_hash, shows_all
+from sfumato.analysis.basis import Basis, PlanHashes, shows_all
 from sfumato.analysis.bounded import Bounding, Measure, MeasureKind
 from sfumato.analysis.public_keys import PublicTables
 from sfumato.catalog.kind import Kind
@@ -58,7 +58,8 @@ def determined(
     if released.basis is None or released.selected is not None or released.others:
         return None
     try:
-        return _Derivation(name, bounding, released, released.basis, tables).found()
+        hashes = PlanHashes.of(bounding.query)
+        return _Derivation(name, bounding, released, released.basis, hashes, tables).found()
     except _NotDetermined:
         return None
 
@@ -69,15 +70,16 @@ class _Derivation:
     bounding: Bounding
     released: NoisyTable
     basis: Basis
+    hashes: PlanHashes
     tables: PublicTables
 
     def found(self) -> Determined:
         query, basis = self.bounding.query, self.basis
-        if not shows_all(self.bounding) or rows_hash(query) != basis.rows:
+        if not shows_all(self.bounding) or self.hashes.rows != basis.rows:
             raise _NotDetermined
-        _, conditions = rows_and_conditions(query.source)
-        more = [one for one in conditions if hash_of(one) not in basis.conditions]
-        if not {hash_of(one) for one in conditions} >= set(basis.conditions):
+        hashed = {self.hashes.hash(one): one for one in self.hashes.conditions}
+        more = [one for own, one in hashed.items() if own not in basis.conditions]
+        if not hashed.keys() >= set(basis.conditions):
             raise _NotDetermined  # the table is about fewer rows
         caps = (query.max_groups, query.max_rows, query.max_total)
         if not more and caps == basis.caps and self._same_groups():
@@ -89,7 +91,7 @@ class _Derivation:
 
     def _same_groups(self) -> bool:
         query = self.bounding.query
-        if tuple(hash_of(key) for _, key in query.keys) != self.basis.keys:
+        if tuple(self.hashes.hash(key) for _, key in query.keys) != self.basis.keys:
             return False
         sets = tuple(groups.grouping_set for groups in self.released.groups)
         if sets != query.grouping_sets:
@@ -134,16 +136,16 @@ class _Derivation:
     def _source(self, measure: Measure) -> tuple[str, list[Expression]]:
         """Return the released measure of which this one is a sum over cells, and over which: conditions."""
         conditions = conjuncts(measure.condition)
-        found = {hash_of(one) for one in conditions}
+        found = {self.hashes.hash(one) for one in conditions}
         known = [
             (len(found) - len(own), self.released.noise(name, 0).deviation, name, own)
             for name, (what, own) in self.basis.measures.items()
-            if what == measure_hash(measure) and found >= set(own)
+            if what == self.hashes.measure(measure) and found >= set(own)
         ]
         if not known:
             raise _NotDetermined
         *_, name, own = min(known)
-        return name, [one for one in conditions if hash_of(one) not in own]
+        return name, [one for one in conditions if self.hashes.hash(one) not in own]
 
     # -- sums of cells -----------------------------------------------------------------------------
 
@@ -176,7 +178,7 @@ class _Derivation:
             for name, source in sources.items():
                 noises.append(_noise_of_sum(released.noise(source, finest), name, place, times[name]))
         self._check_answers(noises)
-        told = {hash_of(key) for _, key in query.keys} | set(self._listed(finest, conditions))
+        told = {self.hashes.hash(key) for _, key in query.keys} | set(self._listed(finest, conditions))
         pairs = zip(self.basis.names, self.basis.keys, strict=True)
         table = self._table(tuple(groups), tuple(noises))
         return Determined(
@@ -196,7 +198,7 @@ class _Derivation:
             for place, own in enumerate(self.basis.keys):
                 at = groups.grouping_set.index(place)
                 known = {keys[at] for keys in groups.keys}
-                if own == hash_of(key) and len(values) == len(others) and values <= known:
+                if own == self.hashes.hash(key) and len(values) == len(others) and values <= known:
                     yield own
 
     def _cells(
@@ -268,7 +270,7 @@ class _Derivation:
 
     def _over_keys(self, expression: Expression) -> Expression:
         """Return an expression over the keys of the released table, if it reads nothing else."""
-        if (column := self._columns().get(hash_of(expression))) is not None:
+        if (column := self._columns().get(self.hashes.hash(expression))) is not None:
             return column
         match expression:
             case Literal():

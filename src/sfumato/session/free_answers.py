@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sfumato.aggregates.answer import Forecast
 from sfumato.aggregates.registry import function_labelled
 from sfumato.analysis import bound
-from sfumato.analysis.basis import rows_hash, shows_all
+from sfumato.analysis.basis import PlanHashes, shows_all
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.loss_measurement import losses_of
 from sfumato.analysis.missing_limits import missing_limits
@@ -120,7 +120,7 @@ def _tables(database: Database, unit: str, bounding: Bounding) -> Iterator[tuple
         data_version=database.backend.data_version(),
         policy_hash=database.catalog.fingerprint(),
         analyst=database.analyst,
-        mark=rows_hash(bounding.query),
+        mark=PlanHashes.of(bounding.query).rows,
     )
     for number, text in stored:
         read = restored(text.decode())
