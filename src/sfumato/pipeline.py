@@ -57,6 +57,7 @@ __all__ = [
     "parts_charged",
     "parts_of_request",
     "plan",
+    "refuse_huge",
     "published",
     "several_looks",
 ]
@@ -215,9 +216,7 @@ def plan(
     options, queries = request.options, [named.query for named in request.queries]
     own = [named.options for named in request.queries]
     asked = options.epsilon if epsilon is None else epsilon
-    if asked is not None and asked > _MOST_EPSILON:
-        hint = "a usual choice is below 10"
-        raise InvalidArgument("so large an epsilon protects no one", place="epsilon", hints=(hint,))
+    refuse_huge(asked)
     if not queries:
         hint = "release() answers it: nothing is charged, and no epsilon is needed"
         raise QueryRefused(
@@ -250,6 +249,13 @@ def plan(
         backend.check(bounding.query)
     _try_postprocessing(priced, _public_tables(request, backend))
     return priced
+
+
+def refuse_huge(epsilon: Fraction | None) -> None:
+    """Refuse an epsilon that is no price any more."""
+    if epsilon is not None and epsilon > _MOST_EPSILON:
+        hint = "a usual choice is below 10"
+        raise InvalidArgument("so large an epsilon protects no one", place="epsilon", hints=(hint,))
 
 
 def bounded_queries(request: Request, catalog: Catalog, backend: Backend) -> tuple[str, tuple[Bounding, ...]]:

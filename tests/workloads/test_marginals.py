@@ -22,7 +22,6 @@ from sfumato.workloads.bases import Base
 from sfumato.workloads.marginal_display import error_picture
 from sfumato.workloads.marginal_release import Marginals
 
-ADULT = Path(__file__).parent.parent / "data" / "adult.parquet"
 CELLS = {
     "place": ("a", "b", "c"),
     "cost": ((0, 10), (10, 20), (20, 51)),
@@ -336,67 +335,6 @@ def test_tables_alike_and_heavier_tables() -> None:
     assert heavy["old", "day"] < by_tables["old", "day"]
 
 
-def test_measured_error_on_real_people_is_the_predicted_one() -> None:
-    """All 2-way tables of eight columns of Adult: the sum of squared errors of each table is as predicted.
-
-    The error of a table of cells is a sum of independent parts, one per residual A, each of prod (n_i - 1)
-    dimensions d of variance a, normal but for steps far below it. By Laurent and Massart (2000), Lemma 1,
-    their sum of squares is above its mean by 2 sqrt(x sum d a^2) + 2 x max a, or below by the first of both,
-    with chance at most e^-x each: with x = ln(2 * 28 / 1e-9) all 28 tables together have a false alarm
-    below 1e-9. Power: variances that are 25% off are caught in the larger tables.
-    """
-    names = (
-        "education",
-        "marital_status",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "income",
-        "hours_per_week",
-    )
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(ADULT, columns=["id", *names])
-    values = {name: sorted({v for v in table[name].to_pylist() if v is not None}) for name in names[:-1]}
-    columns: dict[str, Any] = {name: sf.one_of(*one) for name, one in values.items()}
-    columns["hours_per_week"] = sf.between(1, 100)
-    db = sf.connect(
-        table, name="adult", unit="id", columns=columns, max_rows=1, max_groups=1,
-        budget=sf.Budget(epsilon=1, delta=1e-6),
-    )  # fmt: skip
-    release = db.marginals(
-        names, ways=2, bins={"hours_per_week": 33}, missing=["occupation"], weights="tables", epsilon=1
-    ).release()
-    edges = np.linspace(1, 100, 34)
-    codes = []
-    for name, column in zip(names, release.columns, strict=True):
-        given = table[name].to_pylist()
-        if name == "hours_per_week":
-            codes.append(np.clip(np.searchsorted(edges, given, side="right") - 1, 0, 32))
-        else:
-            codes.append(np.array([column.labels.index(value) for value in given]))
-    x = math.log(2 * 28 / 1e-9)
-    plan, variances = release.estimates.plan, release.estimates.variances
-    sizes = [base.size for base in plan.bases]
-    for one in plan.tables:
-        shape = [sizes[i] for i in one]
-        truth = np.zeros(shape)
-        np.add.at(truth, tuple(codes[i] for i in one), 1)
-        error = release.table(*(names[i] for i in one)).counts - truth
-        parts = []
-        for residual in plan.measured_for(one):
-            inside = math.prod(sizes[i] for i in residual)
-            outside = math.prod(sizes[i] for i in one if i not in residual)
-            each = variances[plan.residuals.index(residual)] / inside**2 / outside
-            parts.append((math.prod(sizes[i] - 1 for i in residual), each))
-        mean = sum(d * a for d, a in parts)
-        assert math.isclose(mean, plan.table_variance(one, variances) * math.prod(shape))
-        spread = 2 * math.sqrt(x * sum(d * a * a for d, a in parts))
-        found = float((error**2).sum())
-        assert mean - spread <= found <= mean + spread + 2 * x * max(a for _, a in parts)
-
-
 # -- what makes no sense ------------------------------------------------------------------------
 
 
@@ -480,6 +418,8 @@ def test_a_target_that_no_budget_reaches_is_named() -> None:
 def test_what_needs_an_epsilon_or_a_delta_says_so(db: sf.Database) -> None:
     with pytest.raises(InvalidArgument, match="may cost"):
         ask(db).release()
+    with pytest.raises(InvalidArgument, match="protects no one"):
+        ask(db, epsilon=10**31).release()
     pure = connected([], budget=sf.Budget(epsilon=1))
     with pytest.raises(Unsupported, match="no pure epsilon"):
         ask(pure, epsilon=1).release()
@@ -515,6 +455,12 @@ def test_a_notebook_shows_the_errors_of_all_pairs(db: sf.Database) -> None:
     assert ("old", "place", pytest.approx(3.92, abs=0.001)) in mark.tiles
     assert error_picture(["place"], {("place",): 1.0}) is None
     assert "<pre>" in ask(db)._repr_html_()
+
+
+def test_progress_names_residuals_and_nothing_of_the_data(db: sf.Database) -> None:
+    told: list[str] = []
+    ask(db, epsilon=1).release(progress=told.append)
+    assert told[-2:] == ["adding noise to residual 11 of 11", "storing"] and "computing" in told
 
 
 def test_the_price_says_how_many_more_fit() -> None:

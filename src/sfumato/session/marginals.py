@@ -172,7 +172,7 @@ class MarginalsQuestion:
         priced = (self if error is None else self.within(error)).priced()
         with shown(progress) as tell:
             return answer(
-                priced,
+                replace(priced, tell=tell),
                 catalog=database.catalog,
                 ledger=database.ledger,
                 backend=database.backend,
@@ -211,7 +211,8 @@ class MarginalsQuestion:
         return html_of(head, columns, errors, error_lines(errors), ["nothing is spent until .release()"])
 
     def __repr__(self) -> str:
-        tables = f"{len(self.workload.weights):,} tables, {self.cells:,} cells"
+        number = len(self.workload.weights)
+        tables = f"{number:,} table{'s' * (number != 1)}, {self.cells:,} cells"
         if self.epsilon is None:
             return f"<{tables}: give epsilon to see their price, or release(error=..)>"
         try:

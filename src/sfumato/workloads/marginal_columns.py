@@ -241,8 +241,7 @@ def _given_edges(known: Field, given: Sequence[Any]) -> list[_Edge]:
         edges: list[_Edge] = [Between(edge, edge).lower if dates else exact(edge, "bins") for edge in given]
     except InvalidArgument:
         edges = []
-    wanted = (datetime.datetime if known.kind is Kind.TIMESTAMP else datetime.date) if dates else Fraction
-    if not edges or any(type(edge) is not wanted for edge in edges):
+    if not edges or any(isinstance(edge, Fraction) is dates for edge in edges):
         raise InvalidArgument(
             f"edges of the bins of `{known.name}` are {'dates' if dates else 'numbers'}, as its values are",
             place="bins",
@@ -251,9 +250,18 @@ def _given_edges(known: Field, given: Sequence[Any]) -> list[_Edge]:
 
 
 def _constant(edge: _Edge, kind: Kind) -> Value:
-    """Return an edge as a constant to compare with; of whole numbers, the least that is not below it."""
-    if not isinstance(edge, Fraction):
-        return edge
+    """Return an edge as a constant to compare with; of whole numbers and days, the least not below it."""
+    if isinstance(edge, datetime.datetime):
+        day = edge.date()
+        if kind is Kind.TIMESTAMP:
+            return edge
+        return (
+            day
+            if edge == datetime.datetime.combine(day, datetime.time())
+            else day + datetime.timedelta(days=1)
+        )
+    if isinstance(edge, datetime.date):
+        return edge if kind is Kind.DATE else datetime.datetime.combine(edge, datetime.time())
     if kind.whole or edge.denominator == 1:
         return math.ceil(edge)
     return float(edge)

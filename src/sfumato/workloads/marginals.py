@@ -16,8 +16,8 @@ combinations occur, and all else the engine found, is not released; tables are p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 from typing import Any
@@ -38,7 +38,7 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.rules import PureRule, Rule
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.pipeline import bounded_queries, parts_of_request
+from sfumato.pipeline import bounded_queries, parts_of_request, refuse_huge
 from sfumato.plan.builder import table as rows_of
 from sfumato.plan.request import Options, Request
 from sfumato.plan.summaries import count
@@ -123,6 +123,7 @@ class PricedMarginals:
     epsilon: Fraction
     delta: Fraction
     parts: frozenset[str] | None = None
+    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
     def plan(self) -> ResidualPlan:
@@ -216,7 +217,11 @@ class PricedMarginals:
 
     def _residuals(self, groups: ExactGroups) -> Iterator[npt.NDArray[Any]]:
         [counts] = groups.measures.values()
-        return measured_residuals(self.plan, _codes(self.workload.columns, groups), counts)
+        number = len(self.laws)  # a public one
+        exact = measured_residuals(self.plan, _codes(self.workload.columns, groups), counts)
+        for place, residual in enumerate(exact, 1):
+            self.tell(f"adding noise to residual {place:,} of {number:,}")
+            yield residual
 
     def _notes(self) -> tuple[str, ...]:
         listed = [column.name for column in self.workload.columns if not column.ordered]
@@ -287,6 +292,7 @@ def plan_marginals(
             place="budget",
             hints=("use a budget with a delta for losses: Budget(epsilon=1, delta=1e-6)",),
         )
+    refuse_huge(epsilon)
     request = workload.request(catalog, options)
     unit, [bounding] = bounded_queries(request, catalog, backend)
     bounding = replace(bounding, query=replace(bounding.query, members=False))
