@@ -57,8 +57,8 @@ __all__ = [
     "parts_charged",
     "parts_of_request",
     "plan",
-    "refuse_huge",
     "published",
+    "refuse_huge",
     "several_looks",
 ]
 
