@@ -47,8 +47,9 @@ class Histogram(AggregateRecord):
         else:
             signed = shown if cells.fitted.signed is None else cells.fitted.signed.tolist()
             widths = fitted_widths([answer.weight], [cells.fitted], [cells.noise.law], level)
+            unit = answer.weight / cells.fitted.parts
             rows = [
-                scaled(answer, row, answer.weight, width, non_negative=non_negative, centres=centres)
+                scaled(answer, row, unit, width, non_negative=non_negative, centres=centres)
                 for row, width, centres in zip(shown, widths, signed, strict=True)
             ]
         return NoisyColumn(

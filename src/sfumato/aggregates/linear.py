@@ -36,7 +36,8 @@ class LinearRecord(AggregateRecord):
         weights = list(self.linear(answer).values())
         fitted = [one.fitted for one in noisy if one.fitted is not None]
         if fitted:
-            return _fitted_sum(answer, weights, noisy, fitted, level, non_negative=non_negative)
+            parts = [weight / one.parts for weight, one in zip(weights, fitted, strict=True)]
+            return _fitted_sum(answer, parts, noisy, fitted, level, non_negative=non_negative)
         sums = [one.sums.tolist() for one in noisy if one.sums is not None]
         noises = [one.noise for one in noisy]
         if len(sums) == 1:

@@ -42,17 +42,29 @@ def chosen_shares(
     """
     number = len(parts)
     limits = [np.minimum(float(number) ** power, one) for one in parts]
-    coarser = [place for place in range(number) if place != finest]
+    means = [float(np.mean(one)) for one in parts]
+
+    def excesses(shares: Sequence[Fraction]) -> list[float]:
+        """Return how far the worst group of each set is above its limit; of the finest set nothing."""
+        variances = estimated([float(share) ** -power for share in shares])
+        ratios = [float(np.max(one / limit)) for one, limit in zip(variances, limits, strict=True)]
+        return [0.0 if place == finest else ratio for place, ratio in enumerate(ratios)]
+
     found: list[tuple[float, tuple[Fraction, ...]]] = []
     for step in range(_STEPS - 1, _STEPS // number - 1, -1):
-        own = Fraction(max(step, 1), _STEPS)
-        shares = _shares(own, [float(np.mean(one)) for one in parts], finest, power)
-        variances = estimated([float(share) ** -power for share in shares])
-        worst = max(float(np.max(variances[place] / limits[place])) for place in coarser)
-        found.append((worst, shares))
-        if worst <= 1:
+        shares = _shares(Fraction(max(step, 1), _STEPS), means, finest, power)
+        found.append((max(excesses(shares)), shares))
+        if found[-1][0] <= 1:
             break
-    return min(found, key=lambda pair: max(pair[0], 1.0))[1]
+    worst, shares = min(found, key=lambda pair: max(pair[0], 1.0))
+    for _ in range(_STEPS // 4 if worst <= 1 else 0):  # what single sets still gain goes to the finest one
+        pairs = zip(shares, excesses(shares), strict=True)
+        shrunk = [Fraction(float(share) * ratio**0.5) for share, ratio in pairs]
+        more = tuple(1 - sum(shrunk) if place == finest else one for place, one in enumerate(shrunk))
+        if max(excesses(more)) > 1:
+            break
+        shares = more
+    return shares
 
 
 def _shares(own: Fraction, parts: Sequence[float], finest: int, power: int) -> tuple[Fraction, ...]:

@@ -15,6 +15,7 @@ add up to the node. That is biased: small counts become too high on average, lar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,21 @@ import numpy.typing as npt
 from sfumato.core.arguments import FloatArray
 from sfumato.core.tree_estimates import LevelTree
 
-__all__ = ["round_tree"]
+__all__ = ["round_tree", "whole_numbers"]
 
-_Integers = npt.NDArray[np.int64]
+_Integers = npt.NDArray[Any]  # of 64 bits, or Python's where these might not do
+_WIDEST = 2.0**50
+
+
+def whole_numbers(values: FloatArray) -> _Integers:
+    """Return whole floats as integers; as Python's, where sums and multiples might not fit in 64 bits.
+
+    >>> whole_numbers(np.array([3.0])).dtype, whole_numbers(np.array([2.0**70])).tolist()
+    (dtype('int64'), [1180591620717411303424])
+    """
+    if np.abs(values).sum() < _WIDEST:
+        return values.astype(np.int64)
+    return np.array([int(one) for one in values.ravel().tolist()], dtype=object).reshape(values.shape)
 
 
 def round_tree(
@@ -47,12 +60,12 @@ def round_tree(
     first = np.asarray(estimates[start], dtype=np.float64)
     if totals:
         nodes, cells = first.shape
-        whole = np.asarray(totals[start], dtype=np.int64)
+        whole = np.asarray(totals[start])
         rounded = _shared_out(
             first.ravel(), np.repeat(np.arange(nodes), cells), whole, non_negative=non_negative
         ).reshape(nodes, cells)
     else:
-        rounded = np.rint(np.maximum(first, 0) if non_negative else first).astype(np.int64)
+        rounded = whole_numbers(np.rint(np.maximum(first, 0) if non_negative else first))
     found = [rounded]
     for level in range(start, len(tree.parents)):
         parents, below = tree.parents[level], estimates[level + 1]
@@ -74,13 +87,14 @@ def _shared_out(
     if non_negative:
         estimates = _onto_simplex(estimates, parents, whole, number)
     floors = np.floor(estimates)
-    found = floors.astype(np.int64)
-    taken = np.zeros(len(whole), dtype=np.int64)
+    found = whole_numbers(floors)
+    taken = np.full(len(whole), 0, dtype=found.dtype)
     np.add.at(taken, parents, found)
-    each, rest = np.divmod(whole - taken, number)  # each is 0 but for the rounding of float64
+    left = whole - taken
+    each, rest = left // number, left % number  # each is 0 but for the rounding of float64
     order = np.lexsort((floors - estimates, parents))
-    found += each[parents]
-    found[order] += _ranks(parents[order], number) < rest[parents[order]]
+    found = found + each[parents]
+    found[order] += (_ranks(parents[order], number) < rest[parents[order]]).astype(np.int64)
     return found
 
 
@@ -97,7 +111,7 @@ def _onto_simplex(
     sums = np.cumsum(estimates[order])
     starts = np.cumsum(number) - number
     before = np.where(starts > 0, sums[starts - 1], 0.0)
-    excess = (sums - before[own] - whole[own]) / (ranks + 1)
+    excess = (sums - before[own] - whole.astype(np.float64)[own]) / (ranks + 1)
     stays = (estimates[order] > excess) | (ranks == 0)
     kept = np.bincount(own, weights=stays, minlength=len(whole)).astype(np.int64)
     cut = excess[starts + kept - 1]

@@ -26,7 +26,6 @@ from sfumato.analysis.remainder_group import LABEL
 from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_sums import miss
-from sfumato.release.consistency import shown_answers
 from sfumato.release.noise import NoisyGroups
 
 __all__ = [
@@ -182,7 +181,7 @@ def tabulate(
     return NoisyTable(
         name=name,
         keys=tuple((key, expression.kind) for key, expression in bounding.query.keys),
-        answers=shown_answers(bounding, non_negative=non_negative),
+        answers=bounding.answers,
         groups=noisy,
         noises=tuple(noise.added for noise in (*cost.noises, *cost.others)),
         others=bounding.others,

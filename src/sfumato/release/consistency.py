@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.aggregates.answer import Answer, Fitted
+from sfumato.aggregates.answer import Fitted
 from sfumato.analysis.bounded import Bounding, Consistency
 from sfumato.analysis.consistency import known_totals, tree_of, unit_of
 from sfumato.analysis.pricing import Cost
 from sfumato.core.arguments import FloatArray
 from sfumato.core.cube_estimates import cube_variances, estimate_cube
 from sfumato.core.tree_estimates import LevelTree, estimate_tree
-from sfumato.core.tree_rounding import round_tree
+from sfumato.core.tree_rounding import round_tree, whole_numbers
 from sfumato.release.noise import NoisyGroups
 
-__all__ = ["consistent_groups", "shown_answers"]
+__all__ = ["consistent_groups"]
 
 _FINER = 1024  # parts of an integer of a cube
 
@@ -54,20 +54,6 @@ def consistent_groups(
                 fitted = replace(fitted, signed=signed)
             found[place] = replace(groups, fitted={**(groups.fitted or {}), measure.name: fitted})
     return tuple(found)
-
-
-def shown_answers(bounding: Bounding, *, non_negative: bool) -> tuple[Answer, ...]:
-    """Return how answers follow from the integers: those of a cube are in finer parts."""
-    if not _has_fractions(bounding, non_negative):
-        return bounding.answers
-    return tuple(
-        replace(answer, weight=answer.weight / _FINER, scale=answer.scale / _FINER)
-        for answer in bounding.answers
-    )
-
-
-def _has_fractions(bounding: Bounding, non_negative: bool) -> bool:
-    return bounding.consistency is not None and bounding.consistency.chain is None and not non_negative
 
 
 class _Fit:
@@ -142,7 +128,7 @@ class _Fit:
         estimate, expected = estimate_cube(sizes, measured, spread), cube_variances(sizes, spread)
         finest = estimate[tuple(range(len(sizes)))]
         parts = 1 if self.non_negative else _FINER
-        signed = np.rint(finest * parts).astype(np.int64)
+        signed = whole_numbers(np.rint(finest * parts))
         shown = self._whole_cube(finest) if self.non_negative else signed
         found = {}
         for place, chosen in enumerate(self.sets):

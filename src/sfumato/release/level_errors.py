@@ -62,14 +62,14 @@ def _errors(table: NoisyTable, names: dict[str, str], level: float) -> Iterator[
                 continue
             fitted = [groups.fitted[name] for name in worths]
             noises = [table.noise(name, place) for name in worths]
-            own = [one * fit.parts for one, fit in zip(weights, fitted, strict=True)]
+            own = [one / fit.parts for one, fit in zip(weights, fitted, strict=True)]
+            widths = fitted_widths(own, fitted, [one.law for one in noises], level)
             yield LevelError(
                 column=names[answer.name],
                 keys=tuple(keys[at] for at in groups.grouping_set),
                 groups=len(groups.keys),
-                error=max(fitted_widths(weights, fitted, [one.law for one in noises], level))
-                * abs(float(weights[0])),
-                alone=half_width(own, noises, miss(level)),
+                error=max(widths) * abs(float(own[0])),
+                alone=half_width(weights, noises, miss(level)),
             )
 
 

@@ -352,7 +352,10 @@ def _words(table: NoisyTable, answer: Answer, place: int) -> str:
     fitted = table.groups[place].fitted
     if fitted is not None:
         worths = answer.function.record.linear(answer) or dict.fromkeys(answer.measures, answer.weight)
-        parts = [float(worths[name]) * fitted[name].deviations.max() for name in answer.measures]
+        parts = [
+            float(worths[name]) * fitted[name].deviations.max() / fitted[name].parts
+            for name in answer.measures
+        ]
         return f"least squares of discrete {kinds}, deviation {math.hypot(*parts):.4g}"
     if number > 1:
         return f"discrete {kinds} on {number} sums"
