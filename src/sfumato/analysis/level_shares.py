@@ -26,6 +26,7 @@ from sfumato.core.arguments import FloatArray
 __all__ = ["chosen_shares"]
 
 _STEPS = 32
+_MARGIN = 0.995  # the cost of noise on integers is not quite the inverse of its variance
 
 
 def chosen_shares(
@@ -41,7 +42,7 @@ def chosen_shares(
     measurement is 1 / s^power.
     """
     number = len(parts)
-    limits = [np.minimum(float(number) ** power, one) for one in parts]
+    limits = [_MARGIN * np.minimum(float(number) ** power, one) for one in parts]
     means = [float(np.mean(one)) for one in parts]
 
     def excesses(shares: Sequence[Fraction]) -> list[float]:
