@@ -61,7 +61,8 @@ def chosen_shares(
     for _ in range(_STEPS // 4 if worst <= 1 else 0):  # what single sets still gain goes to the finest one
         pairs = zip(shares, excesses(shares), strict=True)
         shrunk = [Fraction(float(share) * ratio**0.5) for share, ratio in pairs]
-        more = tuple(1 - sum(shrunk) if place == finest else one for place, one in enumerate(shrunk))
+        rest = 1 - sum(shrunk, Fraction(0))  # the finest set is in no excess, and so 0 here
+        more = tuple(rest if place == finest else one for place, one in enumerate(shrunk))
         if max(excesses(more)) > 1:
             break
         shares = more
