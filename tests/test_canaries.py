@@ -380,7 +380,7 @@ def plant_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def guarded(backend: Any, action: Any) -> Any:
         try:
-            return action(Engine(backend._source.cursor()))
+            return action()
         except Exception:
             raise EngineFailure from None
 

@@ -65,6 +65,10 @@ def worst_shifts(bounding: Bounding, cost: Cost) -> list[Event]:
         finest = len(query.grouping_sets[noise.grouping_set]) == len(query.keys)
         shift, times = (reach, groups) if finest else (reach * groups, 1)
         drawn = [(noise.law.parameter, shift)] * noise.levels
+        if noise.choice is not None:  # counts only rise, and there is no noise
+            charged = Pure if noise.choice.flips else BoundedRange
+            events += [charged(loss=noise.choice.rate * shift)] * times
+            continue
         if noise.finding is not None:  # a choice, its anchor (with Gaussian noise), and annuli
             q = noise.finding.quantile
             furthest = shift * max(q.numerator, q.denominator - q.numerator)

@@ -65,7 +65,7 @@ NINES = "9" * 5000
 
 REFUSED: dict[str, tuple[str, str]] = {
     "a rank that is nearly zero": ("SF401", "SELECT QUANTILE(x, 1e-300000000) FROM t"),
-    "a rank with two points": ("SF403", "SELECT QUANTILE(x, .1.5) FROM t"),
+    "a rank with two points": ("SF401", "SELECT QUANTILE(x, .1.5) FROM t"),
     "an epsilon that is nearly zero": ("SF401", CLAUSE.format("epsilon = 1e-300000000")),
     "an epsilon that is huge": ("SF401", CLAUSE.format("epsilon = 1e300000000")),
     "a huge cap": ("SF401", CLAUSE.format("max_groups_contributed = 1e300000000")),

@@ -167,6 +167,8 @@ def delta_of_mu(mu: Number, epsilon: Number) -> float:
     """
     distance = upper_float(budget_quantity(mu, "mu", zero=True))
     target = lower_float(budget_quantity(epsilon, "epsilon", zero=True))
+    if math.isinf(distance):
+        return 1.0
     return _delta_of_mu(distance, target) if distance else 0.0
 
 
