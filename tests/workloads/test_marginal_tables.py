@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InvalidArgument
-from sfumato.workloads.bases import cells, prefixes, ranges
+from sfumato.workloads.bases import cells
 from sfumato.workloads.marginal_tables import MarginalTables, measured_residuals
 from sfumato.workloads.residuals import ResidualPlan, all_ways, residual_plan
+from tests.workloads.made import prefixes, ranges
 
 SIZES = (3, 4, 5, 2)
 

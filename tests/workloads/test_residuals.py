@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InvalidArgument
-from sfumato.workloads.bases import Base, cells, custom, prefixes, ranges
+from sfumato.workloads.bases import Base, cells
 from sfumato.workloads.residuals import ResidualPlan, Subset, all_ways, residual_plan
+from tests.workloads.made import custom, prefixes, ranges
 
 ADULT = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
 CPS = (100, 50, 7, 4, 2)

@@ -42,10 +42,7 @@ __all__ = [
     "asked_rows",
     "best_matrix",
     "cells",
-    "custom",
     "numeric_base",
-    "prefixes",
-    "ranges",
 ]
 
 _Integers = npt.NDArray[np.int64]
@@ -160,22 +157,6 @@ def _along(matrix: npt.NDArray[Any], values: npt.NDArray[Any], axis: int) -> npt
 def cells(size: int) -> Base:
     """Ask for each cell."""
     return Base(size=size, queries=size)
-
-
-def prefixes(size: int, evenness: float = 0.5) -> Base:
-    """Ask for the sums of the first 1, 2, .., n cells: how many are at most so old."""
-    return numeric_base("prefixes", size, best_matrix("prefixes", size, evenness))
-
-
-def ranges(size: int, evenness: float = 0.5) -> Base:
-    """Ask for the sum of every range of neighbouring cells."""
-    return numeric_base("ranges", size, best_matrix("ranges", size, evenness))
-
-
-def custom(asked: Any, evenness: float = 0.5) -> Base:
-    """Ask for the linear queries that are the rows of a matrix, one column per cell."""
-    rows = asked_rows(asked)
-    return numeric_base(rows, len(rows[0]), best_matrix(rows, len(rows[0]), evenness))
 
 
 def asked_rows(asked: Any) -> tuple[tuple[float, ...], ...]:
