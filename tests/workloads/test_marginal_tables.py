@@ -100,6 +100,8 @@ def test_counts_beyond_64_bits_do_not_wrap_around() -> None:
     codes = np.array([[0, 1], [2, 3]])
     counts = np.array([2**60, 2**59])
     found = tuple(measured_residuals(plan, codes, counts))
+    wide = tuple(measured_residuals(plan, codes, counts.astype(object) * 2**70))
+    assert wide[-1][0, 1] == 2**70 * found[-1][0, 1]
     assert found[-1].dtype == object and found[-1][0, 1] == 2 * 3 * 2**60 + 2**59
     table = MarginalTables(plan=plan, measured=found, variances=plan.variances(cost=1)).table((0, 1))
     assert math.isclose(table[0, 1], 2**60)

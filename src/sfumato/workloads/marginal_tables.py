@@ -43,7 +43,7 @@ def measured_residuals(plan: ResidualPlan, codes: _Integers, counts: _Integers) 
     `counts` says how many equal rows each of them stands for; one with a code below zero is in no table.
     """
     known = (codes >= 0).all(axis=1)
-    codes, counts = codes[known], counts[known]
+    codes, counts = codes[known], counts[known].astype(object if counts.dtype == object else np.int64)
     total = sum(counts.tolist())
     for residual in plan.residuals:
         bases = [plan.bases[i] for i in residual]
@@ -51,7 +51,7 @@ def measured_residuals(plan: ResidualPlan, codes: _Integers, counts: _Integers) 
         cell = np.zeros(len(codes), dtype=np.int64)
         for i, size in zip(residual, shape, strict=True):
             cell = cell * size + codes[:, i]
-        values: _Integers = np.zeros(shape, dtype=np.int64)
+        values: _Integers = np.zeros(shape, dtype=counts.dtype)
         np.add.at(values.reshape(-1), cell, counts)
         if total * math.prod(base.largest for base in bases) >= 2**62:  # Python's integers do not wrap around
             values = values.astype(object)
