@@ -60,6 +60,7 @@ __all__ = [
     "published",
     "refuse_huge",
     "several_looks",
+    "unprotected_totals",
 ]
 
 
@@ -532,11 +533,11 @@ def _look(
     """Look at the data, which is paid for: exact integers, noise, the answer and its receipt."""
     answered = priced.computed(backend, public)
     digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
-    unprotected = _unprotected(priced.all_boundings)
+    unprotected = unprotected_totals(priced.all_boundings)
     return answered.with_receipt(reservation.receipt(digest, step=step, unprotected=unprotected))
 
 
-def _unprotected(boundings: Sequence[Bounding]) -> tuple[str, ...]:
+def unprotected_totals(boundings: Sequence[Bounding]) -> tuple[str, ...]:
     """Return what answers show exactly, because the policy declares it public."""
     known = [one.consistency.unprotected for one in boundings if one.consistency is not None]
     return tuple(dict.fromkeys(said for each in known for said in each))
@@ -561,7 +562,7 @@ def published(
 ) -> Release:
     """Return the release of a question whose noisy integers are known, with the noise that each got."""
     request, tables = priced.request, []
-    unprotected = _unprotected(priced.boundings)
+    unprotected = unprotected_totals(priced.boundings)
     for named, bounding, (groups, own) in zip(request.queries, priced.boundings, noisy, strict=True):
         if bounding.consistency is not None:
             groups = consistent_groups(groups, bounding, own, non_negative=request.options.non_negative)

@@ -114,6 +114,18 @@ def test_a_question_that_counts_something_else_keeps_no_totals(db: sf.Database) 
     )
 
 
+def test_a_workload_names_what_is_not_protected(db: sf.Database) -> None:
+    """Also where the question that keeps the totals shares its measurements with one that comes first."""
+    text = (
+        "SELECT p.state, COUNT(*) AS n FROM people JOIN places AS p USING (block) GROUP BY ROLLUP (p.state)"
+    )
+    asked = db.workload([db.sql(text, epsilon=0.3), db.sql(text, epsilon=0.3, consistent=True)])
+    assert "NOT PROTECTED" in repr(asked) and len(asked.priced().shared) == 1
+    released = asked.release()
+    assert "unprotected" in released.cost and "unprotected" in released.receipt
+    assert any("NOT PROTECTED" in note for note in released[1].notes)
+
+
 def test_without_noise_a_hierarchy_is_the_truth(db: sf.Database) -> None:
     levels = by_level(db.hierarchy(LEVELS, cells="age", places="places", epsilon=1e6).release())
     for (state, county, block), counts in levels[3].items():

@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.forecast import forecasts
+from sfumato.analysis.invariants import NOT_PROTECTED
 from sfumato.analysis.loss_measurement import main_part, priced_losses
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.rules import UNITS, PureRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
-from sfumato.pipeline import Priced, answer
+from sfumato.pipeline import Priced, answer, unprotected_totals
 from sfumato.plan.outline import labels
 from sfumato.release.workload_release import WorkloadRelease
 from sfumato.session.progress import Progress, shown
@@ -240,6 +241,7 @@ class WorkloadPrice:
     measured: int
     asked: int
     errors: tuple[tuple[str, str, str], ...]  # question, column, error
+    unprotected: tuple[str, ...] = ()  # what the owner's policy declares public
     refusal: BudgetExceeded | None = None  # what is left does not cover it
 
     def lines(self) -> list[str]:
@@ -263,6 +265,7 @@ class WorkloadPrice:
             f"workload, not asked yet: epsilon {float(self.epsilon):.4g}, delta {float(self.delta):.3g}",
             f"{self.share:.2%} of the budget; one by one {self.share_alone:.2%}",
             f"{self.measured} sums are measured for {self.asked} that are asked for",
+            *(f"{NOT_PROTECTED}: {said}" for said in self.unprotected),
             "caps on what one person contributes hold for each question by itself",
             "nothing is spent until .release()",
         ]
@@ -276,6 +279,7 @@ class WorkloadPrice:
             "share_one_by_one": self.share_alone,
             "measured": self.measured,
             "asked": self.asked,
+            "unprotected": list(self.unprotected),
             "errors": [dict(zip(("question", "column", "error"), one, strict=True)) for one in self.errors],
         }
 
@@ -305,6 +309,7 @@ def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
         measured=sum(len(one.cost.noises) for one in priced.shared),
         asked=sum(len(cost.noises) for one in priced.questions for cost in one.costs),
         errors=tuple(errors),
+        unprotected=unprotected_totals(priced.all_boundings),
         refusal=shortage(database.balance, charge, grant),
     )
 

@@ -16,7 +16,7 @@ from sfumato.core.composition import Composition
 from sfumato.core.events import Composed, Event
 from sfumato.core.rules import UNITS
 from sfumato.errors import InvalidArgument
-from sfumato.pipeline import Priced, published
+from sfumato.pipeline import Priced, published, unprotected_totals
 from sfumato.plan.outline import outline_request
 from sfumato.plan.request import Request
 from sfumato.release import NoisyGroups, add_noise
@@ -58,9 +58,8 @@ class PricedBatch:
 
     @property
     def all_boundings(self) -> tuple[Bounding, ...]:
-        """What is computed: the shared queries, and what measures the losses of single questions."""
-        losses = [loss.bounding for one in self.questions for loss in one.losses if loss.bounding is not None]
-        return (*(one.bounding for one in self.shared), *losses)
+        """What one unit can change of every question; the shared queries compute no more than that."""
+        return tuple(bounding for one in self.questions for bounding in one.all_boundings)
 
     @property
     def event(self) -> Event:
@@ -74,13 +73,15 @@ class PricedBatch:
 
     @property
     def cost(self) -> dict[str, Any]:
-        """What is paid, as a release tells it."""
-        return {
+        """What is paid, as a release tells it; and what is not protected, because the policy says so."""
+        cost = {
             "epsilon": self.epsilon,
             "delta": self.delta_loss + self.keys_delta,
             "keys_delta": self.keys_delta,
             "events": [self.event.to_dict()],
         }
+        unprotected = unprotected_totals(self.all_boundings)
+        return {**cost, "unprotected": list(unprotected)} if unprotected else cost
 
     def fingerprint(self) -> str:
         """Return a hash of what is asked, under which names, and of what it costs."""
