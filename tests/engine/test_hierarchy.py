@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import binom
 
 import sfumato as sf
+from sfumato.analysis import Cost
+from sfumato.analysis.consistency import level_deviations, unit_of
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.ledger import Ledger
 from sfumato.ledger.receipts import verify_receipt
-from sfumato.release import Release
+from sfumato.release import NoisyGroups, Release, tabulate
+from sfumato.release.consistency import consistent_groups
 
 PLACES = [(f"s{block % 3}", f"c{block % 3}{block % 2}", block) for block in range(12)]
 CELLS = ("young", "middle", "old")
@@ -131,6 +137,53 @@ def test_without_noise_a_hierarchy_is_the_truth(db: sf.Database) -> None:
     for (state, county, block), counts in levels[3].items():
         assert (state, county, block) == PLACES[block]
         assert counts == {cell: PEOPLE.count((block, cell)) for cell in CELLS}
+
+
+def test_errors_beside_known_totals_are_as_predicted(db: sf.Database) -> None:
+    """False alarm below 1e-9: a binomial tail of misses, and 7.5 deviations of a sample variance.
+
+    The first cell of the first group of each level, over many draws of noise on the true counts.
+    """
+    rounds = 300
+    asked = db.hierarchy(LEVELS, cells="age", places="places", epsilon=0.2)
+    priced = asked.priced()
+    [bounding], [cost] = priced.boundings, priced.costs
+    sets = bounding.query.grouping_sets
+    keys = [sorted({key[: len(chosen)] for key in bounding.query.declared or ()}) for chosen in sets]
+    rows = [(PLACES[block], cell) for block, cell in PEOPLE]
+
+    def counted(key: tuple[Any, ...]) -> list[int]:
+        return [sum(home[: len(key)] == key and own == cell for home, own in rows) for cell in CELLS]
+
+    truth = [np.array([counted(key) for key in groups]) for groups in keys]
+    unit = unit_of(bounding, "m0")
+    found: list[list[float]] = [[] for _ in sets]
+    for _ in range(rounds):
+        noisy = tuple(
+            NoisyGroups(
+                grouping_set=chosen,
+                keys=tuple(keys[place]),
+                measures={},
+                layers={"m0": (truth[place] * unit + _drawn(cost, place, truth[place].shape),)},
+            )
+            for place, chosen in enumerate(sets)
+        )
+        groups = consistent_groups(noisy, bounding, cost, non_negative=False)
+        for place, one in enumerate(groups):
+            found[place].append(float(one.layers["m0"][0][0, 0] / unit - truth[place][0, 0]))
+    table = tabulate("table", groups, bounding, cost)
+    column = table.aggregate(table.answers[0])
+    predicted = level_deviations(bounding, cost)
+    for place, errors in enumerate(found):
+        at = table.sets.index(place)
+        width = (column.high[at][0] - column.low[at][0]) / 2
+        assert sum(abs(error) > width for error in errors) <= binom.isf(1e-10, rounds, 0.05)
+        ratio = float(np.mean(np.square(errors))) / (predicted["m0", place] / unit) ** 2
+        assert abs(ratio - 1) < 7.5 * math.sqrt(2 / rounds)
+
+
+def _drawn(cost: Cost, place: int, shape: tuple[int, ...]) -> Any:
+    return cost.noise("m0", place).law.draw(math.prod(shape)).reshape(shape)
 
 
 WRONG = {
