@@ -23,6 +23,7 @@ from sfumato.aggregates.ratios import Estimate
 from sfumato.aggregates.registry import Function
 from sfumato.core import discrete_gaussian, discrete_laplace
 from sfumato.core.noise_law import NoiseLaw, noise_law
+from tests.soaked import rest_soaked
 
 DRAWS = 10_000
 MOST = int(binom.isf(1e-9, DRAWS, 0.05))
@@ -144,7 +145,7 @@ def statistics(x: np.ndarray, y: np.ndarray, kind: str, epsilon: float) -> dict[
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize("number", [15, 100, 1000, 100_000])
+@pytest.mark.parametrize("number", rest_soaked([15, 100, 1000, 100_000], 3))
 @pytest.mark.parametrize(
     "statistic",
     ["mean", "var_pop", "stddev_samp", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2"],

@@ -101,7 +101,7 @@ def tried(
     return (sum(each) / len(QUASI) + lost) / table.num_rows
 
 
-@settings(max_examples=120)
+@settings(max_examples=40)
 @given(tables(least=2, most=14), GOALS, st.sampled_from([0, 0.15, 0.4]))
 def test_the_optimum_is_found(table: pa.Table, wanted: tuple[Goal, Sequence[str]], suppress: float) -> None:
     goal, sensitive = wanted

@@ -96,7 +96,7 @@ def is_true(made: Generalised) -> None:
                 assert covers(labels[label], one) is (reference.same(one) in meant), (labels[label], one)
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(
     tables(least=3, most=14),
     st.sampled_from([Goal(k=2), Goal(k=3, l=2), Goal(k=2, t=0.45), Goal(k=2, entropy_l=1.5)]),

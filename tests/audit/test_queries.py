@@ -28,6 +28,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.release import noise as noise_module
 from sfumato.release import single_quantile as quantile_module
 from sfumato.release import weighted_selection
+from tests.soaked import rest_soaked
 
 LABORATORY = Laboratory(CATALOG, public=PUBLIC)
 
@@ -37,7 +38,7 @@ def examined(text: str, *, trials: int = 400, **options: Any) -> Verdict:
     return examine_query(text, CATALOG, laboratory=LABORATORY, trials=trials, miss=1e-10, **options)
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked.kind)
+@pytest.mark.parametrize("asked", rest_soaked(QUESTIONS, 3), ids=lambda asked: asked.kind)
 def test_every_kind_of_question_passes(asked: AuditQuestion) -> None:
     """False alarm: at most 1e-10 each. What is computed comes close to the claim: the neighbours are hard."""
     verdict = examined(asked.text, budget=asked.budget, **asked.options)

@@ -10,6 +10,7 @@ from sfumato.audit import examine
 from sfumato.audit.evidence import epsilon_of_counts
 from sfumato.audit.subject import Subject
 from sfumato.audit.zoo import ANIMALS, Animal
+from tests.soaked import rest_soaked
 
 MISS = 1e-9
 TWINS = {animal.twin.name: animal.twin for animal in ANIMALS}
@@ -21,7 +22,7 @@ def test_there_are_enough_of_them() -> None:
     assert all(animal.mistake and animal.source for animal in ANIMALS)
 
 
-@pytest.mark.parametrize("animal", ANIMALS, ids=lambda animal: animal.name)
+@pytest.mark.parametrize("animal", rest_soaked(ANIMALS, 2), ids=lambda animal: animal.name)
 def test_every_animal_is_caught(animal: Animal) -> None:
     """And so clearly that luck plays no part.
 
@@ -39,7 +40,7 @@ def test_every_animal_is_caught(animal: Animal) -> None:
     assert less[0] > verdict.claim.epsilon
 
 
-@pytest.mark.parametrize("twin", TWINS.values(), ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", rest_soaked(TWINS.values(), 2), ids=lambda twin: twin.name)
 def test_every_twin_passes(twin: Subject) -> None:
     """False alarm: at most 1e-10 each."""
     verdict = examine(twin, trials=min(twin.trials, 8_000), miss=1e-10)

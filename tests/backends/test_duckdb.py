@@ -182,7 +182,7 @@ def expected(asked: BoundedQuery, rows: list[dict[str, Any]], unit: str | None, 
     return tables
 
 
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FEWER = settings(SETTINGS, max_examples=20)
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.browser import chromium
 from tests.browser.chromium import Browser, Tab
 from tests.browser.reports import REPORTS
+from tests.soaked import rest_soaked
 
 CHECKS = Path(__file__).with_name("checks.js").read_text()
 PHONE, DESK = 390, 1280
@@ -47,7 +48,7 @@ def elsewhere(tab: Tab) -> list[str]:
     return tab.requests()[1:]
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", rest_soaked(REPORTS, 3))
 def test_a_report_can_be_shown_to_anyone(name: str, browser: Browser, axe: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(REPORTS[name]())

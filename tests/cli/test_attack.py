@@ -82,6 +82,7 @@ def test_results_are_printed_as_they_come(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown.getvalue().startswith("result of linkage\n\nresult of ratings\n\n")
 
 
+@pytest.mark.soak
 def test_all_of_them_on_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with its story and its pictures. Made small: what they find is tested where they are."""
     small = {

@@ -14,9 +14,8 @@ from tests.engine.bad_input import EXPECTED, PRICED, database, outcome
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.fixture(scope="module")
-def outcomes() -> dict[str, str]:
-    """Return what each entry came to, in a process whose time and memory are limited."""
+def test_bad_input_is_refused_fast_and_free() -> None:
+    """All of it in one process, whose time and memory are limited."""
     ran = subprocess.run(
         [sys.executable, "-m", "tests.engine.bad_input"],
         capture_output=True,
@@ -24,12 +23,9 @@ def outcomes() -> dict[str, str]:
         cwd=ROOT,
         check=False,
     )
-    return dict(json.loads(line) for line in ran.stdout.splitlines())
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_bad_input_is_refused_fast_and_free(name: str, outcomes: dict[str, str]) -> None:
-    assert outcomes.get(name, "the process ended") == EXPECTED[name]
+    outcomes = dict(json.loads(line) for line in ran.stdout.splitlines())
+    found = {name: outcomes.get(name, "the process ended") for name in EXPECTED}
+    assert found == EXPECTED
 
 
 @pytest.mark.parametrize(

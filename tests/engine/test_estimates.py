@@ -31,6 +31,7 @@ from tests.engine.doors import open_door
 from tests.engine.replay import BUDGET, Replay
 from tests.engine.test_replay import NEIGHBOURS, wrongs
 from tests.engine.worlds import CATALOG, crowd
+from tests.soaked import rest_soaked
 
 # -- one person more ------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ def replayed(request: Request) -> Replay:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-@pytest.mark.parametrize("world", [0, 3])
+@pytest.mark.parametrize("world", rest_soaked([0, 3], 2))
 def test_one_person_more_stays_in_the_box(name: str, world: int) -> None:
     assert list(wrongs(replayed(REQUESTS[name]), world, NEIGHBOURS)) == []
 

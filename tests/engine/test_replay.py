@@ -34,6 +34,7 @@ from sfumato.release import weighted_selection
 from tests.engine.questions import Asked, questions
 from tests.engine.replay import BUDGET, Replay, differences, leaves, planned, record
 from tests.engine.worlds import CATALOG, NEIGHBOURS, World, crowd, newcomer
+from tests.soaked import rest_soaked
 
 SIZES = ((12, 60), (40, 200), (1, 1), (5, 0))  # people and rows; the last world is empty
 BATCHES, EACH = 12, 22
@@ -165,13 +166,15 @@ def claiming(replay: Replay, **changes: Any) -> Replay:
     return replace(replay, bounding=replace(replay.bounding, query=replace(replay.query, **changes)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES, BLOCKS, ROLLED_BLOCKS, CHOSEN])
+@pytest.mark.parametrize(
+    "text", rest_soaked([PLAIN, WORDS, CLAMPED, ROLLED, DATES, BLOCKS, ROLLED_BLOCKS, CHOSEN], 2)
+)
 def test_the_truth_is_not_caught(text: str) -> None:
     assert caught(honest(text)) == []
     assert caught(honest(text), 3) == []
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, CLAMPED, ROLLED, DATES, CHOSEN])
+@pytest.mark.parametrize("text", rest_soaked([PLAIN, WORDS, CLAMPED, ROLLED, DATES, CHOSEN], 2))
 def test_reaches_that_are_too_small_are_caught(text: str) -> None:
     """Each measure by itself: half of its reach is too little for somebody."""
     plan = honest(text)

@@ -75,6 +75,7 @@ def short_steps(monkeypatch):
     return tree
 
 
+@pytest.mark.soak
 def test_the_exact_law_of_reports(short_steps):
     """Every report of some strings; then draws. False alarm 1e-9; power: chances off by a third."""
     tree = short_steps

@@ -26,6 +26,7 @@ from sfumato.local.response import KaryResponse
 from sfumato.local.shuffling import amplification
 from sfumato.local.stages import TwoStage, TwoStageResponse, TwoStageUnary
 from sfumato.local.survey import Survey
+from tests.soaked import rest_soaked
 
 F = Fraction
 Law = dict[tuple[int, ...], Fraction]
@@ -267,7 +268,7 @@ HISTORIES = [(0, 1, 0), (1, 1, 1), (0, 1, 2), (1, 0, 1)]
 
 
 @pytest.mark.parametrize("protocol", [*RESPONSES, UNARY, *TWO[:3]], ids=str)
-@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("history", rest_soaked(HISTORIES, 4))
 def test_many_phones_follow_the_enumerated_law(protocol, history):
     """False alarm at most 1e-9 (three tests of 1e-10); power: fresh draws, or a cap ignored, for sure."""
     history, n = shortened(history, protocol), 60_000
