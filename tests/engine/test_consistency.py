@@ -94,6 +94,7 @@ def adds_up(found: dict[tuple[Any, ...], list[Any]]) -> bool:
 QUESTIONS = {
     "a ragged rollup": ROLLED,
     "cells": "SELECT state, county, HISTOGRAM(sex) AS n FROM people GROUP BY ROLLUP (state, county)",
+    "some states": ROLLED.replace("GROUP", "WHERE state IN ('A', 'B') AND county <> '2' GROUP"),
     "several roots": "SELECT state, sex, COUNT(*) AS n FROM people GROUP BY sex, ROLLUP (state)",
     "a cube": CUBED,
     "a filtered count": "SELECT state, sex, COUNT(*) FILTER (WHERE income > 3) AS n FROM people"

@@ -37,9 +37,10 @@ from sfumato.catalog.kind import Kind, Value
 from sfumato.core.arguments import FloatArray
 from sfumato.core.cube_estimates import cube_variances
 from sfumato.core.tree_estimates import LevelTree, estimate_tree
+from sfumato.plan.columns import references
 from sfumato.plan.hints import refuse
 from sfumato.plan.request import Options
-from sfumato.plan.tree import Query
+from sfumato.plan.tree import Filter, Query, relations
 
 __all__ = [
     "consistent_bounding",
@@ -62,7 +63,8 @@ def consistent_bounding(
 
     Counts of a cube get a fraction: whole numbers that add up in every direction would be further off.
     """
-    _check(bounding, columns_of(asked.source, catalog), options)
+    _check(bounding, options)
+    _check_covered(bounding, asked, columns_of(asked.source, catalog))
     query = bounding.query
     chain = _chain(query.grouping_sets)
     sizes = tuple(len({key[place] for key in query.declared or ()}) for place in range(len(query.keys)))
@@ -219,7 +221,7 @@ def _shares(
     return chosen_shares(estimated, parts, finest, 1), chosen_shares(estimated, parts, finest, 2)
 
 
-def _check(bounding: Bounding, columns: Mapping[str, Known], options: Options) -> None:
+def _check(bounding: Bounding, options: Options) -> None:
     query = bounding.query
     if len(query.grouping_sets) < 2:
         hint = "GROUP BY ROLLUP (state, county), or CUBE (sex, age)"
@@ -254,10 +256,16 @@ def _check(bounding: Bounding, columns: Mapping[str, Known], options: Options) -
             f"this asks for {numbers:,} numbers, and {_MOST_NUMBERS:,} are the most",
             "ask for fewer levels, or for a histogram of fewer cells",
         )
-    for place, (_, key) in enumerate(query.keys):
+
+
+def _check_covered(bounding: Bounding, asked: Query, columns: Mapping[str, Known]) -> None:
+    """Refuse levels with a listed value below which there is no group, unless a condition is about them."""
+    filters = [one.condition for one in relations(asked.source) if isinstance(one, Filter)]
+    narrowed = {name.partition(".")[2] for condition in filters for name in references(condition)}
+    for place, (_, key) in enumerate(bounding.query.keys):
         known = known_of(key, columns)
-        listed = set(known.values or ()) - {one[place] for one in query.declared}
-        if known.declared and listed:
+        listed = set(known.values or ()) - {one[place] for one in bounding.query.declared or ()}
+        if known.declared and listed and column_of(key) not in narrowed:
             _refuse(
                 bounding,
                 f"the listed groups do not cover `{column_of(key)}`: {len(listed)} of its values have none",
