@@ -97,7 +97,7 @@ def test_what_says_nothing_is_not_drawn_and_that_is_said(db: sf.Database) -> Non
     if drawn:
         assert f"{len(release) - drawn} of 3 rows" in release.plot().caption
     else:  # where noise left no average at all, there is not even a column to draw
-        with pytest.raises(InvalidArgument, match="nothing to draw|no number to draw"):
+        with pytest.raises(InvalidArgument, match=r"nothing to draw|no number to draw"):
             release.plot()
 
 
