@@ -112,6 +112,9 @@ def test_with_next_to_no_noise_tables_are_those_of_the_rows() -> None:
     assert np.allclose(release.table("cost", "place").counts, release.table("place", "cost").counts.T)
     frame = release.table("place", "old").to_pandas(0.95)
     assert list(frame.columns) == ["place", "old", "n", "deviation", "n_low", "n_high"]
+    head, *lines = repr(release.table("place", "old")).splitlines()
+    assert head.split() == ["place", "old", "n"] and len(lines) == len(frame)
+    assert all(" ±" in line for line in lines)
     assert release.columns[1].labels == ("[0, 10)", "[10, 20)", "[20, 50]")
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import html as _html
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sfumato.errors import Unsupported
 from sfumato.plots import Axis, Picture, Tiles, svg
 from sfumato.workloads.marginal_tables import half_width
 
 if TYPE_CHECKING:
-    from sfumato.workloads.marginal_release import Marginals
+    from sfumato.workloads.marginal_release import Marginals, MarginalTable
 
-__all__ = ["error_lines", "error_picture", "html", "html_of", "text"]
+__all__ = ["error_lines", "error_picture", "html", "html_of", "table_text", "text"]
 
 _TABLES = 12
+_CELLS = 40
 _Errors = Mapping[tuple[str, ...], float]
 
 
@@ -25,6 +28,21 @@ def text(release: Marginals) -> str:
     head = f"{_tables(release)}: .table(..), .count(..)"
     lines = [head, *error_lines(release.errors()), *(f"-- {note}" for note in _footer(release))]
     return "\n".join(lines)
+
+
+def table_text(table: MarginalTable) -> str:
+    """Return one table: a line for each of its first cells, with half of a 95% interval."""
+    shape, names = table.counts.shape, [column.name for column in table.columns]
+    lines = [[*names, "n"]]
+    for place in islice(np.ndindex(*shape), _CELLS):
+        labels = [str(column.labels[at]) for column, at in zip(table.columns, place, strict=True)]
+        lines.append(
+            [*labels, f"{table.counts[place]:.0f} ±{half_width(float(table.deviations[place])):.0f}"]
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+    left = table.counts.size - len(lines) + 1
+    return "\n".join([*shown, *([f".. {left:,} more cells: .to_arrow() has them"] if left else [])])
 
 
 def _tables(release: Marginals) -> str:

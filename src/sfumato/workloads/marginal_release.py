@@ -48,13 +48,18 @@ class NoisyCount:
         return self.value - width, self.value + width
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class MarginalTable:
     """One contingency table: estimated counts, an axis per column, with the deviation of each."""
 
     columns: tuple[MarginalColumn, ...]
     counts: FloatArray
     deviations: FloatArray
+
+    def __repr__(self) -> str:
+        from sfumato.workloads.marginal_display import table_text
+
+        return table_text(self)
 
     def to_arrow(self, level: float | None = None) -> pyarrow.Table:
         """Return an Arrow table, a row per cell; with a level, with the ends of intervals."""
