@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 import sfumato as sf
-from sfumato.analysis import price
+from sfumato.analysis import consistency, price
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.consistency import level_deviations
 from sfumato.core.accountant import PrivacyBudget
@@ -322,6 +322,17 @@ def test_what_cannot_add_up_is_refused_before_the_charge(
     spent = db.balance.spent_units
     with pytest.raises(QueryRefused, match=said):
         db.sql(text, epsilon=1, consistent=True, **options).release()
+    assert db.balance.spent_units == spent
+
+
+def test_too_many_numbers_are_refused_before_the_charge(
+    db: sf.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consistency, "_MOST_NUMBERS", 29)
+    spent = db.balance.spent_units
+    db.sql(ROLLED, epsilon=1, consistent=True).priced()  # 15 numbers
+    with pytest.raises(QueryRefused, match="asks for 30 numbers, and 29 are the most"):
+        db.sql(QUESTIONS["cells"], epsilon=1, consistent=True).release()
     assert db.balance.spent_units == spent
 
 
