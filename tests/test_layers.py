@@ -33,12 +33,12 @@ LAYERS = {
     "backends": 6,
     "release": 7,
     "pipeline": 8,
+    "continual": 9,  # statistics period after period; the session asks for them as for one
     "workloads": 9,  # many statistics at once; the session asks for them as for one
     "session": 10,
     "advise": 11,
     "anonymity": 11,
     "audit": 11,
-    "continual": 11,
     "learn": 11,
     "lessons": 11,
     "local": 11,

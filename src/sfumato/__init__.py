@@ -16,6 +16,7 @@ from sfumato.contents import contents as _contents
 if TYPE_CHECKING:
     from sfumato import core, errors
     from sfumato.catalog import Invariant, between, one_of
+    from sfumato.continual import Participation
     from sfumato.ledger import OWNER
     from sfumato.plan.summaries import *
     from sfumato.plan.values import call, col, lit, when
@@ -27,6 +28,7 @@ __all__ = [
     "Database",
     "Invariant",
     "OWNER",
+    "Participation",
     "Question",
     "Release",
     "__version__",
@@ -71,6 +73,7 @@ __getattr__, __dir__ = _contents(
     {
         "": ["core", "errors"],
         "catalog": ["Invariant", "between", "one_of"],
+        "continual": ["Participation"],
         "ledger": ["OWNER"],
         "plan.values": ["call", "col", "lit", "when"],
         "release": ["Release"],

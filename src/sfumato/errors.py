@@ -220,6 +220,7 @@ class LedgerError(SfumatoError):
     SF608 reservation used twice or too late   SF609 an analyst without a grant
     SF610 a second unit, or a source of another unit   SF611 a receipt that is not genuine
     SF612 texts of questions, asked for by somebody who does not own the ledger
+    SF613 the state of a stream is missing, old, damaged, or that of another stream
 
     `sequence` is the number of the record at fault, where there is one.
 

@@ -44,6 +44,7 @@ from sfumato.release.publication import loss_note
 from sfumato.release.sandbox import PlainTable, check
 
 __all__ = [
+    "Chargeable",
     "FoundLimits",
     "Look",
     "Looks",
@@ -59,6 +60,7 @@ __all__ = [
     "plan",
     "published",
     "refuse_huge",
+    "reserved_steps",
     "several_looks",
     "unprotected_totals",
 ]
@@ -82,12 +84,8 @@ _Answer = TypeVar("_Answer", bound=Published)
 _Answer_co = TypeVar("_Answer_co", bound=Published, covariant=True)
 
 
-class Payable(Protocol[_Answer_co]):
-    """What `answer` has to know of a request whose cost is known: a question, or a workload of many.
-
-    `computed` looks at the data, which is paid for by then, and returns the answer without its receipt;
-    `read` returns the answer that was stored as text.
-    """
+class Chargeable(Protocol):
+    """What has a price, and can be charged: a question, a workload of many, or a stream."""
 
     @property
     def request(self) -> Request: ...
@@ -96,21 +94,29 @@ class Payable(Protocol[_Answer_co]):
     def unit(self) -> str: ...
 
     @property
+    def event(self) -> Event: ...
+
+    @property
+    def epsilon(self) -> Fraction: ...
+
+    def fingerprint(self) -> str: ...
+
+
+class Payable(Chargeable, Protocol[_Answer_co]):
+    """What `answer` has to know of a request whose cost is known: a question, or a workload of many.
+
+    `computed` looks at the data, which is paid for by then, and returns the answer without its receipt;
+    `read` returns the answer that was stored as text.
+    """
+
+    @property
     def parts(self) -> frozenset[str] | None: ...
 
     @property
     def all_boundings(self) -> tuple[Bounding, ...]: ...
 
     @property
-    def event(self) -> Event: ...
-
-    @property
-    def epsilon(self) -> Fraction: ...
-
-    @property
     def keys_delta(self) -> Fraction: ...
-
-    def fingerprint(self) -> str: ...
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> _Answer_co: ...
 
@@ -321,7 +327,7 @@ def _plan_to_find(
     return replace(typical, request=request, limits=limits)
 
 
-def admit(priced: Payable[Any], policy: Policy) -> None:
+def admit(priced: Chargeable, policy: Policy) -> None:
     """Refuse a request that costs more than the owner lets one request cost. Free."""
     if policy.ceiling is not None and priced.epsilon > policy.ceiling:
         raise QueryRefused(
@@ -523,6 +529,36 @@ def several_looks(
         yield Looks(looks=declared, catalog=catalog, ledger=ledger, backend=backend, reservation=reservation)
 
 
+@contextmanager
+def reserved_steps(
+    priced: Chargeable,
+    steps: int,
+    *,
+    catalog: Catalog,
+    ledger: Ledger,
+    backend: Backend,
+    analyst: str | Owner,
+    idempotency_key: str,
+    purpose: str | None = None,
+) -> Iterator[Reservation]:
+    """Reserve one event for several steps on data that comes in between; the same again resumes them."""
+    _before_charge(priced, catalog, ledger, backend)
+    with ledger.reserve(
+        priced.unit,
+        priced.event,
+        0,
+        request_hash=priced.fingerprint(),
+        data_version=None,
+        policy_hash=catalog.fingerprint(),
+        idempotency_key=idempotency_key,
+        analyst=analyst,
+        steps=steps,
+        question=_kept_text(priced.request, catalog.policy),
+        purpose=purpose,
+    ) as reservation:
+        yield reservation
+
+
 def _look(
     priced: Payable[_Answer],
     backend: Backend,
@@ -614,9 +650,7 @@ def _public_tables(request: Request, backend: Backend) -> dict[str, Any]:
     return {name: backend.public_table(name) for name in request.public}
 
 
-def _before_charge(
-    priced: Payable[Any], catalog: Catalog, ledger: Ledger, backend: Backend
-) -> dict[str, Any]:
+def _before_charge(priced: Chargeable, catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
     """Refuse what cannot be answered while it is still free; return the public tables."""
     admit(priced, catalog.policy)
     if ledger.replace_one(priced.unit):

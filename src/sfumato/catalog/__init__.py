@@ -9,7 +9,7 @@ from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, KeyList, OneOf, between, one_of
 from sfumato.catalog.invariants import Invariant
 from sfumato.catalog.kind import Kind, Value, kind_of
-from sfumato.catalog.project import Period, Project, ProjectTable
+from sfumato.catalog.project import Period, Project, ProjectStream, ProjectTable
 from sfumato.catalog.reading import read_project
 from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import Field, Table, UnsupportedColumn
@@ -30,6 +30,7 @@ __all__ = [
     "Period",
     "Policy",
     "Project",
+    "ProjectStream",
     "ProjectTable",
     "Resources",
     "Table",

@@ -13,7 +13,7 @@ from sfumato.errors import SfumatoError
 __all__ = ["Checks", "KEYS", "Place"]
 
 KEYS: dict[str, tuple[str, ...]] = {
-    "": ("protects", "ledger", "tables", "budget", "policy", "workloads", "engine"),
+    "": ("protects", "ledger", "tables", "budget", "policy", "workloads", "streams", "engine"),
     "tables.<name>": ("path", "unit", "each_row", "public", *CAPS, "partition", "columns", "keys"),
     "tables.<name>.keys": ("columns", "values"),
     "tables.<name>.columns.<column>": ("between", "bins", "one_of", "nullable"),
@@ -23,6 +23,17 @@ KEYS: dict[str, tuple[str, ...]] = {
     "policy.analysts.<name>": ("epsilon", "delta", "keys_delta"),
     "policy.invariants": ("table", "by", "totals", "count"),
     "workloads.<name>": ("file", "epsilon", "size"),
+    "streams.<name>": (
+        "question",
+        "by",
+        "every",
+        "start",
+        "horizon",
+        "epsilon",
+        "periods",
+        "apart",
+        "purpose",
+    ),
     "engine": ("memory", "question_memory", "seconds"),
 }
 """Every key that a project file may have, by the table it stands in."""

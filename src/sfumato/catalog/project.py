@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,7 +17,7 @@ from sfumato.catalog.table import Field, Table, UnsupportedColumn
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Period", "Project", "ProjectTable", "ProjectWorkload"]
+__all__ = ["Period", "Project", "ProjectStream", "ProjectTable", "ProjectWorkload"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,22 @@ class ProjectWorkload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectStream:
+    """A question about each period, as it is declared: `Database.stream` says what its parts mean."""
+
+    name: str
+    question: str
+    by: str
+    every: str
+    start: datetime.date | str
+    horizon: int
+    epsilon: Fraction
+    periods: int = 1
+    apart: int = 1
+    purpose: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """What a project file says. Paths are absolute."""
 
@@ -68,6 +85,7 @@ class Project:
     policy: Policy = field(default_factory=Policy)
     engine: Resources = field(default_factory=Resources)
     workloads: Mapping[str, ProjectWorkload] = field(default_factory=dict)
+    streams: tuple[ProjectStream, ...] = ()
 
     @property
     def partition(self) -> str | None:

@@ -15,7 +15,7 @@ from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, KeyList, OneOf
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
-from sfumato.catalog.project import Project, ProjectTable, ProjectWorkload
+from sfumato.catalog.project import Project, ProjectStream, ProjectTable, ProjectWorkload
 from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import CAPS
 from sfumato.catalog.terms import Terms
@@ -105,6 +105,37 @@ class _Reader(Checks):
             policy=reads.policy(values.get("policy", {}), budget),
             engine=self._engine(values.get("engine", {})),
             workloads=self._workloads(values.get("workloads", {}), folder),
+            streams=self._streams(values.get("streams", {})),
+        )
+
+    def _streams(self, streams: Any) -> tuple[ProjectStream, ...]:
+        self.mapping(streams, ("streams",), "streams are [streams.<name>]")
+        return tuple(self._stream(name, given) for name, given in streams.items())
+
+    def _stream(self, name: str, given: Any) -> ProjectStream:
+        at: Place = ("streams", name)
+        self.known(given, at, "streams.<name>", "a stream has keys of its own: question, by, every, ..")
+        start = self.need(given, at, "start", "the first period begins then: start = 2026-01-01")
+        if not isinstance(start, datetime.date | str):
+            self.refuse("start must be a date or a timestamp", (*at, "start"), "start = 2026-01-01")
+        question = self.need(given, at, "question", 'question = "SELECT COUNT(*) AS n FROM visits"')
+        if not isinstance(question, str):
+            self.refuse("question must be text", (*at, "question"), "write it in quotes")
+        self.need(given, at, "horizon", "how many periods there are: horizon = 365")
+        counts = {
+            key: self.attempt((*at, key), count, given.get(key, 1), key)
+            for key in ("horizon", "periods", "apart")
+        }
+        epsilon = self.need(given, at, "epsilon", "what all periods together may give away: epsilon = 1")
+        return ProjectStream(
+            name=name,
+            question=question,
+            by=str(self.text(given, at, "by", 'the column that says when: by = "day"')),
+            every=str(self.text(given, at, "every", 'how long a period is: every = "day"')),
+            start=start,
+            epsilon=self.attempt((*at, "epsilon"), budget_quantity, epsilon, "epsilon"),
+            purpose=self.text(given, at, "purpose", None),
+            **counts,
         )
 
     def _workloads(self, workloads: Any, folder: Path) -> dict[str, ProjectWorkload]:

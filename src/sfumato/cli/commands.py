@@ -28,6 +28,7 @@ from sfumato.cli.options import (
     command,
 )
 from sfumato.cli.query import explain, losses, query
+from sfumato.cli.stream import stream_app
 from sfumato.cli.survey import survey_app
 from sfumato.cli.workload import workload
 
@@ -44,6 +45,7 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(attack_app, name="attack")
 app.add_typer(anonymity_app, name="anonymity")
+app.add_typer(stream_app, name="stream")
 app.add_typer(survey_app, name="survey")
 
 

@@ -21,6 +21,7 @@ To make the second term small, x is counted in fine steps: `steps_for` says how 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,20 @@ class CorrelatedNoise:
             _History(factorisation) if isinstance(factorisation, Factorisation) else _Held(factorisation)
         )
 
+    def resume(self, earlier: Sequence[_Integers]) -> None:
+        """Go on after earlier periods, whose noise is given; all have as many numbers.
+
+        >>> from sfumato.continual.factorisation import square_root
+        >>> noise = CorrelatedNoise(square_root(4))
+        >>> noise.resume([np.array([8]), np.array([-4])])
+        >>> noise.next([0]).tolist()
+        [-1]
+        """
+        if self.periods or len(earlier) > self.factorisation.horizon:
+            raise InvalidArgument("only a stream that has not begun is resumed", place="earlier")
+        self._held.add_all([np.asarray(one, dtype=object) for one in earlier])
+        self.periods = len(earlier)
+
     def next(self, fresh: Any) -> _Integers:
         """Return the noise of the next period, given fresh independent noise, one for each number."""
         if self.periods >= self.factorisation.horizon:
@@ -90,11 +105,23 @@ class _History:
         return np.asarray((total + (1 << BITS - 1)) >> BITS, dtype=object)
 
     def add(self, noise: _Integers) -> None:
+        self.add_all([noise])
+
+    def add_all(self, noises: Sequence[_Integers]) -> None:
+        if noises:
+            numbers = max(self._limbs.shape[2], len(noises[0]))
+            before = np.pad(self._limbs, ((0, 0), (0, 0), (0, numbers - self._limbs.shape[2])))
+            self._limbs = np.concatenate(
+                (before, np.stack([self._in_limbs(one) for one in noises], axis=1)), axis=1
+            )
+
+    @staticmethod
+    def _in_limbs(noise: _Integers) -> npt.NDArray[np.int64]:
         if noise.size and max(map(abs, noise.tolist())) >> 3 * _LIMB - 1:
             raise Unsupported("noise of more than 71 bits")
         rest = (noise >> 2 * _LIMB).astype(np.int64)
         limbs = [(noise >> shift * _LIMB & (1 << _LIMB) - 1).astype(np.int64) for shift in (0, 1)]
-        self._limbs = np.concatenate((self._limbs, np.stack([*limbs, rest])[:, None, :]), axis=1)
+        return np.stack([*limbs, rest])
 
 
 class _Held:
@@ -109,6 +136,11 @@ class _Held:
         self._sums = np.concatenate((self._sums, new), axis=1)
         total = sum(weight * held for weight, held in zip(self._weights, self._sums, strict=True))
         return np.asarray((total + (1 << RATE_BITS + _FINER - 1)) >> RATE_BITS + _FINER, dtype=object)
+
+    def add_all(self, noises: Sequence[_Integers]) -> None:
+        for noise in noises:
+            self.carried(len(noise))  # numbers that are new begin at zero
+            self.add(noise)
 
     def add(self, noise: _Integers) -> None:
         fine = noise << _FINER

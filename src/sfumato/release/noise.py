@@ -39,7 +39,7 @@ from sfumato.errors import Unsupported
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import found_in_rounds
 
-__all__ = ["NoisyGroups", "add_noise", "add_noise_to_queries", "key_order", "rest_of"]
+__all__ = ["NoisyGroups", "add_correlated_noise", "add_noise", "add_noise_to_queries", "key_order", "rest_of"]
 
 _Secret = TypeVar("_Secret")
 
@@ -114,6 +114,33 @@ def add_noise_to_queries(
     [groups] = sets
     pairs = zip(queries(groups), laws, strict=True)
     return tuple(_narrow(np.asarray(_plus_draw(values, law))) for values, law in pairs)
+
+
+def add_correlated_noise(
+    exact: Exact[tuple[ExactGroups, ...]], bounding: Bounding, steps: int, noise: Mapping[str, _Integers]
+) -> NoisyGroups:
+    """Return every measure of every declared group in fine steps, with the noise that is given for it.
+
+    The noise was drawn before, whatever the data is, and is used for nothing else. What it costs is for the
+    caller to prove (`continual.pricing`). Groups are in the order of their keys, always the same ones.
+    """
+    if bounding.select_keys or noise.keys() != {measure.name for measure in bounding.query.measures}:
+        raise Unsupported("a plan whose measures do not have exactly one noise each")
+    sets = _opened(exact)
+    [groups] = sets
+    places = sorted(range(len(groups.keys)), key=lambda group: key_order(groups.keys[group]))
+    order = np.array(places, dtype=np.int64)
+    measures = {}
+    for name, drawn in noise.items():
+        if len(drawn) != len(order):
+            raise Unsupported("noise for other groups than there are")
+        measures[name] = groups.measures[name][order].astype(object) * steps + drawn.astype(object)
+    return NoisyGroups(
+        grouping_set=groups.grouping_set,
+        keys=tuple(groups.keys[group] for group in order.tolist()),
+        measures=measures,
+        layers={},
+    )
 
 
 def _opened(exact: Exact[_Secret]) -> _Secret:

@@ -16,9 +16,12 @@ from sfumato.plan.request import Options, QuestionOptions, Request, with_options
 from sfumato.session.question import Asked, Question, shown_columns
 
 if TYPE_CHECKING:
+    from sfumato.continual.participation import Participation
+    from sfumato.continual.periods import Moment
     from sfumato.plan.builder import Frame
     from sfumato.plan.values import Val
     from sfumato.session.marginals import MarginalsQuestion, Tables, Weights
+    from sfumato.session.stream import Stream
     from sfumato.session.workload import Target, Workload
     from sfumato.workloads.marginal_columns import Bins, QueryMatrix
 
@@ -260,6 +263,43 @@ class Database:
             self.catalog, levels, cells=cells, places=places, table=table, shares=level_shares
         )
         return self.ask(request, epsilon=epsilon, purpose=purpose, non_negative=non_negative)
+
+    # -- statistics period after period ------------------------------------------------------
+
+    def stream(
+        self,
+        question: str | Asked | Question,
+        *,
+        name: str,
+        by: str,
+        every: str,
+        start: Moment,
+        horizon: int,
+        epsilon: Number | None = None,
+        participation: Participation | None = None,
+        purpose: str | None = None,
+    ) -> Stream:
+        """Ask a question about each period, for one charge over all of them. Free: shows what it would cost.
+
+        A period is an `every` ("hour", "day", "week" or "month") in UTC, from `start` on; its rows are those
+        whose date or timestamp `by` lies in it. There are `horizon` of them. `name` is what the ledger calls
+        the stream: whoever asks the same under the same name goes on with it. One person counts in as many
+        periods as `participation` says, in one unless it is given, and the engine holds everybody to it.
+        """
+        from sfumato.session.stream import stream_of
+
+        return stream_of(
+            self,
+            question,
+            name=name,
+            by=by,
+            every=every,
+            start=start,
+            horizon=horizon,
+            epsilon=epsilon,
+            participation=participation,
+            purpose=purpose,
+        )
 
     # -- what is not known beforehand --------------------------------------------------------
 

@@ -45,7 +45,10 @@ from sfumato.plan.tree import (
 if TYPE_CHECKING:
     from sfumato.backends.duckdb.source import Source
 
-__all__ = ["Backend"]
+__all__ = ["Admit", "Backend"]
+
+Admit = Callable[[Any], Any]
+"""Decides about units, an Arrow column of names: returns an Arrow column of booleans."""
 
 _T = TypeVar("_T")
 
@@ -63,18 +66,27 @@ class Backend:
         self._catalog = catalog
         self._threads = threads
 
-    def run(self, query: BoundedQuery, *, _salt: int | None = None) -> Exact[tuple[ExactGroups, ...]]:
-        """Return the exact integers of every group, one entry per grouping set."""
+    def run(
+        self, query: BoundedQuery, *, admit: Admit | None = None, _salt: int | None = None
+    ) -> Exact[tuple[ExactGroups, ...]]:
+        """Return the exact integers of every group, one entry per grouping set.
+
+        `admit` is given the units that have rows, and returns those whose rows count.
+        """
         program = compile_query(query, self._catalog)
+        if admit is not None and program.unit is None:
+            raise Unsupported("admitting rows that are units by themselves")
         self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
 
         def look() -> tuple[ExactGroups, ...]:
             self._make_texts_readable(query)
-            known = self._known(program)
+            known = self._known(program) if admit is None else _Known()
             text = program if known.numbers is None else compile_query(query, self._catalog, row_numbers=True)
             cursor = self._source.cursor()
-            return with_engine(cursor, lambda engine: _groups(engine, text, salt, self._threads, known))
+            return with_engine(
+                cursor, lambda engine: _groups(engine, text, salt, self._threads, known, admit)
+            )
 
         return Exact(self._guarded(look))
 
@@ -289,11 +301,21 @@ def _used(query: BoundedQuery) -> set[str] | None:
 
 
 def _groups(
-    engine: Engine, program: Program, salt: int, threads: int | None, known: _Known
+    engine: Engine,
+    program: Program,
+    salt: int,
+    threads: int | None,
+    known: _Known,
+    admit: Admit | None,
 ) -> tuple[ExactGroups, ...]:
     query = program.query
     with ExitStack() as stack:
         text = program.rows
+        if admit is not None:
+            there = engine.table(f"SELECT DISTINCT __unit FROM ({text})")
+            given = stack.enter_context(engine.given(there.filter(admit(there.column(0)))))
+            admitted = stack.enter_context(engine.named(f"SELECT * FROM {given}"))
+            text = f"SELECT * FROM ({text}) WHERE __unit IN (SELECT __unit FROM {admitted})"
         if known.hashed:
             text = _unit_hashes(text)
         kept = not program.plain and not program.sums_first

@@ -1,0 +1,118 @@
+"""`sfumato stream ..`: statistics period after period, as `[streams]` of the project file declares them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from sfumato.cli.options import (
+    AnalystOption,
+    Format,
+    FormatOption,
+    LevelOption,
+    OutputOption,
+    ProjectOption,
+    command,
+    group_of,
+)
+from sfumato.cli.outputs import can_write, kept, write
+from sfumato.cli.screen import screen, working
+from sfumato.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from sfumato.session.stream import Stream
+
+__all__ = ["stream_app"]
+
+stream_app = group_of("Statistics period after period, for one charge over a known horizon.")
+
+_Name = Annotated[str, Argument(help="The stream: [streams.<name>] of the project file.")]
+
+
+@command(stream_app, "start")
+def _start(
+    name: _Name,
+    analyst: AnalystOption = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the price, and spend nothing.")] = False,
+    project: ProjectOption = "sfumato.toml",
+) -> None:
+    """Charge all periods of a stream, once. Nothing is published yet."""
+    stream = _declared(name, project, analyst)
+    if dry_run:
+        stream.priced()  # refuses what repr only tells
+        screen().print(repr(stream), markup=False, highlight=False)
+        return
+    with working("charging"):
+        stream.start()
+    screen().print(f"begun: `sfumato stream advance {name}` publishes each period that is over", markup=False)
+
+
+@command(stream_app, "advance")
+def _advance(
+    name: _Name,
+    now: Annotated[
+        str | None, Option("--now", help="The moment up to which periods are over; else the clock's, in UTC.")
+    ] = None,
+    analyst: AnalystOption = None,
+    project: ProjectOption = "sfumato.toml",
+) -> None:
+    """Publish every period that is over and was not published. Charges the stream if nobody has."""
+    stream = _declared(name, project, analyst)
+    with working("computing, adding noise"):
+        published = stream.advance(now)
+    periods = stream.periods
+    screen().print(f"{len(published)} of {periods.horizon} {periods.every}s are published", markup=False)
+
+
+@command(stream_app, "show")
+def _show(
+    name: _Name,
+    period: Annotated[
+        str | None, Option("--period", help="A date or moment: that period alone, not the running total.")
+    ] = None,
+    until: Annotated[
+        str | None, Option("--until", help="A date or moment: the running total up to its period.")
+    ] = None,
+    style: FormatOption = Format.table,
+    output: OutputOption = None,
+    level: LevelOption = 0.95,
+    analyst: AnalystOption = None,
+    project: ProjectOption = "sfumato.toml",
+) -> None:
+    """Show what is published: the running total, or one period by itself. Free."""
+    from sfumato.catalog import read_project
+    from sfumato.core.mechanism import confidence
+    from sfumato.release.formats import rendered
+
+    confidence(level)
+    if period is not None and until is not None:
+        raise InvalidArgument("one period by itself, or a running total", place="--period")
+    can_write(output, kept(read_project(project)), style=style.value)
+    published = _declared(name, project, analyst).show()
+    release = published.total(until) if period is None else published.period(period)
+    write(rendered(release, style.value, level), output)
+
+
+def _declared(name: str, project: str, analyst: str | None) -> Stream:
+    """Return a stream as the project file declares it."""
+    from sfumato.cli.project import open_tables
+    from sfumato.continual import Participation
+
+    read, database = open_tables(project, analyst=analyst)
+    found = next((one for one in read.streams if one.name == name), None)
+    if found is None:
+        known = ", ".join(one.name for one in read.streams)
+        hint = f"it declares {known}" if known else "declare one: [streams.daily]"
+        raise InvalidArgument("the project file declares no such stream", place=name, hints=(hint,))
+    return database.stream(
+        found.question,
+        name=name,
+        by=found.by,
+        every=found.every,
+        start=found.start,
+        horizon=found.horizon,
+        epsilon=found.epsilon,
+        participation=Participation(periods=found.periods, apart=found.apart),
+        purpose=found.purpose,
+    )

@@ -1,0 +1,156 @@
+"""Advancing a stream: each period that is over is computed, committed and published, once and in order.
+
+    reserve all periods (once) ──> for each period: exact integers ──> + correlated noise
+                                      ──> noise, people and output to the state ──> output to the ledger
+
+Theorem: one output at most is published of each period, and the noise of all published periods is one draw of
+`CorrelatedNoise`. For the ledger holds one output per step, and takes it from `compute`, which hands out what
+the state holds or, where that has nothing of the period, what it has just committed there. A state that lacks
+a published period is refused before anything is computed. Periods that failed were never published: their
+noise is drawn and kept, so that later periods have the law that was priced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.backends import Backend
+from sfumato.catalog import Catalog
+from sfumato.continual.correlated_noise import CorrelatedNoise
+from sfumato.continual.pricing import PricedStream
+from sfumato.continual.state import CommittedPeriod, StreamState
+from sfumato.errors import LedgerError
+from sfumato.interrupts import deferred
+from sfumato.ledger import Ledger, Owner, Reservation
+from sfumato.pipeline import reserved_steps
+from sfumato.release.noise import NoisyGroups, add_correlated_noise
+from sfumato.release.storage import dump, encode
+
+__all__ = ["advance", "key_of", "stored_outputs"]
+
+_FORMAT = 1
+
+
+def key_of(name: str) -> str:
+    """Return the idempotency key under which a stream is charged.
+
+    >>> key_of("visits")
+    'stream visits'
+    """
+    return f"stream {name}"
+
+
+def advance(
+    stream: PricedStream,
+    until: int,
+    *,
+    catalog: Catalog,
+    ledger: Ledger,
+    backend: Backend,
+    analyst: str | Owner,
+    purpose: str | None = None,
+) -> None:
+    """Charge the stream, unless it was, and publish the periods up to one that were not published yet."""
+    with reserved_steps(
+        stream,
+        stream.periods.horizon,
+        catalog=catalog,
+        ledger=ledger,
+        backend=backend,
+        analyst=analyst,
+        idempotency_key=key_of(stream.name),
+        purpose=purpose,
+    ) as reservation:
+        if reservation.replayed is not None:
+            return  # the horizon is used up, and all of it was published
+        published = stored_outputs(ledger, reservation.sequence, reservation.taken)
+        state = StreamState.open(
+            ledger.path, reservation.sequence, str(reservation.head), create=not published
+        )
+        with closing(state):
+            state.check(published)
+            if reservation.taken < until:
+                _Advancing(stream, state, backend, reservation).publish(until)
+        if reservation.taken == stream.periods.horizon:
+            reservation.commit(b"")
+
+
+def stored_outputs(ledger: Ledger, sequence: int, taken: int) -> dict[int, bytes]:
+    """Return what was published of a stream, by period; one that failed is not in it."""
+    found = {}
+    for number in range(1, taken + 1):
+        try:
+            found[number] = ledger.release(sequence, step=number)
+        except LedgerError as refusal:
+            if refusal.code != "SF608":
+                raise
+    return found
+
+
+class _Advancing:
+    """Computes periods, one after the other."""
+
+    def __init__(
+        self, stream: PricedStream, state: StreamState, backend: Backend, reservation: Reservation
+    ) -> None:
+        self._stream, self._state, self._backend, self._reservation = stream, state, backend, reservation
+        self._noise = CorrelatedNoise(stream.factorisation)
+        self._noise.resume(state.noises())
+
+    def publish(self, until: int) -> None:
+        stream, backend = self._stream, self._backend
+        for number in range(self._reservation.taken + 1, until + 1):
+            with backend.admitted(), deferred():
+                self._reservation.step(
+                    number,
+                    partial(self._computed, number),
+                    request_hash=stream.fingerprint(),
+                    data_version=backend.data_version(),
+                )
+
+    def _computed(self, number: int) -> bytes:
+        """Return the output of a period: the committed one, or a new one, once it is committed."""
+        state, stream = self._state, self._stream
+        if state.last >= number and (committed := state.output(number)) is not None:
+            return committed
+        skipped = [
+            CommittedPeriod(number=one, noise=self._drawn(), output=None)
+            for one in range(state.last + 1, number)
+        ]
+        admitted = state.admitted(stream.participation, number) if stream.capped else None
+        exact = self._backend.run(stream.query(number), admit=admitted)
+        drawn = self._drawn()
+        laws = tuple(stream.laws)
+        noise = dict(zip(laws, np.split(drawn, len(laws)), strict=True))
+        noisy = add_correlated_noise(exact, stream.bounding, stream.steps, noise)
+        output = self._output(number, noisy)
+        state.commit([*skipped, CommittedPeriod(number=number, noise=drawn, output=output)], admitted)
+        return output
+
+    def _drawn(self) -> npt.NDArray[Any]:
+        """Return the noise of the next period: of each measure in turn, of all of its groups."""
+        stream = self._stream
+        fresh = [law.draw(stream.groups).astype(object) for law in stream.laws.values()]
+        return self._noise.next(np.concatenate(fresh))
+
+    def _output(self, number: int, noisy: NoisyGroups) -> bytes:
+        stream = self._stream
+        said: Mapping[str, Any] = {
+            "format": _FORMAT,
+            "stream": stream.name,
+            "period": number,
+            "begin": stream.periods.begin(number).isoformat(),
+            "end": stream.periods.end(number).isoformat(),
+            "steps": stream.steps,
+            "keys": encode(noisy.keys),
+            "measures": {name: values.tolist() for name, values in noisy.measures.items()},
+        }
+        digest = hashlib.sha256(dump(dict(said)).encode()).hexdigest()
+        return dump({**said, "receipt": self._reservation.receipt(digest, step=number)}).encode()

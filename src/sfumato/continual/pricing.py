@@ -1,0 +1,229 @@
+"""Pricing of a stream: noise for all of its periods that costs no more than noise for one release.
+
+Of one release each measure has Gaussian noise of parameter p, and one person changes it by a vector over
+groups of Euclidean length at most D (the length that its event says). In a stream a person does that in each
+of the periods that `Participation` allows. Integers are counted in fine steps, `steps` to one unit, and get
+the noise of `CorrelatedNoise`, with z of parameter q.
+
+Theorem. The whole stream of a measure costs what discrete Gaussian noise of parameter q costs on a vector
+that changes by a length of at most steps * D * |C v| * (1 + 2^-19), where |C v|^2 is
+`l2_squared(participation)`.
+
+Proof. By `factorisation`, C x changes by at most S = steps * D * |C v|, and by `correlated_noise` the shifts,
+which may be chosen adaptively, have at most the length S + sqrt(n m) (1 + slack), where m is how many groups
+one person is in during the whole stream: at most `max_groups` in each of its periods, and no more than there
+are. `steps_for` makes the second term at most 2^-20 of `steps` (2^-19 holds whatever floats round), and
+D * |C v| is at least 1, for D^2 is a whole number above zero and c_0 is 1.
+
+So q begins at p * |C v|^2 * steps^2, where both cost the same but for rounding, and is raised until the
+event costs no more, in the currency of the budget, than that of one release.
+Assumes: the bounds of the question hold for the rows of any period, which they do, for they hold for any
+rows whatever (`analysis.measures`); and only the periods that `Participation` allows count a person's rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
+from sfumato.analysis.pricing import Cost, Noise
+from sfumato.catalog.canonical import fingerprint
+from sfumato.catalog.catalog import Catalog
+from sfumato.catalog.kind import Kind
+from sfumato.continual.correlated_noise import steps_for
+from sfumato.continual.factorisation import Factorisation, square_root
+from sfumato.continual.participation import Participation
+from sfumato.continual.periods import Periods
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.rules import Rule
+from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.pipeline import Priced
+from sfumato.plan.request import Request
+from sfumato.plan.time_window import TimeColumn, time_column
+from sfumato.release import cost_record
+
+__all__ = ["PricedStream", "plan_stream"]
+
+_ROUNDING = (1 + Fraction(1, 1 << 19)) ** 2
+_LEAST_RAISE = Fraction(1, 1 << 30)
+_COUNTED = (MeasureKind.DISTINCT, MeasureKind.MOMENT, MeasureKind.UNITS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedStream:
+    """A stream whose cost is known: the question of one period, and the noise of all periods.
+
+    `question` holds the noise of the whole stream, in fine steps; `steps` of them are one unit.
+    """
+
+    name: str
+    question: Priced
+    by: TimeColumn
+    periods: Periods
+    participation: Participation
+    factorisation: Factorisation
+    steps: int
+
+    @property
+    def bounding(self) -> Bounding:
+        """What one person can change of one period."""
+        return self.question.boundings[0]
+
+    @property
+    def cost(self) -> Cost:
+        """What the whole stream costs."""
+        return self.question.costs[0]
+
+    @property
+    def request(self) -> Request:
+        """What is asked of each period."""
+        return self.question.request
+
+    @property
+    def unit(self) -> str:
+        """Who is protected."""
+        return self.question.unit
+
+    @property
+    def event(self) -> Event:
+        """All that happens over the horizon."""
+        return self.cost.event
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the whole stream gives away by itself."""
+        return self.question.epsilon
+
+    @property
+    def laws(self) -> Mapping[str, GaussianNoise]:
+        """The law of z of each measure, in fine steps."""
+        found = {noise.measure: noise.law for noise in self.cost.noises}
+        return {name: law for name, law in found.items() if isinstance(law, GaussianNoise)}
+
+    @property
+    def groups(self) -> int:
+        """How many groups are shown in each period."""
+        declared = self.bounding.query.declared
+        return 1 if declared is None else len(declared)
+
+    def query(self, number: int) -> BoundedQuery:
+        """Return what the engine computes of one period."""
+        query = self.bounding.query
+        source = self.by.between(query.source, self.periods.begin(number), self.periods.end(number))
+        return replace(query, source=source)
+
+    @property
+    def capped(self) -> bool:
+        """Whether anybody could appear more often than is allowed."""
+        cap = self.participation
+        return cap.periods < self.periods.horizon or cap.apart > 1
+
+    def fingerprint(self) -> str:
+        """Return a hash of all that must not change while the stream runs."""
+        query = self.bounding.query
+        return fingerprint(
+            stream=self.name,
+            request=self.request,
+            unit=self.unit,
+            by=self.by.column.name,
+            periods=self.periods,
+            participation=self.participation,
+            groups=query.declared,
+            caps=(query.max_groups, query.max_rows, query.max_total),
+            measures=[(one.name, one.sensitivity) for one in query.measures],
+            steps=self.steps,
+            cost=cost_record(self.cost),
+        )
+
+
+def plan_stream(
+    question: Priced,
+    *,
+    name: str,
+    by: str,
+    periods: Periods,
+    participation: Participation,
+    catalog: Catalog,
+    budget: PrivacyBudget,
+) -> PricedStream:
+    """Price a stream, given the price of one release with Gaussian noise. Free, and reads no private data."""
+    _refuse_unproved(question)
+    [bounding], [cost] = question.boundings, question.costs
+    query = bounding.query
+    when = time_column(query.source, by, catalog)
+    if periods.every == "hour" and when.column.kind is Kind.DATE:
+        raise InvalidArgument("dates have no hours", place="every", hints=("every='day'",))
+    factorisation = square_root(periods.horizon)
+    groups = 1 if query.declared is None else len(query.declared)
+    often = len(participation.earliest(periods.horizon))
+    steps = steps_for(factorisation, min(groups, (query.max_groups or 1) * often))
+    longer = factorisation.l2_squared(participation) * steps**2 * _ROUNDING
+    noises = tuple(_over_the_horizon(noise, longer, budget.rule) for noise in cost.noises)
+    return PricedStream(
+        name=name,
+        question=replace(question, costs=(replace(cost, noises=noises),)),
+        by=when,
+        periods=periods,
+        participation=participation,
+        factorisation=factorisation,
+        steps=steps,
+    )
+
+
+def _over_the_horizon(noise: Noise, longer: Fraction, rule: Rule) -> Noise:
+    """Return noise on vectors whose squared length is `longer` times that of one release. Rounds: up."""
+    if not isinstance(noise.law, GaussianNoise):
+        raise Unsupported("streams with other noise than Gaussian", place="noise")
+    length, single = Fraction(0), Fraction(0)
+    for part, times in noise.event.parts():
+        match part:
+            case DiscreteGaussian(sensitivity=shift):
+                length += Fraction(shift) ** 2 * times
+            case DiscreteGaussianVector(l2_squared=squared):
+                length += squared * times
+            case _:
+                raise Unsupported(f"streams of the event {type(part).__name__}")
+        single += Fraction(rule.price(part)) * times
+    more = Fraction(0)
+    while True:
+        law = GaussianNoise(Fraction(math.ceil(noise.law.parameter * longer * (1 + more))))
+        event = DiscreteGaussianVector(sigma_squared=law.parameter, l2_squared=length * longer)
+        if Fraction(rule.price(event)) <= single:
+            return replace(noise, law=law, event=event)
+        more = 2 * more or _LEAST_RAISE
+
+
+def _refuse_unproved(question: Priced) -> None:
+    """Refuse, by name, what no theorem here covers."""
+    if len(question.boundings) != 1:
+        raise Unsupported("streams of several private questions", hints=("make a stream of each",))
+    if question.limits is not None:
+        hint = "give bounds, max_groups and max_rows with the question, or declare them"
+        raise Unsupported("streams whose limits are not known", hints=(hint,))
+    [bounding] = question.boundings
+    query = bounding.query
+    refused = {
+        "streams in which each row is a unit by itself": query.row_unit,
+        "streams over ROLLUP, CUBE or GROUPING SETS": len(query.grouping_sets) != 1
+        or bounding.consistency is not None,
+        "streams of groups that are not declared": bounding.select_keys
+        or (bool(query.keys) and query.declared is None),
+        "streams that leave out groups of few people": bounding.min_units is not None,
+        "streams with a row for all other groups": bounding.others,
+        "streams that measure what caps leave out": any(one.bounding is not None for one in question.losses),
+        "streams of quantiles, histograms and statistics of blocks": any(
+            measure.kind not in _COUNTED for measure in query.measures
+        ),
+    }
+    hints = {
+        "streams in which each row is a unit by itself": ("name the column that says whose each row is",),
+        "streams of groups that are not declared": ("declare the values of the key: one_of('north', ..)",),
+    }
+    for said, found in refused.items():
+        if found:
+            raise Unsupported(said, hints=hints.get(said, ()))

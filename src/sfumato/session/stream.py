@@ -1,0 +1,200 @@
+"""A stream: one question about each hour, day, week or month, for one charge over a known horizon."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sfumato.continual.advancing import advance, key_of, stored_outputs
+from sfumato.continual.participation import Participation
+from sfumato.continual.periods import Moment, Periods, moment
+from sfumato.continual.pricing import PricedStream, plan_stream
+from sfumato.continual.series import total_deviations
+from sfumato.continual.stream_release import StreamRelease
+from sfumato.core.arguments import Number
+from sfumato.errors import InvalidArgument, LedgerError, SfumatoError
+from sfumato.ledger import Entry, Owner
+from sfumato.session.question import Asked, Question
+
+if TYPE_CHECKING:
+    from sfumato.session.database import Database
+
+__all__ = ["Stream", "stream_of"]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """A question that is answered period after period; nothing is spent until `start` or `advance`.
+
+    >>> import datetime
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> days = [datetime.date(2026, 1, 1 + person % 5) for person in range(900)]
+    >>> visits = pa.table({"person": range(900), "day": days})
+    >>> budget = sf.Budget(epsilon=3, delta=1e-6)
+    >>> db = sf.connect(visits, name="visits", unit="person", max_rows=1, budget=budget)
+    >>> stream = db.stream(
+    ...     "SELECT COUNT(*) AS n FROM visits",
+    ...     name="daily", by="day", every="day", start="2026-01-01", horizon=30, epsilon=1,
+    ... )
+    >>> published = stream.advance(now="2026-01-04")
+    >>> len(published), abs(published.total().column("n")[0] - 540) < 100
+    (3, True)
+    """
+
+    database: Database
+    name: str
+    question: Question
+    by: str
+    periods: Periods
+    participation: Participation
+    purpose: str | None = None
+
+    def priced(self) -> PricedStream:
+        """Return what one person can change over the whole horizon, the noise that takes, the cost. Free."""
+        database = self.database
+        stream = plan_stream(
+            self.question.priced(),
+            name=self.name,
+            by=self.by,
+            periods=self.periods,
+            participation=self.participation,
+            catalog=database.catalog,
+            budget=database.terms,
+        )
+        database.backend.check(stream.query(1))
+        return stream
+
+    def start(self) -> StreamRelease:
+        """Spend: charge the whole horizon, unless that was done before."""
+        return self._advanced(0)
+
+    def advance(self, now: Moment | None = None) -> StreamRelease:
+        """Publish every period that is over and was not published, in order; return all that is published.
+
+        The first call charges the whole horizon; no other call charges anything. It may be called as often as
+        you like, by several processes at once: a period is published once. `now` is the clock of this
+        machine unless it is given.
+        """
+        at = datetime.datetime.now(datetime.UTC) if now is None else now
+        return self._advanced(self.periods.ended(moment(at, "now")))
+
+    def _advanced(self, until: int) -> StreamRelease:
+        database, stream = self.database, self.priced()
+        advance(
+            stream,
+            until,
+            catalog=database.catalog,
+            ledger=database.ledger,
+            backend=database.backend,
+            analyst=database.analyst,
+            purpose=self.purpose,
+        )
+        return self._shown(stream)
+
+    def show(self) -> StreamRelease:
+        """Return all that is published. Free: it was paid for."""
+        return self._shown(self.priced())
+
+    def _shown(self, stream: PricedStream) -> StreamRelease:
+        database = self.database
+        entry = self._entry()
+        if entry is None:
+            raise InvalidArgument(
+                f"stream `{self.name}` has not begun",
+                place="stream",
+                hints=("start() or advance() begins it",),
+            )
+        if (entry.request_hash, entry.policy_hash) != (stream.fingerprint(), database.catalog.fingerprint()):
+            raise LedgerError(
+                f"stream `{self.name}` was begun with another question, schema, price or cap",
+                code="SF606",
+                place="stream",
+                sequence=entry.sequence,
+                hints=("ask as it was begun, or begin another stream under a new name",),
+            )
+        outputs = stored_outputs(database.ledger, entry.sequence, entry.taken)
+        public = {name: database.backend.public_table(name) for name in stream.request.public}
+        return StreamRelease.read(stream, outputs, entry.taken, public)
+
+    def _entry(self) -> Entry | None:
+        database = self.database
+        who = None if isinstance(database.analyst, Owner) else database.analyst
+        wanted = (key_of(self.name), who)
+        entries = database.ledger.entries(database.unit)
+        return next((one for one in entries if (one.key, one.analyst) == wanted), None)
+
+    def __repr__(self) -> str:
+        try:
+            stream = self.priced()
+        except SfumatoError as refusal:  # showing something must not fail
+            return f"stream that will be refused:\n{refusal}"
+        horizon, every, cap = self.periods.horizon, self.periods.every, self.participation
+        length = math.sqrt(stream.factorisation.l2_squared(cap))
+        last = length * float(total_deviations(stream.factorisation, horizon)[-1])
+        often = len(cap.earliest(horizon))
+        apart = f", {cap.apart} apart" if often > 1 and cap.apart > 1 else ""
+        terms = self.database.terms
+        anew = terms.rule.epsilon(horizon * terms.allowance(stream.epsilon), terms.delta_loss)
+        better = f"{last:.3g} times as much as one release of this epsilon"
+        fresh = f"with fresh noise in each {every}, for the same cost, {math.sqrt(often * horizon):.3g} times"
+        lines = (
+            f"stream `{self.name}`: {horizon} {every}s from {self.periods.name(1)} on",
+            f"  epsilon {float(stream.epsilon):g} for all of them together",
+            f"  one person counts in at most {often} {every}{'s' if often > 1 else ''}{apart}",
+            f"  the last running total errs {better}; {fresh}",
+            f"  one release of this epsilon for each {every} would cost epsilon {anew:.3g} in all",
+            "nothing is spent until .start() or .advance()",
+        )
+        return "\n".join(lines)
+
+
+def stream_of(
+    database: Database,
+    question: str | Asked | Question,
+    *,
+    name: str,
+    by: str,
+    every: str,
+    start: Moment,
+    horizon: int,
+    epsilon: Number | None,
+    participation: Participation | None,
+    purpose: str | None,
+) -> Stream:
+    """Return a stream; refuse what makes no sense."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        hint = "letters, digits, - and _, at most 64 of them"
+        raise InvalidArgument("a stream needs a name", place="name", hints=(hint,))
+    given: Any = participation
+    if not isinstance(given, Participation | None):
+        hint = "sf.Participation(periods=3, apart=7)"
+        raise InvalidArgument("participation is a cap on periods", place="participation", hints=(hint,))
+    match question:
+        case str():
+            asked = database.sql(question, epsilon=epsilon, noise="gaussian")
+        case Asked():
+            asked = question.ask(epsilon=epsilon, noise="gaussian")
+        case Question() if question.database is database:
+            request = question.request
+            asked = database.ask(request, epsilon=epsilon or question.epsilon, noise="gaussian")
+        case _:
+            hint = "SQL, db.sql(..) or db.table(..).agg(..) of this database"
+            raise InvalidArgument("this is no question", place="question", hints=(hint,))
+    if asked.free:
+        hint = "db.sql(..).release() answers it, free"
+        raise InvalidArgument("this is about public tables alone", place="question", hints=(hint,))
+    return Stream(
+        database=database,
+        name=name,
+        question=replace(asked, purpose=purpose),
+        by=by,
+        periods=Periods(every=every, start=moment(start, "start"), horizon=horizon),
+        participation=participation or Participation(),
+        purpose=purpose,
+    )

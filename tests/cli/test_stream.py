@@ -1,0 +1,64 @@
+"""`sfumato stream`: declared in the project file, charged once, advanced and shown."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.cli.programs import sfumato
+
+PROJECT = """\
+ledger = "visits.ledger"
+
+[tables.visits]
+path = "visits.parquet"
+unit = "person"
+max_rows = 1
+max_groups = 1
+
+[budget]
+epsilon = 2
+delta = 1e-6
+
+[streams.daily]
+question = "SELECT COUNT(*) AS n FROM visits"
+by = "day"
+every = "day"
+start = 2026-01-01
+horizon = 30
+epsilon = 1
+periods = 2
+"""
+
+
+def test_a_stream_of_a_project(tmp_path: Path) -> None:
+    days = [datetime.date(2026, 1, 1 + person % 5) for person in range(1000)]
+    pq.write_table(pa.table({"person": list(range(1000)), "day": days}), tmp_path / "visits.parquet")
+    (tmp_path / "sfumato.toml").write_text(PROJECT)
+    assert sfumato(tmp_path, "ledger", "create").returncode == 0
+    priced = sfumato(tmp_path, "stream", "start", "daily", "--dry-run")
+    assert "at most 2 days" in priced.stdout and "nothing is spent" in priced.stdout
+    early = sfumato(tmp_path, "stream", "show", "daily")
+    assert early.returncode == 2 and "has not begun" in early.stderr
+    assert sfumato(tmp_path, "stream", "start", "daily").returncode == 0
+    for _ in range(2):
+        advanced = sfumato(tmp_path, "stream", "advance", "daily", "--now", "2026-01-04")
+        assert "3 of 30 days" in advanced.stdout
+    texts = [sfumato(tmp_path, "stream", "show", "daily", "-f", "json").stdout for _ in range(2)]
+    shown, again = map(json.loads, texts)
+    assert shown == again and abs(shown["rows"][0]["n"] - 600) < 150
+    one = sfumato(tmp_path, "stream", "show", "daily", "--period", "2026-01-02", "-f", "csv").stdout
+    assert one.startswith("n,") and abs(int(one.splitlines()[1].split(",")[0]) - 200) < 150
+    unknown = sfumato(tmp_path, "stream", "advance", "hourly")
+    assert unknown.returncode == 2 and "declares daily" in unknown.stderr
+    (tmp_path / "sfumato.toml").write_text(PROJECT.replace("periods = 2", "periods = 3"))
+    changed = sfumato(tmp_path, "stream", "advance", "daily")
+    assert changed.returncode == 5 and "SF606" in changed.stderr
+    (tmp_path / "sfumato.toml").write_text(PROJECT.replace("horizon = 30", "horizon = 0"))
+    refused = sfumato(tmp_path, "stream", "show", "daily")
+    assert refused.returncode == 2 and "sfumato.toml:" in refused.stderr
+    assert sfumato(tmp_path, "ledger", "verify").returncode == 0

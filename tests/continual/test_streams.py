@@ -1,0 +1,457 @@
+"""Streams end to end: what one person changes over the horizon, coverage, one charge, and bad input."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+import sfumato as sf
+from sfumato.continual.factorisation import BITS
+from sfumato.continual.periods import Periods, moment
+from sfumato.continual.state import StreamState
+from sfumato.continual.stream_release import StreamRelease
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.rules import GaussianRule, Rule, ZeroConcentratedRule
+from sfumato.errors import EngineFailure, InvalidArgument, LedgerError, SfumatoError, Unsupported
+from sfumato.session.stream import Stream
+from tests.continual.visits import FIRST, Visit, database, day, stream
+from tests.processes import start
+
+HORIZON = 8
+SOME: list[Visit] = [(person, person % HORIZON, "abc"[person % 3], 5.0) for person in range(60)]
+
+
+def outputs(release: StreamRelease) -> dict[str, np.ndarray[Any, Any]]:
+    """Return what was published of each measure, in units: a row for each period, a column for each group."""
+    stream = release.stream
+    return {
+        name: np.array(
+            [release.outputs[at]["measures"][name] for at in sorted(release.outputs)], dtype=object
+        )
+        / stream.steps
+        for name in stream.laws
+    }
+
+
+# -- what it costs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [GaussianRule(), ZeroConcentratedRule()], ids=lambda rule: rule.name)
+def test_a_stream_costs_no_more_than_one_release(rule: Rule) -> None:
+    db = database(SOME, budget=PrivacyBudget(epsilon=100, delta=1e-6, rule=rule))
+    asked = stream(db, horizon=365, participation=sf.Participation(periods=3, apart=7))
+    one, whole = asked.question.priced().costs[0], asked.priced().cost
+    assert 0.9999 * rule.charge(one.event) < rule.charge(whole.event) <= rule.charge(one.event)
+    for single, wide in zip(one.noises, whole.noises, strict=True):
+        grown = wide.law.variance / single.law.variance / asked.priced().steps ** 2
+        length = asked.priced().factorisation.l2_squared(asked.participation)
+        assert 1 <= grown / length < 1.0001
+
+
+def test_a_year_of_days_for_the_price_of_one_release() -> None:
+    db = database([])
+    shown = repr(stream(db, horizon=365))
+    assert "epsilon 1 for all of them together" in shown
+    assert "errs 2.94 times" in shown and "19.1 times" in shown, "the published figures"
+
+
+# -- what one person changes ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The same noise in every run, and the same choice of groups."""
+
+    def draw(self: GaussianNoise, size: int | None = None) -> Any:
+        steps = np.arange(size or 1, dtype=np.int64) * 7919 % 1009 - 504
+        return steps * max(1, int(self.deviation / 300))
+
+    monkeypatch.setattr(GaussianNoise, "draw", draw)
+    monkeypatch.setattr("secrets.randbits", lambda bits: 12345)
+    yield
+
+
+def changed(release: StreamRelease, other: StreamRelease) -> dict[str, float]:
+    """Return by how much C x differs in two runs with the same noise, as a part of what was claimed."""
+    stream = release.stream
+    column = np.array(stream.factorisation.coefficients, dtype=float) / (1 << BITS)
+    size = len(column)
+    c = np.array([[column[s - t] if s >= t else 0.0 for t in range(size)] for s in range(size)])
+    one, two = outputs(release), outputs(other)
+    found = {}
+    for noise in stream.cost.noises:
+        [(event, _)] = noise.event.parts()
+        claimed = float(event.l2_squared / stream.steps**2)  # type: ignore[attr-defined]
+        difference = (one[noise.measure] - two[noise.measure]).astype(float)
+        found[noise.measure] = float(((c @ difference) ** 2).sum()) / claimed
+    return found
+
+
+CAPS = [(1, 1), (2, 3), (3, 2), (HORIZON, 1), (3, HORIZON)]
+
+
+@pytest.mark.parametrize(("periods", "apart"), CAPS)
+@pytest.mark.parametrize("names", [False, True], ids=["numbers", "names"])
+def test_one_person_changes_no_more_than_was_claimed(
+    frozen: None, periods: int, apart: int, names: bool
+) -> None:
+    """Whoever is there every day, with many rows everywhere; or not at all."""
+    some = [(str(row[0]) if names else row[0], *row[1:]) for row in SOME]
+    who: Any = "greedy" if names else 999
+    greedy: list[Visit] = [
+        (who, at, place, 10.0) for at in range(HORIZON) for place in "abc" for _ in range(5)
+    ]
+    cap = sf.Participation(periods=periods, apart=apart)
+    now = day(HORIZON)
+    runs = [
+        stream(database(rows, names=names), participation=cap, horizon=HORIZON).advance(now)
+        for rows in ([*some, *greedy], some)
+    ]
+    parts = changed(*runs)
+    assert max(parts.values()) <= 1, parts
+    assert max(parts.values()) > 0.99, "the claim is met: whoever is there as early as allowed"
+    difference = (outputs(runs[0])["m0"] - outputs(runs[1])["m0"]).any(axis=1)
+    assert np.flatnonzero(difference).tolist() == list(cap.earliest(HORIZON))
+
+
+def test_the_cap_holds_across_restarts_and_new_data(frozen: None, tmp_path: Path) -> None:
+    cap = sf.Participation(periods=2, apart=2)
+    runs = []
+    for name, greedy in (("with", True), ("without", False)):
+        release = None
+        for until in range(1, HORIZON + 1):  # each day opens the data as it is then
+            rows = [row for row in SOME if row[1] < until]
+            if greedy:
+                rows += [(999, at, place, 10.0) for at in range(until) for place in "abc" for _ in range(5)]
+            db = database(rows, tmp_path / name)
+            release = stream(db, participation=cap, horizon=HORIZON).advance(day(until))
+            db.ledger.close()
+        runs.append(release)
+    assert runs[0] is not None and runs[1] is not None
+    assert 0.99 < max(changed(runs[0], runs[1]).values()) <= 1
+    moved = (outputs(runs[0])["m0"] - outputs(runs[1])["m0"]).any(axis=1)
+    assert np.flatnonzero(moved).tolist() == [0, 2]
+
+
+def test_restarts_go_on_with_the_same_noise(frozen: None, tmp_path: Path) -> None:
+    at_once = stream(database(SOME)).advance(day(HORIZON))
+    for until in range(1, HORIZON + 1):
+        db = database(SOME, tmp_path / "ledger")
+        by_day = stream(db).advance(day(until))
+        db.ledger.close()
+    measures = [
+        {number: output["measures"] for number, output in release.outputs.items()}
+        for release in (at_once, by_day)
+    ]
+    assert measures[0] == measures[1]
+
+
+# -- how far off it is ------------------------------------------------------------------------------
+
+
+def test_intervals_cover() -> None:
+    """Of 600 groups each interval misses with a chance of 1/20 at most; false alarms: 1e-9."""
+    places = [f"p{number}" for number in range(600)]
+    rows: list[Visit] = [(number, number % 5, place, 1.0) for number, place in enumerate(places)]
+    db = database(rows, columns={"place": sf.one_of(*places), "cost": sf.between(0, 10)}, max_groups=1)
+    asked = stream(db, "SELECT place, COUNT(*) AS n FROM visits GROUP BY place", horizon=5)
+    published = asked.advance(day(5))
+    whose = {place: number % 5 for number, place in enumerate(places)}
+    most = binom.isf(1e-9 / 4, len(places), 0.05)
+    least = binom.ppf(1e-9 / 4, len(places), 0.03)  # nor are they far too wide
+    truths = [
+        (published.period(3), lambda place: int(whose[place] == 2)),
+        (published.total(), lambda place: 1),
+        (published.window(2, 4), lambda place: int(1 <= whose[place] <= 3)),
+        (published.difference(1, 5), lambda place: int(whose[place] == 4) - int(whose[place] == 0)),
+    ]
+    for release, truth in truths:
+        keys, [name] = release.column(release.columns[0]), release.intervals()
+        misses = 0
+        for key, interval in zip(keys, release.intervals()[name], strict=True):
+            assert interval is not None
+            misses += not interval[0] <= truth(key) <= interval[1]
+        assert least <= misses <= most, release.notes
+
+
+def test_rounding_is_counted() -> None:
+    """A rounded normal error is beyond a half-width no more often than the law that intervals use says."""
+    for deviation in (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.7, 3.0, 10.0, 50.0):
+        law = GaussianNoise(Fraction(deviation**2) + Fraction(1, 4))
+        for level in (0.5, 0.8, 0.9, 0.95, 0.99, 0.999999):
+            half = law.half_width(level)
+            assert 2 * norm.sf((half + 0.5) / deviation) <= 1 - level
+
+
+def test_totals_err_as_the_theory_says() -> None:
+    """The width of an interval follows the deviation of a total, not the sum of those of its parts."""
+    db = database([], columns={"place": sf.one_of("a"), "cost": sf.between(0, 10)})
+    published = stream(db, "SELECT COUNT(*) AS n FROM visits", horizon=40, epsilon=0.01).advance(day(40))
+
+    def width(release: sf.Release) -> float:
+        [interval] = release.intervals()["n"]
+        assert interval is not None
+        return float(interval[1] - interval[0])
+
+    total, first = width(published.total()), width(published.total(1))
+    assert total / first == pytest.approx(np.sqrt(2.240), rel=0.01)  # S_40 of the square root
+    apart = np.hypot(width(published.period(39)), width(published.period(40)))
+    assert width(published.difference(39, 40)) > 1.05 * apart, "neighbours share noise of opposite signs"
+    assert width(published.window(39, 40)) < 0.95 * apart
+
+
+def test_means_and_post_processing() -> None:
+    rows: list[Visit] = [(number, number % 4, "a", 4.0) for number in range(4000)]
+    sql = "SELECT AVG(cost) AS mean, COUNT(*) * 2 AS twice FROM visits"
+    published = stream(database(rows), sql, horizon=4).advance(day(4))
+    total = published.total()
+    assert total.columns == ("mean", "twice")
+    assert total.column("mean")[0] == pytest.approx(4, abs=0.5)
+    assert total.column("twice")[0] == pytest.approx(8000, rel=0.05)
+    for totals, last in ((True, 8000), (False, 2000)):
+        series = published.series(totals=totals)
+        assert series.column_names[:2] == ["day", "mean"] and series.num_rows == 4
+        assert series.column("twice")[3].as_py() == pytest.approx(last, rel=0.2)
+    with pytest.raises(Unsupported, match="differences"):
+        published.difference(1, 2)
+
+
+# -- one charge, one publication ----------------------------------------------------------------------
+
+
+def test_one_charge_and_each_period_once(tmp_path: Path) -> None:
+    db = database(SOME, tmp_path / "ledger")
+    asked = stream(db)
+    with pytest.raises(InvalidArgument, match="not begun"):
+        asked.show()
+    assert len(asked.start()) == 0
+    spent = db.balance.spent_units
+    assert spent == db.terms.rule.charge(asked.priced().event)
+    for now, known in [("2026-01-03", 2), ("2026-01-03T23:59:59", 2), ("2026-01-01", 2), ("2026-01-06", 5)]:
+        before = dict(asked.show().outputs)
+        after = asked.advance(now)
+        assert len(after) == known and {one: after.outputs[one] for one in before} == before
+    assert len(asked.advance("2030-01-01")) == HORIZON == len(asked.advance("2031-01-01"))
+    assert db.balance.spent_units == spent
+    db.ledger.verify()
+    folder = tmp_path / "ledger-streams"
+    [state] = folder.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(state.stat().st_mode) == 0o600
+
+
+def test_what_is_published_does_not_follow_the_data(tmp_path: Path) -> None:
+    first = stream(database(SOME, tmp_path / "ledger")).advance(day(2)).outputs
+    late: list[Visit] = [(5000 + number, 0, "a", 1.0) for number in range(500)]
+    again = stream(database([*SOME, *late], tmp_path / "ledger")).advance(day(3)).outputs
+    assert {1: again[1], 2: again[2]} == first, "late rows change nothing, and enter no other day"
+
+
+def test_periods_by_moments() -> None:
+    rows: list[Visit] = [(number, 0, "a", 1.0) for number in range(1000)]
+    asked = stream(database(rows), "SELECT COUNT(*) AS n FROM visits", by="at", every="hour", horizon=24)
+    published = asked.advance(day(1))
+    counts = [published.period(hour + 1).column("n")[0] for hour in range(24)]
+    assert int(np.argmax(counts)) == 12 and counts[12] > 900
+    assert published.period("2026-01-01T12:30").column("n") == [counts[12]]
+
+
+@pytest.mark.parametrize(
+    ("every", "start", "horizon", "now", "ended"),
+    [
+        ("hour", "2026-03-29T00:00", 48, "2026-03-29T03:59:59", 3),  # no clock is put forward in UTC
+        ("day", "2026-02-27", 9, "2026-03-01", 2),
+        ("week", "2026-01-01", 9, "2026-01-15", 2),
+        ("month", "2025-12-01", 9, "2026-02-28T23:59", 2),
+        ("month", "2025-12-01", 3, "2036-01-01", 3),
+        ("day", "2026-01-01", 9, "2020-01-01", 0),
+    ],
+)
+def test_periods(every: str, start: str, horizon: int, now: str, ended: int) -> None:
+    periods = Periods(every=every, start=moment(start, "start"), horizon=horizon)
+    assert periods.ended(moment(now, "now")) == ended
+    assert all(periods.end(number) == periods.begin(number + 1) for number in range(1, horizon))
+
+
+# -- what goes wrong --------------------------------------------------------------------------------
+
+
+def test_a_period_that_fails_is_never_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = database(SOME, tmp_path / "ledger")
+    asked = stream(db)
+    asked.advance(day(2))
+    with monkeypatch.context() as patched:
+        patched.setattr(type(db.backend), "run", lambda *_, **__: (_ for _ in ()).throw(EngineFailure()))
+        with pytest.raises(EngineFailure):
+            asked.advance(day(3))
+    published = asked.advance(day(5))
+    assert sorted(published.outputs) == [1, 2, 4, 5] and len(published) == 5
+    with pytest.raises(InvalidArgument, match="failed"):
+        published.period(3)
+    assert any("1 of 5 periods failed" in note for note in published.total().notes)
+
+
+class Killed(BaseException):
+    """Ends a call as a kill does: nothing after it runs, and nothing is put on record."""
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_killed_around_the_commit_of_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """What was committed is published; what was not is computed afresh, for nothing of it was seen."""
+    asked = stream(database(SOME, tmp_path / "ledger"))
+    asked.advance(day(2))
+    kept: list[bytes] = []
+    original = StreamState.commit
+
+    def commit(self: StreamState, periods: Any, admitted: Any) -> None:
+        if where == "after":
+            original(self, periods, admitted)
+            kept.append(periods[-1].output)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StreamState, "commit", commit)
+        patched.setattr(
+            "sfumato.ledger.reservation.Reservation._store", lambda *_: (_ for _ in ()).throw(Killed)
+        )
+        with pytest.raises(Killed):
+            asked.advance(day(3))
+    assert len(asked.show()) == 2
+    asked.database.ledger.close()
+    again = stream(database(SOME[:10], tmp_path / "ledger"))  # the data has changed meanwhile
+    assert len(again.advance(day(4))) == 4
+    if where == "after":
+        entry = again._entry()
+        assert entry is not None and again.database.ledger.release(entry.sequence, step=3) == kept[0]
+
+
+@pytest.mark.parametrize("harm", ["missing", "old", "truncated", "altered", "other"])
+def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: str) -> None:
+    db = database(SOME, tmp_path / "ledger")
+    other = stream(db, name="other")
+    other.advance(day(1))
+    asked = stream(db)
+    asked.advance(day(1))
+    entry, beside = asked._entry(), other._entry()
+    assert entry is not None and beside is not None
+    state = tmp_path / "ledger-streams" / f"{entry.sequence}.sqlite"
+    kept = tmp_path / "kept"
+    shutil.copy(state, kept)
+    asked.advance(day(2))
+    spent = db.balance.spent_units
+    match harm:
+        case "missing":
+            state.unlink()
+        case "old":
+            shutil.copy(kept, state)
+        case "truncated":
+            os.truncate(state, state.stat().st_size // 2)
+        case "altered":
+            import sqlite3
+
+            with sqlite3.connect(state) as connection:
+                connection.execute("UPDATE period SET noise = '[0, 0, 0, 0, 0, 0]' WHERE number = 1")
+            connection.close()
+        case "other":
+            shutil.copy(tmp_path / "ledger-streams" / f"{beside.sequence}.sqlite", state)
+    with pytest.raises(LedgerError) as refusal:
+        asked.advance(day(3))
+    assert refusal.value.code == "SF613" and len(asked.show()) == 2
+    assert db.balance.spent_units == spent, "it is not charged again"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"sql": "SELECT place, COUNT(*) AS n FROM visits GROUP BY place"},
+        {"participation": sf.Participation(periods=2)},
+        {"horizon": 9},
+        {"start": day(1)},
+        {"by": "at"},
+        {"epsilon": 2},
+    ],
+)
+def test_another_stream_of_the_same_name_is_refused(tmp_path: Path, other: dict[str, Any]) -> None:
+    db = database(SOME)
+    stream(db).advance(day(2))
+    spent = db.balance.spent_units
+    for ask in (Stream.advance, Stream.show):
+        with pytest.raises(LedgerError) as refusal:
+            ask(stream(db, **other))
+        assert refusal.value.code == "SF606" and db.balance.spent_units == spent
+
+
+def test_another_schema_or_cap_is_refused(tmp_path: Path) -> None:
+    stream(database(SOME, tmp_path / "ledger")).advance(day(1))
+    with pytest.raises(LedgerError) as refusal:
+        stream(database(SOME, tmp_path / "ledger", max_rows=4)).advance(day(2))
+    assert refusal.value.code == "SF606"
+
+
+@pytest.mark.parametrize(
+    ("sql", "options", "said"),
+    [
+        ("SELECT QUANTILE(cost, 0.5) FROM visits", {}, "quantiles"),
+        ("SELECT place, COUNT(*) AS n FROM visits GROUP BY ROLLUP (place)", {}, "ROLLUP"),
+        ("SELECT day, COUNT(*) AS n FROM visits GROUP BY day", {}, "not declared"),
+        ("SELECT COUNT(*) AS n FROM visits", {"by": "place"}, "a date or a timestamp"),
+        ("SELECT COUNT(*) AS n FROM visits", {"by": "nothing"}, "a date or a timestamp"),
+        ("SELECT COUNT(*) AS n FROM visits", {"every": "year"}, "no period is called"),
+        ("SELECT COUNT(*) AS n FROM visits", {"start": "2026-01-01T12:00"}, "a whole day"),
+        ("SELECT COUNT(*) AS n FROM visits", {"every": "month", "start": "2026-01-02"}, "a whole month"),
+        ("SELECT COUNT(*) AS n FROM visits", {"start": "yesterday"}, "a date or a moment"),
+        ("SELECT COUNT(*) AS n FROM visits", {"horizon": 0}, "a horizon"),
+        ("SELECT COUNT(*) AS n FROM visits", {"horizon": 10**7}, "9999"),
+        ("SELECT COUNT(*) AS n FROM visits", {"name": "../daily"}, "needs a name"),
+        ("SELECT COUNT(*) AS n FROM visits", {"participation": 3}, "a cap on periods"),
+        ("SELECT COUNT(*) AS n FROM visits", {"every": "hour"}, "hours"),
+    ],
+)
+def test_what_is_not_proved_or_makes_no_sense_is_refused(
+    sql: str, options: dict[str, Any], said: str
+) -> None:
+    db = database(SOME)
+    with pytest.raises(SfumatoError, match=said):
+        stream(db, sql, **options).advance(FIRST)
+    assert db.balance.spent_units == 0
+
+
+def test_rows_that_are_units_are_refused() -> None:
+    import pyarrow as pa
+
+    table = pa.table({"day": [datetime.date(2026, 1, 1)]})
+    db = sf.connect(table, name="visits", unit=None, budget=sf.Budget(epsilon=1, delta=1e-6))
+    with pytest.raises(Unsupported, match="each row is a unit"):
+        stream(db, "SELECT COUNT(*) AS n FROM visits").start()
+
+
+# -- kills ------------------------------------------------------------------------------------------
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.continual.killed_streams import main
+main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kills", "days"), [(4, 8), pytest.param(200, 100, marks=pytest.mark.soak)], ids=["few", "many"]
+)
+def test_kills(tmp_path: Path, kills: int, days: int) -> None:
+    """Every day is published once, for one charge, whenever a process is killed (`killed_streams`)."""
+    with start(KILLED, tmp_path, kills, days, 0.15) as worker:
+        told = worker.communicate(timeout=900)[0]
+    assert worker.returncode == 0 and told.startswith(f"{kills} kills")
