@@ -171,7 +171,7 @@ class StreamRelease:
             request.postprocessing if processed else None,
             public=self.public,
             cost=cost_record(stream.cost),
-            notes=(*notes, self._price, *request.notes, *request.query_notes),
+            notes=(*notes, *self._told, *request.notes, *request.query_notes),
             labels={named.name: labels(named.query)},
             reported={named.name: named.reported},
         )
@@ -194,9 +194,14 @@ class StreamRelease:
         return tuple(asked.get(name, name) for name in columns)
 
     @property
-    def _price(self) -> str:
-        horizon = self.stream.periods.horizon
-        return f"one charge pays for all {horizon} periods of stream `{self.stream.name}`: the cost is theirs"
+    def _told(self) -> tuple[str, ...]:
+        """What is said of every answer of a stream, from the plan alone."""
+        stream = self.stream
+        horizon, often = stream.periods.horizon, stream.participation.periods
+        told = [f"one charge pays for all {horizon} periods of stream `{stream.name}`: the cost is theirs"]
+        if stream.capped:
+            told.append(f"not in the intervals: rows of people beyond their first {often} periods")
+        return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))
 
     def _sum(self, measure: str, signs: Mapping[int, int]) -> npt.NDArray[Any]:
         """Return noisy integers of a measure in whole units, rounded from the sum of fine steps."""

@@ -234,6 +234,7 @@ class Ledger:
         named = account.checked_parts(None if parts is None else tuple(parts))
         units, keys_units = account.budget.charge(event, keys_delta)  # may take a while: before others wait
         kept = QueryText.of(question, purpose)
+        self._journal.key()  # made now, if there is none: the transaction of the charge needs it
         draft = Reserved(
             at=0,
             unit=unit,
