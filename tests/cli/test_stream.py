@@ -55,10 +55,10 @@ def test_a_stream_of_a_project(tmp_path: Path) -> None:
     assert one.startswith("n,") and abs(int(one.splitlines()[1].split(",")[0]) - 200) < 150
     unknown = sfumato(tmp_path, "stream", "advance", "hourly")
     assert unknown.returncode == 2 and "declares daily" in unknown.stderr
+    assert sfumato(tmp_path, "ledger", "verify").returncode == 0
     (tmp_path / "sfumato.toml").write_text(PROJECT.replace("periods = 2", "periods = 3"))
     changed = sfumato(tmp_path, "stream", "advance", "daily")
     assert changed.returncode == 5 and "SF606" in changed.stderr
     (tmp_path / "sfumato.toml").write_text(PROJECT.replace("horizon = 30", "horizon = 0"))
     refused = sfumato(tmp_path, "stream", "show", "daily")
     assert refused.returncode == 2 and "sfumato.toml:" in refused.stderr
-    assert sfumato(tmp_path, "ledger", "verify").returncode == 0
