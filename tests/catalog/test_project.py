@@ -13,6 +13,7 @@ import pytest
 
 from sfumato.catalog import Between, Field, KeyList, Kind, OneOf, Project, one_of, read_project
 from sfumato.catalog.checks import KEYS
+from sfumato.catalog.project import ProjectMarginals
 from sfumato.catalog.writing import project_text
 from sfumato.errors import InvalidArgument, ProjectRefused
 
@@ -305,6 +306,61 @@ values = [["north", 2020], ["south", 2021]]
 [budget]
 epsilon = 1
 """
+
+
+MARGINALS = (
+    GOOD
+    + """
+[marginals.yearly]
+columns = ["age", "region"]
+"""
+)
+
+
+def test_marginals_are_read(tmp_path: Path) -> None:
+    more = 'table = "People"\nways = 1\nbins.age = 11\nmissing = true\nweights."age,region" = 0.1\n'
+    found = read_project(write(tmp_path, MARGINALS + more)).marginals
+    assert found["yearly"] == ProjectMarginals(
+        columns=("age", "region"),
+        table="People",
+        ways=(1,),
+        bins={"age": 11},
+        missing=True,
+        weights={("age", "region"): Fraction(1, 10)},
+    )
+    tables = MARGINALS.replace('["age", "region"]', '[["age", "region"], ["age"]]')
+    assert read_project(write(tmp_path, tables)).marginals["yearly"].columns == (("age", "region"), ("age",))
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        ("epsilom = 1", "SF703", "`epsilon`"),
+        ("epsilon = 0", "SF705", "epsilon"),
+        ('table = "regions"', "SF705", "private table"),
+        ('ways = "2"', "SF705", "whole number"),
+        ("bins = 7", "SF705", "table of keys"),
+        ("bins.age = 0", "SF705", "at least 1"),
+        ('bases.age = "prefix"', "SF705", "`prefixes`"),
+        ("missing = [1]", "SF705", "list of columns"),
+        ('weights = "rows"', "SF705", "cells, tables"),
+        ("weights.age = -1", "SF705", "weights"),
+    ],
+)
+def test_mistakes_in_marginals_are_refused_with_their_line(
+    tmp_path: Path, more: str, code: str, said: str
+) -> None:
+    with pytest.raises(ProjectRefused) as caught:
+        read_project(write(tmp_path, f"{MARGINALS}{more}\n"))
+    assert (caught.value.code, caught.value.line) == (code, MARGINALS.count("\n") + 1)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("columns", ["", "columns = []", 'columns = "age"', 'columns = ["age", ["region"]]'])
+def test_marginals_are_of_columns(tmp_path: Path, columns: str) -> None:
+    text = MARGINALS.replace('columns = ["age", "region"]', columns)
+    with pytest.raises(ProjectRefused, match="columns"):
+        read_project(write(tmp_path, text))
 
 
 @pytest.mark.parametrize("bins", ["[0, 18, 110]", "11"])

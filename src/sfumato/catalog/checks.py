@@ -13,7 +13,7 @@ from sfumato.errors import SfumatoError
 __all__ = ["Checks", "KEYS", "Place"]
 
 KEYS: dict[str, tuple[str, ...]] = {
-    "": ("protects", "ledger", "tables", "budget", "policy", "workloads", "streams", "engine"),
+    "": ("protects", "ledger", "tables", "budget", "policy", "workloads", "marginals", "streams", "engine"),
     "tables.<name>": ("path", "unit", "each_row", "public", *CAPS, "partition", "columns", "keys"),
     "tables.<name>.keys": ("columns", "values"),
     "tables.<name>.columns.<column>": ("between", "bins", "one_of", "nullable"),
@@ -23,6 +23,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "policy.analysts.<name>": ("epsilon", "delta", "keys_delta"),
     "policy.invariants": ("table", "by", "totals", "count"),
     "workloads.<name>": ("file", "epsilon", "size"),
+    "marginals.<name>": ("columns", "table", "ways", "weights", "bins", "bases", "missing", "epsilon"),
     "streams.<name>": (
         "question",
         "by",

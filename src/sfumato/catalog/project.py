@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sfumato.catalog.catalog import Policy
 from sfumato.catalog.declaration import Declaration
@@ -17,7 +17,7 @@ from sfumato.catalog.table import Field, Table, UnsupportedColumn
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Period", "Project", "ProjectStream", "ProjectTable", "ProjectWorkload"]
+__all__ = ["Period", "Project", "ProjectMarginals", "ProjectStream", "ProjectTable", "ProjectWorkload"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,20 @@ class ProjectWorkload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectMarginals:
+    """Contingency tables that are asked together; fields are the arguments of `Database.marginals`."""
+
+    columns: tuple[str, ...] | tuple[tuple[str, ...], ...]
+    table: str | None = None
+    ways: tuple[int, ...] | None = None
+    weights: str | Mapping[tuple[str, ...], Fraction] = "cells"
+    bins: Mapping[str, Any] = field(default_factory=dict)
+    bases: Mapping[str, str] = field(default_factory=dict)
+    missing: bool | tuple[str, ...] = False
+    epsilon: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectStream:
     """A question about each period, as it is declared: `Database.stream` says what its parts mean."""
 
@@ -85,6 +99,7 @@ class Project:
     policy: Policy = field(default_factory=Policy)
     engine: Resources = field(default_factory=Resources)
     workloads: Mapping[str, ProjectWorkload] = field(default_factory=dict)
+    marginals: Mapping[str, ProjectMarginals] = field(default_factory=dict)
     streams: tuple[ProjectStream, ...] = ()
 
     @property

@@ -15,12 +15,13 @@ from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, KeyList, OneOf
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
-from sfumato.catalog.project import Project, ProjectStream, ProjectTable, ProjectWorkload
+from sfumato.catalog.project import Project, ProjectStream, ProjectTable
 from sfumato.catalog.resources import Resources
 from sfumato.catalog.table import CAPS
 from sfumato.catalog.terms import Terms
 from sfumato.catalog.unit import Unit
-from sfumato.core.arguments import budget_quantity, count, positive
+from sfumato.catalog.workloads import Workloads
+from sfumato.core.arguments import budget_quantity, count
 from sfumato.errors import ProjectRefused
 
 __all__ = ["read_project"]
@@ -87,11 +88,12 @@ class _Reader(Checks):
         declared = [self._table(name, table, folder) for name, table in tables.items()]
         unit = self._unit(declared, protects)
         declared = [self._protected(table, unit) for table in declared]
+        private = [table.name for table in declared if table.declaration.unit is not None]
         ledger = self.text(
             values, (), "ledger", "a budget that nobody remembers protects nobody: ledger = 'people.ledger'"
         )
         terms = self.need(values, (), "budget", "how much may be learned about one person, ever: [budget]")
-        reads = Terms(self.written)
+        reads, workloads = Terms(self.written), Workloads(self.written)
         budget = reads.budget(terms)
         renew = terms.get("renew")
         return Project(
@@ -104,7 +106,8 @@ class _Reader(Checks):
             ledger=folder / str(ledger),
             policy=reads.policy(values.get("policy", {}), budget),
             engine=self._engine(values.get("engine", {})),
-            workloads=self._workloads(values.get("workloads", {}), folder),
+            workloads=workloads.questions(values.get("workloads", {}), folder),
+            marginals=workloads.marginals(values.get("marginals", {}), private),
             streams=self._streams(values.get("streams", {})),
         )
 
@@ -137,20 +140,6 @@ class _Reader(Checks):
             purpose=self.text(given, at, "purpose", None),
             **counts,
         )
-
-    def _workloads(self, workloads: Any, folder: Path) -> dict[str, ProjectWorkload]:
-        self.mapping(workloads, ("workloads",), "workloads are [workloads.<name>]")
-        found = {}
-        for name, one in workloads.items():
-            at = ("workloads", name)
-            self.known(one, at, "workloads.<name>", "a workload has keys of its own: file, epsilon")
-            file = self.text(one, at, "file", 'the file with its questions: file = "questions.sql"')
-            epsilon, size = (
-                None if key not in one else self.attempt((*at, key), read, one[key], key)
-                for key, read in (("epsilon", budget_quantity), ("size", positive))
-            )
-            found[name] = ProjectWorkload(file=str(folder / str(file)), epsilon=epsilon, size=size)
-        return found
 
     def _engine(self, engine: Any) -> Resources:
         self.known(engine, ("engine",), "engine", 'the engine has keys of its own: memory = "8GB", ..')

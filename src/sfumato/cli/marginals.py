@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -21,7 +22,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.screen import screen, working
-from sfumato.errors import InvalidArgument
+from sfumato.errors import InvalidArgument, QueryRefused
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -33,10 +34,18 @@ __all__ = ["marginals", "rendered_marginals"]
 
 def marginals(
     *,
-    columns: Annotated[str, Argument(help="The columns that tables are made of: age,sex,job.")],
+    columns: Annotated[
+        str,
+        Argument(
+            help="The columns of the tables: age,sex,job; or the name of [marginals.<name>] of the project."
+        ),
+    ],
     ways: Annotated[
-        str, Option("--ways", help="How many columns a table has: 2, or 1,2 for tables of both kinds.")
-    ] = "2",
+        str | None,
+        Option(
+            "--ways", help="How many columns a table has: 2, unless said, or 1,2 for tables of both kinds."
+        ),
+    ] = None,
     bins: Annotated[
         list[str] | None,
         Option("--bins", help="age=10, equal steps, or edges: age=0,18,65,110; may be repeated."),
@@ -46,11 +55,12 @@ def marginals(
         Option("--base", help="What is asked about a column: age=prefixes or age=ranges; may be repeated."),
     ] = None,
     missing: Annotated[
-        str, Option("--missing", help="Columns that have a cell for rows with no value.")
-    ] = "",
+        str | None, Option("--missing", help="Columns that have a cell for rows with no value.")
+    ] = None,
     weights: Annotated[
-        str, Option("--weights", help="Which variances count alike: of all cells, or of all tables.")
-    ] = "cells",
+        str | None,
+        Option("--weights", help="Whose variances count alike: cells, unless said, or tables."),
+    ] = None,
     table: Annotated[str | None, Option("--table", help="The private table, if there are several.")] = None,
     epsilon: EpsilonOption = None,
     error: Annotated[
@@ -69,27 +79,45 @@ def marginals(
 ) -> None:
     """Ask for contingency tables over sets of columns, and spend: all tables agree, and share their noise."""
     from sfumato.catalog import read_project
+    from sfumato.catalog.project import ProjectMarginals
     from sfumato.cli.project import open_tables
     from sfumato.core.mechanism import confidence
 
     confidence(options.level)
     _check_format(options.style.value, show)
-    can_write(options.output, kept(read_project(project)), style=options.style.value)
+    declared = read_project(project)
+    can_write(options.output, kept(declared), style=options.style.value)
     _, database = open_tables(project, analyst=analyst, free=options.dry_run)
-    question = database.marginals(
-        names_of(columns),
-        ways=_whole_numbers(ways),
-        epsilon=epsilon,
-        table=table,
-        weights=weights,  # type: ignore[arg-type]
-        bins={name: _bins(database, name, text, table) for name, text in _pairs(bins, "--bins")},
-        bases=dict(_pairs(bases, "--base")),
-        missing=names_of(missing),
-        purpose=purpose,
-        max_groups=max_groups,
-        max_rows=max_rows,
-        max_rows_total=max_rows_total,
-    )
+    known = declared.marginals.get(columns, ProjectMarginals(columns=names_of(columns)))
+    chosen_table = known.table if table is None else table
+    binned = {name: _bins(database, name, text, chosen_table) for name, text in _pairs(bins, "--bins")}
+    based = dict(_pairs(bases, "--base"))
+    given = {
+        "table": table,
+        "ways": None if ways is None else _whole_numbers(ways),
+        "weights": weights,
+        "bins": {**known.bins, **binned} if binned else None,
+        "bases": {**known.bases, **based} if based else None,
+        "missing": None if missing is None else names_of(missing),
+        "epsilon": epsilon,
+    }
+    options_given = {key: value for key, value in given.items() if value is not None}
+    declared_fields = {one.name: getattr(known, one.name) for one in fields(known)}
+    try:
+        question = database.marginals(
+            **{**declared_fields, **options_given},
+            purpose=purpose,
+            max_groups=max_groups,
+            max_rows=max_rows,
+            max_rows_total=max_rows_total,
+        )
+    except (InvalidArgument, QueryRefused) as refusal:
+        key = refusal.place if isinstance(refusal, InvalidArgument) else "columns" if table is None else None
+        if columns not in declared.marginals or key not in declared_fields or key in options_given:
+            raise  # the file is not what is wrong
+        raise declared.written.refusal(
+            refusal.message, ("marginals", columns, key), code="SF706", hints=refusal.hints
+        ) from None
     if show is not None:
         question.check_table(names_of(show))
     if error is not None:
