@@ -144,6 +144,18 @@ def test_the_cap_holds_across_restarts_and_new_data(frozen: None, tmp_path: Path
     assert np.flatnonzero(moved).tolist() == [0, 2]
 
 
+@pytest.mark.parametrize(("by", "every"), [("day", "day"), ("at", "hour")])
+def test_a_row_is_in_one_period(frozen: None, by: str, every: str) -> None:
+    """Also where it is the first moment of one, which is the end of the one before."""
+    runs = []
+    for more in ([(999, 1, "a", 1.0)], []):
+        db = database([*SOME, *more], max_groups=1)
+        asked = stream(db, by=by, every=every, horizon=40, participation=sf.Participation(periods=40))
+        runs.append(outputs(asked.advance("2026-01-04"))["m0"])
+    moved = (runs[0] - runs[1]).any(axis=1)
+    assert np.flatnonzero(moved).tolist() == [1 if every == "day" else 24 + 12]
+
+
 def test_restarts_go_on_with_the_same_noise(frozen: None, tmp_path: Path) -> None:
     at_once = stream(database(SOME)).advance(day(HORIZON))
     for until in range(1, HORIZON + 1):
@@ -337,7 +349,7 @@ def test_killed_around_the_commit_of_the_state(
         assert entry is not None and again.database.ledger.release(entry.sequence, step=3) == kept[0]
 
 
-@pytest.mark.parametrize("harm", ["missing", "old", "truncated", "altered", "other"])
+@pytest.mark.parametrize("harm", ["missing", "old", "truncated", "altered", "forgetful", "other"])
 def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: str) -> None:
     db = database(SOME, tmp_path / "ledger")
     other = stream(db, name="other")
@@ -362,7 +374,13 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
             import sqlite3
 
             with sqlite3.connect(state) as connection:
-                connection.execute("UPDATE period SET noise = '[0, 0, 0, 0, 0, 0]' WHERE number = 1")
+                connection.execute("UPDATE period SET noise = ? WHERE number = 1", (b"[0, 0, 0, 0, 0, 0]",))
+            connection.close()
+        case "forgetful":
+            import sqlite3
+
+            with sqlite3.connect(state) as connection:
+                connection.execute("UPDATE period SET people = ?", (b"[]",))
             connection.close()
         case "other":
             shutil.copy(tmp_path / "ledger-streams" / f"{beside.sequence}.sqlite", state)

@@ -105,13 +105,13 @@ class _Advancing:
         self._noise.resume(state.noises())
 
     def publish(self, until: int) -> None:
-        stream, backend = self._stream, self._backend
+        backend, asked = self._backend, self._stream.fingerprint()
         for number in range(self._reservation.taken + 1, until + 1):
             with backend.admitted(), deferred():
                 self._reservation.step(
                     number,
                     partial(self._computed, number),
-                    request_hash=stream.fingerprint(),
+                    request_hash=asked,
                     data_version=backend.data_version(),
                 )
 

@@ -18,7 +18,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,9 @@ __all__ = ["Admitted", "CommittedPeriod", "StreamState"]
 _Integers = npt.NDArray[Any]
 
 _SCHEMA = """
-CREATE TABLE period (number INTEGER PRIMARY KEY, noise BLOB NOT NULL, output BLOB, digest TEXT NOT NULL);
-CREATE TABLE participant (unit TEXT PRIMARY KEY, used INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE period (
+    number INTEGER PRIMARY KEY, noise BLOB NOT NULL, people BLOB NOT NULL, output BLOB, digest TEXT NOT NULL
+);
 """
 
 _IN_MEMORY: dict[str, sqlite3.Connection] = {}  # of ledgers in memory, by their streams' charges
@@ -61,19 +62,20 @@ class Admitted:
     participation: Participation
     period: int
     earlier: Mapping[str, tuple[int, int]]  # by unit: in how many periods, and in which one last
-    found: dict[str, tuple[int, int]]
+    found: list[str] = field(default_factory=list)
 
     def __call__(self, units: Any) -> Any:
         """Return for each unit of an Arrow column whether its rows count."""
         import pyarrow
 
-        flags = []
-        for unit in map(str, units.to_pylist()):
-            used, last = self.earlier.get(unit, (0, None))
-            admitted = self.participation.admits(used, last, self.period)
-            flags.append(admitted)
-            if admitted:
-                self.found[unit] = (used + 1, self.period)
+        names, admits, period = (
+            units.cast(pyarrow.string()).to_pylist(),
+            self.participation.admits,
+            self.period,
+        )
+        seen = map(self.earlier.get, names)
+        flags = [before is None or admits(*before, period) for before in seen]
+        self.found = [name for name, admitted in zip(names, flags, strict=True) if admitted]
         return pyarrow.array(flags, pyarrow.bool_())
 
 
@@ -113,12 +115,8 @@ class StreamState:
 
     def check(self, published: Mapping[int, bytes]) -> None:
         """Refuse a state that does not hold what was published, by period."""
-        if published and max(published) > self.last:
-            raise _ended("is older than what was published", self._place)
-        if published:
-            newest = max(published)
-            if self.output(newest) != published[newest]:
-                raise _ended("is not that of what was published", self._place)
+        if published and self.output(max(published)) != published[max(published)]:
+            raise _ended("is older than what was published, or not of it", self._place)
 
     def output(self, number: int) -> bytes | None:
         """Return the output of a period, None where it was skipped or not computed yet."""
@@ -136,32 +134,41 @@ class StreamState:
     def admitted(self, participation: Participation, period: int) -> Admitted:
         """Return who may be counted in a period."""
         if self._participants is None:
+            self._participants = {}
             with _refusing(self._place):
-                rows = self._connection.execute("SELECT unit, used, last FROM participant").fetchall()
-            self._participants = {unit: (used, last) for unit, used, last in rows}
-        return Admitted(participation=participation, period=period, earlier=self._participants, found={})
+                rows = self._connection.execute(
+                    "SELECT number, people FROM period ORDER BY number"
+                ).fetchall()
+                for number, people in rows:
+                    self._count(json.loads(people), number)
+        return Admitted(participation=participation, period=period, earlier=self._participants)
+
+    def _count(self, people: Sequence[str], period: int) -> None:
+        """Remember that people were counted in a period."""
+        if self._participants is not None:
+            known = self._participants
+            known.update({unit: (known.get(unit, (0, 0))[0] + 1, period) for unit in people})
 
     def commit(self, periods: Sequence[CommittedPeriod], admitted: Admitted | None) -> None:
         """Put periods on the disk, and who was counted in the last of them: all of it, or nothing."""
         digest, rows = self._digest, []
+        counted = [] if admitted is None else admitted.found
         for one in periods:
             noise = json.dumps(one.noise.tolist()).encode()
-            digest = _link(digest, noise, one.output)
-            rows.append((one.number, noise, one.output, digest))
-        counted = [] if admitted is None else [(unit, *seen) for unit, seen in admitted.found.items()]
+            people = json.dumps(counted if one is periods[-1] else []).encode()
+            digest = _link(digest, noise, people, one.output)
+            rows.append((one.number, noise, people, one.output, digest))
         with _refusing(self._place):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?)", rows)
-                self._connection.executemany("INSERT OR REPLACE INTO participant VALUES (?, ?, ?)", counted)
+                self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?, ?)", rows)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
         self._digest, self.last = digest, periods[-1].number
-        if self._participants is not None and admitted is not None:
-            self._participants |= admitted.found
+        self._count(counted, self.last)
 
     def close(self) -> None:
         """Let go of the file; a state in memory stays."""
@@ -171,9 +178,9 @@ class StreamState:
     def _verified(self, charge: str) -> tuple[str, int]:
         """Return the newest hash and number; refuse where one does not follow from the one before."""
         digest, last = hashlib.sha256(charge.encode()).hexdigest(), 0
-        rows = self._connection.execute("SELECT number, noise, output, digest FROM period ORDER BY number")
-        for number, noise, output, found in rows:
-            digest, last = _link(digest, noise, output), last + 1
+        rows = self._connection.execute("SELECT * FROM period ORDER BY number")
+        for number, noise, people, output, found in rows:
+            digest, last = _link(digest, noise, people, output), last + 1
             if number != last or digest != found:
                 raise _ended("is damaged, or that of another stream", self._place)
         return digest, last
@@ -202,9 +209,10 @@ def _begin(path: Path) -> None:
             os.close(opened)
 
 
-def _link(before: str, noise: bytes, output: bytes | None) -> str:
-    said = b"skipped" if output is None else hashlib.sha256(output).digest()
-    return hashlib.sha256(before.encode() + hashlib.sha256(noise).digest() + said).hexdigest()
+def _link(before: str, noise: bytes, people: bytes, output: bytes | None) -> str:
+    """Return the hash of a period and of the hash before it."""
+    said = [b"" if part is None else hashlib.sha256(part).digest() for part in (noise, people, output)]
+    return hashlib.sha256(b"".join([before.encode(), *said])).hexdigest()
 
 
 def _ended(why: str, place: str) -> LedgerError:
