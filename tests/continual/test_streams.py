@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import shutil
+import sqlite3
 import stat
 from collections.abc import Iterator
 from fractions import Fraction
@@ -371,14 +372,10 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
         case "truncated":
             os.truncate(state, state.stat().st_size // 2)
         case "altered":
-            import sqlite3
-
             with sqlite3.connect(state) as connection:
                 connection.execute("UPDATE period SET noise = ? WHERE number = 1", (b"[0, 0, 0, 0, 0, 0]",))
             connection.close()
         case "forgetful":
-            import sqlite3
-
             with sqlite3.connect(state) as connection:
                 connection.execute("UPDATE period SET people = ?", (b"[]",))
             connection.close()

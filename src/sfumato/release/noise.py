@@ -128,7 +128,8 @@ def add_correlated_noise(
         raise Unsupported("a plan whose measures do not have exactly one noise each")
     sets = _opened(exact)
     [groups] = sets
-    places = sorted(range(len(groups.keys)), key=lambda group: key_order(groups.keys[group]))
+    keys = list(groups.keys)
+    places = sorted(range(len(keys)), key=lambda group: key_order(keys[group]))
     order = np.array(places, dtype=np.int64)
     measures = {}
     for name, drawn in noise.items():
@@ -137,7 +138,7 @@ def add_correlated_noise(
         measures[name] = groups.measures[name][order].astype(object) * steps + drawn.astype(object)
     return NoisyGroups(
         grouping_set=groups.grouping_set,
-        keys=tuple(groups.keys[group] for group in order.tolist()),
+        keys=tuple(keys[group] for group in places),
         measures=measures,
         layers={},
     )
