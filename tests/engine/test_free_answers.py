@@ -15,6 +15,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
+from sfumato.workloads.marginal_release import Marginals
 
 ROWS = 3_000
 PLACES = tuple(range(2_000))
@@ -279,3 +280,93 @@ def test_what_another_analyst_was_told_is_not_free() -> None:
     with pytest.raises(QueryRefused) as refusal:
         bob.sql(TOTAL, free=True).release()
     assert refusal.value.code == "SF409"
+
+
+MARGINAL_QUESTIONS: tuple[tuple[str, list[dict[str, Any]]], ...] = (
+    ("SELECT COUNT(*) AS n FROM people", [{}]),
+    ("SELECT COUNT(*) AS n FROM people WHERE kind = 'a'", [{"kind": "a"}]),
+    (
+        "SELECT region, COUNT(*) AS n FROM people WHERE kind IN ('a', 'c') AND region <> 'west' GROUP BY 1",
+        [{"region": region, "kind": ["a", "c"]} for region in ("north", "south")],
+    ),
+    (
+        "SELECT p.kind, COUNT(*) FILTER (WHERE p.region = 'west') AS n FROM people AS p GROUP BY p.kind",
+        [{"region": "west", "kind": kind} for kind in "abc"],
+    ),
+    (
+        "SELECT region, COUNT(*) AS n FROM people GROUP BY ROLLUP (region)",
+        [{"region": region} for region in ("north", "south", "west")] + [{}],
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def marginals() -> tuple[sf.Database, Marginals]:
+    db = database()
+    tables = [("region", "kind"), ("region", "age"), ("place",)]
+    return db, db.marginals(tables, bins={"age": 5}, epsilon=1).release()
+
+
+@pytest.mark.parametrize(("text", "cells"), MARGINAL_QUESTIONS)
+def test_sums_of_cells_of_marginals_are_free(
+    marginals: tuple[sf.Database, Marginals], text: str, cells: list[dict[str, Any]]
+) -> None:
+    """Numbers and deviations are those of `Marginals.count`, and cover what is counted."""
+    db, released = marginals
+    spent = db.balance.spent_units
+    assert "without a charge" in repr(db.sql(text, epsilon=0.1))
+    answer = db.sql(text, free=True).release()
+    assert db.balance.spent_units == spent and answer.cost["epsilon"] == 0
+    counts = [released.count(**one) for one in cells]
+    assert answer.column("n") == [round(one.value) for one in counts]
+    [table] = answer.tables
+    deviations = [
+        float(one) / fitted.parts
+        for groups in table.groups
+        for fitted in (groups.fitted or {}).values()
+        for one in fitted.deviations
+    ]
+    assert deviations == pytest.approx([one.deviation for one in counts], rel=1e-9)
+    for one, count in zip(cells, counts, strict=True):
+        listed = {name: value if isinstance(value, list) else [value] for name, value in one.items()}
+        exact = sum(
+            row["kind"] is not None and all(row[name] in values for name, values in listed.items())
+            for row in PEOPLE.to_pylist()
+        )
+        assert abs(count.value - exact) < 8 * count.deviation  # false alarm below 1e-14
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(age) AS age FROM people",
+        "SELECT SUM(age) AS age FROM people",
+        "SELECT COUNT(age) AS n FROM people",
+        "SELECT COUNT(*) AS n FROM people WHERE age < 40",
+        "SELECT COUNT(*) AS n FROM people WHERE kind IS NULL",
+        "SELECT COUNT(*) AS n FROM people WHERE kind = 'a' AND place = 3",  # in no table together
+    ],
+)
+def test_what_marginals_do_not_determine(marginals: tuple[sf.Database, Marginals], text: str) -> None:
+    with pytest.raises(QueryRefused, match="SF409"):
+        marginals[0].sql(text, free=True).release()
+    with pytest.raises(QueryRefused, match="SF409"):  # estimates are not raised to zero
+        marginals[0].sql("SELECT COUNT(*) AS n FROM people", free=True, non_negative=True).release()
+
+
+def test_marginals_of_some_rows_determine_questions_about_these_rows() -> None:
+    db = database()
+    released = db.marginals(["region", "kind"], where=sf.col("age") < 40, epsilon=1).release()
+    with pytest.raises(QueryRefused, match="SF409"):
+        db.sql("SELECT COUNT(*) AS n FROM people WHERE kind = 'a'", free=True).release()
+    text = "SELECT COUNT(*) AS n FROM people WHERE kind = 'a' AND age < 40"
+    assert db.sql(text, free=True).release().column("n") == [round(released.count(kind="a").value)]
+
+
+def test_marginals_of_units_in_several_cells_determine_nothing() -> None:
+    caps = {"unit": "person", "max_groups": 2, "max_rows": 1}
+    db = database(**caps)
+    db.marginals(["region", "kind"], epsilon=1).release()
+    for more in ({}, {"max_groups": 1}):
+        with pytest.raises(QueryRefused, match="SF409"):
+            db.sql("SELECT COUNT(*) AS n FROM people", free=True, **more).release()

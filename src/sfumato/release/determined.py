@@ -32,7 +32,7 @@ from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Listed, L
 from sfumato.release.answers import NoisyTable
 from sfumato.release.noise import NoisyGroups, key_order
 
-__all__ = ["Determined", "determined"]
+__all__ = ["Derivation", "Determined", "NotDetermined", "SummedCells", "determined"]
 
 _MOST_LAWS = 4096  # noises of one number that are added up one by one
 _ONE, _ZERO = (Literal(value=value, kind=Kind.INTEGER) for value in (1, 0))
@@ -47,7 +47,16 @@ class Determined:
     several_rows: bool = False  # a unit may have several rows, of which one counts
 
 
-class _NotDetermined(Exception):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedCells:
+    """The groups of one grouping set of a question, and the places of the cells that each is a sum of."""
+
+    grouping_set: tuple[int, ...]
+    keys: tuple[tuple[Any, ...], ...]
+    places: Mapping[str, list[list[int]]]  # by measure, of each group
+
+
+class NotDetermined(Exception):
     """The table does not say."""
 
 
@@ -59,13 +68,15 @@ def determined(
         return None
     try:
         hashes = PlanHashes.of(bounding.query)
-        return _Derivation(name, bounding, released, released.basis, hashes, tables).found()
-    except _NotDetermined:
+        return Derivation(name, bounding, released, released.basis, hashes, tables).found()
+    except NotDetermined:
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Derivation:
+class Derivation:
+    """A question, and a released table that may determine its answer."""
+
     name: str
     bounding: Bounding
     released: NoisyTable
@@ -74,20 +85,32 @@ class _Derivation:
     tables: PublicTables
 
     def found(self) -> Determined:
-        query, basis = self.bounding.query, self.basis
-        if not shows_all(self.bounding) or self.hashes.rows != basis.rows:
-            raise _NotDetermined
-        hashed = {self.hashes.hash(one): one for one in self.hashes.conditions}
-        more = [one for own, one in hashed.items() if own not in basis.conditions]
-        if not hashed.keys() >= set(basis.conditions):
-            raise _NotDetermined  # the table is about fewer rows
-        caps = (query.max_groups, query.max_rows, query.max_total)
-        if not more and caps == basis.caps and self._same_groups():
-            with suppress(_NotDetermined):
+        """Return the table of the question."""
+        more = self.further_conditions()
+        if not more and self._caps == self.basis.caps and self._same_groups():
+            with suppress(NotDetermined):
                 return Determined(table=self._same_cells())
-        if not (_one_cell(caps) and _one_cell(basis.caps)):
-            raise _NotDetermined
+        self.check_one_cell()
         return self._summed(more)
+
+    @property
+    def _caps(self) -> tuple[int | None, ...]:
+        query = self.bounding.query
+        return query.max_groups, query.max_rows, query.max_total
+
+    def further_conditions(self) -> list[Expression]:
+        """Return the conditions of the question that the released table has not."""
+        if not shows_all(self.bounding) or self.hashes.rows != self.basis.rows:
+            raise NotDetermined
+        hashed = {self.hashes.hash(one): one for one in self.hashes.conditions}
+        if not hashed.keys() >= set(self.basis.conditions):
+            raise NotDetermined  # the table is about fewer rows
+        return [one for own, one in hashed.items() if own not in self.basis.conditions]
+
+    def check_one_cell(self) -> None:
+        """Refuse where a unit may be in several cells, or with several rows: sums are then of other rows."""
+        if not (_one_cell(self._caps) and _one_cell(self.basis.caps)):
+            raise NotDetermined
 
     def _same_groups(self) -> bool:
         query = self.bounding.query
@@ -106,17 +129,17 @@ class _Derivation:
     def _same_cells(self) -> NoisyTable:
         names = {}
         for measure in self.bounding.query.measures:
-            names[measure.name], conditions = self._source(measure)
+            names[measure.name], conditions = self.source(measure)
             if conditions:
-                raise _NotDetermined
+                raise NotDetermined
         noises = tuple(
             replace(self.released.noise(there, place), measure=here)
             for here, there in names.items()
             for place in range(len(self.released.groups))
         )
         if not all(self._read_alike(answer, names) for answer in self.bounding.answers):
-            raise _NotDetermined
-        return self._table(tuple(groups.renamed(names) for groups in self.released.groups), noises)
+            raise NotDetermined
+        return self.table(tuple(groups.renamed(names) for groups in self.released.groups), noises)
 
     def _read_alike(self, answer: Answer, names: Mapping[str, str]) -> bool:
         """Return whether what is known of a histogram is what an answer is read off.
@@ -133,7 +156,7 @@ class _Derivation:
             if there == set(one.measures)
         )
 
-    def _source(self, measure: Measure) -> tuple[str, list[Expression]]:
+    def source(self, measure: Measure) -> tuple[str, list[Expression]]:
         """Return the released measure of which this one is a sum over cells, and over which: conditions."""
         conditions = conjuncts(measure.condition)
         found = {self.hashes.hash(one) for one in conditions}
@@ -143,13 +166,33 @@ class _Derivation:
             if what == self.hashes.measure(measure) and found >= set(own)
         ]
         if not known:
-            raise _NotDetermined
+            raise NotDetermined
         *_, name, own = min(known)
         return name, [one for one in conditions if self.hashes.hash(one) not in own]
 
     # -- sums of cells -----------------------------------------------------------------------------
 
     def _summed(self, conditions: Sequence[Expression]) -> Determined:
+        released = self.released
+        finest, sources, sums = self.summed_cells(conditions)
+        groups, noises = [], []
+        for place, one in enumerate(sums):
+            groups.append(_sums(one, sources, released.groups[finest].measures))
+            for name, source in sources.items():
+                times = max(1, *map(len, one.places[name]))
+                noises.append(_noise_of_sum(released.noise(source, finest), name, place, times))
+        self._check_answers(noises)
+        table = self.table(tuple(groups), tuple(noises))
+        return Determined(
+            table=replace(table, correlated=len(set(sources.values())) < len(sources)),
+            left_out=self.left_out(finest, conditions),
+            several_rows=self.several_rows,
+        )
+
+    def summed_cells(
+        self, conditions: Sequence[Expression]
+    ) -> tuple[int, dict[str, str], tuple[SummedCells, ...]]:
+        """Return the finest grouping set, the source of each measure, and the cells that are summed."""
         query, released = self.bounding.query, self.released
         finest = next(
             (
@@ -160,32 +203,32 @@ class _Derivation:
             None,
         )
         if finest is None or not released.keys:
-            raise _NotDetermined
+            raise NotDetermined
         sources: dict[str, str] = {}
         flags: dict[str, Expression] = {}
         for measure in query.measures:
             if measure.kind not in (MeasureKind.MOMENT, MeasureKind.UNITS) or measure.clamp is not None:
-                raise _NotDetermined  # it does not add up
-            sources[measure.name], own = self._source(measure)
-            condition = conjunction([self._over_keys(one) for one in own])
+                raise NotDetermined  # it does not add up
+            sources[measure.name], own = self.source(measure)
+            condition = conjunction([self.over_keys(one) for one in own])
             if condition is not None:
                 flags[measure.name] = Case(branches=((condition, _ONE),), otherwise=_ZERO, kind=Kind.INTEGER)
-        cells = self._cells(finest, [self._over_keys(one) for one in conditions], flags)
-        groups, noises = [], []
-        for place, chosen in enumerate(query.grouping_sets):
-            made, times = self._grouped(finest, chosen, cells, sources, list(flags))
-            groups.append(made)
-            for name, source in sources.items():
-                noises.append(_noise_of_sum(released.noise(source, finest), name, place, times[name]))
-        self._check_answers(noises)
-        told = {self.hashes.hash(key) for _, key in query.keys} | set(self._listed(finest, conditions))
+        cells = self._cells(finest, [self.over_keys(one) for one in conditions], flags)
+        picked = (self._picked(chosen, cells, list(sources), list(flags)) for chosen in query.grouping_sets)
+        return finest, sources, tuple(picked)
+
+    @property
+    def several_rows(self) -> bool:
+        """Whether a unit may have several rows, of which one counts."""
+        query = self.bounding.query
+        return not query.row_unit and query.max_rows is not None and self.basis.caps[0] is not None
+
+    def left_out(self, finest: int, conditions: Sequence[Expression]) -> tuple[str, ...]:
+        """Return the keys that are summed over: rows of which one is not listed are in no cell."""
+        told = {self.hashes.hash(key) for _, key in self.bounding.query.keys}
+        told |= set(self._listed(finest, conditions))
         pairs = zip(self.basis.names, self.basis.keys, strict=True)
-        table = self._table(tuple(groups), tuple(noises))
-        return Determined(
-            table=replace(table, correlated=len(set(sources.values())) < len(sources)),
-            left_out=tuple(name for name, own in pairs if own not in told),
-            several_rows=not query.row_unit and query.max_rows is not None and self.basis.caps[0] is not None,
-        )
+        return tuple(name for name, own in pairs if own not in told)
 
     def _listed(self, finest: int, conditions: Sequence[Expression]) -> Iterator[str]:
         """Yield the keys that conditions say to be one of their listed values."""
@@ -210,30 +253,29 @@ class _Derivation:
         order = [groups.grouping_set.index(place) for place in range(len(columns))]
         listed = tuple(tuple(key[at] for at in order) for key in groups.keys)
         places = {key: place for place, key in enumerate(listed)}
-        keys = [self._over_keys(key) for _, key in query.keys]
+        keys = [self.over_keys(key) for _, key in query.keys]
         wanted = [*columns.values(), *keys, *flags.values()]
         source = kept(Listed(columns=tuple(columns.values()), rows=listed), conditions)
         found = self.tables.public_keys(source, wanted, len(listed))
         if found is None:
-            raise _NotDetermined
+            raise NotDetermined
         width, cells = len(columns), []
         for row in found:
             if row[:width] not in places:
-                raise _NotDetermined
+                raise NotDetermined
             asked = row[width : width + len(keys)]
             cells.append((places[row[:width]], asked, row[width + len(keys) :]))
         return cells
 
-    def _grouped(
+    def _picked(
         self,
-        finest: int,
         chosen: tuple[int, ...],
         cells: list[tuple[int, tuple[Any, ...], tuple[Any, ...]]],
-        sources: Mapping[str, str],
+        measures: list[str],
         flagged: list[str],
-    ) -> tuple[NoisyGroups, dict[str, int]]:
-        """Return the groups of one grouping set, and of how many cells the largest sum of each measure is."""
-        query, values = self.bounding.query, self.released.groups[finest].measures
+    ) -> SummedCells:
+        """Return which cells each group of one grouping set is a sum of."""
+        query = self.bounding.query
         declared = set(query.declared or ())
         members: dict[tuple[Any, ...], list[tuple[int, tuple[Any, ...]]]] = {
             tuple(key[at] for at in chosen): [] for key in query.declared or ()
@@ -242,25 +284,20 @@ class _Derivation:
             if asked in declared:
                 members[tuple(asked[at] for at in chosen)].append((place, flags))
         if not all(members.values()):
-            raise _NotDetermined  # a group of which no cell was released
+            raise NotDetermined  # a group of which no cell was released
         keys = sorted(members, key=key_order)
-        measures, times = {}, {}
-        for name, source in sources.items():
-            numbers = values[source].tolist()
+        places = {}
+        for name in measures:
             at = flagged.index(name) if name in flagged else None
-            picked = [
-                [numbers[place] for place, flags in members[key] if at is None or flags[at]] for key in keys
+            places[name] = [
+                [place for place, flags in members[key] if at is None or flags[at]] for key in keys
             ]
-            times[name] = max(1, *map(len, picked))
-            sums = [sum(own) for own in picked]
-            fits = all(abs(one) < 2**63 for one in sums)
-            measures[name] = np.array(sums, dtype=np.int64 if fits else object)
-        return NoisyGroups(grouping_set=chosen, keys=tuple(keys), measures=measures, layers={}), times
+        return SummedCells(grouping_set=chosen, keys=tuple(keys), places=places)
 
     def _columns(self) -> dict[str, ColumnRef]:
         """Return, by the hash of each key of the released table, the column that holds it."""
         if any(kind is None for _, kind in self.released.keys):
-            raise _NotDetermined
+            raise NotDetermined
         pairs = zip(self.basis.keys, self.released.keys, strict=True)
         return {
             own: ColumnRef(name=f"cell.k{place}", kind=kind)
@@ -268,7 +305,7 @@ class _Derivation:
             if kind is not None
         }
 
-    def _over_keys(self, expression: Expression) -> Expression:
+    def over_keys(self, expression: Expression) -> Expression:
         """Return an expression over the keys of the released table, if it reads nothing else."""
         if (column := self._columns().get(self.hashes.hash(expression))) is not None:
             return column
@@ -276,13 +313,13 @@ class _Derivation:
             case Literal():
                 return expression
             case Call(arguments=arguments):
-                return replace(expression, arguments=tuple(self._over_keys(one) for one in arguments))
+                return replace(expression, arguments=tuple(self.over_keys(one) for one in arguments))
             case Case(branches=branches, otherwise=otherwise):
-                over = tuple((self._over_keys(a), self._over_keys(b)) for a, b in branches)
-                return replace(expression, branches=over, otherwise=self._over_keys(otherwise))
+                over = tuple((self.over_keys(a), self.over_keys(b)) for a, b in branches)
+                return replace(expression, branches=over, otherwise=self.over_keys(otherwise))
             case Cast(operand=operand):
-                return replace(expression, operand=self._over_keys(operand))
-        raise _NotDetermined
+                return replace(expression, operand=self.over_keys(operand))
+        raise NotDetermined
 
     def _check_answers(self, noises: Sequence[AddedNoise]) -> None:
         """Refuse an answer that is no sum of its measures where the law of their noise has no form."""
@@ -291,9 +328,10 @@ class _Derivation:
             summed = max(times[name] for name in answer.measures)
             linear = answer.function.record.linear(answer) is not None
             if summed > 1 and not (linear and summed <= _MOST_LAWS):
-                raise _NotDetermined
+                raise NotDetermined
 
-    def _table(self, groups: tuple[NoisyGroups, ...], noises: tuple[AddedNoise, ...]) -> NoisyTable:
+    def table(self, groups: tuple[NoisyGroups, ...], noises: tuple[AddedNoise, ...]) -> NoisyTable:
+        """Return the question's table with these numbers."""
         return NoisyTable(
             name=self.name,
             keys=tuple((name, key.kind) for name, key in self.bounding.query.keys),
@@ -301,6 +339,19 @@ class _Derivation:
             groups=groups,
             noises=noises,
         )
+
+
+def _sums(
+    cells: SummedCells, sources: Mapping[str, str], values: Mapping[str, np.ndarray[Any, Any]]
+) -> NoisyGroups:
+    """Return the groups of one grouping set, as sums of cells."""
+    measures = {}
+    for name, source in sources.items():
+        numbers = values[source].tolist()
+        sums = [sum(numbers[place] for place in own) for own in cells.places[name]]
+        fits = all(abs(one) < 2**63 for one in sums)
+        measures[name] = np.array(sums, dtype=np.int64 if fits else object)
+    return NoisyGroups(grouping_set=cells.grouping_set, keys=cells.keys, measures=measures, layers={})
 
 
 def _one_cell(caps: tuple[int | None, ...]) -> bool:

@@ -3,7 +3,7 @@
 Only releases about the same version of the data, under the same declarations, are looked at; the ledger has
 kept them, so they are found after a restart. An analyst is answered from what was released to that analyst: a
 grant bounds what one analyst learns. The owner is answered from all of it. See `release.determined` for what
-a released table determines.
+a released table determines, and `workloads.marginal_answers` for what marginals do.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sfumato.analysis.basis import PlanHashes, shows_all
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.loss_measurement import losses_of
 from sfumato.analysis.missing_limits import missing_limits
+from sfumato.analysis.public_keys import PublicTables
 from sfumato.errors import QueryRefused
 from sfumato.pipeline import bounded_queries
 from sfumato.plan.conditions import with_join_conditions
@@ -28,7 +29,10 @@ from sfumato.plan.outline import labels
 from sfumato.plan.tree import Aggregate
 from sfumato.release import NoisyTable, Release, publish
 from sfumato.release.determined import Determined, determined
+from sfumato.release.storage import load
 from sfumato.release.workload_release import restored
+from sfumato.workloads.marginal_answers import determined_by_marginals
+from sfumato.workloads.marginal_release import Marginals
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -88,7 +92,8 @@ def free_answer(question: Question) -> FreeAnswer | None:
             _Source(number, found, _errors(one, found.table))
             for number, table in _tables(database, unit, bounding)
             for one in asked
-            if (found := determined(named.name, one, table, database.backend)) is not None
+            if not (isinstance(table, Marginals) and request.options.non_negative)  # they are not raised
+            if (found := _determined(named.name, one, table, database.backend)) is not None
         ]
         if not sources:
             return None
@@ -113,7 +118,17 @@ def free_answer(question: Question) -> FreeAnswer | None:
     )
 
 
-def _tables(database: Database, unit: str, bounding: Bounding) -> Iterator[tuple[int, NoisyTable]]:
+def _determined(
+    name: str, bounding: Bounding, released: NoisyTable | Marginals, tables: PublicTables
+) -> Determined | None:
+    if isinstance(released, Marginals):
+        return determined_by_marginals(name, bounding, released, tables)
+    return determined(name, bounding, released, tables)
+
+
+def _tables(
+    database: Database, unit: str, bounding: Bounding
+) -> Iterator[tuple[int, NoisyTable | Marginals]]:
     """Yield the tables that were released about the rows of a question, for the data as it is."""
     stored = database.ledger.releases(
         unit,
@@ -123,6 +138,9 @@ def _tables(database: Database, unit: str, bounding: Bounding) -> Iterator[tuple
         mark=PlanHashes.of(bounding.query).rows,
     )
     for number, text in stored:
+        if "marginals" in load(text.decode()):
+            yield number, Marginals.from_json(text.decode())
+            continue
         read = restored(text.decode())
         for release in (read,) if isinstance(read, Release) else read.releases:
             yield from ((number, table) for table in release.tables)

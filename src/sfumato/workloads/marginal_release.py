@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.catalog.kind import Value
+from sfumato.analysis.basis import Basis
+from sfumato.catalog.kind import Kind, Value
 from sfumato.core.arguments import FloatArray
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument, Unsupported
@@ -118,6 +119,8 @@ class Marginals:
     cost: Mapping[str, Any] = field(default_factory=dict)
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kinds: tuple[Kind | None, ...] = ()  # of the keys of cells
+    basis: Basis | None = None  # what it was measured from: later questions may follow from it
     estimates: MarginalTables = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

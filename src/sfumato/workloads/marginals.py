@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.analysis.basis import Basis, PlanHashes
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Backend
@@ -122,6 +123,7 @@ class PricedMarginals:
     laws: tuple[NoiseLaw, ...]  # by the residuals of the plan
     epsilon: Fraction
     delta: Fraction
+    basis: Basis
     parts: frozenset[str] | None = None
     tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
@@ -213,6 +215,8 @@ class PricedMarginals:
             weight=self.weight,
             cost=self.cost_record(),
             notes=self._notes(),
+            kinds=tuple(key.kind for _, key in self.bounding.query.keys),
+            basis=self.basis,
         )
 
     def _residuals(self, groups: ExactGroups) -> Iterator[npt.NDArray[Any]]:
@@ -276,6 +280,31 @@ def _items(plan: ResidualPlan, most: int) -> tuple[Item, ...]:
     )
 
 
+def _basis(
+    workload: MarginalWorkload, bounding: Bounding, catalog: Catalog, options: Options, backend: Backend
+) -> Basis:
+    """Return what tables are measured from: their keys are the columns, their conditions the caller's.
+
+    That rows have to be in cells of all columns is no condition of them: they are the rows of the cells.
+    """
+    query, hashes = bounding.query, PlanHashes.of(bounding.query)
+    conditions: set[str] = set()
+    if workload.condition is not None:
+        request = replace(workload, condition=None).request(catalog, options)
+        _, [plain] = bounded_queries(request, catalog, backend)
+        own = PlanHashes.of(plain.query)
+        conditions = set(map(hashes.hash, hashes.conditions)) - set(map(own.hash, own.conditions))
+    [measure] = query.measures
+    return Basis(
+        rows=hashes.rows,
+        conditions=tuple(sorted(conditions)),
+        keys=tuple(hashes.hash(key) for _, key in query.keys),
+        names=tuple(column.name for column in workload.columns),
+        caps=(query.max_groups, query.max_rows, query.max_total),
+        measures={"n": (hashes.measure(measure), ())},
+    )
+
+
 def plan_marginals(
     workload: MarginalWorkload,
     *,
@@ -307,5 +336,6 @@ def plan_marginals(
         laws=treated.laws,
         epsilon=epsilon,
         delta=budget.delta_loss,
+        basis=_basis(workload, bounding, catalog, options, backend),
         parts=parts_of_request(request, catalog),
     )
