@@ -89,6 +89,10 @@ def test_tables_are_priced_released_and_kept(folder: Path) -> None:
     assert sfumato(folder, "ledger", "show", number, "-f", "parquet", "-o", "a.parquet").returncode != 0
     (folder / "answer.json").write_text(first.stdout)
     assert "genuine" in sfumato(folder, "ledger", "receipt", "answer.json").stdout
+    query = ("query", "SELECT COUNT(*) AS n FROM people WHERE region = 'north'", "--free")
+    assert f"this follows from release {number}" in sfumato(folder, *query).stdout
+    [row] = csv.DictReader(io.StringIO(sfumato(folder, *query, "-f", "csv").stdout))
+    assert abs(float(row["n"]) - release.count(region="north").value) <= 0.501  # a whole number
     shown = sfumato(folder, *ASKED, "-e", "1", "-f", "csv", "--show", "region,age", "-k", "once")
     rows = list(csv.DictReader(io.StringIO(shown.stdout)))
     assert len(rows) == 6 and rows[0]["age"] == "[0, 30)" and rows[0]["region"] == "north"

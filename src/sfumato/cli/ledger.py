@@ -197,9 +197,7 @@ def _rendered(release: Stored, style: str, level: float) -> bytes:
 
 
 def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
-    from sfumato.release.storage import load
-    from sfumato.release.workload_release import restored
-    from sfumato.workloads.marginal_release import Marginals
+    from sfumato.workloads.marginal_release import stored_release
 
     try:
         stored = ledger.release(number, step=step)
@@ -219,8 +217,7 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
             sequence=number,
             hints=("--step 1 shows the first of them",),
         )
-    text = stored.decode()
-    return Marginals.from_json(text) if "marginals" in load(text) else restored(text)
+    return stored_release(stored.decode())
 
 
 def _project(file: str) -> Project | None:

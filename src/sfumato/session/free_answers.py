@@ -29,10 +29,8 @@ from sfumato.plan.outline import labels
 from sfumato.plan.tree import Aggregate
 from sfumato.release import NoisyTable, Release, publish
 from sfumato.release.determined import Determined, determined
-from sfumato.release.storage import load
-from sfumato.release.workload_release import restored
 from sfumato.workloads.marginal_answers import determined_by_marginals
-from sfumato.workloads.marginal_release import Marginals
+from sfumato.workloads.marginal_release import Marginals, stored_release
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -138,10 +136,10 @@ def _tables(
         mark=PlanHashes.of(bounding.query).rows,
     )
     for number, text in stored:
-        if "marginals" in load(text.decode()):
-            yield number, Marginals.from_json(text.decode())
+        read = stored_release(text.decode())
+        if isinstance(read, Marginals):
+            yield number, read
             continue
-        read = restored(text.decode())
         for release in (read,) if isinstance(read, Release) else read.releases:
             yield from ((number, table) for table in release.tables)
 

@@ -18,8 +18,10 @@ from sfumato.core.arguments import FloatArray
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.hints import did_you_mean
+from sfumato.release import Release
 from sfumato.release.sandbox import PlainTable
 from sfumato.release.storage import decode, dump, encode, load
+from sfumato.release.workload_release import WorkloadRelease, restored
 from sfumato.workloads.marginal_columns import MarginalColumn
 from sfumato.workloads.marginal_tables import MarginalTables, half_width
 from sfumato.workloads.residuals import Subset, residual_plan
@@ -27,7 +29,7 @@ from sfumato.workloads.residuals import Subset, residual_plan
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["MarginalTable", "Marginals", "NoisyCount"]
+__all__ = ["MarginalTable", "Marginals", "NoisyCount", "stored_release"]
 
 _FORMAT = 1
 
@@ -244,6 +246,11 @@ class Marginals:
         from sfumato.workloads.marginal_display import html
 
         return html(self)
+
+
+def stored_release(text: str) -> Release | WorkloadRelease | Marginals:
+    """Return what was stored as `text`: marginals, the answer of one question, or those of a workload."""
+    return Marginals.from_json(text) if "marginals" in load(text) else restored(text)
 
 
 def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:
