@@ -5,7 +5,7 @@ None of it needs pandas: `to_numpy` of an Arrow column imports it, where it is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, overload
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sfumato.catalog.kind import MOST_DIGITS, Kind, Value
 
-__all__ = ["Keys", "array_of", "arrow_array", "python_values"]
+__all__ = ["Keys", "array_of", "arrow_array", "keys_at", "python_values"]
 
 
 def arrow_array(values: Sequence[Value], kind: Kind) -> Any:
@@ -89,5 +89,14 @@ class Keys(Sequence[tuple[Value, ...]]):
     def __iter__(self) -> Iterator[tuple[Value, ...]]:
         if not self._columns:
             return iter([()] * len(self))
-        taken = (column.take(self._places) for column in self._columns)
+        import pyarrow
+
+        buffer = pyarrow.py_buffer(np.ascontiguousarray(self._places, dtype=np.int64))
+        places = pyarrow.Array.from_buffers(pyarrow.int64(), len(self), [None, buffer])
+        taken = (column.take(places) for column in self._columns)
         return zip(*map(python_values, taken, self._kinds), strict=True)
+
+
+def keys_at(keys: Sequence[tuple[Value, ...]], places: npt.NDArray[np.int64]) -> Iterable[tuple[Value, ...]]:
+    """Return some keys: all at once, which for a column of them is much faster than one by one."""
+    return keys[places] if isinstance(keys, Keys) else [keys[place] for place in places.tolist()]

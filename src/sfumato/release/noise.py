@@ -31,6 +31,7 @@ from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.cell_choice import CellChoice
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
+from sfumato.backends.arrays import keys_at
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.totals import SparseCells
 from sfumato.catalog.kind import Value
@@ -233,7 +234,9 @@ def _noisy(
             chosen = np.flatnonzero(measures[selection.measure] >= selection.threshold)
         else:
             chosen = np.flatnonzero(_shown(groups, selection))
-    order = np.array(sorted(chosen.tolist(), key=lambda group: key_order(groups.keys[group])), dtype=np.int64)
+    shown = zip(chosen.tolist(), keys_at(groups.keys, chosen), strict=True)
+    ranked = sorted(shown, key=lambda one: key_order(one[1]))
+    order = np.array([group for group, _ in ranked], dtype=np.int64)
     for name, noise in noises.items():
         if cells[name] and noise.choice is not None:
             layers[name] = (_chosen(groups.measures[name], order, noise.choice),)
@@ -247,7 +250,7 @@ def _noisy(
             measures[name] = _add(groups.measures[name][order], noise)
     noisy = NoisyGroups(
         grouping_set=groups.grouping_set,
-        keys=tuple(groups.keys[group] for group in order.tolist()),
+        keys=tuple(key for _, key in ranked),
         measures=measures,
         layers=layers,
     )
