@@ -170,9 +170,15 @@ def test_what_is_priced_when_it_is_stopped_is_not_charged(monkeypatch: pytest.Mo
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sf.Question, "priced", stop)
-    with pytest.raises(KeyboardInterrupt, match="nothing was charged"):
-        db.sql(QUESTION, epsilon=0.5).release()
+    asked = (
+        db.sql(QUESTION, epsilon=0.5),
+        db.workload([QUESTION], epsilon=0.5),
+        db.marginals(["region"], ways=1, epsilon=0.5),
+    )
+    for question in asked:
+        monkeypatch.setattr(type(question), "priced", stop)
+        with pytest.raises(KeyboardInterrupt, match="nothing was charged"):
+            question.release()
     assert db.balance.spent == 0
 
 

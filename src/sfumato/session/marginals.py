@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.pipeline import answer
 from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.request import Options
 from sfumato.plan.values import Val
+from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.progress import Progress, shown
 from sfumato.session.question import Price, charge_of, fits, shortage
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
@@ -168,19 +168,11 @@ class MarginalsQuestion:
         stored release, free. The `purpose` is kept with the charge for the owner of the ledger. `progress`
         shows the steps, as `Question.release` does.
         """
-        database = self.database
-        priced = (self if error is None else self.within(error)).priced()
+        with not_charged_yet():
+            priced = (self if error is None else self.within(error)).priced()
+        purpose = self.purpose if purpose is None else purpose
         with shown(progress) as tell:
-            return answer(
-                replace(priced, tell=tell),
-                catalog=database.catalog,
-                ledger=database.ledger,
-                backend=database.backend,
-                idempotency_key=key,
-                analyst=database.analyst,
-                purpose=self.purpose if purpose is None else purpose,
-                tell=tell,
-            )
+            return answered(self.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell)
 
     def price(self) -> Price:
         """Return what the tables would cost, against what is left of the budget. Free."""

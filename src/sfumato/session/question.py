@@ -23,13 +23,14 @@ from sfumato.core.rules import PureRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, SfumatoError
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
-from sfumato.pipeline import Payable, Priced, admit, answer, answer_public, parts_charged, plan
+from sfumato.pipeline import Payable, Priced, admit, answer_public, parts_charged, plan
 from sfumato.plan.outline import labels
 from sfumato.plan.request import QuestionOptions, Request
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release import Release
 from sfumato.release.answers import Origin
 from sfumato.release.lineage import trace
+from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.progress import Progress, shown
 
 if TYPE_CHECKING:
@@ -175,26 +176,15 @@ class Question:
         with each of them, and by default they are shown at a prompt and in a notebook. Ctrl-C is a
         `KeyboardInterrupt` that says whether the question was charged.
         """
-        database = self.database
-        try:
+        with not_charged_yet():
             if self.free:
-                return answer_public(self.request, backend=database.backend)
+                return answer_public(self.request, backend=self.database.backend)
             if self.only_free:
                 return self._determined().release
             priced = (self if error is None else self.within(error, size=size)).priced()
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted: nothing was charged") from None
+        purpose = self.purpose if purpose is None else purpose
         with shown(progress) as tell:
-            return answer(
-                priced,
-                catalog=database.catalog,
-                ledger=database.ledger,
-                backend=database.backend,
-                idempotency_key=key,
-                analyst=database.analyst,
-                purpose=self.purpose if purpose is None else purpose,
-                tell=tell,
-            )
+            return answered(self.database, priced, key=key, purpose=purpose, tell=tell)
 
     def _determined(self) -> FreeAnswer:
         if (found := self.from_releases()) is None:

@@ -29,9 +29,10 @@ from sfumato.analysis.loss_measurement import main_part, priced_losses
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.rules import UNITS, PureRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
-from sfumato.pipeline import Priced, answer, unprotected_totals
+from sfumato.pipeline import Priced, unprotected_totals
 from sfumato.plan.outline import labels
 from sfumato.release.workload_release import WorkloadRelease
+from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.progress import Progress, shown
 from sfumato.session.question import Asked, Question, charge_of, error_of, shortage
 from sfumato.workloads.batch import PricedBatch, batch_event, plan_batch
@@ -195,23 +196,12 @@ class Workload:
 
         `key`, `purpose` and `progress` are those of `Question.release`.
         """
-        database = self.database
+        purpose = self.purpose if purpose is None else purpose
         with shown(progress) as tell:
             tell("pricing")
-            try:
+            with not_charged_yet():
                 priced = self.priced()
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt("interrupted: nothing was charged") from None
-            return answer(
-                replace(priced, tell=tell),
-                catalog=database.catalog,
-                ledger=database.ledger,
-                backend=database.backend,
-                idempotency_key=key,
-                analyst=database.analyst,
-                purpose=self.purpose if purpose is None else purpose,
-                tell=tell,
-            )
+            return answered(self.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell)
 
     def __repr__(self) -> str:
         try:
