@@ -23,7 +23,7 @@ from sfumato.core import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.sql import parse
-from sfumato.session.question import price_of
+from sfumato.session.price import price_of
 from tests.engine.replay import BUDGET, Replay
 from tests.engine.test_replay import wrongs
 from tests.engine.worlds import CATALOG, NEIGHBOURS

@@ -14,7 +14,7 @@ from sfumato.core.rules import UNITS
 from sfumato.ledger import Balance, Entry, Ledger
 from sfumato.ledger.charges import Charge
 from sfumato.session import propose
-from sfumato.session.question import fits
+from sfumato.session.price import fits
 
 __all__ = ["lines_of", "record_of", "run"]
 

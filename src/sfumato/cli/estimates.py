@@ -70,7 +70,7 @@ def caps(
 def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: Any) -> Release | None:
     """Ask for bounds or caps, and release them; with `dry_run`, show the price and return None."""
     from sfumato.cli.project import open_tables
-    from sfumato.session.question import price_of
+    from sfumato.session.price import price_of
 
     if options.epsilon is None:
         raise InvalidArgument(

@@ -65,7 +65,7 @@ def opened(project: str, analyst: str | None, options: AnswerOptions, *, free: b
 def paid_for(question: Question, options: AnswerOptions, *, size: float | None = None) -> None:
     """Release a question and write its answer; with `dry_run`, show its price alone."""
     from sfumato.release.formats import rendered
-    from sfumato.session.question import price_of
+    from sfumato.session.price import price_of
 
     style, output = options.style.value, options.output
     if options.dry_run:
@@ -94,7 +94,7 @@ def shares_of(text: str) -> tuple[Decimal, ...]:
 def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
     """Explain what one unit can change, the noise, the cost and the error. Free: asks nothing of the data."""
     from sfumato.cli.project import open_tables
-    from sfumato.session.question import price_of
+    from sfumato.session.price import price_of
 
     _, database = open_tables(asking.project, analyst=asking.analyst, free=not asking.free)
     question = _asked(asking, database)

@@ -20,7 +20,7 @@ from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.release.formats import rendered
 from sfumato.session import Database, Question
-from sfumato.session.question import Price, price_of
+from sfumato.session.price import Price, price_of
 
 __all__ = ["COMMANDS", "Shell", "run"]
 

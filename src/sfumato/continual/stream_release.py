@@ -26,10 +26,8 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import shortened
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.outline import labels
-from sfumato.plan.tree import GROUPING_SET
 from sfumato.release import NoisyGroups, Release, cost_record, publish, tabulate
-from sfumato.release.answers import Origin
-from sfumato.release.lineage import trace
+from sfumato.release.lineage import shown_columns
 from sfumato.release.storage import decode, load
 
 if TYPE_CHECKING:
@@ -180,17 +178,9 @@ class StreamRelease:
     def _names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return what the question calls columns of its noisy table."""
         [named] = self.stream.request.queries
-        asked = {**labels(named.query)}
-        text = self.stream.request.postprocessing
-        inner = (*(name for name, _ in (*named.query.keys, *named.query.aggregates)), GROUPING_SET)
-        found = None if text is None else trace(text, {named.name: inner})
-        if found is not None:
-            pairs = zip(found.names, found.origins, strict=True)
-            asked |= {
-                one.column: name
-                for name, one in pairs
-                if one is not None and one == Origin(column=one.column)
-            }
+        asked = labels(named.query) | {
+            column: name for name, column in shown_columns(self.stream.request).items()
+        }
         return tuple(asked.get(name, name) for name in columns)
 
     @property

@@ -25,9 +25,11 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from sfumato.plan.request import Request
+from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import Origin
 
-__all__ = ["HIDDEN", "Trace", "chooses", "trace"]
+__all__ = ["HIDDEN", "Trace", "chooses", "shown_columns", "trace"]
 
 HIDDEN = "__sfumato_row"
 """The column that carries a noisy table's row number through the statement."""
@@ -75,6 +77,23 @@ def trace(sql: str, tables: Mapping[str, tuple[str, ...]]) -> Trace | None:
         and isinstance(base, exp.Table)
         and all(origin is not None and origin == Origin(column=origin.column) for origin in origins),
     )
+
+
+def shown_columns(request: Request) -> dict[str, str]:
+    """Return, for each column that shows a noisy one as it is, which one that is."""
+    if request.postprocessing is None or len(request.queries) != 1:
+        return {}
+    [named] = request.queries
+    columns = (*(name for name, _ in (*named.query.keys, *named.query.aggregates)), GROUPING_SET)
+    found = trace(request.postprocessing, {named.name: columns})
+    if found is None:
+        return {}
+    pairs = zip(found.names, found.origins, strict=True)
+    return {
+        name: origin.column
+        for name, origin in pairs
+        if origin is not None and origin == Origin(column=origin.column)
+    }
 
 
 def chooses(sql: str, aggregates: Collection[str]) -> bool:

@@ -13,7 +13,8 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
 from sfumato.plan.request import Options, QuestionOptions, Request, with_options
-from sfumato.session.question import Asked, Question, shown_columns
+from sfumato.release.lineage import shown_columns
+from sfumato.session.question import Asked, Question
 
 if TYPE_CHECKING:
     from sfumato.continual.participation import Participation

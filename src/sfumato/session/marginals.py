@@ -16,8 +16,8 @@ from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.request import Options
 from sfumato.plan.values import Val
 from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.price import Price, charge_of, fits, shortage
 from sfumato.session.progress import Progress, shown
-from sfumato.session.question import Price, charge_of, fits, shortage
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
 from sfumato.workloads.marginal_display import error_lines, html_of
 from sfumato.workloads.marginal_release import Marginals

@@ -8,49 +8,27 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from sfumato.aggregates.answer import Forecast
-from sfumato.analysis import Bounding, Cost
-from sfumato.analysis.batches import divided
 from sfumato.analysis.forecast import cheapest, forecasts
-from sfumato.analysis.invariants import NOT_PROTECTED
-from sfumato.analysis.loss_measurement import MEASURED_PART, main_part
-from sfumato.analysis.missing_limits import BOUNDS_PART
-from sfumato.analysis.shapes import scans
+from sfumato.analysis.loss_measurement import main_part
 from sfumato.core.arguments import Number, budget_quantity
-from sfumato.core.rules import PureRule
-from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, SfumatoError
-from sfumato.ledger import Balance, GrantBalance, Owner
-from sfumato.ledger.charges import Charge
-from sfumato.pipeline import Payable, Priced, admit, answer_public, parts_charged, plan
+from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
+from sfumato.pipeline import Priced, answer_public, plan
 from sfumato.plan.outline import labels
 from sfumato.plan.request import QuestionOptions, Request
-from sfumato.plan.tree import GROUPING_SET
 from sfumato.release import Release
-from sfumato.release.answers import Origin
-from sfumato.release.lineage import trace
+from sfumato.release.lineage import shown_columns
 from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.explanation import levels
+from sfumato.session.price import ON_LIMITS, error_of
 from sfumato.session.progress import Progress, shown
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
     from sfumato.session.free_answers import FreeAnswer
 
-__all__ = [
-    "Asked",
-    "Price",
-    "Question",
-    "charge_of",
-    "error_of",
-    "fits",
-    "price_of",
-    "shortage",
-    "shown_columns",
-]
-
-
-_ON_LIMITS = "depends on limits that are found first"
+__all__ = ["Asked", "Question"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,56 +83,9 @@ class Question:
 
     def explain(self, *, size: float | None = None) -> str:
         """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
-        from sfumato.analysis.explain import explain
+        from sfumato.session.explanation import explanation
 
-        if self.free:
-            return "this is about public tables alone: it is answered exactly, and free"
-        if self.only_free:
-            return self.said_free()
-        if self.epsilon is None:
-            raise InvalidArgument(
-                "explaining needs an epsilon", place="epsilon", hints=("ask with epsilon=0.5, for example",)
-            )
-        priced = self.priced()
-        own = [named.options for named in self.request.queries]
-        options = divided(self.request.options, priced.boundings, own)
-        texts = [
-            explain(
-                bounding,
-                self.database.terms,
-                epsilon=self.epsilon,
-                size=size,
-                options=own,
-                part=cost.part,
-                aggregates=labels(named.query),
-                names=self.names(),
-            )
-            for named, bounding, own, cost in zip(
-                self.request.queries, priced.boundings, options, priced.costs, strict=True
-            )
-        ]
-        levels = ["\n  ".join(["levels", *lines])] if (lines := self.levels(priced)) else []
-        said = [*levels, *_said_of_losses(priced), *_said_of_limits(priced), *self._left_out()]
-        return self._named("\n\n".join([*texts, *said]))
-
-    def levels(self, priced: Priced) -> list[str]:
-        """Return how far off each level of consistent answers will be, and what of them is not protected."""
-        pure, lines = isinstance(self.database.terms.rule, PureRule), []
-        shown = set(shown_columns(self.request).values())
-        for named, bounding, cost in zip(self.request.queries, priced.boundings, priced.costs, strict=True):
-            if bounding.consistency is not None:
-                names = {name: name if name in shown else own for name, own in labels(named.query).items()}
-                lines += _said_of_levels(bounding, cost, names, pure=pure)
-        return [self._named(line) for line in lines]
-
-    def _left_out(self) -> list[str]:
-        """Return what to say of columns of the asked tables that no question can use."""
-        named = {scan.table for one in self.request.queries for scan in scans(one.query.source)}
-        tables = [table for table in self.database.catalog.tables if table.name in named]
-        lines = [
-            f"left out of `{table.name}`: {one.refusal}" for table in tables for one in table.unsupported
-        ]
-        return ["\n".join(lines)] if lines else []
+        return explanation(self, size=size)
 
     def release(
         self,
@@ -224,7 +155,7 @@ class Question:
             priced = self.priced(budget.epsilon)
             if priced.limits is not None:
                 hint = "give bounds, max_groups and max_rows, or declare them"
-                raise InvalidArgument(f"the error {_ON_LIMITS}", place="error", hints=(hint,))
+                raise InvalidArgument(f"the error {ON_LIMITS}", place="error", hints=(hint,))
             epsilon = cheapest(
                 priced.boundings,
                 budget,
@@ -235,7 +166,7 @@ class Question:
                 whole=main_part(priced.losses),
             )
         except InvalidArgument as refusal:  # in the names of the question
-            message = self._named(refusal.message)
+            message = self.in_its_names(refusal.message)
             raise InvalidArgument(message, place=refusal.place, hints=refusal.hints) from None
         return replace(self, epsilon=epsilon)
 
@@ -284,11 +215,11 @@ class Question:
             budget, noise = self.database.terms, self.request.options.noise
             if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
                 lines.append(f"  {other}")
-        lines += [f"  {note}" for note in (*self.levels(priced), *self.request.query_notes)]
+        lines += [f"  {note}" for note in (*levels(self, priced), *self.request.query_notes)]
         lines.append("nothing is spent until .release()")
-        return self._named("\n".join(lines))
+        return self.in_its_names("\n".join(lines))
 
-    def _named(self, text: str) -> str:
+    def in_its_names(self, text: str) -> str:
         """Call noisy columns in a text what the question calls them."""
         for column, name in self.names().items():
             text = re.sub(rf"\b{re.escape(column)}\b", name.replace("\\", r"\\"), text)
@@ -337,181 +268,3 @@ class Asked:
 
     def __repr__(self) -> str:
         return "<question: .ask(epsilon=0.5) shows its price, .release(epsilon=0.5) spends>"
-
-
-def _said_of_levels(bounding: Bounding, cost: Cost, names: Mapping[str, str], *, pure: bool) -> list[str]:
-    """Return how far off each level of a consistent answer will be, and what of it is not protected."""
-    assert bounding.consistency is not None
-    query, known = bounding.query, bounding.consistency
-    shares = known.pure_shares if pure else known.shares
-    lines = []
-    for place in sorted(range(len(query.grouping_sets)), key=lambda one: len(query.grouping_sets[one])):
-        keys = ", ".join(query.keys[at][0] for at in query.grouping_sets[place])
-        share = float(shares[place])
-        errors = ", ".join(
-            f"{names[one.name]} ±{one.error:.4g}"
-            for one in forecasts(bounding, cost, grouping_set=place)
-            if one.error is not None
-        )
-        where = f"by {keys}" if keys else "in all"
-        lines.append(f"{where}: {errors} (95%), for {share:.3g} of the cost")
-    return [*lines, *(f"{NOT_PROTECTED}: {said}" for said in known.unprotected)]
-
-
-def _said_of_losses(priced: Priced) -> list[str]:
-    """Return which limits may bite, and whether what they take is measured."""
-    part = f"{float(MEASURED_PART):.0%} of the cost measures what is left out by"
-    return [
-        f"losses\n  {loss.limits.unknown if loss.bounding is None else f'{part} {loss.limits}'}"
-        for loss in priced.losses
-    ]
-
-
-def _said_of_limits(priced: Priced) -> list[str]:
-    """Return that limits are found first, and what is shown as long as they are not known."""
-    if priced.limits is None:
-        return []
-    found = [f"  {one.wanted}" for one in priced.limits.missing]
-    shown = f"  for {float(BOUNDS_PART):.0%} of the cost; what is shown above is for very wide ones"
-    return ["\n".join(["found privately, before the rest", *found, shown])]
-
-
-def shown_columns(request: Request) -> dict[str, str]:
-    """Return, for each column that shows a noisy one as it is, which one that is."""
-    if request.postprocessing is None or len(request.queries) != 1:
-        return {}
-    [named] = request.queries
-    columns = (*(name for name, _ in (*named.query.keys, *named.query.aggregates)), GROUPING_SET)
-    found = trace(request.postprocessing, {named.name: columns})
-    if found is None:
-        return {}
-    pairs = zip(found.names, found.origins, strict=True)
-    return {
-        name: origin.column
-        for name, origin in pairs
-        if origin is not None and origin == Origin(column=origin.column)
-    }
-
-
-# -- the price, against what is left of the budget ----------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """What a question would cost: `share` of the whole budget; `times` it could still be asked."""
-
-    epsilon: Fraction
-    keys_delta: Fraction
-    units: int
-    keys_units: int
-    share: float
-    times: int
-    errors: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
-    refusal: BudgetExceeded | None = None
-
-    def lines(self) -> list[str]:
-        """Return the price as text."""
-        if not self.epsilon:
-            return [*(self.notes or ("this is about public tables alone: free",)), "nothing was spent"]
-        left = f"{self.times} more like it fit" if self.times else "it does not fit in what is left"
-        return [
-            f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",
-            *(f"  {name}: {error}" for name, error in self.errors),
-            *(f"  {note}" for note in self.notes),
-            "nothing was spent",
-        ]
-
-    def record(self) -> dict[str, Any]:
-        """Return the price as plain data."""
-        return {
-            "epsilon": float(self.epsilon),
-            "keys_delta": float(self.keys_delta),
-            "share_of_budget": self.share,
-            "times": self.times,
-            "errors": dict(self.errors),
-            "notes": list(self.notes),
-        }
-
-
-def price_of(question: Question, *, size: float | None = None) -> Price:
-    """Price a question against what is left; refuse what the policy forbids. `size`: rows of a group."""
-    database = question.database
-    if question.free or question.only_free:
-        free = Fraction(0)
-        said = () if question.free else (question.said_free(),)
-        return Price(epsilon=free, keys_delta=free, units=0, keys_units=0, share=0.0, times=1, notes=said)
-    priced = question.priced()
-    charge, grant = charge_of(database, priced)
-    balance = database.balance
-    limits = priced.limits
-    errors = [
-        (one.name, error_of(one, on_limits=limits is not None and limits.decide(place, one.name)))
-        for place, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True))
-        for one in forecasts(bounding, cost, size=size)
-    ]
-    shown = question.names()
-    levels = question.levels(priced)
-    return Price(
-        epsilon=priced.epsilon,
-        keys_delta=priced.keys_delta,
-        units=charge.units,
-        keys_units=charge.keys_units,
-        share=charge.units / max(1, balance.limit),
-        times=fits(balance, charge, grant),
-        errors=tuple((shown.get(name, name), error) for name, error in errors),
-        notes=(*levels, *question.request.query_notes),
-        refusal=shortage(balance, charge, grant),
-    )
-
-
-def charge_of(database: Database, priced: Payable[Any]) -> tuple[Charge, GrantBalance | None]:
-    """Return what would be charged, and the grant that it would be charged to; refuse what is forbidden."""
-    admit(priced, database.catalog.policy)
-    balance, who = database.balance, database.analyst
-    parts = parts_charged(priced, catalog=database.catalog, ledger=database.ledger)
-    units, keys_units = balance.budget.charge(priced.event, priced.keys_delta)
-    charge = Charge(
-        units=units,
-        keys_units=keys_units,
-        parts=None if parts is None else tuple(sorted(parts)),
-        version=balance.totals.version,  # that of the last charge: nothing is read to see if it is old
-        epoch=balance.totals.epoch,
-    )
-    return charge, None if isinstance(who, Owner) else database.ledger.grant_balance(database.unit, who)
-
-
-def fits(balance: Balance, charge: Charge, grant: GrantBalance | None = None) -> int:
-    """Return how often a charge still fits, now: in the budget, in this period's allowance, in the grant.
-
-    Equal charges leave the totals that one charge as large as their sum would leave; so the
-    ledger's own answer to that one decides, and the largest is searched for.
-    """
-    pairs = ((balance.limit, charge.units), (balance.keys_limit, charge.keys_units))
-    most = min((limit // units for limit, units in pairs if units > 0), default=0)
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        many = replace(charge, units=middle * charge.units, keys_units=middle * charge.keys_units)
-        if shortage(balance, many, grant) is None:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def shortage(balance: Balance, charge: Charge, grant: GrantBalance | None = None) -> BudgetExceeded | None:
-    """Return the refusal that a charge would meet now, None if it fits."""
-    refusal = balance.shortage(charge, balance.totals.charged(charge))
-    return refusal if refusal is not None or grant is None else grant.shortage(charge)
-
-
-def error_of(one: Forecast, *, on_limits: bool = False) -> str:
-    """Return the error that is expected, as text."""
-    if on_limits:
-        return _ON_LIMITS
-    if one.error is None:
-        return "depends on the group's size"
-    if one.falls_short:
-        return f"at most {one.error:.4g} rows short of the most frequent value (95%)"
-    return f"±{one.error:.4g} rows in rank (95%)" if one.in_ranks else f"±{one.error:.4g} (95%)"

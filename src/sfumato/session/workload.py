@@ -33,8 +33,9 @@ from sfumato.pipeline import Priced, unprotected_totals
 from sfumato.plan.outline import labels
 from sfumato.release.workload_release import WorkloadRelease
 from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.price import charge_of, error_of, shortage
 from sfumato.session.progress import Progress, shown
-from sfumato.session.question import Asked, Question, charge_of, error_of, shortage
+from sfumato.session.question import Asked, Question
 from sfumato.workloads.batch import PricedBatch, batch_event, plan_batch
 
 if TYPE_CHECKING:
