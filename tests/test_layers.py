@@ -33,10 +33,10 @@ LAYERS = {
     "backends": 6,
     "release": 7,
     "pipeline": 8,
+    "advise": 9,  # what to choose; the session asks for it about its questions and its budget
     "continual": 9,  # statistics period after period; the session asks for them as for one
     "workloads": 9,  # many statistics at once; the session asks for them as for one
     "session": 10,
-    "advise": 11,
     "anonymity": 11,
     "audit": 11,
     "learn": 11,

@@ -14,15 +14,26 @@ from itertools import pairwise
 
 import numpy as np
 
-from sfumato.core.arguments import Number, budget_quantity, delta_quantity, probability, upper_float
+from sfumato.core.arguments import (
+    Number,
+    budget_quantity,
+    count,
+    delta_quantity,
+    probability,
+    upper_float,
+)
 from sfumato.core.conversions import delta_of_mu
 from sfumato.core.events.base import Event
+from sfumato.core.measures import ApproximateDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.search import SLACK, round_up
 from sfumato.errors import InvalidArgument
 
 __all__ = ["TradeOff"]
 
 _POINTS = 2001
+_FEWER = 15  # where each delta is a search of its own
+_FAINT = 1e-12  # the smallest delta that such a search is for
+_MOST_PEOPLE = 1000  # of a group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +78,21 @@ class TradeOff:
         return _increasing(grid.tolist(), [delta_of_mu(distance, epsilon) for epsilon in grid.tolist()])
 
     @staticmethod
+    def of_guarantee(guarantee: Guarantee) -> TradeOff:
+        """Return the curve of all mechanisms that have a guarantee: what it implies at every epsilon."""
+        match guarantee:
+            case PureDP():
+                return TradeOff.of_approximate(guarantee.epsilon)
+            case ApproximateDP():
+                return TradeOff.of_approximate(guarantee.epsilon, guarantee.delta)
+            case GaussianDP():
+                return TradeOff.of_mu(guarantee.mu)
+            case _:
+                top = upper_float(guarantee.to_approximate(_FAINT).epsilon)
+                grid = (max(top, 1e-9) * np.square(np.linspace(0.0, 1.0, _FEWER))).tolist()
+                return _increasing(grid, [guarantee.delta_at(epsilon) for epsilon in grid])
+
+    @staticmethod
     def of_event(event: Event) -> TradeOff:
         """Return the curve of the mechanism that an event records: tighter than its (epsilon, delta).
 
@@ -88,6 +114,47 @@ class TradeOff:
         if math.isfinite(pure):  # the loss is bounded: a last line with delta = 0
             epsilons, values = [*epsilons, max(pure, math.nextafter(epsilons[-1], math.inf))], [*values, 0.0]
         return _increasing(epsilons, values)
+
+    def with_failure(self, chance: Number) -> TradeOff:
+        """Return the curve if besides, with this chance at most, nothing at all is promised. Rounds: up.
+
+        Theorem: a union bound: (epsilon, delta) becomes (epsilon, delta + chance).
+        """
+        added = upper_float(delta_quantity(chance, name="chance"))
+        deltas = tuple(min(1.0, math.nextafter(delta + added, 2.0)) for delta in self.deltas)
+        return self if added == 0 else TradeOff(epsilons=self.epsilons, deltas=deltas)
+
+    def group(self, size: int) -> TradeOff:
+        """Return the curve for `size` people together instead of one. Rounds: up.
+
+        Theorem: the most power against a group is that against one person applied `size` times over,
+        g(g(..g(fpr)..)) (Dong, Roth, Su 2022, Theorem 2.14); for one Gaussian or Laplace number no more is
+        true either. g lies below straight lines of positive slope, so a chain of lines lies above the chain
+        of g: which lines are taken decides how tight the result is, not whether it holds.
+
+        >>> round(TradeOff.of_mu(0.2).group(3).advantage(), 4) == round(TradeOff.of_mu(0.6).advantage(), 4)
+        True
+        """
+        people = count(size, "size", most=_MOST_PEOPLE)
+        if people == 1:
+            return self
+        steep, lifts = np.array(self.epsilons), np.array(self.deltas)
+        logs = np.concatenate([steep, -steep])  # of the slopes; the second half are the mirror images
+        starts = np.concatenate([lifts, 1 - np.exp(-steep) * (1 - lifts)])
+        slopes = np.exp(np.minimum(logs, 700.0))
+        rates = np.concatenate([[0.0], np.geomspace(1e-30, 1.0, 500), np.linspace(0.0, 1.0, 300)[1:-1]])
+        total, start = np.zeros(len(rates)), np.zeros(len(rates))
+        for _ in range(people):
+            best = np.array([int(np.argmin(starts + slopes * rate)) for rate in rates])
+            rates = np.minimum(1.0, starts[best] + slopes[best] * rates)
+            total, start = total + logs[best], starts[best] + slopes[best] * start * (1 + SLACK)
+        useful = (total >= 0) & (start <= 1)
+        pairs: dict[float, float] = {}
+        for epsilon, delta in zip(total[useful].tolist(), start[useful].tolist(), strict=True):
+            above = epsilon * (1 + SLACK)
+            pairs[above] = min(pairs.get(above, 1.0), delta)
+        pairs = pairs or {0.0: 1.0}  # nothing is promised to so many
+        return _increasing(sorted(pairs), [pairs[epsilon] for epsilon in sorted(pairs)])
 
     def tpr(self, fpr: float) -> float:
         """Return the most power that any test of this false-positive rate can have. Rounds: up."""
