@@ -14,7 +14,7 @@ from sfumato.continual.correlated_noise import CorrelatedNoise, slack, steps_for
 from sfumato.continual.factorisation import BITS, Factorisation, square_root
 from sfumato.continual.participation import Participation
 from sfumato.continual.rates import Buffers, buffers
-from sfumato.continual.series import deviation, total_deviations
+from sfumato.continual.series import deviation, period_deviations, total_deviations
 from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument
@@ -129,6 +129,17 @@ def test_differences_have_errors_of_their_own() -> None:
     assert deviation(factorisation, weights) > math.sqrt(2) * single, "neighbouring days have opposite errors"
     assert deviation(factorisation, np.ones(30)) == pytest.approx(total_deviations(factorisation, 30)[-1])
     assert deviation(factorisation, np.ones(30)) < single * math.sqrt(30) / 3
+
+
+def test_totals_without_missing_periods() -> None:
+    """One recursion for all of them, beside the sum that each of them is."""
+    factorisation, there = square_root(30), np.ones(30)
+    there[[3, 4, 20]] = 0
+    found = total_deviations(factorisation, 30, {4, 5, 21})
+    each = [deviation(factorisation, there[: last + 1]) for last in range(30)]
+    assert found == pytest.approx(each, rel=1e-12)
+    days = [deviation(factorisation, np.eye(30)[last][: last + 1]) for last in range(30)]
+    assert period_deviations(factorisation, 30) == pytest.approx(days, rel=1e-12)
 
 
 def test_a_horizon_ends() -> None:

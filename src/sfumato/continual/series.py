@@ -6,13 +6,14 @@ sum of the errors of its parts, and is often much smaller.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 import numpy as np
 
 from sfumato.core.arguments import FloatArray
 
-__all__ = ["Inverse", "deviation", "total_deviations"]
+__all__ = ["Inverse", "deviation", "period_deviations", "total_deviations"]
 
 
 class Inverse(Protocol):
@@ -23,15 +24,33 @@ class Inverse(Protocol):
         ...
 
 
-def total_deviations(factorisation: Inverse, periods: int) -> FloatArray:
+def total_deviations(
+    factorisation: Inverse, periods: int, missing: Collection[int] = frozenset()
+) -> FloatArray:
     """Return the standard deviation of each running total, where z has deviation 1.
+
+    Periods that are `missing`, by their numbers from 1, are in no total.
 
     >>> from sfumato.continual.factorisation import square_root
     >>> total_deviations(square_root(365), 365)[[0, 364]].round(3).tolist()
     [1.0, 1.716]
     """
-    decoder = np.cumsum(factorisation.inverse(periods))  # the first column of A C^-1
-    return np.sqrt(np.cumsum(decoder**2))
+    inverse, carried, found = factorisation.inverse(periods), np.zeros(periods), np.zeros(periods)
+    for last in range(periods):
+        if last + 1 not in missing:
+            carried[: last + 1] += inverse[last::-1]  # what the noise z of each period does to the total
+        found[last] = np.linalg.norm(carried[: last + 1])
+    return found
+
+
+def period_deviations(factorisation: Inverse, periods: int) -> FloatArray:
+    """Return the standard deviation of each period by itself, where z has deviation 1.
+
+    >>> from sfumato.continual.factorisation import square_root
+    >>> period_deviations(square_root(365), 365)[[0, 364]].round(3).tolist()
+    [1.0, 1.128]
+    """
+    return np.sqrt(np.cumsum(factorisation.inverse(periods) ** 2))
 
 
 def deviation(factorisation: Inverse, weights: FloatArray) -> float:

@@ -1,19 +1,32 @@
-"""What a stream has published: each period by itself, running totals, windows and differences.
+"""What a stream has published: each period by itself, running totals, windows, differences and trends.
 
 All of it is post-processing of the outputs, which are integers in fine steps. An answer is read off a sum of
 outputs, rounded to whole units; its interval is that of Gaussian noise of the deviation that this sum has
 (`series.deviation`: periods share noise), and of the rounding.
 
-A sum whose error is Gaussian of deviation s, rounded to whole units, has an error of variance s^2 + 1/12. Its
-interval is that of discrete Gaussian noise of variance s^2 + 1/4, which a test compares with the exact chance
-for deviations from 0.05 to 50.
+Theorem. Let an error be normal of deviation s > 0, and be rounded to whole units. It is beyond a whole number
+h with no larger chance than discrete Gaussian noise Y of parameter v = s^2 + 1/4 is, for every h >= 0.
+
+Proof. Write q_k for the chance that the rounded error is k, p_k for that of Y = k, and L(k) for log(p_k /
+q_k), for real k >= 0. Both are symmetric and sum to 1, so it is enough that p - q changes its sign once on k
+>= 0, from minus to plus. q_k is proportional to exp(-k^2 / 2s^2) times the integral of exp(-k y / s^2 - y^2 /
+2s^2) over |y| <= 1/2. So L'(k) = k (1/s^2 - 1/v) - m(k) / s^2, where m(k) is the mean of a normal variable of
+mean k and deviation s, given that it is within 1/2 of zero: m(0) = 0, m(k) <= 1/2, and m'(k) is the variance
+of that variable over s^2, at most 1 / (pi^2 s^2) (Payne and Weinberger 1960: its density is log-concave, on
+an interval of length 1). L'(k) >= 0 is the same as m(k) <= k / (1 + 4 s^2).
+  If s^2 >= 0.171, then m(k) <= k / (pi^2 s^2) <= k / (1 + 4 s^2): L rises for all k >= 0.
+  If s^2 <= 0.25, then m(k) <= 1/2 <= k / (1 + 4 s^2) for k >= 1: L rises from k = 1 on, and p_0 < q_0. For
+  p_0 falls where v grows, and q_0 where s does: if s <= 0.3, p_0 < 0.787 (its value at v = 1/4) and q_0 >
+  0.9; else v >= 0.34, p_0 < 0.6826 and q_0 > 0.6826 (its value at s = 1/2 is 0.68269).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,19 +34,23 @@ import numpy.typing as npt
 
 from sfumato.continual.periods import Moment, moment
 from sfumato.continual.pricing import PricedStream
-from sfumato.continual.series import deviation
+from sfumato.continual.series import deviation, period_deviations, total_deviations
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import shortened
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.outline import labels
 from sfumato.release import NoisyGroups, Release, cost_record, publish, tabulate
+from sfumato.release.answers import NoisyTable
 from sfumato.release.lineage import shown_columns
 from sfumato.release.storage import decode, load
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["StreamRelease"]
+__all__ = ["Span", "StreamRelease"]
+
+Span = int | Moment | tuple[int | Moment, int | Moment]
+"""A period, or the first and the last period of a window."""
 
 _ROUNDING = Fraction(1, 4)  # three times the variance of rounding
 _FLOATS = 1 + 1e-9  # more than what floats round in a deviation
@@ -74,40 +91,70 @@ class StreamRelease:
 
     def window(self, first: int | Moment, last: int | Moment) -> Release:
         """Return the answer about all periods from one to another, both included."""
-        begin, end = self._number(first), self._number(last)
-        if begin > end:
-            raise InvalidArgument("a window ends after it begins", place="last")
+        begin, end = self._ends((first, last))
         return self._published(range(begin, end + 1), notes=(f"{self._said(begin, end)}, added up",))
 
-    def difference(self, first: int | Moment, second: int | Moment) -> Release:
-        """Return by how much counts and sums of a second period are above those of a first one.
+    def difference(self, first: Span, second: Span) -> Release:
+        """Return by how much counts and sums of a second period, or window, are above those of a first one.
 
-        The errors of two periods are correlated, and the interval is that of their difference. A mean or a
-        ratio has none here: the difference of two ratios is not a ratio of differences.
+        A window is a pair: `difference((1, 7), (8, 14))` compares two weeks. The errors of periods are
+        correlated, and the interval is that of this difference. A mean or a ratio has none here: the
+        difference of two ratios is not a ratio of differences.
         """
-        one, other = self._number(first), self._number(second)
-        answers = self.stream.bounding.answers
-        if any(answer.function.record.linear(answer) is None for answer in answers):
-            raise Unsupported(
-                "differences of answers that are no counts and no sums",
-                hints=("compare the intervals of period(..), or stream counts and sums",),
-            )
-        signs = {other: 1, one: -1} if one != other else {one: 0}
-        said = f"{self.stream.periods.name(other)} less {self.stream.periods.name(one)}"
-        return self._combined(signs, notes=(said,), processed=False)
+        (one, until), (other, end) = self._ends(first), self._ends(second)
+        weights = dict.fromkeys(range(one, until + 1), -1)
+        for number in range(other, end + 1):
+            weights[number] = weights.get(number, 0) + 1
+        said = f"{self._said(other, end)}, less {self._said(one, until)}"
+        return self._compared(weights, notes=(said,))
+
+    def trend(self, first: int | Moment | None = None, last: int | Moment | None = None) -> Release:
+        """Return by how much counts and sums rise from period to period: the slope of a straight line.
+
+        The line is that of least squares through the exact numbers of all published periods from one to
+        another, all of them unless given. It is a statistic of the data, whatever shape they have; the
+        interval is that of the noise in it, which periods share.
+        """
+        begin = 1 if first is None else self._number(first)
+        end = self.taken if last is None else self._number(last)
+        numbers = [number for number in range(begin, end + 1) if number in self.outputs]
+        if len(numbers) < 2:
+            raise InvalidArgument("a trend needs two published periods at least", place="trend")
+        many, total = len(numbers), sum(numbers)
+        below = many * sum(number * number for number in numbers) - total**2
+        common = math.gcd(below, *(many * number - total for number in numbers))
+        weights = {number: (many * number - total) // common for number in numbers}
+        said = f"the slope per {self.stream.periods.every}, {self._said(begin, end)}"
+        notes = (said, *self._failed(end - begin + 1 - many, end - begin + 1))
+        per = f"_per_{self.stream.periods.every}"
+        return self._compared(weights, notes=notes, over=below // common, named=per)
 
     def series(self, *, totals: bool = True, level: float = 0.95) -> pyarrow.Table:
         """Return all running totals, or all periods, with their intervals, as one Arrow table."""
         import pyarrow
 
         tables = []
-        for number in self.outputs:
-            release = self.total(number) if totals else self.period(number)
+        for number, release in self.each(totals=totals):
             names = pyarrow.array([self.stream.periods.name(number)] * len(release), pyarrow.string())
             tables.append(release.to_arrow(level).add_column(0, self.stream.periods.every, names))
         if not tables:
             raise InvalidArgument("no period is published yet", place="series")
         return pyarrow.concat_tables(tables, promote_options="permissive")
+
+    def each(self, *, totals: bool = True) -> Iterator[tuple[int, Release]]:
+        """Yield every running total, or every period, that is published, with its number."""
+        missing = set(range(1, self.taken + 1)) - set(self.outputs)
+        factorisation, notes = self.stream.factorisation, ("one of a series",)
+        deviations = (
+            total_deviations(factorisation, self.taken, missing)
+            if totals
+            else period_deviations(factorisation, self.taken)
+        )
+        sums: dict[str, Any] = dict.fromkeys(self.stream.laws, 0)
+        for number in sorted(self.outputs):
+            own = {name: self._steps(name, number) for name in sums}
+            sums = {name: sums[name] + steps for name, steps in own.items()} if totals else own
+            yield number, self._answered(sums, deviations[number - 1], number, notes=notes)
 
     def _number(self, at: int | Moment) -> int:
         number = at if isinstance(at, int) else 0
@@ -121,39 +168,86 @@ class StreamRelease:
             )
         return number
 
+    def _ends(self, span: Span) -> tuple[int, int]:
+        """Return the first and the last period of a span."""
+        first, last = span if isinstance(span, tuple) else (span, span)
+        begin, end = self._number(first), self._number(last)
+        if begin > end:
+            raise InvalidArgument("a window ends after it begins", place="last")
+        return begin, end
+
     def _said(self, first: int, last: int) -> str:
         periods = self.stream.periods
         return f"from {periods.begin(first).isoformat()} to before {periods.end(last).isoformat()} UTC"
 
+    @staticmethod
+    def _failed(missing: int, many: int) -> tuple[str, ...]:
+        return (f"{missing} of {many} periods failed, and are missing in it",) if missing else ()
+
     def _published(self, numbers: Sequence[int], *, notes: tuple[str, ...]) -> Release:
-        there = {number: 1 for number in numbers if number in self.outputs}
+        there = dict.fromkeys((number for number in numbers if number in self.outputs), 1)
         if not there:
             raise InvalidArgument("this period failed, and was never published", place="period")
-        if missing := len(numbers) - len(there):
-            notes = (*notes, f"{missing} of {len(numbers)} periods failed, and are missing in it")
-        return self._combined(there, notes=notes, processed=True)
+        notes = (*notes, *self._failed(len(numbers) - len(there), len(numbers)))
+        return self._answered(*self._sums(there), max(there), notes=notes)
 
-    def _combined(self, signs: Mapping[int, int], *, notes: tuple[str, ...], processed: bool) -> Release:
-        """Return the answer about a sum of periods, each with its sign."""
-        if missing := [number for number in signs if number not in self.outputs]:
+    def _compared(
+        self, weights: Mapping[int, int], *, notes: tuple[str, ...], over: int = 1, named: str = ""
+    ) -> Release:
+        """Return a weighted sum of periods, divided by a whole number, of an answer that is linear in them.
+
+        `named` is put behind the names of aggregates.
+        """
+        if any(answer.function.record.linear(answer) is None for answer in self.stream.bounding.answers):
+            raise Unsupported(
+                "differences and trends of answers that are no counts and no sums",
+                hints=("compare the intervals of period(..), or stream counts and sums",),
+            )
+        if missing := [number for number in weights if number not in self.outputs]:
             message = f"the period of {self.stream.periods.name(missing[0])} failed, and was never published"
             raise InvalidArgument(message, place="period")
+        divide = partial(self._divided, over=over, named=named)
+        return self._answered(*self._sums(weights), max(weights), notes=notes, divide=divide)
+
+    def _sums(self, weights: Mapping[int, int]) -> tuple[dict[str, Any], float]:
+        """Return weighted sums of periods in fine steps, and their deviation, where z has deviation 1."""
+        row = np.zeros(max(weights))
+        for number, weight in weights.items():
+            row[number - 1] = weight
+        sums = {
+            name: sum(weight * self._steps(name, number) for number, weight in weights.items())
+            for name in self.stream.laws
+        }
+        return sums, deviation(self.stream.factorisation, row)
+
+    def _steps(self, measure: str, number: int) -> npt.NDArray[Any]:
+        """Return the noisy integers of a measure in one period, in fine steps."""
+        return np.array(self.outputs[number]["measures"][measure], dtype=object)
+
+    def _answered(
+        self,
+        sums: Mapping[str, Any],
+        off: float,
+        last: int,
+        *,
+        notes: tuple[str, ...],
+        divide: Callable[[NoisyTable], str] | None = None,
+    ) -> Release:
+        """Return the answer that sums of fine steps make, as it was asked, or as `divide` says in SQL.
+
+        `off` is the deviation of the sums, where z has deviation 1; `last` is the last period in them.
+        """
         stream, request = self.stream, self.stream.request
         [named] = request.queries
-        weights = np.zeros(max(signs))
-        for number, sign in signs.items():
-            weights[number - 1] = sign
-        off = Fraction(deviation(stream.factorisation, weights) * _FLOATS) ** 2
+        wider = (Fraction(off * _FLOATS) / stream.steps) ** 2
         noises = tuple(
-            replace(
-                noise, law=GaussianNoise(shortened(noise.law.variance * off / stream.steps**2 + _ROUNDING))
-            )
+            replace(noise, law=GaussianNoise(shortened(noise.law.variance * wider + _ROUNDING)))
             for noise in stream.cost.noises
         )
         groups = NoisyGroups(
             grouping_set=stream.bounding.query.grouping_sets[0],
-            keys=decode(self.outputs[max(signs)]["keys"]),
-            measures={name: self._sum(name, signs) for name in stream.laws},
+            keys=decode(self.outputs[last]["keys"]),
+            measures={name: self._whole(steps) for name, steps in sums.items()},
             layers={},
         )
         table = tabulate(
@@ -161,19 +255,32 @@ class StreamRelease:
             (groups,),
             stream.bounding,
             replace(stream.cost, noises=noises),
-            non_negative=processed and request.options.non_negative,
+            non_negative=divide is None and request.options.non_negative,
             unknown=named.unknown,
         )
-        release = publish(
+        return publish(
             (replace(table, basis=None),),  # it is about some periods, and no other question is
-            request.postprocessing if processed else None,
+            request.postprocessing if divide is None else divide(table),
             public=self.public,
             cost=cost_record(stream.cost),
             notes=(*notes, *self._told, *request.notes, *request.query_notes),
             labels={named.name: labels(named.query)},
-            reported={named.name: named.reported},
+            reported={named.name: named.reported if divide is None else ()},
         )
-        return release if processed else replace(release, columns=self._names(release.columns))
+
+    def _divided(self, table: NoisyTable, *, over: int, named: str) -> str:
+        """Return the SQL that divides aggregates of a noisy table, under the names that were asked for."""
+        number, keys = repr(float(over)), len(table.keys)
+        below = "" if over == 1 else f" / {number}{'' if 'e' in number else 'e0'}"  # a float, not a decimal
+        parts = [
+            f"{_quoted(column)} AS {_quoted(name)}"
+            if place < keys
+            else f"{_quoted(column)}{below} AS {_quoted(name + named)}"
+            for place, (column, name) in enumerate(
+                zip(table.columns, self._names(table.columns), strict=True)
+            )
+        ]
+        return f"SELECT {', '.join(parts)} FROM {_quoted(table.name)}"
 
     def _names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return what the question calls columns of its noisy table."""
@@ -193,13 +300,9 @@ class StreamRelease:
             told.append(f"not in the intervals: rows of people beyond their first {often} periods")
         return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))
 
-    def _sum(self, measure: str, signs: Mapping[int, int]) -> npt.NDArray[Any]:
-        """Return noisy integers of a measure in whole units, rounded from the sum of fine steps."""
-        parts = [
-            sign * np.array(self.outputs[number]["measures"][measure], dtype=object)
-            for number, sign in signs.items()
-        ]
-        whole = (2 * np.sum(parts, axis=0) + self.stream.steps) // (2 * self.stream.steps)
+    def _whole(self, steps: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return integers in whole units, rounded from fine steps."""
+        whole = (2 * steps + self.stream.steps) // (2 * self.stream.steps)
         fits = all(abs(value) < 2**63 for value in whole.tolist())
         return np.asarray(whole.astype(np.int64) if fits else whole)
 
@@ -209,3 +312,8 @@ class StreamRelease:
         if not self.outputs:
             return head
         return f"{head}; the running total is\n{self.total()!r}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
