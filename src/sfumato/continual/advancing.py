@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.backends import Backend
+from sfumato.backends import Backend, Participants
 from sfumato.catalog import Catalog
 from sfumato.continual.correlated_noise import CorrelatedNoise
 from sfumato.continual.pricing import PricedStream
@@ -107,15 +107,16 @@ class _Advancing:
     def publish(self, until: int) -> None:
         backend, asked = self._backend, self._stream.fingerprint()
         for number in range(self._reservation.taken + 1, until + 1):
+            participants = self._participants(number)  # a state that is damaged takes no step
             with backend.admitted(), deferred():
                 self._reservation.step(
                     number,
-                    partial(self._computed, number),
+                    partial(self._computed, number, participants),
                     request_hash=asked,
                     data_version=backend.data_version(),
                 )
 
-    def _computed(self, number: int) -> bytes:
+    def _computed(self, number: int, participants: Participants | None) -> bytes:
         """Return the output of a period: the committed one, or a new one, once it is committed."""
         state, stream = self._state, self._stream
         if state.last >= number and (committed := state.output(number)) is not None:
@@ -124,15 +125,25 @@ class _Advancing:
             CommittedPeriod(number=one, noise=self._drawn(), output=None)
             for one in range(state.last + 1, number)
         ]
-        admitted = state.admitted(stream.participation, number) if stream.capped else None
-        exact = self._backend.run(stream.query(number), admit=admitted)
+        exact = self._backend.run(stream.query(number), participants=participants)
         drawn = self._drawn()
         laws = tuple(stream.laws)
         noise = dict(zip(laws, np.split(drawn, len(laws)), strict=True))
         noisy = add_correlated_noise(exact, stream.bounding, stream.steps, noise)
         output = self._output(number, noisy)
-        state.commit([*skipped, CommittedPeriod(number=number, noise=drawn, output=output)], admitted)
+        people = None if participants is None else participants.counted
+        state.commit([*skipped, CommittedPeriod(number=number, noise=drawn, output=output, people=people)])
         return output
+
+    def _participants(self, number: int) -> Participants | None:
+        """Return who may be counted in a period, given who was counted before it; None: everybody."""
+        stream, cap = self._stream, self._stream.participation
+        if not stream.capped:
+            return None
+        since = number - cap.apart
+        limited = cap.periods < stream.periods.horizon
+        earlier = self._state.people(1 if limited else since + 1)
+        return Participants(earlier=earlier, most=cap.periods, since=since)
 
     def _drawn(self) -> npt.NDArray[Any]:
         """Return the noise of the next period: of each measure in turn, of all of its groups."""

@@ -32,10 +32,10 @@ class Participation:
         """Return the periods of a person who appears as early and as often as allowed, counted from 0."""
         return tuple(range(0, horizon, self.apart))[: self.periods]
 
-    def admits(self, used: int, last: int | None, period: int) -> bool:
-        """Return whether a person who was in `used` periods, in `last` most recently, may be in this one.
+    def remembers(self, horizon: int) -> bool:
+        """Return whether anybody could appear more often than is allowed, over a horizon.
 
-        >>> [Participation(periods=2, apart=7).admits(1, 3, period) for period in (9, 10)]
-        [False, True]
+        >>> Participation(periods=7).remembers(7), Participation(periods=7).remembers(8)
+        (False, True)
         """
-        return used < self.periods and (last is None or period - last >= self.apart)
+        return self.periods < horizon or self.apart > 1

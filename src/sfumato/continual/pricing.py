@@ -120,8 +120,7 @@ class PricedStream:
     @property
     def capped(self) -> bool:
         """Whether anybody could appear more often than is allowed."""
-        cap = self.participation
-        return cap.periods < self.periods.horizon or cap.apart > 1
+        return self.participation.remembers(self.periods.horizon)
 
     def fingerprint(self) -> str:
         """Return a hash of all that must not change while the stream runs."""

@@ -7,7 +7,8 @@ noise for periods to come would not be the noise that was priced.
 One transaction commits a period: its noise, its output and the people that it counted, and only then is the
 output handed to the ledger. So a period that was computed is never computed again, whatever is killed. Each
 period has a hash over itself and the one before, the first over the charge's place in the ledger: a state
-that is shortened inside, altered, or that of another stream or ledger, is refused.
+that is shortened inside, altered, or that of another stream or ledger, is refused. What is remembered of
+people enters by its hash, so that it can go when it is needed no more.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.continual.participation import Participation
+from sfumato.continual.remembered import digest, packed, unpacked
 from sfumato.errors import LedgerError
 
-__all__ = ["Admitted", "CommittedPeriod", "StreamState"]
+__all__ = ["CommittedPeriod", "StreamState"]
 
 _Integers = npt.NDArray[Any]
 
@@ -36,6 +37,9 @@ _SCHEMA = """
 CREATE TABLE period (
     number INTEGER PRIMARY KEY, noise BLOB NOT NULL, people BLOB NOT NULL, output BLOB, digest TEXT NOT NULL
 );
+CREATE TABLE remembered (
+    period INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (period, part)
+) WITHOUT ROWID;
 """
 
 _IN_MEMORY: dict[str, sqlite3.Connection] = {}  # of ledgers in memory, by their streams' charges
@@ -48,35 +52,7 @@ class CommittedPeriod:
     number: int
     noise: _Integers
     output: bytes | None
-
-
-@dataclass(slots=True, kw_only=True, repr=False)
-class Admitted:
-    """Decides whose rows count in one period, and remembers it until the period is committed.
-
-    Theorem: whether a person is admitted is a function of that person's own earlier periods, so that another
-    person more or less changes nothing for this one; and nobody is admitted to periods that `Participation`
-    does not allow.
-    """
-
-    participation: Participation
-    period: int
-    earlier: Mapping[str, tuple[int, int]]  # by unit: in how many periods, and in which one last
-    found: list[str] = field(default_factory=list)
-
-    def __call__(self, units: Any) -> Any:
-        """Return for each unit of an Arrow column whether its rows count."""
-        import pyarrow
-
-        names, admits, period = (
-            units.cast(pyarrow.string()).to_pylist(),
-            self.participation.admits,
-            self.period,
-        )
-        seen = map(self.earlier.get, names)
-        flags = [before is None or admits(*before, period) for before in seen]
-        self.found = [name for name, admitted in zip(names, flags, strict=True) if admitted]
-        return pyarrow.array(flags, pyarrow.bool_())
+    people: Any | None = None  # an Arrow table of `__unit`: who was counted, where that is remembered
 
 
 class StreamState:
@@ -85,7 +61,7 @@ class StreamState:
     def __init__(self, connection: sqlite3.Connection, charge: str, place: str) -> None:
         self._connection = connection
         self._place = place
-        self._participants: dict[str, tuple[int, int]] | None = None  # read when first needed
+        self._people: dict[int, Any] = {}  # what was read, by period
         with _refusing(place):
             self._digest, self.last = self._verified(charge)
 
@@ -131,44 +107,47 @@ class StreamState:
             rows = self._connection.execute("SELECT noise FROM period ORDER BY number").fetchall()
             return [np.array(json.loads(noise), dtype=object) for (noise,) in rows]
 
-    def admitted(self, participation: Participation, period: int) -> Admitted:
-        """Return who may be counted in a period."""
-        if self._participants is None:
-            self._participants = {}
-            with _refusing(self._place):
-                rows = self._connection.execute(
-                    "SELECT number, people FROM period ORDER BY number"
-                ).fetchall()
-                for number, people in rows:
-                    self._count(json.loads(people), number)
-        return Admitted(participation=participation, period=period, earlier=self._participants)
+    def people(self, since: int) -> Any | None:
+        """Return who was counted when, from a period on: an Arrow table of `__unit` and `period`."""
+        import pyarrow
 
-    def _count(self, people: Sequence[str], period: int) -> None:
-        """Remember that people were counted in a period."""
-        if self._participants is not None:
-            known = self._participants
-            known.update({unit: (known.get(unit, (0, 0))[0] + 1, period) for unit in people})
+        with _refusing(self._place):
+            tables = [self._counted(number) for number in range(max(1, since), self.last + 1)]
+        found = [one for one in tables if one is not None]
+        return pyarrow.concat_tables(found) if found else None
 
-    def commit(self, periods: Sequence[CommittedPeriod], admitted: Admitted | None) -> None:
-        """Put periods on the disk, and who was counted in the last of them: all of it, or nothing."""
-        digest, rows = self._digest, []
-        counted = [] if admitted is None else admitted.found
+    def _counted(self, period: int) -> Any | None:
+        if period not in self._people:
+            select = "SELECT content FROM remembered WHERE period = ? ORDER BY part"
+            parts = [content for (content,) in self._connection.execute(select, (period,))]
+            known = self._connection.execute(
+                "SELECT people FROM period WHERE number = ?", (period,)
+            ).fetchone()
+            if known != (digest(parts),):
+                raise _ended("is damaged, or that of another stream", self._place)
+            self._people[period] = _dated(unpacked(parts), period)
+        return self._people[period]
+
+    def commit(self, periods: Sequence[CommittedPeriod]) -> None:
+        """Put periods on the disk: all of it, or nothing."""
+        head, rows, remembered = self._digest, [], []
         for one in periods:
-            noise = json.dumps(one.noise.tolist()).encode()
-            people = json.dumps(counted if one is periods[-1] else []).encode()
-            digest = _link(digest, noise, people, one.output)
-            rows.append((one.number, noise, people, one.output, digest))
+            noise, people = json.dumps(one.noise.tolist()).encode(), packed(one.people)
+            remembered += [(one.number, place, part) for place, part in enumerate(people)]
+            head = _link(head, noise, digest(people), one.output)
+            rows.append((one.number, noise, digest(people), one.output, head))
         with _refusing(self._place):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?, ?)", rows)
+                self._connection.executemany("INSERT INTO remembered VALUES (?, ?, ?)", remembered)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-        self._digest, self.last = digest, periods[-1].number
-        self._count(counted, self.last)
+        self._digest, self.last = head, periods[-1].number
+        self._people |= {one.number: _dated(one.people, one.number) for one in periods}
 
     def close(self) -> None:
         """Let go of the file; a state in memory stays."""
@@ -177,13 +156,13 @@ class StreamState:
 
     def _verified(self, charge: str) -> tuple[str, int]:
         """Return the newest hash and number; refuse where one does not follow from the one before."""
-        digest, last = hashlib.sha256(charge.encode()).hexdigest(), 0
+        head, last = hashlib.sha256(charge.encode()).hexdigest(), 0
         rows = self._connection.execute("SELECT * FROM period ORDER BY number")
         for number, noise, people, output, found in rows:
-            digest, last = _link(digest, noise, people, output), last + 1
-            if number != last or digest != found:
+            head, last = _link(head, noise, people, output), last + 1
+            if number != last or head != found:
                 raise _ended("is damaged, or that of another stream", self._place)
-        return digest, last
+        return head, last
 
     def __repr__(self) -> str:
         return "<state of a stream: hidden>"
@@ -207,6 +186,15 @@ def _begin(path: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+def _dated(people: Any | None, period: int) -> Any | None:
+    """Return people with the period in which they were counted."""
+    import pyarrow
+
+    if people is None or not len(people):
+        return None
+    return people.append_column("period", pyarrow.array(np.full(len(people), period, dtype=np.int64)))
 
 
 def _link(before: str, noise: bytes, people: bytes, output: bytes | None) -> str:

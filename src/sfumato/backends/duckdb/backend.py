@@ -18,6 +18,7 @@ from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import SUMMED_ROWS, Program, compile_query, hash_of, key_table
 from sfumato.backends.duckdb.engine import Engine, with_engine
+from sfumato.backends.duckdb.participants import Participants
 from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
 from sfumato.backends.exact import Exact, ExactGroups, Members
@@ -45,10 +46,7 @@ from sfumato.plan.tree import (
 if TYPE_CHECKING:
     from sfumato.backends.duckdb.source import Source
 
-__all__ = ["Admit", "Backend"]
-
-Admit = Callable[[Any], Any]
-"""Decides about units, an Arrow column of names: returns an Arrow column of booleans."""
+__all__ = ["Backend"]
 
 _T = TypeVar("_T")
 
@@ -67,25 +65,22 @@ class Backend:
         self._threads = threads
 
     def run(
-        self, query: BoundedQuery, *, admit: Admit | None = None, _salt: int | None = None
+        self, query: BoundedQuery, *, participants: Participants | None = None, _salt: int | None = None
     ) -> Exact[tuple[ExactGroups, ...]]:
-        """Return the exact integers of every group, one entry per grouping set.
-
-        `admit` is given the units that have rows, and returns those whose rows count.
-        """
+        """Return the exact integers of every group, one entry per grouping set; of `participants` alone."""
         program = compile_query(query, self._catalog)
-        if admit is not None and program.unit is None:
-            raise Unsupported("admitting rows that are units by themselves")
+        if participants is not None and program.unit is None:
+            raise Unsupported("participants where each row is a unit by itself")
         self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
 
         def look() -> tuple[ExactGroups, ...]:
             self._make_texts_readable(query)
-            known = self._known(program) if admit is None else _Known()
+            known = self._known(program, names=participants is not None)
             text = program if known.numbers is None else compile_query(query, self._catalog, row_numbers=True)
             cursor = self._source.cursor()
             return with_engine(
-                cursor, lambda engine: _groups(engine, text, salt, self._threads, known, admit)
+                cursor, lambda engine: _groups(engine, text, salt, self._threads, known, participants)
             )
 
         return Exact(self._guarded(look))
@@ -189,15 +184,15 @@ class Backend:
         text = f"SELECT count(*) < {SUMMED_ROWS} FROM {identifier(scan.table)}"
         return bool(self._source.once(text, lambda engine: engine.one(text)))
 
-    def _known(self, program: Program) -> _Known:
-        """Return what is known of the units of a query's tables, or find it out.
+    def _known(self, program: Program, *, names: bool) -> _Known:
+        """Return what is known of the units of a query's tables, or find it out; `names` have to be read.
 
         It may decide how a question is answered, and never with what.
         """
         query = program.query
         if program.unit is None:
             return _Known()
-        numbers = self._numbers(query) if program.reads_names else None
+        numbers = self._numbers(query) if program.reads_names and not names else None
         hashed = program.unit == "VARCHAR" and numbers is None and self._told_apart(query)
         whole = program.sums_whole and self._few_rows(query)
         heavy = self._heavy(program, hashed) if whole else None
@@ -306,16 +301,13 @@ def _groups(
     salt: int,
     threads: int | None,
     known: _Known,
-    admit: Admit | None,
+    participants: Participants | None,
 ) -> tuple[ExactGroups, ...]:
     query = program.query
     with ExitStack() as stack:
         text = program.rows
-        if admit is not None:
-            there = engine.table(f"SELECT DISTINCT __unit FROM ({text})")
-            given = stack.enter_context(engine.given(there.filter(admit(there.column(0)))))
-            admitted = stack.enter_context(engine.named(f"SELECT * FROM {given}"))
-            text = f"SELECT * FROM ({text}) WHERE __unit IN (SELECT __unit FROM {admitted})"
+        if participants is not None:
+            text = stack.enter_context(participants.admitted(engine, text))
         if known.hashed:
             text = _unit_hashes(text)
         kept = not program.plain and not program.sums_first
