@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sfumato.continual.correlated_noise import CorrelatedNoise, slack, steps_for
-from sfumato.continual.factorisation import BITS, Factorisation, square_root
+from sfumato.continual.factorisation import Factorisation, square_root
 from sfumato.continual.participation import Participation
 from sfumato.continual.rates import Buffers, buffers
 from sfumato.continual.series import deviation, period_deviations, total_deviations
@@ -106,20 +106,6 @@ def test_neighbours_shift_independent_noise_by_no_more_than_claimed(
             shifts.append(fresh - np.asarray(drawn[period], dtype=object))
         longest = max(longest, math.sqrt(float((np.array(shifts) ** 2).sum())))
     assert 0.8 * bound < longest <= bound
-
-
-def test_running_totals_vary_as_the_formula_says() -> None:
-    """Variance sigma^2 S_t at every t: of 20,000 totals the mean square is off by 6.5 deviations of
-    sqrt(2 / 20000) with a chance below 1e-10 for each of 50 periods."""
-    horizon, many = 50, 20_000
-    factorisation = square_root(horizon)
-    steps = steps_for(factorisation, 1)
-    law, noise = GaussianNoise(Fraction(steps * steps)), CorrelatedNoise(factorisation)
-    total, column = np.zeros(many), np.array(factorisation.coefficients) / 2.0**BITS
-    variances = np.cumsum(column**2)
-    for period in range(horizon):
-        total += noise.next(law.draw(many)).astype(float) / steps
-        assert abs(np.mean(total**2) / variances[period] - 1) < 6.5 * math.sqrt(2 / many)
 
 
 def test_differences_have_errors_of_their_own() -> None:

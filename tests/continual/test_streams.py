@@ -63,10 +63,26 @@ def test_a_stream_costs_no_more_than_one_release(rule: Rule) -> None:
 
 
 def test_a_year_of_days_for_the_price_of_one_release() -> None:
-    db = database([])
-    shown = repr(stream(db, horizon=365))
-    assert "epsilon 1 for all of them together" in shown
-    assert "errs 2.94 times" in shown and "19.1 times" in shown, "the published figures"
+    asked = stream(database([], max_groups=1, max_rows=1), horizon=365)
+    shown = repr(asked)
+    assert "epsilon 1 for all of them together" in shown and "nothing is spent" in shown
+    ours, fresh, anew = asked.baseline().ways
+    assert (round(ours.total, 3), round(fresh.total, 2)) == (2.944, 19.10), "the published figures"
+    assert ours.period == pytest.approx(1.936, abs=1e-3) and fresh.period == 1
+    assert ours.epsilon == fresh.epsilon == 1 < 30 < anew.epsilon < 31
+    name, error = asked.baseline().release or ("", 0.0)
+    assert name == "n" and f"±{2.944 * error:.3g} (2.94 x)" in shown and f"±{error:.3g} (1 x)" in shown
+    assert "last total of n" in asked.baseline()._repr_html_()
+    apart = stream(database([]), "SELECT AVG(cost) FROM visits", participation=sf.Participation(periods=4))
+    assert apart.baseline().release is None and apart.baseline().ways[1].period == 2
+
+
+def test_no_way_errs_as_little_for_as_little() -> None:
+    """The stream as priced: its widest interval of totals is that of the table."""
+    asked = stream(database([], max_groups=1, max_rows=1), "SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
+    [(low, high)] = asked.advance(day(HORIZON)).total().intervals()["n"]  # type: ignore[misc]
+    _, error = asked.baseline().release or ("", 0.0)
+    assert (high - low) / 2 == pytest.approx(error * asked.baseline().ways[0].total, rel=0.03)
 
 
 # -- what one person changes ------------------------------------------------------------------------

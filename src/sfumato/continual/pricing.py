@@ -43,9 +43,11 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.rules import Rule
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.pipeline import Priced
+from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.time_window import TimeColumn, time_column
 from sfumato.release import cost_record
+from sfumato.release.lineage import shown_columns
 
 __all__ = ["PricedStream", "plan_stream"]
 
@@ -104,6 +106,12 @@ class PricedStream:
         """The law of z of each measure, in fine steps."""
         found = {noise.measure: noise.law for noise in self.cost.noises}
         return {name: law for name, law in found.items() if isinstance(law, GaussianNoise)}
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What the question calls columns of its noisy table."""
+        shown = {column: name for name, column in shown_columns(self.request).items()}
+        return labels(self.request.queries[0].query) | shown
 
     @property
     def groups(self) -> int:

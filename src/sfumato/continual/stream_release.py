@@ -41,7 +41,6 @@ from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.outline import labels
 from sfumato.release import NoisyGroups, Release, cost_record, publish, tabulate
 from sfumato.release.answers import NoisyTable
-from sfumato.release.lineage import shown_columns
 from sfumato.release.storage import decode, load
 
 if TYPE_CHECKING:
@@ -270,25 +269,15 @@ class StreamRelease:
 
     def _divided(self, table: NoisyTable, *, over: int, named: str) -> str:
         """Return the SQL that divides aggregates of a noisy table, under the names that were asked for."""
-        number, keys = repr(float(over)), len(table.keys)
+        number, keys, names = repr(float(over)), len(table.keys), self.stream.names
         below = "" if over == 1 else f" / {number}{'' if 'e' in number else 'e0'}"  # a float, not a decimal
         parts = [
-            f"{_quoted(column)} AS {_quoted(name)}"
+            f"{_quoted(column)} AS {_quoted(names.get(column, column))}"
             if place < keys
-            else f"{_quoted(column)}{below} AS {_quoted(name + named)}"
-            for place, (column, name) in enumerate(
-                zip(table.columns, self._names(table.columns), strict=True)
-            )
+            else f"{_quoted(column)}{below} AS {_quoted(names.get(column, column) + named)}"
+            for place, column in enumerate(table.columns)
         ]
         return f"SELECT {', '.join(parts)} FROM {_quoted(table.name)}"
-
-    def _names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return what the question calls columns of its noisy table."""
-        [named] = self.stream.request.queries
-        asked = labels(named.query) | {
-            column: name for name, column in shown_columns(self.stream.request).items()
-        }
-        return tuple(asked.get(name, name) for name in columns)
 
     @property
     def _told(self) -> tuple[str, ...]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.continual.advancing import advance, key_of, stored_outputs
+from sfumato.continual.baseline import Baseline, baseline
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Moment, Periods, moment
 from sfumato.continual.pricing import PricedStream, plan_stream
-from sfumato.continual.series import total_deviations
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, LedgerError, SfumatoError
@@ -122,6 +121,13 @@ class Stream:
         public = {name: database.backend.public_table(name) for name in stream.request.public}
         return StreamRelease.read(stream, outputs, entry.taken, public)
 
+    def baseline(self) -> Baseline:
+        """Return what it costs and how far off it is, beside publishing each period anew. Free."""
+        return self._beside(self.priced())
+
+    def _beside(self, stream: PricedStream) -> Baseline:
+        return baseline(stream, self.question.priced().costs[0], self.database.terms)
+
     def _entry(self) -> Entry | None:
         database = self.database
         who = None if isinstance(database.analyst, Owner) else database.analyst
@@ -135,20 +141,14 @@ class Stream:
         except SfumatoError as refusal:  # showing something must not fail
             return f"stream that will be refused:\n{refusal}"
         horizon, every, cap = self.periods.horizon, self.periods.every, self.participation
-        length = math.sqrt(stream.factorisation.l2_squared(cap))
-        last = length * float(total_deviations(stream.factorisation, horizon)[-1])
         often = len(cap.earliest(horizon))
         apart = f", {cap.apart} apart" if often > 1 and cap.apart > 1 else ""
-        terms = self.database.terms
-        anew = terms.rule.epsilon(horizon * terms.allowance(stream.epsilon), terms.delta_loss)
-        better = f"{last:.3g} times as much as one release of this epsilon"
-        fresh = f"with fresh noise in each {every}, for the same cost, {math.sqrt(often * horizon):.3g} times"
+        beside = self._beside(stream)
         lines = (
             f"stream `{self.name}`: {horizon} {every}s from {self.periods.name(1)} on",
             f"  epsilon {float(stream.epsilon):g} for all of them together",
             f"  one person counts in at most {often} {every}{'s' if often > 1 else ''}{apart}",
-            f"  the last running total errs {better}; {fresh}",
-            f"  one release of this epsilon for each {every} would cost epsilon {anew:.3g} in all",
+            *(f"  {line}" for line in (*beside.lines(), beside.legend)),
             "nothing is spent until .start() or .advance()",
         )
         return "\n".join(lines)
