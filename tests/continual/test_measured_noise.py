@@ -12,6 +12,7 @@ import sfumato as sf
 from sfumato.continual.correlated_noise import CorrelatedNoise
 from sfumato.continual.factorisation import BITS, Factorisation
 from sfumato.continual.pricing import PricedStream
+from sfumato.continual.rates import Buffers
 from sfumato.continual.series import total_deviations
 from sfumato.core.arguments import FloatArray
 from tests.continual.visits import database, stream
@@ -26,12 +27,17 @@ def priced(horizon: int) -> tuple[PricedStream, float]:
     return asked.priced(), asked.question.priced().costs[0].noises[0].law.deviation
 
 
-def drawn(stream: PricedStream, factorisation: Factorisation, many: int) -> FloatArray:
+def drawn(stream: PricedStream, factorisation: Factorisation | Buffers, many: int) -> FloatArray:
     """Return the noise of many streams, period by period, in units."""
-    [law] = stream.laws.values()
+    [measure] = stream.laws
     noise = CorrelatedNoise(factorisation)
-    periods = [noise.next(law.draw(many)) for _ in range(stream.periods.horizon)]
-    return np.array(periods, dtype=object).astype(float) / stream.steps
+    numbers = range(1, stream.periods.horizon + 1)
+    return np.array(
+        [
+            noise.next(stream.fresh(measure, at, many)).astype(float) / stream.steps(measure, at)
+            for at in numbers
+        ]
+    )
 
 
 def column(horizon: int) -> FloatArray:
@@ -80,6 +86,7 @@ def test_totals_vary_as_the_theory_says(horizon: int, many: int) -> None:
 def test_planted_bugs_are_seen(planted: str) -> None:
     """One wrong coefficient of 32; or noise that was not raised by S_n."""
     asked, sigma = priced(32)
+    assert isinstance(asked.factorisation, Factorisation)
     first, second, *rest = asked.factorisation.coefficients
     wrong = Factorisation((first, second - (1 << BITS - 4), *rest))
     if planted == "coefficient":
@@ -93,8 +100,8 @@ def test_planted_bugs_are_seen(planted: str) -> None:
 def test_the_largest_error_of_a_year() -> None:
     """At most 2.95 sigma at n = 365, beside 19.1 for fresh noise each day at the same cost."""
     asked, sigma = priced(365)
-    [law] = asked.laws.values()
-    errors = law.deviation / asked.steps / sigma * total_deviations(asked.factorisation, 365)
+    [(measure, law)] = asked.laws.items()
+    errors = law.deviation / asked.steps(measure) / sigma * total_deviations(asked.factorisation, 365)
     sums = np.cumsum(column(365) ** 2)
     assert errors == pytest.approx(np.sqrt(sums[-1] * sums), rel=1e-5)
     assert 2.94 < errors.max() < 2.95 < 19.1 < math.sqrt(365)

@@ -40,9 +40,11 @@ def outputs(release: StreamRelease) -> dict[str, np.ndarray[Any, Any]]:
     stream = release.stream
     return {
         name: np.array(
-            [release.outputs[at]["measures"][name] for at in sorted(release.outputs)], dtype=object
+            [
+                np.array(output["measures"][name], dtype=object) / output["steps"][name]
+                for _, output in sorted(release.outputs.items())
+            ]
         )
-        / stream.steps
         for name in stream.laws
     }
 
@@ -57,7 +59,7 @@ def test_a_stream_costs_no_more_than_one_release(rule: Rule) -> None:
     one, whole = asked.question.priced().costs[0], asked.priced().cost
     assert 0.9999 * rule.charge(one.event) < rule.charge(whole.event) <= rule.charge(one.event)
     for single, wide in zip(one.noises, whole.noises, strict=True):
-        grown = wide.law.variance / single.law.variance / asked.priced().steps ** 2
+        grown = wide.law.variance / single.law.variance / asked.priced().steps(wide.measure) ** 2
         length = asked.priced().factorisation.l2_squared(asked.participation)
         assert 1 <= grown / length < 1.0001
 
@@ -111,7 +113,7 @@ def changed(release: StreamRelease, other: StreamRelease) -> dict[str, float]:
     found = {}
     for noise in stream.cost.noises:
         [(event, _)] = noise.event.parts()
-        claimed = float(event.l2_squared / stream.steps**2)  # type: ignore[attr-defined]
+        claimed = float(event.l2_squared / stream.steps(noise.measure) ** 2)  # type: ignore[attr-defined]
         difference = (one[noise.measure] - two[noise.measure]).astype(float)
         found[noise.measure] = float(((c @ difference) ** 2).sum()) / claimed
     return found

@@ -102,7 +102,7 @@ class _Advancing:
     ) -> None:
         self._stream, self._state, self._backend, self._reservation = stream, state, backend, reservation
         self._noise = CorrelatedNoise(stream.factorisation)
-        self._noise.resume(state.noises())
+        self._noise.resume(state.noises(), state.last)
 
     def publish(self, until: int) -> None:
         backend, asked = self._backend, self._stream.fingerprint()
@@ -129,7 +129,8 @@ class _Advancing:
         drawn = self._drawn()
         laws = tuple(stream.laws)
         noise = dict(zip(laws, np.split(drawn, len(laws)), strict=True))
-        noisy = add_correlated_noise(exact, stream.bounding, stream.steps, noise)
+        steps = {name: stream.steps(name, number) for name in laws}
+        noisy = add_correlated_noise(exact, stream.bounding, steps, noise)
         output = self._output(number, noisy)
         people = None if participants is None else participants.counted
         state.commit([*skipped, CommittedPeriod(number=number, noise=drawn, output=output, people=people)])
@@ -148,8 +149,10 @@ class _Advancing:
     def _drawn(self) -> npt.NDArray[Any]:
         """Return the noise of the next period: of each measure in turn, of all of its groups."""
         stream = self._stream
-        fresh = [law.draw(stream.groups).astype(object) for law in stream.laws.values()]
-        return self._noise.next(np.concatenate(fresh))
+        number = self._noise.periods + 1
+        return self._noise.next(
+            np.concatenate([stream.fresh(name, number, stream.groups) for name in stream.laws])
+        )
 
     def _output(self, number: int, noisy: NoisyGroups) -> bytes:
         stream = self._stream
@@ -159,7 +162,7 @@ class _Advancing:
             "period": number,
             "begin": stream.periods.begin(number).isoformat(),
             "end": stream.periods.end(number).isoformat(),
-            "steps": stream.steps,
+            "steps": {name: stream.steps(name, number) for name in stream.laws},
             "keys": encode(noisy.keys),
             "measures": {name: values.tolist() for name, values in noisy.measures.items()},
         }

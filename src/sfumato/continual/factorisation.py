@@ -71,6 +71,15 @@ class Factorisation:
         """The number of periods."""
         return len(self.coefficients)
 
+    def extra_bits(self, number: int) -> int:
+        """Return 0: the steps of all periods are the same."""
+        return 0
+
+    @property
+    def roundings(self) -> Fraction:
+        """The number of periods, each of which is rounded."""
+        return Fraction(self.horizon)
+
     def l2_squared(self, participation: Participation) -> Fraction:
         """Return the largest squared length of C v: what a person of one unit per period can change, exactly.
 

@@ -3,17 +3,17 @@
 Of one release each measure has Gaussian noise of parameter p, and one person changes it by a vector over
 groups of Euclidean length at most D (the length that its event says). In a stream a person does that in each
 of the periods that `Participation` allows. Integers are counted in fine steps, `steps` to one unit, and get
-the noise of `CorrelatedNoise`, with z of parameter q.
+the noise of `CorrelatedNoise`, with z of parameter q, which is 1000 or more.
 
 Theorem. The whole stream of a measure costs what discrete Gaussian noise of parameter q costs on a vector
 that changes by a length of at most steps * D * |C v| * (1 + 2^-19), where |C v|^2 is
 `l2_squared(participation)`.
 
 Proof. By `factorisation`, C x changes by at most S = steps * D * |C v|, and by `correlated_noise` the shifts,
-which may be chosen adaptively, have at most the length S + sqrt(n m) (1 + slack), where m is how many groups
+which may be chosen adaptively, have at most the length S + sqrt(m R) (1 + slack), where m is how many groups
 one person is in during the whole stream: at most `max_groups` in each of its periods, and no more than there
-are. `steps_for` makes the second term at most 2^-20 of `steps` (2^-19 holds whatever floats round), and
-D * |C v| is at least 1, for D^2 is a whole number above zero and c_0 is 1.
+are. `steps_for` makes the second term at most 2^-20 of steps * D (2^-19 holds whatever floats round), and
+|C v| is at least 1, for c_0 is 1.
 
 So q begins at p * |C v|^2 * steps^2, where both cost the same but for rounding, and is raised until the
 event costs no more, in the currency of the budget, than that of one release.
@@ -27,6 +27,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.pricing import Cost, Noise
@@ -37,6 +38,7 @@ from sfumato.continual.correlated_noise import steps_for
 from sfumato.continual.factorisation import Factorisation, square_root
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Periods
+from sfumato.continual.rates import Buffers
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event
 from sfumato.core.gaussian import GaussianNoise
@@ -53,6 +55,7 @@ __all__ = ["PricedStream", "plan_stream"]
 
 _ROUNDING = (1 + Fraction(1, 1 << 19)) ** 2
 _LEAST_RAISE = Fraction(1, 1 << 30)
+_LEAST_PARAMETER = 1000  # the theorem of `correlated_noise` needs it
 _COUNTED = (MeasureKind.DISTINCT, MeasureKind.MOMENT, MeasureKind.UNITS)
 
 
@@ -60,7 +63,7 @@ _COUNTED = (MeasureKind.DISTINCT, MeasureKind.MOMENT, MeasureKind.UNITS)
 class PricedStream:
     """A stream whose cost is known: the question of one period, and the noise of all periods.
 
-    `question` holds the noise of the whole stream, in fine steps; `steps` of them are one unit.
+    `question` holds the noise of the whole stream, in the steps of the first period.
     """
 
     name: str
@@ -68,8 +71,8 @@ class PricedStream:
     by: TimeColumn
     periods: Periods
     participation: Participation
-    factorisation: Factorisation
-    steps: int
+    factorisation: Factorisation | Buffers
+    first_steps: Mapping[str, int]  # by measure: how many steps make one unit in the first period
 
     @property
     def bounding(self) -> Bounding:
@@ -103,9 +106,18 @@ class PricedStream:
 
     @property
     def laws(self) -> Mapping[str, GaussianNoise]:
-        """The law of z of each measure, in fine steps."""
+        """The law of z of each measure, in steps of the first period."""
         found = {noise.measure: noise.law for noise in self.cost.noises}
         return {name: law for name, law in found.items() if isinstance(law, GaussianNoise)}
+
+    def steps(self, measure: str, number: int = 1) -> int:
+        """Return how many steps make one unit of a measure in a period."""
+        return self.first_steps[measure] << self.factorisation.extra_bits(number)
+
+    def fresh(self, measure: str, number: int, size: int) -> Any:
+        """Draw z of a period, in its steps."""
+        finer = 4 ** self.factorisation.extra_bits(number)
+        return GaussianNoise(self.laws[measure].parameter * finer).draw(size)
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -143,7 +155,8 @@ class PricedStream:
             groups=query.declared,
             caps=(query.max_groups, query.max_rows, query.max_total),
             measures=[(one.name, one.sensitivity) for one in query.measures],
-            steps=self.steps,
+            steps=dict(self.first_steps),
+            factorisation=self.factorisation,
             cost=cost_record(self.cost),
         )
 
@@ -168,22 +181,32 @@ def plan_stream(
     factorisation = square_root(periods.horizon)
     groups = 1 if query.declared is None else len(query.declared)
     often = len(participation.earliest(periods.horizon))
-    steps = steps_for(factorisation, min(groups, (query.max_groups or 1) * often))
-    longer = factorisation.l2_squared(participation) * steps**2 * _ROUNDING
-    noises = tuple(_over_the_horizon(noise, longer, budget.rule) for noise in cost.noises)
+    numbers = min(groups, (query.max_groups or 1) * often)
+    found = {
+        noise.measure: _over_the_horizon(noise, factorisation, participation, numbers, budget.rule)
+        for noise in cost.noises
+    }
     return PricedStream(
         name=name,
-        question=replace(question, costs=(replace(cost, noises=noises),)),
+        question=replace(
+            question, costs=(replace(cost, noises=tuple(noise for noise, _ in found.values())),)
+        ),
         by=when,
         periods=periods,
         participation=participation,
         factorisation=factorisation,
-        steps=steps,
+        first_steps={measure: steps for measure, (_, steps) in found.items()},
     )
 
 
-def _over_the_horizon(noise: Noise, longer: Fraction, rule: Rule) -> Noise:
-    """Return noise on vectors whose squared length is `longer` times that of one release. Rounds: up."""
+def _over_the_horizon(
+    noise: Noise,
+    factorisation: Factorisation | Buffers,
+    participation: Participation,
+    numbers: int,
+    rule: Rule,
+) -> tuple[Noise, int]:
+    """Return noise for all periods that costs no more than that of one release, and its steps. Rounds: up."""
     if not isinstance(noise.law, GaussianNoise):
         raise Unsupported("streams with other noise than Gaussian", place="noise")
     length, single = Fraction(0), Fraction(0)
@@ -196,12 +219,15 @@ def _over_the_horizon(noise: Noise, longer: Fraction, rule: Rule) -> Noise:
             case _:
                 raise Unsupported(f"streams of the event {type(part).__name__}")
         single += Fraction(rule.price(part)) * times
+    steps = steps_for(factorisation, numbers, math.sqrt(length))
+    longer = factorisation.l2_squared(participation) * steps**2 * _ROUNDING
     more = Fraction(0)
     while True:
-        law = GaussianNoise(Fraction(math.ceil(noise.law.parameter * longer * (1 + more))))
+        parameter = math.ceil(noise.law.parameter * longer * (1 + more))
+        law = GaussianNoise(Fraction(max(_LEAST_PARAMETER, parameter)))
         event = DiscreteGaussianVector(sigma_squared=law.parameter, l2_squared=length * longer)
         if Fraction(rule.price(event)) <= single:
-            return replace(noise, law=law, event=event)
+            return replace(noise, law=law, event=event), steps
         more = 2 * more or _LEAST_RAISE
 
 

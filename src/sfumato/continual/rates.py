@@ -1,10 +1,19 @@
-"""Rates: a factorisation that needs a few numbers per group, however long the stream is.
+"""Rates: a factorisation that needs a few numbers per group, and whose guarantee never ends.
 
 The coefficients are a sum of powers, c_0 = 1 and c_k = sum of weights[i] * rates[i]^(k - 1) (buffered linear
 Toeplitz matrices: Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024), so that C u needs one number per
-rate and not all of u. With rates between 0 and 1 their squares have a finite sum: a stream may go on past the
-horizon that it was designed for. Up to it the sum of powers is close to the square root of A, fitted by least
-squares; past it errors grow faster.
+rate and not all of u. Up to the design horizon C is close to the square root of A: the largest error of a
+running total is within 2 percent of it. Past the horizon errors grow faster, like the square root of time.
+
+Theorem (sensitivity over all periods to come). Write g(d) for the product of the columns of C of two periods
+that are d apart, summed over all later periods without an end. Rates are below 1, so these are finite:
+
+    g(0) = 1 + sum over i, j of w_i w_j / (1 - r_i r_j)
+    g(d) = sum over i of w_i r_i^(d - 1) + sum over i, j of w_i w_j r_i^d / (1 - r_i r_j)
+
+For k appearances, each `apart` after the one before, |C v|^2 is k g(0) + 2 * sum over j < k of
+(k - j) g(j * apart). No stream, however long, has more: the proof in `factorisation` holds for any number of
+periods, and sums of terms that are not negative grow to these.
 """
 
 from __future__ import annotations
@@ -20,23 +29,25 @@ from sfumato.continual.participation import Participation
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Buffers", "LIFETIME", "RATE_BITS", "buffers"]
+__all__ = ["Buffers", "RATE_BITS", "buffers"]
 
-LIFETIME = 1 << 20  # periods: 2,800 years of days
 RATE_BITS = 30  # rates and weights are multiples of 2^-30
-_LEAST_DESIGN = 16
+_FITTED_BITS = 20  # of a weight: fewer than floats have, so that every machine finds the same
+_LEAST = 16  # periods of a design horizon
+_MOST = 1 << 20  # that one, and appearances of one person
 _SPACING = 1.4  # of the logarithms of time constants: closer ones are too many to fit
 _SHORTEST = 2.0  # periods after which the fastest rate has fallen to 1/e
-_WIDER = 1.0 + 2.0**-30  # more than what floats round in a sum of squares of 2^20 terms
+_LONGEST = 0.6  # of the design horizon, for the slowest rate
+_WIDER = 1.0 + 2.0**-30  # more than what floats round in a sum of terms that are not negative
 
 
 @dataclass(frozen=True)
 class Buffers:
-    """Rates and weights in units of 2^-30, and the number of periods for which the guarantee is given."""
+    """Rates and weights in units of 2^-30, and the number of periods that they are designed for."""
 
     rates: tuple[int, ...]
     weights: tuple[int, ...]
-    horizon: int = LIFETIME
+    design: int
 
     def __post_init__(self) -> None:
         one = 1 << RATE_BITS
@@ -45,20 +56,47 @@ class Buffers:
         if len(self.rates) != len(self.weights) or sum(self.weights) > one:
             raise InvalidArgument("there is a weight for each rate, and they make 1 at most", place="weights")
 
+    def extra_bits(self, number: int) -> int:
+        """Return by how many bits the steps of a period are finer than those of the first one.
+
+        >>> [buffers(365).extra_bits(number) for number in (365, 366, 730, 731, 1460, 1461)]
+        [0, 1, 1, 2, 2, 3]
+        """
+        return ((number - 1) // self.design).bit_length()
+
+    @property
+    def roundings(self) -> Fraction:
+        """The sum over all periods, without an end, of 4^-extra_bits.
+
+        2^(j - 1) * design periods have j >= 1 extra bits, and the sum of 2^(j - 1) / 4^j is 1/2.
+        """
+        return Fraction(3 * self.design, 2)
+
     def l2_squared(self, participation: Participation) -> Fraction:
         """Return the largest squared length of C v: what a person of one unit per period can change.
 
         Rounds: up.
         """
-        column, changed = self._column, np.zeros(self.horizon)
-        for start in participation.earliest(self.horizon):
-            changed[start:] += column[: self.horizon - start]
-        return Fraction(float(np.dot(changed, changed)) * _WIDER)
+        if participation.periods > _MOST:
+            raise InvalidArgument(
+                f"one person is in at most {_MOST:,} periods of a stream without a horizon",
+                place="participation",
+            )
+        one = 1 << RATE_BITS
+        rates, weights = self._parts
+        gaps = np.array([[float(one * one - i * j) / one**2 for j in self.rates] for i in self.rates])
+        later = (weights / gaps * weights[:, None]).sum(axis=1)  # by the rate of the later appearance
+        total = participation.periods * (1 + float(later.sum()))
+        times = np.arange(1, participation.periods)
+        distances = times * float(participation.apart)
+        for rate, weight, more in zip(rates, weights, later, strict=True):
+            together = weight * rate ** (distances - 1) + more * rate**distances
+            total += 2 * float(np.dot(participation.periods - times, together))
+        return Fraction(total * _WIDER)
 
     def inverse(self, periods: int) -> FloatArray:
         """Return the first column of C^-1, for as many periods."""
-        scale = 2.0**RATE_BITS
-        rates, weights = np.array(self.rates) / scale, np.array(self.weights) / scale
+        rates, weights = self._parts
         found, held = np.ones(periods), np.zeros(len(rates))
         for k in range(1, periods):
             held = rates * held + found[k - 1]
@@ -66,33 +104,37 @@ class Buffers:
         return found
 
     @property
-    def _column(self) -> FloatArray:
-        powers, scale = np.arange(self.horizon - 1, dtype=float), 2.0**RATE_BITS
-        later = sum(
-            weight / scale * (rate / scale) ** powers
-            for rate, weight in zip(self.rates, self.weights, strict=True)
-        )
-        return np.concatenate(([1.0], np.asarray(later)))
+    def _parts(self) -> tuple[FloatArray, FloatArray]:
+        scale = 2.0**RATE_BITS
+        return np.array(self.rates) / scale, np.array(self.weights) / scale
 
 
-def buffers(design: int, horizon: int = LIFETIME) -> Buffers:
+def buffers(design: int) -> Buffers:
     """Return buffers whose coefficients are close to those of the square root, up to a design horizon.
 
-    Time constants are spread evenly, on a logarithmic scale, from two periods to the horizon.
+    Time constants are spread evenly, on a logarithmic scale, from two periods to 0.6 of the horizon, which
+    leaves little of a person's part in what comes after it. Weights, none of them negative, are fitted
+    by least squares.
 
     >>> round(math.sqrt(buffers(365).l2_squared(Participation())), 3)
-    1.806
+    1.731
     """
-    wanted = np.array(square_root(max(design, _LEAST_DESIGN)).coefficients[1:], dtype=float) / 2.0**BITS
+    from scipy.optimize import nnls
+
+    if isinstance(design, bool) or not isinstance(design, int) or not _LEAST <= design <= _MOST:
+        raise InvalidArgument(
+            f"a design horizon is {_LEAST} to {_MOST:,} periods, got {design!r}", place="design"
+        )
+    wanted = np.array(square_root(design // 2).coefficients[1:], dtype=float) / 2.0**BITS
     steps = np.arange(1, len(wanted) + 1, dtype=float)
-    count = 1 + round(math.log((len(wanted) + 1) / _SHORTEST) / _SPACING)
-    rates = np.exp(-1 / np.geomspace(_SHORTEST, len(wanted) + 1, count))
+    longest = _LONGEST * design
+    rates = np.exp(-1 / np.geomspace(_SHORTEST, longest, 1 + round(math.log(longest / _SHORTEST) / _SPACING)))
     importance = steps**0.25
     powers = rates[None, :] ** (steps[:, None] - 1)
-    weights = np.linalg.lstsq(powers * importance[:, None], wanted * importance, rcond=None)[0]
-    one = 1 << RATE_BITS
+    weights, _ = nnls(powers * importance[:, None], wanted * importance)
+    fitted, rest = float(1 << _FITTED_BITS), RATE_BITS - _FITTED_BITS
     return Buffers(
-        tuple(math.floor(rate * one) for rate in rates.tolist()),
-        tuple(max(0, math.floor(weight * one)) for weight in weights.tolist()),
-        horizon,
+        tuple(math.floor(rate * fitted) << rest for rate in rates.tolist()),
+        tuple(math.floor(weight * fitted) << rest for weight in weights.tolist()),
+        design,
     )

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.analysis.pricing import Noise
 from sfumato.continual.periods import Moment, moment
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import deviation, period_deviations, total_deviations
@@ -220,8 +221,9 @@ class StreamRelease:
         return sums, deviation(self.stream.factorisation, row)
 
     def _steps(self, measure: str, number: int) -> npt.NDArray[Any]:
-        """Return the noisy integers of a measure in one period, in fine steps."""
-        return np.array(self.outputs[number]["measures"][measure], dtype=object)
+        """Return the noisy integers of a measure in one period, in the steps of the newest one, the finest."""
+        coarser = self.stream.steps(measure, self.taken) // self.stream.steps(measure, number)
+        return np.array(self.outputs[number]["measures"][measure], dtype=object) * coarser
 
     def _answered(
         self,
@@ -238,15 +240,14 @@ class StreamRelease:
         """
         stream, request = self.stream, self.stream.request
         [named] = request.queries
-        wider = (Fraction(off * _FLOATS) / stream.steps) ** 2
         noises = tuple(
-            replace(noise, law=GaussianNoise(shortened(noise.law.variance * wider + _ROUNDING)))
+            replace(noise, law=GaussianNoise(shortened(self._variance(noise, off) + _ROUNDING)))
             for noise in stream.cost.noises
         )
         groups = NoisyGroups(
             grouping_set=stream.bounding.query.grouping_sets[0],
             keys=decode(self.outputs[last]["keys"]),
-            measures={name: self._whole(steps) for name, steps in sums.items()},
+            measures={name: self._whole(name, steps) for name, steps in sums.items()},
             layers={},
         )
         table = tabulate(
@@ -289,9 +290,14 @@ class StreamRelease:
             told.append(f"not in the intervals: rows of people beyond their first {often} periods")
         return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))
 
-    def _whole(self, steps: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _variance(self, noise: Noise, off: float) -> Fraction:
+        """Return the variance of a sum of a measure's noise, in units; `off` is that for z of deviation 1."""
+        return noise.law.variance * (Fraction(off * _FLOATS) / self.stream.steps(noise.measure)) ** 2
+
+    def _whole(self, measure: str, steps: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return integers in whole units, rounded from fine steps."""
-        whole = (2 * steps + self.stream.steps) // (2 * self.stream.steps)
+        unit = self.stream.steps(measure, self.taken)
+        whole = (2 * steps + unit) // (2 * unit)
         fits = all(abs(value) < 2**63 for value in whole.tolist())
         return np.asarray(whole.astype(np.int64) if fits else whole)
 

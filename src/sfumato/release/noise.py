@@ -118,7 +118,10 @@ def add_noise_to_queries(
 
 
 def add_correlated_noise(
-    exact: Exact[tuple[ExactGroups, ...]], bounding: Bounding, steps: int, noise: Mapping[str, _Integers]
+    exact: Exact[tuple[ExactGroups, ...]],
+    bounding: Bounding,
+    steps: Mapping[str, int],
+    noise: Mapping[str, _Integers],
 ) -> NoisyGroups:
     """Return every measure of every declared group in fine steps, with the noise that is given for it.
 
@@ -136,13 +139,19 @@ def add_correlated_noise(
     for name, drawn in noise.items():
         if len(drawn) != len(order):
             raise Unsupported("noise for other groups than there are")
-        measures[name] = groups.measures[name][order].astype(object) * steps + drawn.astype(object)
+        measures[name] = _in_steps(groups.measures[name][order], steps[name]) + drawn
     return NoisyGroups(
         grouping_set=groups.grouping_set,
         keys=tuple(keys[group] for group in places),
         measures=measures,
         layers={},
     )
+
+
+def _in_steps(values: _Integers, steps: int) -> _Integers:
+    """Return values times steps: in int64 if none has more than 61 bits, so that noise can be added."""
+    largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
+    return values.astype(object if largest * steps >> 61 else np.int64) * steps
 
 
 def _opened(exact: Exact[_Secret]) -> _Secret:
