@@ -221,7 +221,7 @@ class StreamRelease:
         return sums, deviation(self.stream.factorisation, row)
 
     def _steps(self, measure: str, number: int) -> npt.NDArray[Any]:
-        """Return the noisy integers of a measure in one period, in the steps of the newest one, the finest."""
+        """Return the noisy integers of a measure in a period, in the finest steps: those of the newest."""
         coarser = self.stream.steps(measure, self.taken) // self.stream.steps(measure, number)
         return np.array(self.outputs[number]["measures"][measure], dtype=object) * coarser
 
