@@ -53,6 +53,11 @@ def test_a_stream_of_a_project(tmp_path: Path) -> None:
     assert shown == again and abs(shown["rows"][0]["n"] - 600) < 150
     one = sfumato(tmp_path, "stream", "show", "daily", "--period", "2026-01-02", "-f", "csv").stdout
     assert one.startswith("n,") and abs(int(one.splitlines()[1].split(",")[0]) - 200) < 150
+    for onto in ("visits.ledger", "visits.ledger-streams/2.sqlite", "visits.ledger-streams/new"):
+        refused = sfumato(tmp_path, "stream", "show", "daily", "--output", onto)
+        assert refused.returncode == 2 and "name another file" in refused.stderr
+    early = sfumato(tmp_path, "stream", "advance", "daily", "--now", "2999-01-01")
+    assert early.returncode == 2 and "later than the clock" in early.stderr
     unknown = sfumato(tmp_path, "stream", "advance", "hourly")
     assert unknown.returncode == 2 and "declares daily" in unknown.stderr
     assert sfumato(tmp_path, "ledger", "verify").returncode == 0

@@ -27,14 +27,16 @@ _PAID = "it was paid for and is kept: `sfumato ledger history`, then `sfumato le
 
 
 def kept(project: Project | None, ledger: str | os.PathLike[str] | None = None) -> dict[str, str]:
-    """Return the files that no output may land on, and what each of them is."""
+    """Return the files and folders that no output may land on or in, and what each of them is."""
     from sfumato.backends.files import found_files
+    from sfumato.continual.state import states_of
     from sfumato.ledger.open_reservations import files_of
 
     found: dict[str, str] = {}
     for path in (ledger, None if project is None else project.ledger):
         if path is not None:
             found |= dict.fromkeys(map(str, files_of(Path(path))), "the ledger, or belongs to it")
+            found[str(states_of(Path(os.path.realpath(path))))] = "where the states of streams are"
     if project is not None:
         found[project.written.file] = PROJECT_FILE
         for table in project.tables:
@@ -45,9 +47,9 @@ def kept(project: Project | None, ledger: str | os.PathLike[str] | None = None) 
 
 
 def check_apart(path: str | os.PathLike[str], keep: dict[str, str], place: str) -> None:
-    """Refuse to write over a file that must stay."""
+    """Refuse to write over a file that must stay, or into a folder that is not for answers."""
     for one, what in keep.items():
-        if _same(path, one):
+        if _same(path, one) or _same(os.path.dirname(os.path.realpath(path)), one):
             raise InvalidArgument(f"{path} is {what}", place=place, hints=("name another file",))
 
 

@@ -63,6 +63,8 @@ def _advance(
         published = stream.advance(now)
     periods = stream.periods
     screen().print(f"{len(published)} of {periods.horizon} {periods.every}s are published", markup=False)
+    if published.skipped:
+        screen().print(f"skipped, because they failed: {', '.join(published.skipped)}", markup=False)
 
 
 @command(stream_app, "show")

@@ -6,8 +6,8 @@
 Theorem: one output at most is published of each period, and the noise of all published periods is one draw of
 `CorrelatedNoise`. For the ledger holds one output per step, and takes it from `compute`, which hands out what
 the state holds or, where that has nothing of the period, what it has just committed there. A state that lacks
-a published period is refused before anything is computed. Periods that failed were never published: their
-noise is drawn and kept, so that later periods have the law that was priced.
+a published period is refused before anything is computed. A period that failed is skipped for ever: its noise
+is drawn and kept, so that later periods have the law that was priced.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def advance(
     ) as reservation:
         if reservation.replayed is not None:
             return  # the horizon is used up, and all of it was published
+        stream = stream.as_charged(reservation.record.happened())
         published = stored_outputs(ledger, reservation.sequence, reservation.taken)
         state = StreamState.open(
             ledger.path, reservation.sequence, str(reservation.head), create=not published
@@ -83,7 +84,7 @@ def advance(
 
 
 def stored_outputs(ledger: Ledger, sequence: int, taken: int) -> dict[int, bytes]:
-    """Return what was published of a stream, by period; one that failed is not in it."""
+    """Return what was published of a stream, by period; one that was skipped is not in it."""
     found = {}
     for number in range(1, taken + 1):
         try:

@@ -40,18 +40,17 @@ from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Periods
 from sfumato.continual.rates import Buffers
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Event
+from sfumato.core.events import Composed, DiscreteGaussian, DiscreteGaussianVector, Event
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.rules import Rule
-from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.errors import InvalidArgument, LedgerError, Unsupported
 from sfumato.pipeline import Priced
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.time_window import TimeColumn, time_column
-from sfumato.release import cost_record
 from sfumato.release.lineage import shown_columns
 
-__all__ = ["PricedStream", "plan_stream"]
+__all__ = ["PricedStream", "another_stream", "plan_stream"]
 
 _ROUNDING = (1 + Fraction(1, 1 << 19)) ** 2
 _LEAST_RAISE = Fraction(1, 1 << 30)
@@ -143,7 +142,10 @@ class PricedStream:
         return self.participation.remembers(self.periods.horizon)
 
     def fingerprint(self) -> str:
-        """Return a hash of all that must not change while the stream runs."""
+        """Return a hash of all that was asked: it must not change while the stream runs.
+
+        The noise that follows from it is not in it: floats of another machine may find a little more of it.
+        """
         query = self.bounding.query
         return fingerprint(
             stream=self.name,
@@ -157,8 +159,37 @@ class PricedStream:
             measures=[(one.name, one.sensitivity) for one in query.measures],
             steps=dict(self.first_steps),
             factorisation=self.factorisation,
-            cost=cost_record(self.cost),
+            epsilon=self.epsilon,
         )
+
+    def as_charged(self, event: Event) -> PricedStream:
+        """Return this stream with the noise that was charged when it began, as the ledger holds it."""
+        charged = event.events if isinstance(event, Composed) else (event,)
+        found = []
+        for noise, part in zip(self.cost.noises, charged, strict=False):
+            own = noise.event
+            if not (
+                isinstance(part, DiscreteGaussianVector)
+                and isinstance(own, DiscreteGaussianVector)
+                and part.l2_squared == own.l2_squared
+            ):
+                break
+            found.append(replace(noise, law=GaussianNoise(Fraction(part.sigma_squared)), event=part))
+        if len(found) < len(self.cost.noises):
+            raise another_stream(self.name)
+        cost = replace(self.cost, noises=tuple(found))
+        return replace(self, question=replace(self.question, costs=(cost,)))
+
+
+def another_stream(name: str, sequence: int | None = None) -> LedgerError:
+    """Return the refusal of a stream that is not the one that was begun under its name."""
+    return LedgerError(
+        f"stream `{name}` was begun with another question, schema, price or cap",
+        code="SF606",
+        place="stream",
+        sequence=sequence,
+        hints=("ask as it was begun, or begin another stream under a new name",),
+    )
 
 
 def plan_stream(

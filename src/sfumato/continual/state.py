@@ -29,7 +29,7 @@ import numpy.typing as npt
 from sfumato.continual.remembered import digest, packed, unpacked
 from sfumato.errors import LedgerError
 
-__all__ = ["CommittedPeriod", "StreamState"]
+__all__ = ["CommittedPeriod", "StreamState", "states_of"]
 
 _Integers = npt.NDArray[Any]
 
@@ -77,7 +77,7 @@ class StreamState:
             if charge not in _IN_MEMORY:
                 raise _ended("is missing", "memory")
             return StreamState(_IN_MEMORY[charge], charge, "memory")
-        folder = ledger.with_name(f"{ledger.name}-streams")
+        folder = states_of(ledger)
         path = folder / f"{sequence}.sqlite"
         with _refusing(str(path)):
             if create and not path.exists():
@@ -166,6 +166,15 @@ class StreamState:
 
     def __repr__(self) -> str:
         return "<state of a stream: hidden>"
+
+
+def states_of(ledger: Path) -> Path:
+    """Return the folder with the states of the streams of a ledger.
+
+    >>> states_of(Path("visits.ledger")).name
+    'visits.ledger-streams'
+    """
+    return ledger.with_name(f"{ledger.name}-streams")
 
 
 def _begin(path: Path) -> None:

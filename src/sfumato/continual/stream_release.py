@@ -64,8 +64,8 @@ class StreamRelease:
     """
 
     stream: PricedStream
-    outputs: Mapping[int, Mapping[str, Any]]  # by period; one that failed is not in it
-    taken: int  # how many periods are over, and were published or failed
+    outputs: Mapping[int, Mapping[str, Any]]  # by period; one that was skipped is not in it
+    taken: int  # how many periods are over, and were published or skipped
     public: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -78,6 +78,12 @@ class StreamRelease:
 
     def __len__(self) -> int:
         return self.taken
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The periods that were skipped, by their names: their computation failed, and is not tried again."""
+        numbers = range(1, self.taken + 1)
+        return tuple(self.stream.periods.name(number) for number in numbers if number not in self.outputs)
 
     def period(self, at: int | Moment) -> Release:
         """Return the answer about one period."""
@@ -125,7 +131,7 @@ class StreamRelease:
         common = math.gcd(below, *(many * number - total for number in numbers))
         weights = {number: (many * number - total) // common for number in numbers}
         said = f"the slope per {self.stream.periods.every}, {self._said(begin, end)}"
-        notes = (said, *self._failed(end - begin + 1 - many, end - begin + 1))
+        notes = (said, *self._missing(end - begin + 1 - many, end - begin + 1))
         per = f"_per_{self.stream.periods.every}"
         return self._compared(weights, notes=notes, over=below // common, named=per)
 
@@ -181,14 +187,14 @@ class StreamRelease:
         return f"from {periods.begin(first).isoformat()} to before {periods.end(last).isoformat()} UTC"
 
     @staticmethod
-    def _failed(missing: int, many: int) -> tuple[str, ...]:
-        return (f"{missing} of {many} periods failed, and are missing in it",) if missing else ()
+    def _missing(missing: int, many: int) -> tuple[str, ...]:
+        return (f"{missing} of {many} periods were skipped, and are missing in it",) if missing else ()
 
     def _published(self, numbers: Sequence[int], *, notes: tuple[str, ...]) -> Release:
         there = dict.fromkeys((number for number in numbers if number in self.outputs), 1)
         if not there:
-            raise InvalidArgument("this period failed, and was never published", place="period")
-        notes = (*notes, *self._failed(len(numbers) - len(there), len(numbers)))
+            raise InvalidArgument("this period was skipped: its computation failed", place="period")
+        notes = (*notes, *self._missing(len(numbers) - len(there), len(numbers)))
         return self._answered(*self._sums(there), max(there), notes=notes)
 
     def _compared(
@@ -204,7 +210,9 @@ class StreamRelease:
                 hints=("compare the intervals of period(..), or stream counts and sums",),
             )
         if missing := [number for number in weights if number not in self.outputs]:
-            message = f"the period of {self.stream.periods.name(missing[0])} failed, and was never published"
+            message = (
+                f"the period of {self.stream.periods.name(missing[0])} was skipped: its computation failed"
+            )
             raise InvalidArgument(message, place="period")
         divide = partial(self._divided, over=over, named=named)
         return self._answered(*self._sums(weights), max(weights), notes=notes, divide=divide)

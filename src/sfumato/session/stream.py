@@ -11,10 +11,10 @@ from sfumato.continual.advancing import advance, key_of, stored_outputs
 from sfumato.continual.baseline import Baseline, baseline
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Moment, Periods, moment
-from sfumato.continual.pricing import PricedStream, plan_stream
+from sfumato.continual.pricing import PricedStream, another_stream, plan_stream
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
-from sfumato.errors import InvalidArgument, LedgerError, SfumatoError
+from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.ledger import Entry, Owner
 from sfumato.session.question import Asked, Question
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream", "stream_of"]
 
+_LONG = datetime.timedelta(days=100)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -78,10 +79,28 @@ class Stream:
 
         The first call charges the whole horizon; no other call charges anything. It may be called as often as
         you like, by several processes at once: a period is published once. `now` is the clock of this
-        machine unless it is given.
+        machine unless it is given, and never later: what is published too early cannot be published again.
+        Without it, a clock that is 100 days ahead of the stream is not believed.
         """
-        at = datetime.datetime.now(datetime.UTC) if now is None else now
-        return self._advanced(self.periods.ended(moment(at, "now")))
+        clock = moment(_clock(), "now")
+        at = clock if now is None else moment(now, "now")
+        if at > clock:
+            hint = "a period is published when it is over, and once"
+            raise InvalidArgument("`now` is later than the clock of this machine", place="now", hints=(hint,))
+        until = self.periods.ended(at)
+        entry = self._entry() if now is None else None
+        if entry is not None and entry.taken < until and at - self._known_moment(entry) > _LONG:
+            raise InvalidArgument(
+                f"by the clock of this machine nothing was published for more than {_LONG.days} days",
+                place="now",
+                hints=("if the clock is right, say so: now='2026-01-31', or --now 2026-01-31",),
+            )
+        return self._advanced(until)
+
+    def _known_moment(self, entry: Entry) -> datetime.datetime:
+        """Return a moment that is over: when the stream was charged, or its last published period ended."""
+        charged = datetime.datetime.fromtimestamp(entry.at / 1000, datetime.UTC)
+        return max(moment(charged, "now"), self.periods.end(entry.taken))
 
     def _advanced(self, until: int) -> StreamRelease:
         database, stream = self.database, self.priced()
@@ -110,13 +129,8 @@ class Stream:
                 hints=("start() or advance() begins it",),
             )
         if (entry.request_hash, entry.policy_hash) != (stream.fingerprint(), database.catalog.fingerprint()):
-            raise LedgerError(
-                f"stream `{self.name}` was begun with another question, schema, price or cap",
-                code="SF606",
-                place="stream",
-                sequence=entry.sequence,
-                hints=("ask as it was begun, or begin another stream under a new name",),
-            )
+            raise another_stream(self.name, entry.sequence)
+        stream = stream.as_charged(entry.event)
         outputs = stored_outputs(database.ledger, entry.sequence, entry.taken)
         public = {name: database.backend.public_table(name) for name in stream.request.public}
         return StreamRelease.read(stream, outputs, entry.taken, public)
@@ -152,6 +166,10 @@ class Stream:
             "nothing is spent until .start() or .advance()",
         )
         return "\n".join(lines)
+
+
+def _clock() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
 
 
 def stream_of(
