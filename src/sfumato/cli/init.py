@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sfumato.advise import usual_delta
 from sfumato.catalog import (
     Catalog,
     Column,
@@ -40,7 +41,7 @@ from sfumato.session.sources import declared_units
 
 __all__ = ["run"]
 
-_EPSILON, _DELTA = 3.0, 1e-7
+_EPSILON = 3.0
 _DELTA_WORDS = (
     "delta is the chance that this fails for a person. Keep it far below 1 in the number of people: "
     "at 1/n, publishing the records of one of them, drawn by lot, would count as private"
@@ -174,7 +175,7 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
     units = _units(wishes, draft)
     tables = [_table(name, wishes, draft, units.get(name)) for name in draft.paths]
     epsilon = budget_quantity(_EPSILON if wishes.epsilon is None else wishes.epsilon, "epsilon")
-    usual = _usual_delta(wishes.people)
+    usual = usual_delta(wishes.people)
     delta = delta_quantity(usual if wishes.delta is None else wishes.delta, people=wishes.people)
     made = [
         table.declaration.table(fields, draft.schemas[table.name].unsupported)
@@ -285,15 +286,10 @@ def _ask_budget(wishes: Wishes) -> dict[str, Any]:
         answered["people"] = people = ask(asked, "", _cap)
     if delta is None:
         out.print(f"{_DELTA_WORDS}.")
-        usual = f"{_usual_delta(people):g}"
+        usual = f"{usual_delta(people):g}"
         answered["delta"] = delta = ask("And delta?", usual, lambda text: _delta(float(text), people))
     out.print(f"  {delta_in_words(delta, people)}")
     return answered
-
-
-def _usual_delta(people: int | None) -> float:
-    """Return a delta to propose: a tenth of 1/n at most, where the number of people is public."""
-    return _DELTA if people is None else min(_DELTA, 10.0 ** -(len(str(people)) + 1))
 
 
 def _delta(delta: float, people: int | None) -> float:

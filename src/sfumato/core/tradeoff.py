@@ -22,8 +22,8 @@ from sfumato.core.arguments import (
     probability,
     upper_float,
 )
-from sfumato.core.conversions import delta_of_mu
 from sfumato.core.events.base import Event
+from sfumato.core.events.gaussian import Gaussian
 from sfumato.core.measures import ApproximateDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.search import SLACK, round_up
 from sfumato.errors import InvalidArgument
@@ -56,9 +56,12 @@ class TradeOff:
         epsilons, deltas = self.epsilons, self.deltas
         if not epsilons or len(epsilons) != len(deltas):
             raise InvalidArgument("a trade-off curve needs as many deltas as epsilons, at least one")
-        for epsilon, delta in zip(epsilons, deltas, strict=True):
-            budget_quantity(epsilon, "epsilons", zero=True)
-            probability(delta, "deltas")
+        if not all(type(epsilon) is float and 0 <= epsilon < math.inf for epsilon in epsilons):
+            for epsilon in epsilons:  # slow, and says what is wrong
+                budget_quantity(epsilon, "epsilons", zero=True)
+        if not all(type(delta) is float and 0 <= delta <= 1 for delta in deltas):
+            for delta in deltas:
+                probability(delta, "deltas")
         if any(later <= earlier for earlier, later in pairwise(epsilons)):
             raise InvalidArgument("epsilons must increase", place="epsilons")
         if any(later > earlier for earlier, later in pairwise(deltas)):
@@ -73,9 +76,7 @@ class TradeOff:
     @staticmethod
     def of_mu(mu: Number) -> TradeOff:
         """Return the curve of mu-Gaussian DP: N(0, 1) against N(mu, 1)."""
-        distance = upper_float(budget_quantity(mu, "mu"))
-        grid = np.linspace(0.0, distance * (distance / 2 + 13), _POINTS)  # beyond it delta < 1e-38
-        return _increasing(grid.tolist(), [delta_of_mu(distance, epsilon) for epsilon in grid.tolist()])
+        return TradeOff.of_event(Gaussian(sigma=1 / budget_quantity(mu, "mu")))
 
     @staticmethod
     def of_guarantee(guarantee: Guarantee) -> TradeOff:

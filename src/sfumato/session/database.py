@@ -17,6 +17,7 @@ from sfumato.release.lineage import shown_columns
 from sfumato.session.question import Asked, Question
 
 if TYPE_CHECKING:
+    from sfumato.advise.advice import Advice, AdviceOptions
     from sfumato.continual.participation import Participation
     from sfumato.continual.periods import Moment
     from sfumato.plan.builder import Frame
@@ -357,6 +358,23 @@ class Database:
         tables = [replace(one, fields=fields) if one == known else one for one in self.catalog.tables]
         catalog = replace(self.catalog, tables=tuple(tables))
         return replace(self, catalog=catalog, backend=self.backend.under(catalog))
+
+    def advise(
+        self,
+        questions: Mapping[str, str | Asked | Question] | Sequence[str | Asked | Question] | None = None,
+        **options: Unpack[AdviceOptions],
+    ) -> Advice:
+        """Say what the whole budget tells about a person once it is spent, and what else could be had. Free.
+
+        With `questions`, what they tell if all of them are asked together for the budget's epsilon, and how
+        far off each would be. The options are those of `Question.advise`.
+        """
+        if questions is not None:
+            return self.workload(questions, epsilon=self.terms.epsilon).advise(**options)
+        from sfumato.advise.advice import advise
+        from sfumato.advise.choice import choice_of_budget
+
+        return advise(choice_of_budget(self.terms), **options)
 
     @property
     def balance(self) -> Balance:

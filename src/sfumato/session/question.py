@@ -25,6 +25,7 @@ from sfumato.session.price import ON_LIMITS, error_of
 from sfumato.session.progress import Progress, shown
 
 if TYPE_CHECKING:
+    from sfumato.advise.advice import Advice, AdviceOptions
     from sfumato.session.database import Database
     from sfumato.session.free_answers import FreeAnswer
 
@@ -86,6 +87,18 @@ class Question:
         from sfumato.session.explanation import explanation
 
         return explanation(self, size=size)
+
+    def advise(self, *, size: float | None = None, **options: Unpack[AdviceOptions]) -> Advice:
+        """Say what this question tells about a person at its epsilon, and what else could be had. Free.
+
+        `size` is how many rows a group has, from public knowledge. The options are those of
+        `sfumato.advise.advise`: `people`, `family`, `prior`, and what should hold: `advantage`, `posterior`,
+        `harm`, `error`.
+        """
+        from sfumato.advise.advice import advise
+        from sfumato.session.choices import choice_of_question
+
+        return advise(choice_of_question(self, size=size), **options)
 
     def release(
         self,

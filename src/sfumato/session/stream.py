@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato.continual.advancing import advance, key_of, stored_outputs
 from sfumato.continual.baseline import Baseline, baseline
@@ -19,6 +19,7 @@ from sfumato.ledger import Entry, Owner
 from sfumato.session.question import Asked, Question
 
 if TYPE_CHECKING:
+    from sfumato.advise.advice import Advice, AdviceOptions
     from sfumato.session.database import Database
 
 __all__ = ["Stream", "stream_of"]
@@ -69,6 +70,16 @@ class Stream:
         )
         database.backend.check(stream.query(1))
         return stream
+
+    def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
+        """Say what the whole stream tells about a person, and what else could be had. Free.
+
+        The options are those of `Question.advise`, but for `error`.
+        """
+        from sfumato.advise.advice import advise
+        from sfumato.session.choices import choice_of_stream
+
+        return advise(choice_of_stream(self), **options)
 
     def start(self) -> StreamRelease:
         """Spend: charge the whole horizon, unless that was done before."""

@@ -20,7 +20,7 @@ import html as _html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.forecast import forecasts
@@ -39,6 +39,7 @@ from sfumato.session.question import Asked, Question
 from sfumato.workloads.batch import PricedBatch, batch_event, plan_batch
 
 if TYPE_CHECKING:
+    from sfumato.advise.advice import Advice, AdviceOptions
     from sfumato.session.database import Database
 
 __all__ = ["Target", "Workload", "WorkloadPrice", "workload_of"]
@@ -189,6 +190,17 @@ class Workload:
     def price(self) -> WorkloadPrice:
         """Return the total cost, and the error of every column of every question. Free."""
         return _price(self, self.priced())
+
+    def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
+        """Say what all questions together tell about a person, and what else could be had. Free.
+
+        The options are those of `Question.advise`; each question has errors of its own, so `error` is given
+        with the workload.
+        """
+        from sfumato.advise.advice import advise
+        from sfumato.session.choices import choice_of_workload
+
+        return advise(choice_of_workload(self), **options)
 
     def release(
         self, *, key: str | None = None, purpose: str | None = None, progress: Progress = None

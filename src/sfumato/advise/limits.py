@@ -1,0 +1,206 @@
+"""Backwards: the largest epsilon for a stated risk, the cheapest for a stated error, or which gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from sfumato.advise.choice import Choice, Outcome
+from sfumato.advise.risk import Risk
+from sfumato.core.arguments import Number, probability
+from sfumato.errors import InvalidArgument
+
+__all__ = ["EpsilonRange", "Limit", "RiskLimit", "epsilon_range", "largest_epsilon"]
+
+_LEAST, _MOST = Fraction(1, 10_000), Fraction(100)
+_CLOSE = 1.002
+
+
+class Limit(Protocol):
+    """What a risk must not pass: a number that an owner can answer for."""
+
+    @property
+    def said(self) -> str: ...
+
+    def met(self, risk: Risk) -> bool:
+        """Whether a risk keeps to it."""
+        ...
+
+    def measured(self, risk: Risk) -> str:
+        """Return where a risk stands, in the limit's own number."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskLimit:
+    """The most that an attacker may gain: an `advantage`, or a `posterior` belief from a `prior` one.
+
+    >>> RiskLimit(advantage=0.1).said
+    'an advantage of at most 0.1'
+    """
+
+    advantage: Number | None = None
+    posterior: Number | None = None
+    prior: Number | None = None
+
+    def __post_init__(self) -> None:
+        if (self.advantage is None) == (self.posterior is None):
+            raise InvalidArgument(
+                "a limit is on the advantage or on the posterior",
+                place="limit",
+                hints=("advantage=0.1", "posterior=0.2, prior=0.01"),
+            )
+        if self.posterior is None:
+            if probability(self.advantage, "advantage") == 0:
+                raise _never("an advantage of 0", "whatever tells anything has some; 0.1 is a usual limit")
+            return
+        if self.prior is None:
+            hint = "prior=0.01: what somebody may believe beforehand"
+            raise InvalidArgument("a limit on the posterior needs a prior", place="prior", hints=(hint,))
+        before, after = probability(self.prior, "prior"), probability(self.posterior, "posterior")
+        if before in (0, 1):
+            hint = "give what somebody may believe beforehand, such as 0.01"
+            raise InvalidArgument(
+                "a prior of 0 or 1 is certainty: no answer changes it", place="prior", hints=(hint,)
+            )
+        if after <= before:
+            raise _never(
+                f"a posterior of {float(after):g} from a prior of {float(before):g}",
+                "whatever tells anything raises some belief: give a posterior above the prior",
+            )
+
+    @property
+    def said(self) -> str:
+        """The limit, in words."""
+        if self.posterior is None:
+            return f"an advantage of at most {_float(self.advantage):g}"
+        return f"a belief of at most {_float(self.posterior):g} from one of {_float(self.prior):g}"
+
+    def met(self, risk: Risk) -> bool:
+        """Whether a risk keeps to it."""
+        if self.posterior is None:
+            return risk.advantage <= _float(self.advantage)
+        return risk.posterior(_float(self.prior)) <= _float(self.posterior)
+
+    def measured(self, risk: Risk) -> str:
+        """Return where a risk stands."""
+        if self.posterior is None:
+            return f"the advantage is {risk.advantage:.3g}"
+        prior = _float(self.prior)
+        return f"a belief of {prior:g} may become {risk.posterior(prior):.3g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpsilonRange:
+    """Which epsilons keep to what was stated: from `least`, for the error, to `most`, for the risk."""
+
+    least: Fraction | None
+    most: Fraction | None
+    said: str
+
+    @property
+    def feasible(self) -> bool:
+        """Whether both can be had."""
+        return self.least is None or self.most is None or self.least <= self.most
+
+
+def largest_epsilon(choice: Choice, limit: Limit) -> Fraction:
+    """Return about the largest epsilon that keeps to a limit: with the smallest noise. Rounds: down.
+
+    The result keeps to it; it is searched for as if risk grew with epsilon, up to 100.
+
+    >>> from sfumato.advise.choice import choice_of_budget
+    >>> from sfumato.core.accountant import PrivacyBudget
+    >>> float(largest_epsilon(choice_of_budget(PrivacyBudget(epsilon=1)), RiskLimit(advantage=0.1)))
+    0.2
+    """
+
+    def holds(epsilon: Fraction) -> bool:
+        return limit.met(choice.at(epsilon).risk())
+
+    if not holds(_LEAST):
+        risk = choice.at(_LEAST).risk()
+        raise _never(
+            limit.said,
+            f"even at epsilon {float(_LEAST):g} {limit.measured(risk)}",
+            "finding groups privately has a chance of its own to fail: declare them, or lower its delta",
+        )
+    if holds(_MOST):
+        return _MOST
+    low, high = _LEAST, _MOST
+    while high > low * Fraction(_CLOSE):
+        middle = _digits(Fraction(math.sqrt(low * high)), 4)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    rounded = _digits(low, 3)
+    return rounded if holds(rounded) else low
+
+
+def epsilon_range(
+    choice: Choice, *, limits: tuple[Limit, ...] = (), error: Number | Mapping[str, float] | None = None
+) -> EpsilonRange:
+    """Return which epsilons keep to limits on risk and to a wanted error, or why none does.
+
+    >>> from sfumato.advise.choice import choice_of_budget
+    >>> from sfumato.core.accountant import PrivacyBudget
+    >>> found = epsilon_range(choice_of_budget(PrivacyBudget(epsilon=1)), limits=(RiskLimit(advantage=0.1),))
+    >>> found.said
+    'an advantage of at most 0.1 allows epsilon 0.2'
+    """
+    allowed = [(largest_epsilon(choice, limit), limit) for limit in limits]
+    least = None
+    if error is not None:
+        if choice.cheapest is None:
+            raise InvalidArgument(
+                f"{choice.name} has no error of its own",
+                place="error",
+                hints=("ask about a question: question.advise(error=10)",),
+            )
+        least = choice.cheapest(error)
+    if not allowed:
+        said = (
+            f"the wanted error needs epsilon {_shown(least)}" if least is not None else "nothing was stated"
+        )
+        return EpsilonRange(least=least, most=None, said=said)
+    most, limit = min(allowed, key=lambda one: one[0])
+    within = f"{limit.said} allows epsilon {_shown(most)}"
+    if least is None:
+        return EpsilonRange(least=None, most=most, said=f"{within}{_errors(choice.at(most))}")
+    if least <= most:
+        said = f"both can be had: the wanted error needs epsilon {_shown(least)}, and {within}"
+        return EpsilonRange(least=least, most=most, said=said)
+    dear = limit.measured(choice.at(least).risk())
+    return EpsilonRange(
+        least=least,
+        most=most,
+        said=(
+            f"both cannot be had: the wanted error needs epsilon {_shown(least)}, where {dear};"
+            f" {within}{_errors(choice.at(most))}. Either the error gives, or the limit does"
+        ),
+    )
+
+
+def _errors(outcome: Outcome) -> str:
+    return f", with the errors {outcome.said}" if outcome.errors else ""
+
+
+def _shown(epsilon: Fraction | None) -> str:
+    return f"{float(epsilon or 0):.4g}"
+
+
+def _float(value: Number | None) -> float:
+    return float(probability(value, "limit"))
+
+
+def _digits(value: Fraction, digits: int) -> Fraction:
+    """Round down to some digits."""
+    unit = Fraction(10) ** (math.floor(math.log10(value)) - digits + 1)
+    return math.floor(value / unit) * unit
+
+
+def _never(what: str, *hints: str) -> InvalidArgument:
+    return InvalidArgument(f"no epsilon meets {what}", place="limit", hints=hints)

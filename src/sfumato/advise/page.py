@@ -1,0 +1,145 @@
+"""The page of an advice: for whoever answers for the data to read, to sign and to file beside the audit."""
+
+from __future__ import annotations
+
+from sfumato.advise.advice import Advice
+from sfumato.advise.precedents import DEPLOYMENTS, LITERATURE, RULES_OF_THUMB
+from sfumato.core.tradeoff import TradeOff
+from sfumato.pages import (
+    Block,
+    BulletList,
+    Facts,
+    Figure,
+    Notice,
+    Page,
+    PageTable,
+    Paragraph,
+    Section,
+    SignatureLines,
+)
+from sfumato.plots import Axis, Line, Picture, Points
+
+__all__ = ["advice_page"]
+
+_METHOD = (
+    "The attacker of this page knows every record but one, knows the noise that is used, and takes the best"
+    " test that there is. What such an attacker can do is computed from the noise itself, not from epsilon"
+    " and delta, which are a summary of it. Real attackers know less."
+)
+_CLOSING = "Computed from declarations and plans alone: no data was read, and nothing was spent."
+
+
+def advice_page(advice: Advice) -> Page:
+    """Return an advice as a page, with its pictures and the precedents."""
+    return Page(
+        title=f"Which epsilon? Advice on {advice.name}",
+        opening=(
+            Notice(f"epsilon {float(advice.epsilon):.4g}. {advice.risk.sentence}"),
+            *(() if advice.stated is None else (Paragraph(_sentence(advice.stated.said)),)),
+        ),
+        sections=(
+            Section(
+                "What an attacker can learn",
+                Paragraph(_METHOD),
+                Figure(_power(advice)),
+                Facts(advice.facts()),
+            ),
+            Section("Risk against error", *_frontier(advice)),
+            Section("Delta", Paragraph(_sentence(advice.delta))),
+            Section(
+                "Precedents",
+                Paragraph(
+                    "As declared by those who run them. Compare like with like: an epsilon for each day"
+                    " or each report is not one for ever."
+                ),
+                PageTable(
+                    heads=("who", "what", "date", "epsilon", "delta", "unit", "period", "trust in", "source"),
+                    rows=[
+                        (
+                            one.who, one.what, one.date, one.epsilon, one.delta, one.unit, one.period,
+                            one.trust, one.source,
+                        )
+                        for one in DEPLOYMENTS
+                    ],
+                    caption="What public deployments declared",
+                ),
+                PageTable(
+                    heads=("use", "epsilon", "source"),
+                    rows=[(one.use, one.epsilon, one.source) for one in LITERATURE],
+                    caption="What papers took",
+                ),
+                BulletList(RULES_OF_THUMB),
+            ),
+            Section("Decision", SignatureLines(("Epsilon", "Decided by", "On", "Signature"))),
+        ),
+        closing=_CLOSING,
+    )  # fmt: skip
+
+
+def _frontier(advice: Advice) -> tuple[Block, ...]:
+    names = [one.name for one in advice.errors]
+    table = PageTable(
+        heads=("epsilon", "advantage", *names),
+        rows=[
+            (
+                f"{float(point.epsilon):.4g}{' (now)' if point.current else ''}",
+                f"{point.advantage:.4f}",
+                *(one.said for one in point.errors),
+            )
+            for point in advice.frontier
+        ],
+        caption="A quarter, half, the same, double and four times the epsilon that stands",
+    )
+    half = advice.at_half()
+    return (*_error_picture(advice), table, *(() if half is None else (Paragraph(_sentence(half)),)))
+
+
+def _power(advice: Advice) -> Picture:
+    alone = TradeOff.of_approximate(advice.epsilon)
+    rates = [step / 100 for step in range(101)]
+    return Picture(
+        title="How often an attacker is right, at each rate of false alarms",
+        caption="No test gets above the first line, whatever the attacker knows besides.",
+        x=Axis(title="false alarms", percent=True, low=0, high=1),
+        y=Axis(title="people found", percent=True, low=0, high=1),
+        marks=(
+            Line(label="the noise that is used", points=advice.risk.points()),
+            Line(
+                label="epsilon alone",
+                points=tuple((rate, alone.tpr(rate)) for rate in rates),
+                dashed=True,
+            ),
+            Line(label="tossing a coin", points=((0.0, 0.0), (1.0, 1.0)), dashed=True),
+        ),
+    )
+
+
+def _error_picture(advice: Advice) -> tuple[Figure, ...]:
+    """Return risk against the error of the first column that has one; nothing if none has."""
+    shown = next((place for place, one in enumerate(advice.errors) if one.error), None)
+    if shown is None:
+        return ()
+    points = [
+        (error, point.advantage, point.current)
+        for point in advice.frontier
+        if (error := point.errors[shown].error)
+    ]
+    name = advice.errors[shown].name
+    picture = Picture(
+        title=f"Risk against the error of {name}",
+        caption="Each point is an epsilon; the marked one is where it stands.",
+        x=Axis(title=f"95% error of {name}", log=True),
+        y=Axis(title="advantage", low=0),
+        marks=(
+            Line(label="all epsilons", points=tuple((error, risk) for error, risk, _ in points)),
+            Points(
+                label="where it stands",
+                points=tuple((error, risk, risk, risk) for error, risk, now in points if now),
+            ),
+        ),
+    )
+    return (Figure(picture),)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

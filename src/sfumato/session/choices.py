@@ -1,0 +1,101 @@
+"""What advice is asked about: the epsilons that questions, workloads and streams leave open.
+
+Prices and forecasts are functions of plans, declarations and the budget. So advice reads no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sfumato.advise.choice import Choice, ExpectedError, Outcome
+from sfumato.aggregates.answer import Forecast
+from sfumato.analysis.forecast import forecasts
+from sfumato.core.arguments import Number
+from sfumato.errors import InvalidArgument
+from sfumato.plan.outline import labels
+from sfumato.session.price import error_of
+
+if TYPE_CHECKING:
+    from sfumato.session.question import Question
+    from sfumato.session.stream import Stream
+    from sfumato.session.workload import Workload
+
+__all__ = ["choice_of_question", "choice_of_stream", "choice_of_workload"]
+
+
+def choice_of_question(question: Question, *, size: float | None = None) -> Choice:
+    """Return the choice of a question's epsilon, or of the whole budget's where it has none yet."""
+    if question.free or question.only_free:
+        hint = "it has no epsilon to choose"
+        raise InvalidArgument("this is answered for free", place="question", hints=(hint,))
+    terms = question.database.terms
+
+    def at(epsilon: Fraction) -> Outcome:
+        priced = question.priced(epsilon)
+        errors = []
+        rows = zip(question.request.queries, priced.boundings, priced.costs, strict=True)
+        for place, (named, bounding, cost) in enumerate(rows):
+            names = {**labels(named.query), **question.names()}
+            for one in forecasts(bounding, cost, size=size):
+                on_limits = priced.limits is not None and priced.limits.decide(place, one.name)
+                errors.append(_expected(one, names[one.name], on_limits=on_limits))
+        return Outcome(
+            epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
+        )
+
+    def cheapest(error: Number | Mapping[str, float]) -> Fraction:
+        found = question.within(error, size=size).epsilon
+        assert found is not None
+        return found
+
+    return Choice(
+        name="the question",
+        epsilon=terms.epsilon if question.epsilon is None else question.epsilon,
+        delta=terms.delta,
+        at=at,
+        repeats=True,
+        cheapest=cheapest,
+    )
+
+
+def choice_of_workload(workload: Workload) -> Choice:
+    """Return the choice of a workload's epsilon; questions with an epsilon or error of their own keep it."""
+    terms = workload.database.terms
+
+    def at(epsilon: Fraction) -> Outcome:
+        priced = replace(workload, epsilon=epsilon).priced()
+        uses = {use.place: use.cost(one.cost) for one in priced.shared for use in one.uses}
+        places, errors = iter(sorted(uses)), []
+        for name, question, own in zip(workload.names, workload.questions, priced.questions, strict=True):
+            for asked, bounding in zip(own.request.queries, own.boundings, strict=True):
+                names = {**labels(asked.query), **question.names()}
+                for one in forecasts(bounding, uses[next(places)], size=workload.size):
+                    errors.append(_expected(one, f"{name}.{names[one.name]}"))
+        return Outcome(
+            epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
+        )
+
+    standing = terms.epsilon if workload.epsilon is None else workload.epsilon
+    name = f"the workload of {len(workload.names)} questions"
+    return Choice(name=name, epsilon=standing, delta=terms.delta, at=at, repeats=True)
+
+
+def choice_of_stream(stream: Stream) -> Choice:
+    """Return the choice of a stream's epsilon, which is for its whole horizon."""
+    terms, question = stream.database.terms, stream.question
+
+    def at(epsilon: Fraction) -> Outcome:
+        priced = replace(stream, question=replace(question, epsilon=epsilon)).priced()
+        return Outcome(epsilon=epsilon, source=priced.event)
+
+    standing = terms.epsilon if question.epsilon is None else question.epsilon
+    horizon = f"{stream.periods.horizon} {stream.periods.every}s"
+    return Choice(name=f"the whole stream of {horizon}", epsilon=standing, delta=terms.delta, at=at)
+
+
+def _expected(one: Forecast, name: str, *, on_limits: bool = False) -> ExpectedError:
+    said = error_of(one, on_limits=on_limits)
+    return ExpectedError(name=name, error=None if on_limits else one.error, said=said)

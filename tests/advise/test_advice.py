@@ -1,0 +1,232 @@
+"""Advice: what it proposes holds, what it says is true, and it costs and reads nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.advise import (
+    DEPLOYMENTS,
+    LITERATURE,
+    Harm,
+    RiskLimit,
+    about_delta,
+    advise,
+    choice_of_budget,
+    largest_epsilon,
+    publish_whole_records,
+    risk_of,
+    usual_delta,
+)
+from sfumato.core.events import DiscreteLaplace
+from sfumato.core.measures import ApproximateDP
+from sfumato.errors import InvalidArgument
+from sfumato.session.database import Database
+
+COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+
+
+@pytest.fixture(scope="module")
+def db() -> Database:
+    people = pa.table(
+        {
+            "who": range(90),
+            "region": ["north", "south", "west"] * 30,
+            "cost": [float(i % 50) for i in range(90)],
+            "day": ["2026-01-01"] * 90,
+        }
+    )
+    people = people.set_column(3, "day", people["day"].cast(pa.date32()))
+    return sf.connect(
+        people,
+        name="visits",
+        unit="who",
+        columns={"region": sf.one_of("north", "south", "west"), "cost": sf.between(0, 50)},
+        max_groups=1,
+        max_rows=1,
+        budget=sf.Budget(epsilon=1, delta=1e-6),
+    )
+
+
+def forbidden(*arguments, **options):
+    raise AssertionError("advice looked at data")
+
+
+def test_advice_spends_nothing_and_reads_no_data(db, monkeypatch):
+    """The engine must not run, and the ledger stays as it is; a real release meets the same tripwire."""
+    question = db.sql(COUNT, epsilon=0.5)
+    stream = db.stream(
+        "SELECT COUNT(*) AS n FROM visits", name="daily", by="day", every="day", start="2026-01-01",
+        horizon=30, epsilon=1,
+    )  # fmt: skip
+    head, spent = db.ledger.head(), db.balance.spent_units
+    monkeypatch.setattr(type(db.backend), "run", forbidden)
+    for advised in (
+        db.advise(people=90),
+        db.advise([COUNT, "SELECT AVG(cost) AS c FROM visits"]),
+        question.advise(advantage=0.1, error=30),
+        stream.advise(),
+    ):
+        assert "nothing was spent" in repr(advised)
+    assert (db.ledger.head(), db.balance.spent_units) == (head, spent)
+    with pytest.raises(AssertionError, match="looked at data"):
+        question.release()
+
+
+def test_the_numbers_are_those_of_the_question(db):
+    question = db.sql(COUNT, epsilon=0.5)
+    advice = question.advise(people=90, prior=0.1)
+    event = question.priced().event
+    assert advice.risk == risk_of(event)
+    assert advice.family.advantage == risk_of(event, people=4).advantage
+    assert [(often, risk.times) for often, risk in advice.year] == [("every week", 52), ("every day", 365)]
+    assert advice.alone == risk_of(ApproximateDP(epsilon=0.5, delta=1e-6)).advantage > advice.risk.advantage
+    [error] = advice.errors
+    assert error.name == "n" and error.said in repr(question)
+    now = [point for point in advice.frontier if point.current]
+    assert [(point.epsilon, point.advantage) for point in now] == [(Fraction(1, 2), advice.risk.advantage)]
+    errors = [point.errors[0].error for point in advice.frontier]
+    assert errors == sorted(errors, reverse=True)
+    assert "n would be" in advice.at_half() and "times as far off" in advice.at_half()
+    record = json.loads(json.dumps(advice.record()))
+    assert record["posterior"] == advice.risk.posterior(0.1) and len(record["curve"]) == 101
+    assert "<table>" in advice._repr_html_() and advice.risk.sentence in repr(advice)
+
+
+def test_a_limit_on_risk_is_kept_with_about_the_smallest_noise(db):
+    question = db.sql(COUNT, epsilon=0.5)
+    for options, measure, limit in (
+        ({"advantage": 0.1}, lambda risk: risk.advantage, 0.1),
+        ({"posterior": 0.2, "prior": 0.01}, lambda risk: risk.posterior(0.01), 0.2),
+    ):
+        advice = question.advise(**options)
+        assert measure(advice.risk) <= limit
+        wider = question.priced(advice.epsilon * Fraction(103, 100))
+        assert measure(risk_of(wider.event, keys_delta=wider.keys_delta)) > limit * 0.99
+    pure = choice_of_budget(sf.Budget(epsilon=1))
+    exact = math.log(0.25 * 99)  # e^epsilon pi / (e^epsilon pi + 1 - pi) = 0.2
+    assert 0 <= exact - float(largest_epsilon(pure, RiskLimit(posterior=0.2, prior=0.01))) < 0.01
+    exact = math.log(1.1 / 0.9)  # (e^epsilon - 1) / (e^epsilon + 1) = 0.1
+    assert 0 <= exact - float(largest_epsilon(pure, RiskLimit(advantage=0.1))) < 0.001
+
+
+def test_an_error_and_a_limit_together(db):
+    question = db.sql(COUNT, epsilon=0.5)
+    cheapest = question.within(20).epsilon
+    easy = question.advise(advantage=0.3, error=20)
+    assert easy.epsilon == cheapest and easy.stated.feasible and "both can be had" in repr(easy)
+    hard = question.advise(advantage=0.05, error=5)
+    assert not hard.stated.feasible and hard.risk.advantage <= 0.05
+    assert "both cannot be had" in hard.stated.said and "Either the error gives" in hard.stated.said
+    assert question.advise(error=20).epsilon == cheapest
+    with pytest.raises(InvalidArgument, match="no error of its own"):
+        db.advise(error=3)
+
+
+@pytest.mark.parametrize(("funds", "harm"), [(4000.0, 5.0), (100.0, 1.0)])
+def test_money_is_the_method_of_hsu_and_others(funds, harm):
+    """N (e^epsilon - 1) E within the budget: epsilon is ln(1 + B / (N E)) at most."""
+    limit = Harm(people=1000, chance=0.0001, cost=harm * 10_000, funds=funds)
+    exact = math.log1p(funds / (1000 * harm))
+    found = float(largest_epsilon(choice_of_budget(sf.Budget(epsilon=1)), limit))
+    assert 0 <= exact - found < 0.01 * exact
+
+
+def test_money_may_leave_no_epsilon(db):
+    question = db.sql(COUNT, epsilon=0.5)
+    poor = Harm(people=100_000, chance=0.01, cost=1000, funds=10_000)
+    advice = question.advise(harm=poor, error=5)
+    assert not advice.stated.feasible and "people are owed" in advice.stated.said
+    with pytest.raises(InvalidArgument, match="no epsilon meets compensation of at most 1 "):
+        question.advise(harm=Harm(people=100_000, chance=0.01, cost=1000, funds=1))
+
+
+def test_delta_is_refused_at_one_in_n_and_proposed_below(db):
+    with pytest.raises(InvalidArgument, match="not below 1/n"):
+        db.advise(people=1_000_000)
+    for people in (1, 90, 20_000, 10**6, 10**9):
+        assert usual_delta(people) * people <= 0.1
+        assert "no promise" in about_delta(usual_delta(people), people)
+    assert "usual choice" in about_delta(1e-6, 500_000)
+    assert "nobody says how many" in db.advise().delta
+
+
+def test_publishing_whole_records_counts_as_private_at_a_large_delta():
+    """False alarm below 1e-9: a Poisson of mean 400 is within 130 of it. Power: a chance of half or double."""
+    found = publish_whole_records(people=1000, delta=0.01, runs=40)
+    assert len(found.published) == 40 and abs(sum(found.published) - 400) < 130
+    assert "no noise" in str(found) and "(0, 0.01)-private" in str(found)
+    with pytest.raises(InvalidArgument, match="draws"):
+        publish_whole_records(people=10**8, delta=0.01)
+
+
+def test_precedents_say_what_is_needed_to_compare():
+    assert len(LITERATURE) == 18
+    for one in DEPLOYMENTS:
+        assert all((one.who, one.what, one.date, one.epsilon, one.delta, one.unit, one.period, one.source))
+    census = {one.epsilon for one in DEPLOYMENTS if one.who == "US Census Bureau"}
+    assert census == {"17.14", "2.47"}
+
+
+def test_a_page_has_all_of_it(db):
+    html = db.sql(COUNT, epsilon=0.5).advise(people=90, advantage=0.1).page().html()
+    for text in ("Which epsilon?", "tossing a coin", "17.14", "Kalman filtering", "Signature", "(now)"):
+        assert text in html
+    assert "<svg" in html and "http://" not in html.replace("http://www.w3.org", "")
+
+
+def test_several_questions_are_advised_on_as_a_whole(db):
+    asked = [f"SELECT COUNT(*) AS n FROM visits WHERE cost < {at}" for at in range(1, 6)]
+    advice = db.advise(asked)
+    assert len(advice.errors) == 5 and advice.errors[0].name == "q1.n"
+    assert advice.alone > 3 * advice.risk.advantage
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"prior": 0}, "certainty"),
+        ({"prior": 1}, "certainty"),
+        ({"prior": 2}, "prior"),
+        ({"posterior": 0.01}, "no epsilon meets"),
+        ({"posterior": 0.5, "prior": 1}, "certainty"),
+        ({"advantage": 0}, "no epsilon meets"),
+        ({"advantage": 1e-9}, "no epsilon meets"),
+        ({"advantage": -1}, "advantage"),
+        ({"people": 0}, "people"),
+        ({"family": 0}, "people"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(db, options, said):
+    with pytest.raises(InvalidArgument, match=said):
+        db.advise(**options)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"cost": -1}, "cost must not be negative"),
+        ({"funds": -1}, "funds must not be negative"),
+        ({"chance": 0}, "never happens"),
+        ({"people": 0}, "people"),
+    ],
+)
+def test_costs_that_make_no_sense_are_refused(fields, said):
+    with pytest.raises(InvalidArgument, match=said):
+        Harm(**{"people": 10, "chance": 0.1, "cost": 1, "funds": 1, **fields})
+    with pytest.raises(InvalidArgument, match="advantage or on the posterior"):
+        RiskLimit()
+    with pytest.raises(InvalidArgument, match="needs a prior"):
+        RiskLimit(posterior=0.2)
+
+
+def test_a_question_that_is_free_has_nothing_to_choose(db):
+    with pytest.raises(InvalidArgument, match="for free"):
+        db.sql(COUNT, free=True).advise()
+    assert advise(choice_of_budget(sf.Budget(epsilon=1))).delta == "delta 0: the promise never fails"
+    assert risk_of(DiscreteLaplace(scale=2, sensitivity=1)).advantage > 0
