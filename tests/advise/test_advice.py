@@ -157,7 +157,7 @@ def test_delta_is_refused_at_one_in_n_and_proposed_below(db):
 
 
 def test_publishing_whole_records_counts_as_private_at_a_large_delta():
-    """False alarm below 1e-9: a Poisson of mean 400 is within 130 of it. Power: a chance of half or double."""
+    """False alarm below 1e-9: a Poisson of mean 400 is within 130. Power: half the chance, or double."""
     found = publish_whole_records(people=1000, delta=0.01, runs=40)
     assert len(found.published) == 40 and abs(sum(found.published) - 400) < 130
     assert "no noise" in str(found) and "(0, 0.01)-private" in str(found)
