@@ -181,7 +181,9 @@ def test_totals_without_missing_periods() -> None:
 def test_a_horizon_ends() -> None:
     noise = CorrelatedNoise(square_root(2))
     noise.next([1])
-    noise.next([1, 5])  # a number that is new
+    with pytest.raises(InvalidArgument, match="come later"):
+        noise.next([1, 5])
+    noise.next([1])
     with pytest.raises(InvalidArgument, match="used up"):
         noise.next([1])
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from sfumato.backends import Backend, Participants
 from sfumato.catalog import Catalog
+from sfumato.continual.appearing_keys import AppearingKeys
 from sfumato.continual.correlated_noise import CorrelatedNoise
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.state import CommittedPeriod, StreamState
@@ -30,12 +31,13 @@ from sfumato.errors import LedgerError
 from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.pipeline import reserved_steps
-from sfumato.release.noise import NoisyGroups, add_correlated_noise
+from sfumato.release.noise import add_correlated_noise
 from sfumato.release.storage import dump, encode
 
 __all__ = ["advance", "key_of", "stored_outputs"]
 
 _FORMAT = 1
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 def key_of(name: str) -> str:
@@ -102,8 +104,10 @@ class _Advancing:
         self, stream: PricedStream, state: StreamState, backend: Backend, reservation: Reservation
     ) -> None:
         self._stream, self._state, self._backend, self._reservation = stream, state, backend, reservation
+        self._keys = None if stream.rule is None else AppearingKeys(stream, stream.rule, state.keys())
         self._noise = CorrelatedNoise(stream.factorisation)
-        self._noise.resume(state.noises(), state.last)
+        if self._keys is None:
+            self._noise.resume(state.noises(), state.last)
 
     def publish(self, until: int) -> None:
         backend, asked = self._backend, self._stream.fingerprint()
@@ -122,20 +126,30 @@ class _Advancing:
         state, stream = self._state, self._stream
         if state.last >= number and (committed := state.output(number)) is not None:
             return committed
-        skipped = [
-            CommittedPeriod(number=one, noise=self._drawn(), output=None)
-            for one in range(state.last + 1, number)
-        ]
+        skipped = [self._skipped(one) for one in range(state.last + 1, number)]
         exact = self._backend.run(stream.query(number), participants=participants)
-        drawn = self._drawn()
-        laws = tuple(stream.laws)
-        noise = dict(zip(laws, np.split(drawn, len(laws)), strict=True))
-        steps = {name: stream.steps(name, number) for name in laws}
-        noisy = add_correlated_noise(exact, stream.bounding, steps, noise)
-        output = self._output(number, noisy)
         people = None if participants is None else participants.counted
-        state.commit([*skipped, CommittedPeriod(number=number, noise=drawn, output=output, people=people)])
+        if self._keys is not None:
+            keys, published = self._keys.period(exact)
+            output = self._output(number, published)
+            last = CommittedPeriod(number=number, noise=_NONE, output=output, people=people, keys=keys)
+        else:
+            drawn = self._drawn()
+            laws = tuple(stream.laws)
+            noise = dict(zip(laws, np.split(drawn, len(laws)), strict=True))
+            steps = {name: stream.steps(name, number) for name in laws}
+            noisy = add_correlated_noise(exact, stream.bounding, steps, noise)
+            measures = {name: values.tolist() for name, values in noisy.measures.items()}
+            output = self._output(number, {"keys": encode(noisy.keys), "measures": measures})
+            last = CommittedPeriod(number=number, noise=drawn, output=output, people=people)
+        state.commit([*skipped, last])
         return output
+
+    def _skipped(self, number: int) -> CommittedPeriod:
+        """Return a period that failed, whose noise is drawn and kept."""
+        if self._keys is not None:
+            return CommittedPeriod(number=number, noise=_NONE, output=None, keys=self._keys.failed())
+        return CommittedPeriod(number=number, noise=self._drawn(), output=None)
 
     def _participants(self, number: int) -> Participants | None:
         """Return who may be counted in a period, given who was counted before it; None: everybody."""
@@ -155,7 +169,7 @@ class _Advancing:
             np.concatenate([stream.fresh(name, number, stream.groups) for name in stream.laws])
         )
 
-    def _output(self, number: int, noisy: NoisyGroups) -> bytes:
+    def _output(self, number: int, published: Mapping[str, Any]) -> bytes:
         stream = self._stream
         said: Mapping[str, Any] = {
             "format": _FORMAT,
@@ -164,8 +178,7 @@ class _Advancing:
             "begin": stream.periods.begin(number).isoformat(),
             "end": stream.periods.end(number).isoformat(),
             "steps": {name: stream.steps(name, number) for name in stream.laws},
-            "keys": encode(noisy.keys),
-            "measures": {name: values.tolist() for name, values in noisy.measures.items()},
+            **published,
         }
         digest = hashlib.sha256(dump(dict(said)).encode()).hexdigest()
         return dump({**said, "receipt": self._reservation.receipt(digest, step=number)}).encode()

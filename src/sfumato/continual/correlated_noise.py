@@ -64,7 +64,7 @@ def narrowed(values: _Integers, bits: int) -> _Integers:
 
 
 class CorrelatedNoise:
-    """The noise of a stream so far, for any number of numbers; new ones begin when they appear.
+    """The noise of a stream so far, for any number of numbers; those that come later `join` it.
 
     >>> from sfumato.continual.factorisation import square_root
     >>> noise = CorrelatedNoise(square_root(4))
@@ -93,9 +93,26 @@ class CorrelatedNoise:
         self._held.resume(kept, periods)
         self.periods = periods
 
+    def join(self, other: CorrelatedNoise) -> None:
+        """Take in the numbers of other noise, which is of as many periods, behind its own ones.
+
+        >>> from sfumato.continual.factorisation import square_root
+        >>> noise, later = (CorrelatedNoise(square_root(4)) for _ in range(2))
+        >>> noise.next([8]).tolist(), later.next([80]).tolist()
+        ([8], [80])
+        >>> noise.join(later)
+        >>> noise.next([0, 0]).tolist()
+        [-4, -40]
+        """
+        if (self.periods, self.factorisation) != (other.periods, other.factorisation):
+            raise InvalidArgument("noise is joined to noise of the same periods", place="other")
+        self._held.join(other._held)  # type: ignore[arg-type]  # of one factorisation, so of one class
+
     def next(self, fresh: Any) -> _Integers:
         """Return the noise of the next period, in its steps, given fresh noise, one for each number."""
         drawn = np.asarray(fresh)
+        if self.periods and len(drawn) != self._held.numbers:  # noise that begins later is not private
+            raise InvalidArgument("numbers that come later are joined with noise of their own", place="fresh")
         if drawn.dtype != object:
             drawn = drawn.astype(np.int64, copy=False)
         noise = narrowed(drawn, 61) - narrowed(self._held.carried(len(drawn)), 61)
@@ -128,6 +145,15 @@ class _History:
         self._high: _Integers = np.zeros((0, 0), dtype=np.int64)
         self._periods = 0
         self.kept: _Integers = np.zeros(0, dtype=np.int64)
+
+    @property
+    def numbers(self) -> int:
+        return int(self._low.shape[1])
+
+    def join(self, other: _History) -> None:
+        known = self._periods
+        self._low = np.concatenate((self._low[:known], other._low[:known]), axis=1)
+        self._high = np.concatenate((self._high[:known], other._high[:known]), axis=1)
 
     def carried(self, numbers: int) -> _Integers:
         if self._periods >= len(self._column):
@@ -188,6 +214,13 @@ class _Held:
     @property
     def kept(self) -> _Integers:
         return self._sums.reshape(-1)
+
+    @property
+    def numbers(self) -> int:
+        return int(self._sums.shape[1])
+
+    def join(self, other: _Held) -> None:
+        self._sums = np.concatenate((self._sums, other._sums), axis=1)
 
     def carried(self, numbers: int) -> _Integers:
         finer = self._given.extra_bits(self._periods + 1) - self._bits

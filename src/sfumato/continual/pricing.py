@@ -11,12 +11,13 @@ that changes by a length of at most steps * D * |C v| * (1 + 2^-19), where |C v|
 
 Proof. By `factorisation`, C x changes by at most S = steps * D * |C v|, and by `correlated_noise` the shifts,
 which may be chosen adaptively, have at most the length S + sqrt(m R) (1 + slack), where m is how many groups
-one person is in during the whole stream: at most `max_groups` in each of its periods, and no more than there
-are. `steps_for` makes the second term at most 2^-20 of steps * D (2^-19 holds whatever floats round), and
-|C v| is at least 1, for c_0 is 1.
+one person is in during the whole stream: at most `max_groups` in each of its periods, and no more than are
+declared. `steps_for` makes the second term at most 2^-20 of steps * D (2^-19 holds whatever floats round),
+and |C v| is at least 1, for c_0 is 1.
 
 So q begins at p * |C v|^2 * steps^2, where both cost the same but for rounding, and is raised until the
-event costs no more, in the currency of the budget, than that of one release.
+event costs no more, in the currency of the budget, than that of one release. Numbers by which undeclared keys
+are selected get noise in the same way; how far above it they must be is `key_selection`'s.
 Assumes: the bounds of the question hold for the rows of any period, which they do, for they hold for any
 rows whatever (`analysis.measures`); and only the periods that `Participation` allows count a person's rows.
 """
@@ -27,15 +28,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
-from sfumato.analysis.pricing import Cost, Noise
+from sfumato.analysis.pricing import Cost
+from sfumato.analysis.selection import Selection
 from sfumato.catalog.canonical import fingerprint
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.continual.correlated_noise import steps_for
 from sfumato.continual.factorisation import Factorisation, square_root
+from sfumato.continual.key_selection import key_thresholds
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Periods
 from sfumato.continual.rates import Buffers
@@ -72,6 +76,7 @@ class PricedStream:
     participation: Participation
     factorisation: Factorisation | Buffers
     first_steps: Mapping[str, int]  # by measure: how many steps make one unit in the first period
+    thresholds: tuple[int, ...] = ()  # of keys that appear over time, by period, in steps of the first
 
     @property
     def bounding(self) -> Bounding:
@@ -116,13 +121,50 @@ class PricedStream:
     def fresh(self, measure: str, number: int, size: int) -> Any:
         """Draw z of a period, in its steps."""
         finer = 4 ** self.factorisation.extra_bits(number)
-        return GaussianNoise(self.laws[measure].parameter * finer).draw(size)
+        return GaussianNoise(self.numbers[measure].parameter * finer).draw(size)
 
     @property
     def names(self) -> Mapping[str, str]:
         """What the question calls columns of its noisy table."""
         shown = {column: name for name, column in shown_columns(self.request).items()}
         return labels(self.request.queries[0].query) | shown
+
+    @property
+    def keys_delta(self) -> Fraction:
+        """What selecting keys may cost over the horizon."""
+        return self.cost.keys_delta
+
+    @property
+    def rule(self) -> Selection | None:
+        """How keys that appear over time are selected; None: all groups are declared."""
+        return self.cost.selection()
+
+    @property
+    def deciding(self) -> str:
+        """The number by which keys are selected: a measure, or "" where it is none."""
+        return "" if self.rule is None else self.rule.measure or ""
+
+    @property
+    def numbers(self) -> Mapping[str, GaussianNoise]:
+        """The law of z of each number of a key: of its measures, and of what it is selected by."""
+        found = dict(self.laws)
+        if self.rule is not None and self.rule.measure is None and isinstance(self.rule.law, GaussianNoise):
+            found[""] = self.rule.law
+        return found
+
+    @property
+    def shown_if(self) -> str | None:
+        """What must hold of a key that nobody declared before it is shown, in words."""
+        if self.rule is None:
+            return None
+        rows = self.rule.row
+        size = self.steps(self.deciding) * self.rule.grid / (1 if rows is None else rows)
+        first, last = (math.ceil(one / size) for one in (self.thresholds[0], self.thresholds[-1]))
+        number = "rows" if rows is not None else "people, by weight," if self.rule.grid > 1 else "people"
+        return (
+            f"their noisy running total of {number} was above a threshold in some {self.periods.every},"
+            f" {first:,} in the first and {last:,} in the last"
+        )
 
     @property
     def groups(self) -> int:
@@ -160,25 +202,57 @@ class PricedStream:
             steps=dict(self.first_steps),
             factorisation=self.factorisation,
             epsilon=self.epsilon,
+            keys_delta=self.cost.keys_limit,
         )
 
     def as_charged(self, event: Event) -> PricedStream:
         """Return this stream with the noise that was charged when it began, as the ledger holds it."""
         charged = event.events if isinstance(event, Composed) else (event,)
-        found = []
-        for noise, part in zip(self.cost.noises, charged, strict=False):
-            own = noise.event
+        priced = self.event.events if isinstance(self.event, Composed) else (self.event,)
+        laws = []
+        for part, own in zip(charged, priced, strict=False):
             if not (
                 isinstance(part, DiscreteGaussianVector)
                 and isinstance(own, DiscreteGaussianVector)
                 and part.l2_squared == own.l2_squared
             ):
                 break
-            found.append(replace(noise, law=GaussianNoise(Fraction(part.sigma_squared)), event=part))
-        if len(found) < len(self.cost.noises):
+            laws.append((GaussianNoise(Fraction(part.sigma_squared)), part))
+        if not len(laws) == len(priced) == len(charged):
             raise another_stream(self.name)
-        cost = replace(self.cost, noises=tuple(found))
-        return replace(self, question=replace(self.question, costs=(cost,)))
+        pairs = zip(self.cost.noises, laws, strict=False)
+        noises = tuple(replace(noise, law=law, event=part) for noise, (law, part) in pairs)
+        cost = replace(self.cost, noises=noises)
+        if self.rule is not None and self.rule.event is not None:
+            law, part = laws[-1]
+            cost = replace(cost, selections=(replace(self.rule, law=law, event=part),))
+        return replace(self, question=replace(self.question, costs=(cost,))).with_thresholds()
+
+    def with_thresholds(self) -> PricedStream:
+        """Return this stream with the thresholds of keys that appear over time, and the delta they take."""
+        rule, cost, query = self.rule, self.cost, self.bounding.query
+        if rule is None:
+            return self
+        if isinstance(self.factorisation, Buffers):
+            raise Unsupported(
+                "streams without an end of groups that are not declared",
+                hints=("give a horizon", "or declare the values of the key: one_of('north', ..)"),
+            )
+        sensitivities = {one.name: one.sensitivity for one in query.measures}
+        each = rule.grid if rule.measure is None else sensitivities[rule.measure]
+        often = len(self.participation.earliest(self.periods.horizon))
+        law = self.numbers[self.deciding]
+        thresholds, used = key_thresholds(
+            law,
+            self.factorisation,
+            self.participation,
+            each=each * self.steps(self.deciding),
+            keys=(query.max_groups or 1) * often,
+            delta=cost.keys_limit,
+        )
+        rule = replace(rule, law=law, threshold=thresholds[-1], cut=None, delta=used)
+        cost = replace(cost, selections=(rule,), delta=cost.delta - cost.keys_delta + used, keys_delta=used)
+        return replace(self, question=replace(self.question, costs=(cost,)), thresholds=thresholds)
 
 
 def another_stream(name: str, sequence: int | None = None) -> LedgerError:
@@ -210,55 +284,65 @@ def plan_stream(
     if periods.every == "hour" and when.column.kind is Kind.DATE:
         raise InvalidArgument("dates have no hours", place="every", hints=("every='day'",))
     factorisation = square_root(periods.horizon)
-    groups = 1 if query.declared is None else len(query.declared)
-    often = len(participation.earliest(periods.horizon))
-    numbers = min(groups, (query.max_groups or 1) * often)
-    found = {
-        noise.measure: _over_the_horizon(noise, factorisation, participation, numbers, budget.rule)
-        for noise in cost.noises
-    }
+    most = (query.max_groups or 1) * len(participation.earliest(periods.horizon))  # groups of one person
+    numbers = most if query.declared is None else min(most, len(query.declared))
+    over_the_horizon = partial(_over_the_horizon, factorisation, participation, numbers, budget.rule)
+    found = {noise.measure: over_the_horizon(noise.event) for noise in cost.noises}
+    noises = tuple(
+        replace(noise, law=law, event=event)
+        for noise, (law, event, _) in zip(cost.noises, found.values(), strict=True)
+    )
+    cost = replace(cost, noises=noises)
+    if (rule := cost.selection()) is not None and rule.event is not None:
+        length = rule.grid**2 if rule.rounds else query.max_groups or 1
+        found[""] = over_the_horizon(rule.event, Fraction(length))
+        law, event, _ = found[""]
+        cost = replace(cost, selections=(replace(rule, law=law, event=event, rounds=()),))
     return PricedStream(
         name=name,
-        question=replace(
-            question, costs=(replace(cost, noises=tuple(noise for noise, _ in found.values())),)
-        ),
+        question=replace(question, costs=(cost,)),
         by=when,
         periods=periods,
         participation=participation,
         factorisation=factorisation,
-        first_steps={measure: steps for measure, (_, steps) in found.items()},
-    )
+        first_steps={measure: steps for measure, (_, _, steps) in found.items()},
+    ).with_thresholds()
 
 
 def _over_the_horizon(
-    noise: Noise,
     factorisation: Factorisation | Buffers,
     participation: Participation,
     numbers: int,
     rule: Rule,
-) -> tuple[Noise, int]:
-    """Return noise for all periods that costs no more than that of one release, and its steps. Rounds: up."""
-    if not isinstance(noise.law, GaussianNoise):
-        raise Unsupported("streams with other noise than Gaussian", place="noise")
-    length, single = Fraction(0), Fraction(0)
-    for part, times in noise.event.parts():
+    event: Event,
+    length: Fraction | None = None,
+) -> tuple[GaussianNoise, Event, int]:
+    """Return noise for all periods that costs no more than one release, its event and its steps. Rounds: up.
+
+    `length` is the square of what one person changes in one period, unless that of all parts of the event.
+    """
+    moved, precision, single = Fraction(0), Fraction(0), Fraction(0)
+    for part, times in event.parts():
         match part:
-            case DiscreteGaussian(sensitivity=shift):
-                length += Fraction(shift) ** 2 * times
-            case DiscreteGaussianVector(l2_squared=squared):
-                length += squared * times
+            case DiscreteGaussian(sensitivity=shift, sigma_squared=square):
+                squared = Fraction(shift) ** 2 * times
+            case DiscreteGaussianVector(l2_squared=each, sigma_squared=square):
+                squared = each * times
             case _:
-                raise Unsupported(f"streams of the event {type(part).__name__}")
+                raise Unsupported("streams with other noise than Gaussian", place="noise")
+        moved += squared
+        precision += squared / square
         single += Fraction(rule.price(part)) * times
-    steps = steps_for(factorisation, numbers, math.sqrt(length))
-    longer = factorisation.l2_squared(participation) * steps**2 * _ROUNDING
+    size = moved if length is None else length
+    steps = steps_for(factorisation, numbers, math.sqrt(size))
+    size *= factorisation.l2_squared(participation) * steps**2 * _ROUNDING
     more = Fraction(0)
     while True:
-        parameter = math.ceil(noise.law.parameter * longer * (1 + more))
+        parameter = math.ceil(size / precision * (1 + more))
         law = GaussianNoise(Fraction(max(_LEAST_PARAMETER, parameter)))
-        event = DiscreteGaussianVector(sigma_squared=law.parameter, l2_squared=length * longer)
-        if Fraction(rule.price(event)) <= single:
-            return replace(noise, law=law, event=event), steps
+        whole = DiscreteGaussianVector(sigma_squared=law.parameter, l2_squared=size)
+        if Fraction(rule.price(whole)) <= single:
+            return law, whole, steps
         more = 2 * more or _LEAST_RAISE
 
 
@@ -275,8 +359,6 @@ def _refuse_unproved(question: Priced) -> None:
         "streams in which each row is a unit by itself": query.row_unit,
         "streams over ROLLUP, CUBE or GROUPING SETS": len(query.grouping_sets) != 1
         or bounding.consistency is not None,
-        "streams of groups that are not declared": bounding.select_keys
-        or (bool(query.keys) and query.declared is None),
         "streams that leave out groups of few people": bounding.min_units is not None,
         "streams with a row for all other groups": bounding.others,
         "streams that measure what caps leave out": any(one.bounding is not None for one in question.losses),
@@ -286,7 +368,6 @@ def _refuse_unproved(question: Priced) -> None:
     }
     hints = {
         "streams in which each row is a unit by itself": ("name the column that says whose each row is",),
-        "streams of groups that are not declared": ("declare the values of the key: one_of('north', ..)",),
     }
     for said, found in refused.items():
         if found:

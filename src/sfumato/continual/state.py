@@ -1,4 +1,4 @@
-"""The state of a stream: its noise so far, what was published, and who was counted when.
+"""The state of a stream: its noise so far, what was published, keys not shown yet, who was counted when.
 
 It is a SQLite file beside the ledger, in a folder that its owner alone may enter. Whoever reads it can take
 the noise off what was published: protect it as you protect the data. Whoever loses it ends the stream: fresh
@@ -35,7 +35,8 @@ _Integers = npt.NDArray[Any]
 
 _SCHEMA = """
 CREATE TABLE period (
-    number INTEGER PRIMARY KEY, noise BLOB NOT NULL, people BLOB NOT NULL, output BLOB, digest TEXT NOT NULL
+    number INTEGER PRIMARY KEY, noise BLOB NOT NULL, keys BLOB NOT NULL, people BLOB NOT NULL, output BLOB,
+    digest TEXT NOT NULL
 );
 CREATE TABLE remembered (
     period INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (period, part)
@@ -53,6 +54,7 @@ class CommittedPeriod:
     noise: _Integers
     output: bytes | None
     people: Any | None = None  # an Arrow table of `__unit`: who was counted, where that is remembered
+    keys: bytes = b""  # of a stream whose keys appear over time (`appearing_keys`)
 
 
 class StreamState:
@@ -107,6 +109,12 @@ class StreamState:
             rows = self._connection.execute("SELECT noise FROM period ORDER BY number").fetchall()
             return [np.array(json.loads(noise), dtype=object) for (noise,) in rows]
 
+    def keys(self) -> list[bytes]:
+        """Return what is kept of the keys of all periods so far."""
+        with _refusing(self._place):
+            rows = self._connection.execute("SELECT keys FROM period ORDER BY number").fetchall()
+            return [keys for (keys,) in rows]
+
     def people(self, since: int) -> Any | None:
         """Return who was counted when, from a period on: an Arrow table of `__unit` and `period`."""
         import pyarrow
@@ -134,12 +142,12 @@ class StreamState:
         for one in periods:
             noise, people = json.dumps(one.noise.tolist()).encode(), packed(one.people)
             remembered += [(one.number, place, part) for place, part in enumerate(people)]
-            head = _link(head, noise, digest(people), one.output)
-            rows.append((one.number, noise, digest(people), one.output, head))
+            head = _link(head, noise, one.keys, digest(people), one.output)
+            rows.append((one.number, noise, one.keys, digest(people), one.output, head))
         with _refusing(self._place):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?, ?)", rows)
+                self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?, ?, ?)", rows)
                 self._connection.executemany("INSERT INTO remembered VALUES (?, ?, ?)", remembered)
                 self._connection.execute("COMMIT")
             except BaseException:
@@ -158,8 +166,8 @@ class StreamState:
         """Return the newest hash and number; refuse where one does not follow from the one before."""
         head, last = hashlib.sha256(charge.encode()).hexdigest(), 0
         rows = self._connection.execute("SELECT * FROM period ORDER BY number")
-        for number, noise, people, output, found in rows:
-            head, last = _link(head, noise, people, output), last + 1
+        for number, noise, keys, people, output, found in rows:
+            head, last = _link(head, noise, keys, people, output), last + 1
             if number != last or head != found:
                 raise _ended("is damaged, or that of another stream", self._place)
         return head, last
@@ -206,9 +214,9 @@ def _dated(people: Any | None, period: int) -> Any | None:
     return people.append_column("period", pyarrow.array(np.full(len(people), period, dtype=np.int64)))
 
 
-def _link(before: str, noise: bytes, people: bytes, output: bytes | None) -> str:
+def _link(before: str, *parts: bytes | None) -> str:
     """Return the hash of a period and of the hash before it."""
-    said = [b"" if part is None else hashlib.sha256(part).digest() for part in (noise, people, output)]
+    said = [b"" if part is None else hashlib.sha256(part).digest() for part in parts]
     return hashlib.sha256(b"".join([before.encode(), *said])).hexdigest()
 
 

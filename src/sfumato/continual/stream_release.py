@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.pricing import Noise
+from sfumato.continual.appearing_keys import with_earlier
 from sfumato.continual.periods import Moment, moment
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import deviation, period_deviations, total_deviations
@@ -73,7 +74,11 @@ class StreamRelease:
         stream: PricedStream, outputs: Mapping[int, bytes], taken: int, public: Mapping[str, Any]
     ) -> StreamRelease:
         """Return the releases that were stored."""
-        read = {number: load(stored.decode()) for number, stored in outputs.items()}
+        read: Mapping[int, Mapping[str, Any]] = {
+            number: load(stored.decode()) for number, stored in outputs.items()
+        }
+        if stream.rule is not None:
+            read = with_earlier(read)
         return StreamRelease(stream=stream, outputs=read, taken=taken, public=public)
 
     def __len__(self) -> int:
@@ -267,7 +272,9 @@ class StreamRelease:
             unknown=named.unknown,
         )
         return publish(
-            (replace(table, basis=None),),  # it is about some periods, and no other question is
+            (
+                replace(table, basis=None, selected=stream.shown_if),
+            ),  # no other question is about some periods
             request.postprocessing if divide is None else divide(table),
             public=self.public,
             cost=cost_record(stream.cost),

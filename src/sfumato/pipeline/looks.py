@@ -120,7 +120,7 @@ def reserved_steps(
     with ledger.reserve(
         priced.unit,
         priced.event,
-        0,
+        priced.keys_delta,
         request_hash=priced.fingerprint(),
         data_version=None,
         policy_hash=catalog.fingerprint(),

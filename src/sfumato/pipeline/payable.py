@@ -43,6 +43,9 @@ class Chargeable(Protocol):
     @property
     def epsilon(self) -> Fraction: ...
 
+    @property
+    def keys_delta(self) -> Fraction: ...
+
     def fingerprint(self) -> str: ...
 
 
@@ -58,9 +61,6 @@ class Payable(Chargeable, Protocol[_Answer_co]):
 
     @property
     def all_boundings(self) -> tuple[Bounding, ...]: ...
-
-    @property
-    def keys_delta(self) -> Fraction: ...
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> _Answer_co: ...
 

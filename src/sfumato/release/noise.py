@@ -38,9 +38,17 @@ from sfumato.catalog.kind import Value
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
 from sfumato.release.single_quantile import Search
-from sfumato.release.weighted_selection import found_in_rounds
+from sfumato.release.weighted_selection import found_in_rounds, weights_of
 
-__all__ = ["NoisyGroups", "add_correlated_noise", "add_noise", "add_noise_to_queries", "key_order", "rest_of"]
+__all__ = [
+    "NoisyGroups",
+    "add_correlated_noise",
+    "add_noise",
+    "add_noise_to_keys",
+    "add_noise_to_queries",
+    "key_order",
+    "rest_of",
+]
 
 _Secret = TypeVar("_Secret")
 
@@ -152,6 +160,44 @@ def _in_steps(values: _Integers, steps: int) -> _Integers:
     """Return values times steps: in int64 if none has more than 61 bits, so that noise can be added."""
     largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
     return values.astype(object if largest * steps >> 61 else np.int64) * steps
+
+
+def add_noise_to_keys(
+    exact: Exact[tuple[ExactGroups, ...]],
+    bounding: Bounding,
+    selection: Selection,
+    steps: Mapping[str, int],
+    noise: Callable[[Sequence[tuple[Value, ...]]], tuple[_Integers, Mapping[str, _Integers]]],
+) -> Mapping[str, _Integers]:
+    """Return every number of every key of a stream so far in fine steps, with the noise that is given for it.
+
+    `noise` is told the keys of this period, and returns the place of each among all keys so far, and for each
+    measure the noise of all of these; under "" that of the numbers by which keys are selected, where these
+    are no measure. What comes out is not public: the caller holds it back until a key is selected
+    (`continual.key_selection`).
+    """
+    sets = _opened(exact)
+    [groups] = sets
+    places, drawn = noise(list(groups.keys))
+    numbers = dict(groups.measures)
+    if selection.measure is None:
+        numbers[""] = _deciding(groups, selection)
+    if not bounding.select_keys or drawn.keys() != numbers.keys():
+        raise Unsupported("a plan whose measures do not have exactly one noise each")
+    noisy = {}
+    for name, values in drawn.items():
+        noisy[name] = values.astype(object)
+        noisy[name][places] += numbers[name].astype(object) * steps[name]
+    return noisy
+
+
+def _deciding(groups: ExactGroups, selection: Selection) -> _Integers:
+    """Return the numbers by which keys are selected, of units or of weights."""
+    if selection.grid > 1 and groups.members is not None:
+        return weights_of(groups.members, np.zeros(len(groups.keys), dtype=np.bool_), selection)
+    if selection.grid > 1 or groups.units is None:
+        raise Unsupported("keys must be selected, and the engine did not say who is where")
+    return groups.units
 
 
 def _opened(exact: Exact[_Secret]) -> _Secret:
