@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.pages.figure import Figure
-from sfumato.plots import Axis, Bars, Line, Picture, Points, Tiles, chart, save, svg
+from sfumato.plots import Axis, Band, Bars, Line, Picture, Points, Tiles, chart, save, svg
 
 CURVE = Picture(
     title="Success <against> epsilon",
@@ -58,6 +58,19 @@ def test_a_picture_is_drawn_with_its_words(picture: Picture) -> None:
     for mark in picture.marks:
         assert mark.label in drawn
     assert picture.x.title in drawn
+
+
+def test_a_curve_in_pieces_has_one_look() -> None:
+    pieces = [Points(label="n", points=((at, 1.0, 0.0, 2.0),)) for at in range(9)]
+    band = Band(label="n", points=((10, 1.0, 0.0, 2.0), (11, 3.0, 2.0, 4.0)))
+    other = Points(label="m", points=((1.0, 1.0, 0.0, 2.0),))
+    picture = Picture(title="", caption="", x=Axis(title="day", time=True), y=Axis(title="n"), marks=(
+        *pieces, band, other))  # fmt: skip
+    layers = chart(picture).to_dict()["layer"]
+    assert {"x": 11, "y": 3.0, "low": 2.0, "high": 4.0, "label": "n"} in values(picture)
+    assert any(layer["mark"]["type"] == "area" for layer in layers)
+    shapes = next(layer["encoding"]["shape"] for layer in layers if "shape" in layer["encoding"])
+    assert shapes["scale"] == {"domain": ["n", "m"], "range": ["circle", "square"]}
 
 
 def test_marks_lie_where_their_numbers_say() -> None:

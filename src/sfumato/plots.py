@@ -10,6 +10,7 @@ Drawing needs the extra `sfumato[plots]`; making a picture does not.
 
 from __future__ import annotations
 
+import datetime
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,10 @@ from sfumato.errors import InvalidArgument, Unsupported
 if TYPE_CHECKING:
     import altair
 
-__all__ = ["Axis", "Bars", "Line", "Mark", "Picture", "Points", "Tiles", "chart", "save", "svg", "thinned"]
+__all__ = [
+    "Axis", "Band", "Bars", "Line", "Mark", "Picture", "Points", "Tiles", "chart", "date_text", "save", "svg",
+    "thinned",
+]  # fmt: skip
 
 # Every colour stands out from white by 3 to 1 at least; the stylesheet of pages has its twin for the dark.
 _COLOURS = ("#1664a8", "#c8421b", "#00806b", "#8f4a9e", "#956a00", "#555b61")
@@ -86,6 +90,18 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """A curve through many measured points, x, y and the interval around y, which is shaded.
+
+    >>> Band(label="north", points=((1, 5, 3, 7), (2, 9, 6, 12))).points[1][2:]
+    (6, 12)
+    """
+
+    label: str
+    points: tuple[tuple[float, float, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
     """One bar for each named thing, with an interval for each where there are `intervals`.
 
@@ -112,7 +128,7 @@ class Tiles:
     tiles: tuple[tuple[str, str, float], ...]
 
 
-Mark = Line | Points | Bars | Tiles
+Mark = Band | Line | Points | Bars | Tiles
 """What a picture is made of."""
 
 
@@ -137,11 +153,22 @@ class Picture:
         kinds = {type(mark) if isinstance(mark, Bars | Tiles) else Line for mark in self.marks}
         if len(kinds) != 1 or (Tiles in kinds and len(self.marks) > 1):
             raise InvalidArgument(
-                "a picture has bars, or lines and points, or one heat map; and not nothing", place="marks"
+                "a picture has bars, or lines, bands and points, or one heat map; and not nothing",
+                place="marks",
             )
 
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
         return chart(self)._repr_mimebundle_(*args, **options)
+
+
+def date_text(at: float) -> str:
+    """Return the date, and the time if there is one, of a place along an axis of time.
+
+    >>> date_text(86_400_000), date_text(3_600_000)
+    ('1970-01-02', '1970-01-01 01:00')
+    """
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=at)
+    return moment.isoformat(" ", "minutes").removesuffix(" 00:00")
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int = 400) -> tuple[tuple[float, float], ...]:
@@ -244,7 +271,7 @@ def _looks(picture: Picture) -> dict[str, Any]:
     shapes, dashes = dict.fromkeys(labels, "stroke"), {label: [1, 0] for label in labels}
     plain, dashed = iter(_SHAPES * len(labels)), iter(_DASHES * len(labels))
     for mark in picture.marks:
-        if isinstance(mark, Points):
+        if isinstance(mark, Points) and shapes[mark.label] == "stroke":
             shapes[mark.label] = "triangle-up" if mark.beyond else next(plain)
         elif isinstance(mark, Line) and mark.dashed:
             dashes[mark.label] = next(dashed)
@@ -263,7 +290,7 @@ def _looks(picture: Picture) -> dict[str, Any]:
 
 def _layers(picture: Picture) -> Any:
     alt = _altair()
-    marks = [mark for mark in picture.marks if isinstance(mark, Line | Points)]
+    marks = [mark for mark in picture.marks if isinstance(mark, Band | Line | Points)]
     looks = _looks(picture)
     across = _Span.of(picture.x, [point[0] for mark in marks for point in mark.points])
     along = _Span.of(picture.y, [y for mark in marks for point in mark.points for y in point[1:]])
@@ -275,7 +302,11 @@ def _layers(picture: Picture) -> Any:
             dict(zip(names, point, strict=False)) | {"label": mark.label} for point in mark.points
         ]
         colour = {"x": x, "y": y, "color": looks["color"]}
-        if isinstance(mark, Line):
+        if isinstance(mark, Band):
+            shaded = alt.Chart(alt.InlineData(values=rows)).mark_area(fillOpacity=0.25)
+            low = along.position(alt.Y, "low:Q")
+            layers.append(shaded.encode(x=x, y=low, y2=alt.Y2("high:Q"), color=looks["color"]))
+        if isinstance(mark, Band | Line):
             steps = [row | {"step": step} for step, row in enumerate(rows)]
             drawn = alt.Chart(alt.InlineData(values=steps)).mark_line(strokeWidth=2)
             layers.append(drawn.encode(**colour, strokeDash=looks["strokeDash"], order=alt.Order("step:Q")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,9 @@ from sfumato.pages import (
     Section,
     SignatureLines,
 )
-from sfumato.plots import Axis, Bars, Line, Picture, Points
+from sfumato.plots import Axis, Band, Bars, Line, Picture, Points
 from tests.cli.programs import make_project, sfumato
+from tests.continual.visits import Visit, database, day, stream
 
 LONG = "canary" * 20  # a word that no line holds
 
@@ -106,6 +108,8 @@ def block_page() -> str:
     across = Axis(title="what an analyst named at length in a question of many words and columns")
     up = Axis(title="n")
     share = Axis(title="a share whose name takes more than one line of the axis", percent=True, low=0, high=1)
+    when = Axis(title="day (UTC)", time=True)
+    days = tuple((at * 864e5, 9.0 * at, 9.0 * at - 40, 9.0 * at + 40) for at in range(365))
     epsilon, error = Axis(title="epsilon", log=True), Axis(title="error", log=True)
     edge = tuple((10.0**at, at / 6, max(0.0, at / 6 - 0.1), min(1.0, at / 6 + 0.1)) for at in range(7))
     pictures = (
@@ -116,6 +120,9 @@ def block_page() -> str:
             marks=(
                 *(Points(label=f"points, {at}", points=edge, beyond=at == 4) for at in range(5)),
                 *(Line.flat(f"a line, {at}", at / 7, (1, 1e6), dashed=bool(at % 2)) for at in range(4)))),
+        Picture(title="Bands with a gap", caption="", x=when, y=up, marks=(
+            Band(label="one", points=days[:200]), Points(label="one", points=days[210:211]),
+            Band(label="one", points=days[250:]), Band(label="two", points=days[50:]))),
         Picture(title="One point", caption="", x=epsilon, y=error,
             marks=(Points(label="alone", points=((1.0, 2.0, 0.0, 3.0),)),)),
     )  # fmt: skip
@@ -151,6 +158,15 @@ def ledger_page() -> str:
         return (folder / "record.html").read_text()
 
 
+def stream_page() -> str:
+    """A month of days of a stream, of which two are missing; two groups, a count and a mean."""
+    rows: list[Visit] = [(person, person % 30, "ab"[person % 2], 5.0) for person in range(3000)]
+    sql = f'SELECT place, COUNT(*) AS "{LONG}", AVG(cost) AS mean FROM visits GROUP BY place'
+    published = stream(database(rows), sql, horizon=30).advance(day(30))
+    kept = {number: one for number, one in published.outputs.items() if number not in (12, 14)}
+    return replace(published, outputs=kept).page().html()
+
+
 REPORTS: dict[str, Callable[[], str]] = {
     "attacks": attack_page,
     "audit": audit_page,
@@ -163,4 +179,5 @@ REPORTS: dict[str, Callable[[], str]] = {
         reach(people(), ["age_in_completed_years_at_admission", "sex"], Goal(k=5), sensitive="diagnosis")
     ).html(),
     "every block": block_page,
+    "stream": stream_page,
 }

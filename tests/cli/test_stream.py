@@ -58,6 +58,13 @@ def test_a_stream_of_a_project(tmp_path: Path) -> None:
         assert refused.returncode == 2 and "name another file" in refused.stderr
     early = sfumato(tmp_path, "stream", "advance", "daily", "--now", "2999-01-01")
     assert early.returncode == 2 and "later than the clock" in early.stderr
+    drawn = sfumato(tmp_path, "stream", "show", "daily", "--plot").stdout
+    assert drawn.startswith("n of all days so far") and "2026-01-03" in drawn and "•" in drawn
+    assert "n of each day" in sfumato(tmp_path, "stream", "show", "daily", "--plot", "--each").stdout
+    assert sfumato(tmp_path, "stream", "show", "daily", "--html", "daily.html").returncode == 0
+    assert "Each day by itself" in (tmp_path / "daily.html").read_text()
+    kept = sfumato(tmp_path, "stream", "show", "daily", "--html", "sfumato.toml")
+    assert kept.returncode == 2 and "the project file" in kept.stderr
     unknown = sfumato(tmp_path, "stream", "advance", "hourly")
     assert unknown.returncode == 2 and "declares daily" in unknown.stderr
     assert sfumato(tmp_path, "ledger", "verify").returncode == 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["bar", "say", "screen", "silence", "working"]
+__all__ = ["bar", "say", "screen", "shows", "silence", "working"]
 
 
 def screen(*, error: bool = False) -> Console:
@@ -61,11 +61,11 @@ def bar(share: float, width: int = 24) -> str:
     True
     """
     full = min(width, max(0, int(share * width)))
-    filled, empty = ("█", "░") if _shows("█░") else ("#", ".")
+    filled, empty = ("█", "░") if shows("█░") else ("#", ".")
     return filled * full + empty * (width - full)
 
 
-def _shows(text: str) -> bool:
+def shows(text: str) -> bool:
     """Return whether standard output has letters for a text."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "ascii")

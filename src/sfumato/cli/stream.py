@@ -76,14 +76,24 @@ def _show(
     until: Annotated[
         str | None, Option("--until", help="A date or moment: the running total up to its period.")
     ] = None,
+    plot: Annotated[
+        bool, Option("--plot", help="Draw running totals over time, with their bands, in letters.")
+    ] = False,
+    each: Annotated[
+        bool, Option("--each", help="With --plot: each period by itself, and not running totals.")
+    ] = False,
+    html: Annotated[
+        str | None, Option("--html", help="Write a page with pictures, in one file that needs no other.")
+    ] = None,
     style: FormatOption = Format.table,
     output: OutputOption = None,
     level: LevelOption = 0.95,
     analyst: AnalystOption = None,
     project: ProjectOption = "sfumato.toml",
 ) -> None:
-    """Show what is published: the running total, or one period by itself. Free."""
+    """Show what is published: the running total, one period by itself, or all of it as a picture. Free."""
     from sfumato.catalog import read_project
+    from sfumato.cli.chart import chart_lines
     from sfumato.core.mechanism import confidence
     from sfumato.release.formats import rendered
 
@@ -91,7 +101,17 @@ def _show(
     if period is not None and until is not None:
         raise InvalidArgument("one period by itself, or a running total", place="--period")
     can_write(output, kept(read_project(project)), style=style.value)
+    can_write(html, kept(read_project(project)), place="--html")
     published = _declared(name, project, analyst).show()
+    if html is not None:
+        write(published.page(level=level).html().encode(), html, place="--html")
+        screen(error=True).print(f"written: {html}")
+        return
+    if plot:
+        picture = published.plot(totals=not each, level=level)
+        text = "\n".join([*chart_lines(picture), picture.caption])
+        write(f"{text}\n".encode(), output)
+        return
     release = published.total(until) if period is None else published.period(period)
     write(rendered(release, style.value, level), output)
 

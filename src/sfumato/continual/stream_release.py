@@ -23,7 +23,7 @@ an interval of length 1). L'(k) >= 0 is the same as m(k) <= k / (1 + 4 s^2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -47,6 +47,9 @@ from sfumato.release.storage import decode, load
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from sfumato.pages import Page
+    from sfumato.plots import Picture
 
 __all__ = ["Span", "StreamRelease"]
 
@@ -152,8 +155,10 @@ class StreamRelease:
             raise InvalidArgument("no period is published yet", place="series")
         return pyarrow.concat_tables(tables, promote_options="permissive")
 
-    def each(self, *, totals: bool = True) -> Iterator[tuple[int, Release]]:
-        """Yield every running total, or every period, that is published, with its number."""
+    def each(
+        self, *, totals: bool = True, among: Collection[int] | None = None
+    ) -> Iterator[tuple[int, Release]]:
+        """Yield every running total, or every period, that is published, with its number; or `among` some."""
         missing = set(range(1, self.taken + 1)) - set(self.outputs)
         factorisation, notes = self.stream.factorisation, ("one of a series",)
         deviations = (
@@ -165,7 +170,33 @@ class StreamRelease:
         for number in sorted(self.outputs):
             own = {name: self._steps(name, number) for name in sums}
             sums = {name: sums[name] + steps for name, steps in own.items()} if totals else own
-            yield number, self._answered(sums, deviations[number - 1], number, notes=notes)
+            if among is None or number in among:
+                yield number, self._answered(sums, deviations[number - 1], number, notes=notes)
+
+    def plot(
+        self,
+        y: str | None = None,
+        *,
+        totals: bool = True,
+        groups: Sequence[Any] | None = None,
+        level: float = 0.95,
+    ) -> Picture:
+        """Return a picture of one column over time, with a band for its intervals; a notebook shows it.
+
+        Running totals, or each period by itself. `y` is by default the first column with intervals. Of many
+        groups those are drawn whose newest numbers are largest, or the `groups` that are named by their keys.
+        Periods that were not published are gaps.
+        """
+        from sfumato.continual.stream_picture import drawn_columns, pictures
+
+        columns = [y] if y is not None else drawn_columns(self)[:1]
+        return pictures(self, columns, totals=totals, groups=groups, level=level)[0]
+
+    def page(self, *, level: float = 0.95) -> Page:
+        """Return a report: the newest totals, pictures of all columns over time; `.html()` is its file."""
+        from sfumato.continual.stream_page import stream_page
+
+        return stream_page(self, level=level)
 
     def _number(self, at: int | Moment) -> int:
         number = at if isinstance(at, int) else 0
@@ -322,6 +353,12 @@ class StreamRelease:
         if not self.outputs:
             return head
         return f"{head}; the running total is\n{self.total()!r}"
+
+    def _repr_html_(self) -> str:
+        from sfumato.continual.stream_page import stream_blocks
+        from sfumato.pages import fragment
+
+        return fragment(*stream_blocks(self))
 
 
 def _quoted(name: str) -> str:

@@ -191,8 +191,9 @@ def _role(name: str, shown: bool) -> str:
 
 def _class(text: str, number: bool) -> str:
     """Return the class of a cell; only a word that is too long for a column may be broken."""
+    long = any(len(word) > _WORD for word in text.split())
     if number:
-        return ' class="number"'
-    if any(len(word) > _WORD for word in text.split()):
+        return ' class="number long"' if long else ' class="number"'
+    if long:
         return ' class="long"'
     return ' class="prose"' if len(text) > _WORD else ""

@@ -9,7 +9,7 @@ from html import escape
 
 from sfumato.errors import Unsupported
 from sfumato.pages.blocks import PageTable
-from sfumato.plots import Axis, Bars, Picture, Tiles, svg
+from sfumato.plots import Axis, Bars, Picture, Tiles, date_text, svg
 
 __all__ = ["Figure"]
 
@@ -88,6 +88,8 @@ def _some(points: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
 
 
 def _shown(number: float, axis: Axis) -> str:
+    if axis.time:
+        return date_text(number)
     if axis.percent:
         return f"{number:.1%}"
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

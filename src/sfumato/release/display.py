@@ -15,7 +15,7 @@ from sfumato.plots import Picture, svg
 if TYPE_CHECKING:
     from sfumato.release.release import Release
 
-__all__ = ["NO_INFORMATION", "html", "text"]
+__all__ = ["NO_INFORMATION", "cells", "html", "text"]
 
 _ROWS = 40
 _DRAWN = 400  # rows that a picture shows
@@ -32,7 +32,7 @@ def text(release: Release) -> str:
     An interval is shown as ± its half-width; one that is not symmetric as low..high; and where it covers
     all that the value could be, there is no information at this budget.
     """
-    header, body = _cells(release)
+    header, body = cells(release)
     numeric = _numeric(release)
     widths = [max(len(line[i]) for line in (header, *body)) for i in range(len(header))]
 
@@ -49,7 +49,7 @@ def text(release: Release) -> str:
 
 def html(release: Release) -> str:
     """Return the same as an HTML table, and a picture of it if it can be drawn; every value is escaped."""
-    header, body = _cells(release)
+    header, body = cells(release)
     align = ["right" if number else "left" for number in _numeric(release)]
 
     def row(cells: list[str], tag: str) -> str:
@@ -74,7 +74,8 @@ def _drawn(draw: Callable[[], Picture]) -> str:
         return ""
 
 
-def _cells(release: Release) -> tuple[list[str], list[list[str]]]:
+def cells(release: Release) -> tuple[list[str], list[list[str]]]:
+    """Return names of columns, and the first rows as they are shown: numbers with their intervals."""
     intervals, nothing = release.intervals(_LEVEL), release.no_information(_LEVEL)
     body = [
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -114,7 +114,9 @@ class Release:
         """Return, for each column with intervals, the rows in which they cover all that a value could be."""
         return {name: flags for name, _, flags in self._followed(level)}
 
-    def _followed(self, level: float) -> Iterator[tuple[str, list[Interval | None], list[Any]]]:
+    def _followed(
+        self, level: float, only: Collection[str] | None = None
+    ) -> Iterator[tuple[str, list[Interval | None], list[Any]]]:
         """Yield the columns that are released aggregates: intervals, and whether they say nothing."""
         confidence(level)
         table, answers = self._source()
@@ -123,6 +125,8 @@ class Release:
         level = self._level_of_each(level)
         for name, origin in zip(self.columns, self.origins, strict=True):
             if origin is None or not {origin.column, origin.over} <= {*answers, None}:
+                continue
+            if only is not None and name not in only:
                 continue
             if answers[origin.column].function.record.chooses:
                 continue
@@ -228,14 +232,14 @@ class Release:
         """Return an Arrow table; with a level, intervals are in columns `name_low` and `name_high`."""
         return self.with_intervals(level).arrow()
 
-    def with_intervals(self, level: float | None) -> PlainTable:
-        """Return plain columns; with a level, the ends of intervals beside their aggregates.
+    def with_intervals(self, level: float | None, only: Collection[str] | None = None) -> PlainTable:
+        """Return plain columns; with a level, the ends of intervals beside their aggregates, or `only` some.
 
         A value whose interval covers all that it could be is then left empty: it says nothing.
         """
         columns, types = list(self.columns), list(self.types)
         values: list[list[Any]] = [[row[i] for row in self.rows] for i in range(len(columns))]
-        for name, ends, flags in self._followed(level) if level is not None else ():
+        for name, ends, flags in self._followed(level, only) if level is not None else ():
             place = columns.index(name)
             values[place] = list(map(informative, values[place], flags))
             for end in (1, 0):

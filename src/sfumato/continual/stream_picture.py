@@ -1,0 +1,156 @@
+"""Pictures of a stream: numbers over time, with a band for their intervals."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import InvalidArgument
+from sfumato.plots import Axis, Band, Mark, Picture, Points
+
+if TYPE_CHECKING:
+    from sfumato.continual.stream_release import StreamRelease
+
+__all__ = ["drawn_columns", "pictures"]
+
+_GROUPS = 6  # colours that can be told apart
+_POINTS = 400  # more are not seen
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Number:
+    """One published number: of which period and group, and between which ends."""
+
+    period: int
+    group: str
+    ends: tuple[float, float, float]  # itself, and its interval
+
+
+def pictures(
+    release: StreamRelease,
+    columns: Sequence[str] | None = None,
+    *,
+    totals: bool,
+    groups: Sequence[Any] | None = None,
+    level: float,
+) -> list[Picture]:
+    """Return a picture of each of some columns, or of all that have intervals."""
+    known = drawn_columns(release)
+    if unknown := [name for name in columns or () if name not in known]:
+        hint = f"it has {', '.join(known)}"
+        raise InvalidArgument(f"no column {unknown[0]!r} has intervals", place="y", hints=(hint,))
+    found = _numbers(release, known if columns is None else columns, totals, level)
+    drawn = [_picture(release, name, own, totals, groups, level) for name, own in found.items() if own]
+    if not drawn:
+        hint = "ask with more epsilon, or draw another column"
+        raise InvalidArgument("there is nothing to draw: no number is told", place="y", hints=(hint,))
+    return drawn
+
+
+def drawn_columns(release: StreamRelease) -> list[str]:
+    """Return the columns that have intervals."""
+    if not release.outputs:
+        raise InvalidArgument("no period is published yet", place="plot")
+    return list(release.total().intervals())
+
+
+def _numbers(
+    release: StreamRelease, columns: Sequence[str], totals: bool, level: float
+) -> Mapping[str, list[_Number]]:
+    """Return all numbers of some columns that tell anything."""
+    found: dict[str, list[_Number]] = {name: [] for name in columns}
+    aside = set(drawn_columns(release))
+    for number, one in release.each(totals=totals, among=_drawn(release)):
+        keys = [one.column(name) for name in one.columns if name not in aside]
+        groups = [", ".join(map(str, key)) for key in zip(*keys, strict=True)] if keys else [""] * len(one)
+        plain = one.with_intervals(level, columns)
+        for name, own in found.items():
+            place = plain.columns.index(name)
+            for group, *ends in zip(groups, *plain.values[place : place + 3], strict=True):
+                if all(isinstance(end, int | float | Decimal) and math.isfinite(end) for end in ends):
+                    value, low, high = map(float, ends)
+                    own.append(_Number(period=number, group=group or name, ends=(value, low, high)))
+    return found
+
+
+def _drawn(release: StreamRelease) -> list[int]:
+    """Return the periods that are drawn: all, or of many periods some, and the newest."""
+    numbers = sorted(release.outputs)
+    return sorted({*numbers[:: -(-len(numbers) // _POINTS)], numbers[-1]})
+
+
+def _picture(
+    release: StreamRelease,
+    name: str,
+    numbers: Sequence[_Number],
+    totals: bool,
+    groups: Sequence[Any] | None,
+    level: float,
+) -> Picture:
+    newest = {one.group: one.ends[0] for one in numbers}
+    if groups is None:
+        largest = sorted(newest, key=lambda group: -abs(newest[group]))[:_GROUPS]
+        shown = sorted(largest)  # the same colours in all pictures of a page
+    else:
+        shown = [", ".join(map(str, key if isinstance(key, tuple) else (key,))) for key in groups]
+        if unknown := [group for group in shown if group not in newest]:
+            hint = f"groups are named by their keys: {', '.join(list(newest)[:_GROUPS])}"
+            raise InvalidArgument(f"no group is called {unknown[0]!r}", place="groups", hints=(hint,))
+        if len(shown) > _GROUPS:
+            raise InvalidArgument(
+                f"{len(shown)} series cannot be told apart in one picture",
+                place="groups",
+                hints=(f"name at most {_GROUPS} groups",),
+            )
+    every = release.stream.periods.every
+    return Picture(
+        title=f"{name} of all {every}s so far" if totals else f"{name} of each {every}",
+        caption=_caption(release, len(shown), len(newest), level),
+        x=Axis(title=f"{every} (UTC)", time=True),
+        y=Axis(title=name),
+        marks=tuple(mark for group in shown for mark in _marks(release, numbers, group)),
+    )
+
+
+def _marks(release: StreamRelease, numbers: Sequence[_Number], group: str) -> Iterator[Mark]:
+    """Yield the curve of one group, in pieces where numbers are missing; one that stands alone is a point."""
+    joined = {
+        after
+        for before, after in pairwise(_drawn(release))
+        if all(number in release.outputs for number in range(before, after))
+    }
+    told = {one.period: one for one in numbers if one.group == group}
+    pieces: list[list[_Number]] = []
+    for before, number in pairwise([0, *_drawn(release)]):
+        if number in told:
+            if number not in joined or before not in told:
+                pieces.append([])
+            pieces[-1].append(told[number])
+    for piece in pieces:
+        points = tuple((_moment(release, one.period), *one.ends) for one in piece)
+        yield Band(label=group, points=points) if len(points) > 1 else Points(label=group, points=points)
+
+
+def _moment(release: StreamRelease, number: int) -> float:
+    """Return where a period begins, in milliseconds since 1970."""
+    return (release.stream.periods.begin(number) - _EPOCH) / datetime.timedelta(milliseconds=1)
+
+
+def _caption(release: StreamRelease, shown: int, groups: int, level: float) -> str:
+    stream, missing = release.stream, release.taken - len(release.outputs)
+    words = [
+        f"Bands are intervals that cover {level:.4g} each; epsilon {float(stream.epsilon):g} for all periods."
+    ]
+    if shown < groups:
+        words.append(f"{shown} of {groups} groups are drawn.")
+    if missing:
+        words.append(f"{missing} of {release.taken} periods were not published: gaps.")
+    if len(release.outputs) > _POINTS:
+        words.append(f"One period in {-(-len(release.outputs) // _POINTS)} is drawn.")
+    return " ".join(words)
