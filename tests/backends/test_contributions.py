@@ -55,9 +55,10 @@ def gathered(kept: list[Kept]) -> tuple[list[tuple[int, ...]], dict[tuple[int, i
         for place, added in zip(*(column.tolist() for column in one.runs[RUN.slot]), strict=True):
             where = place // 5, place % 5
             cells[where] = cells.get(where, 0) + added
-        pairs = set(zip(*(column.tolist() for column in one.values[0]), strict=True))
-        assert len(pairs) == len(one.values[0][0])
-        distinct += len(pairs)
+        for entry, value in one.values:
+            pairs = set(zip(entry.tolist(), value.tolist(), strict=True))
+            assert len(pairs) == len(entry)
+            distinct += len(pairs)
         assert len(set(zip(one.unit.tolist(), one.code.tolist(), strict=True))) == len(one.code)
     return sorted(entries), {place: added for place, added in cells.items() if added}, distinct
 
@@ -75,6 +76,7 @@ VALUE = st.tuples(st.integers(0, 7), st.integers(0, 31), st.integers(0, 5), st.i
     st.booleans(),
     st.sampled_from([2, 7, 1 << 17]),
     st.sampled_from([3, 30, 50, 55]),
+    st.booleans(),
 )
 def test_packed_words_give_what_rows_give(
     rows: list[tuple[int, int, tuple[int, int, int, int]]],
@@ -84,6 +86,7 @@ def test_packed_words_give_what_rows_give(
     numbered: bool,
     block: int,
     code_bits: int,
+    with_values: bool,
 ) -> None:
     units = [row[0] for row in rows]
     codes = [row[1] for row in rows]
@@ -103,13 +106,13 @@ def test_packed_words_give_what_rows_give(
         key_hashes=KEY_HASHES,
         sums=SLOTS,
         runs=(RUN,),
-        distinct=(2,),
-        value_hashes=(VALUE_HASHES,),
+        distinct=(2,) if with_values else (),
+        value_hashes=(VALUE_HASHES,) if with_values else (),
     )
     given_rows = PackedRows(
         units=given_units,
         words=words,
-        values=(np.array([value[3] for value in values], dtype=np.int64),),
+        values=(np.array([value[3] for value in values], dtype=np.int64),) if with_values else (),
         unit_hashes=hashes,
     )
     packing = Packing(code_bits=code_bits, value_bits=8)  # up to 63 bits: then two units at a time
@@ -119,7 +122,7 @@ def test_packed_words_give_what_rows_give(
             given_rows, packing, choice, threads=threads, fingerprint_bits=64 if numbered else bits
         )
     entries, cells, distinct = slowly(units, codes, values, 2, 3, salt)
-    assert gathered(kept) == (entries, cells, len(distinct))
+    assert gathered(kept) == (entries, cells, len(distinct) if with_values else 0)
 
 
 @pytest.mark.parametrize("code_bits", [40, 55])
@@ -142,6 +145,25 @@ def test_units_some_at_a_time_are_units_all_at_once(code_bits: int, numbered: bo
     )
     assert gathered(parts) == gathered(once)
     assert len(gathered(once)[0]) == 1400
+
+
+@pytest.mark.parametrize("priority_bits", [1, 4, 40])
+def test_priorities_in_the_words_decide_what_priorities_decide(priority_bits: int) -> None:
+    """Of few bits of a priority many groups have the same; two groups have all of them."""
+    units = [unit for unit in range(200, 456) for code in range(8) for _ in range(1 + (unit + code) % 3)]
+    codes = [code for unit in range(200, 456) for code in range(8) for _ in range(1 + (unit + code) % 3)]
+    values = [[place % 8, place % 32, 0, -1] for place in range(len(units))]
+    word = [c << 8 | v[1] << 3 | v[0] for c, v in zip(codes, values, strict=True)]
+    words = (np.array(word, dtype=np.uint64), np.array(codes, dtype=np.uint64) << np.uint64(8))
+    choice = PackedChoice(max_groups=2, max_rows=3, salt=5, key_hashes=KEY_HASHES, sums=SLOTS, runs=(RUN,))
+    rows = PackedRows(units=np.array(units, dtype=np.int64), words=words)
+    packing = Packing(code_bits=64 - 8 - 8 - priority_bits, value_bits=8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contributions, "_BLOCK", 7)
+        patch.setattr(contributions, "_FINGERPRINT", 1)
+        patch.setattr(contributions, "_PRIORITY", 1)
+        kept = bound_contributions(rows, packing, choice, threads=2)
+    assert gathered(kept)[:2] == slowly(units, codes, values, 2, 3, 5)[:2]
 
 
 @given(

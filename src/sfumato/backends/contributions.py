@@ -7,7 +7,9 @@ integers. A row is packed into one 64-bit word
 
 and sorting the words brings the rows of a unit and group together. Sums of integers that do not
 fit beside each other are made of further words with the same upper part, so that their order is
-the same. Where all units fit above the rest, the fingerprint is the unit itself. Otherwise it is
+the same. Where all units fit above the rest, the fingerprint is the unit itself. If bits are left, and
+not all groups of a unit may count, the upper bits of the group's priority lie between the unit and the
+code: then the first groups of a unit are those that count. Otherwise the fingerprint is
 the upper part of a keyed one-to-one function of the unit; the few units that share one are found
 and numbered instead, so no two units are ever taken for one. Where codes and integers leave fewer
 than 32 bits, all units are numbered, and as many at a time are worked on as have a number there.
@@ -39,6 +41,7 @@ _Integers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 _FINGERPRINT = 32  # bits: with fewer, units that share one might be more than there are numbers for them
+_PRIORITY = 16  # bits of a priority that are worth sorting by: with fewer, too many are equal
 _LOOKED_UP = 16  # upper bits of a fingerprint that are looked up first
 _BLOCK = 1 << 17  # rows that fit into a cache with all that is made of them
 _TABLE = 1 << 16  # codes and cells that are counted in a table
@@ -81,8 +84,10 @@ def _few_units(rows: PackedRows, most: int) -> Iterator[PackedRows]:
 def _bound(
     rows: PackedRows, packing: Packing, choice: PackedChoice, threads: int, fingerprint_bits: int
 ) -> list[Kept]:
-    least = int(rows.units.min())
-    narrow = int(rows.units.max()) - least < 1 << min(64 - packing.low_bits, fingerprint_bits)
+    least, most = int(rows.units.min()), int(rows.units.max())
+    narrow = most - least < 1 << min(64 - packing.low_bits, fingerprint_bits)
+    left = 64 - packing.low_bits - (most - least).bit_length()
+    ranked = narrow and left >= _PRIORITY and choice.max_groups is not None and not rows.values
     deal = _Deal(
         rows=rows,
         packing=packing,
@@ -90,11 +95,12 @@ def _bound(
         parts=1 << (threads - 1).bit_length(),
         cut=max(packing.low_bits, 64 - fingerprint_bits),
         least=least if narrow else None,
+        priority_bits=left if ranked else 0,
     )
     with ThreadPoolExecutor(threads) as pool:
         cuts = [len(rows.units) * i // threads for i in range(threads + 1)]
         hands = list(pool.map(deal.hands, cuts[:-1], cuts[1:]))
-        parts = [_gathered([pieces for hand in hands for pieces in hand[i]]) for i in range(deal.parts)]
+        parts = [[pieces for hand in hands for pieces in hand[i]] for i in range(deal.parts)]
         del hands
         return [kept for some in pool.map(deal.part, parts) for kept in some]
 
@@ -117,6 +123,7 @@ class _Deal:
     parts: int
     cut: int  # bits below a fingerprint
     least: int | None  # where the units themselves fit above the words: the least of them
+    priority_bits: int = 0  # of a group's priority, between the unit and the code
 
     def hands(self, begin: int, end: int) -> list[list[PackedRows]]:
         """Return pieces of rows for each part: their units scrambled one-to-one, their words whole."""
@@ -129,7 +136,7 @@ class _Deal:
             if self.least is None:
                 owner = hand.units >> np.uint64(65 - self.parts.bit_length())
             else:
-                owner = (hand.words[0] >> np.uint64(self.packing.low_bits)) & np.uint64(self.parts - 1)
+                owner = (hand.words[0] >> np.uint64(self._unit_shift)) & np.uint64(self.parts - 1)
             for part in range(self.parts):
                 dealt[part].append(hand.some(np.flatnonzero(owner == np.uint64(part))))
         return dealt
@@ -141,12 +148,19 @@ class _Deal:
             units = mixed(units ^ np.uint64(self.choice.salt))
             upper = (units >> np.uint64(self.cut)) << np.uint64(self.cut)
         else:
-            upper = (units - self._origin) << np.uint64(self.packing.low_bits)
+            owners = units - self._origin
+            upper = owners << np.uint64(self._unit_shift)
+            if self.priority_bits:
+                codes = (rows.words[0] >> np.uint64(self.packing.value_bits)).view(np.int64)
+                first = self._priorities(owners, codes) >> np.uint64(64 - self.priority_bits)
+                upper |= first << np.uint64(self.packing.low_bits)
             units = units[:0]
         return replace(rows, units=units, words=tuple(upper | word for word in rows.words))
 
-    def part(self, hand: PackedRows) -> list[Kept]:
+    def part(self, pieces: list[PackedRows]) -> list[Kept]:
         """Return what is kept of the units of one part."""
+        hand = _gathered(pieces)
+        pieces.clear()
         if not len(hand.words[0]):
             return []
         if self.least is not None:
@@ -174,6 +188,11 @@ class _Deal:
         return found
 
     @property
+    def _unit_shift(self) -> int:
+        """The bits below the unit, where it is in the words itself."""
+        return self.packing.low_bits + self.priority_bits
+
+    @property
     def _origin(self) -> np.uint64:
         return np.uint64((self.least or 0) % 2**64)
 
@@ -182,6 +201,10 @@ class _Deal:
         units = owners + self._origin
         hashes = self.rows.unit_hashes
         return mixed((units if hashes is None else hashes[units]) ^ np.uint64(self.choice.salt))
+
+    def _priorities(self, owners: _Words, codes: _Integers) -> _Words:
+        """Return the priorities of groups, by what stands for their units in the words."""
+        return mixed(self._hashes(owners) ^ self.choice.key_hashes[codes])
 
     def _numbered(self, hand: PackedRows, shared: _Words) -> Kept:
         """Return what is kept of the few units that share a fingerprint, by numbers of their own."""
@@ -224,12 +247,12 @@ class _Deal:
         end = begin + _BLOCK
         if end >= len(word):
             return len(word)
-        low = np.uint64(self.packing.low_bits)
+        low = np.uint64(self._unit_shift)
         unit = (word[end] >> low) << low  # the unit that the cut would divide goes to the next block,
         start = begin + int(np.searchsorted(word[begin:end], unit))
         if start > begin:
             return start
-        last = unit | np.uint64((1 << self.packing.low_bits) - 1)  # unless it is all there is
+        last = unit | np.uint64((1 << self._unit_shift) - 1)  # unless it is all there is
         return begin + int(np.searchsorted(word[begin:], last, side="right"))
 
     def _block(
@@ -244,7 +267,7 @@ class _Deal:
         starts = starts_of(pairs)
         entries = pairs[starts]
         codes = (entries & np.uint64((1 << packing.code_bits) - 1)).view(np.int64)
-        owners = entries >> np.uint64(packing.code_bits)
+        owners = entries >> np.uint64(packing.code_bits + self.priority_bits)
         unit_starts = starts_of(owners)
         names = owners[unit_starts]
         groups = np.diff(unit_starts, append=len(entries))
@@ -252,10 +275,13 @@ class _Deal:
         priorities = np.zeros(0, dtype=np.uint64)
         keep = np.ones(len(entries), dtype=np.bool_)
         limited = choice.max_groups is not None and int(groups.max()) > choice.max_groups
-        if limited or values:
+        if values or (limited and not self.priority_bits):
             priorities = mixed(np.repeat(hashes_of(names), groups) ^ choice.key_hashes[codes])
         if limited and choice.max_groups is not None:
-            keep = most_per_owner(priorities, unit_starts, choice.max_groups)
+            if self.priority_bits:
+                keep = self._first(entries, unit_starts, groups, choice.max_groups)
+            else:
+                keep = most_per_owner(priorities, unit_starts, choice.max_groups)
         if without is not None and len(without) and _overlap(names, without):
             keep &= np.repeat(~np.isin(names, without), groups)
         everything = bool(keep.all())
@@ -284,6 +310,27 @@ class _Deal:
         return Kept(
             unit=taken(unit), code=taken(codes), rows=taken(rows), sums=sums, runs=runs, values=tuple(found)
         )
+
+    def _first(self, entries: _Words, starts: _Integers, groups: _Integers, most: int) -> _Flags:
+        """Flag the `most` entries of smallest priority of each unit: the first, as entries are sorted.
+
+        Where the bits of the priority that are in the words do not decide between the last entry that is kept
+        and the next, all bits do; of equal priorities, the smaller code.
+        """
+        code_bits = np.uint64(self.packing.code_bits)
+        ends = starts + np.minimum(groups, most)
+        keep: _Flags = np.arange(len(entries)) < np.repeat(ends, groups)
+        over = np.flatnonzero(groups > most)
+        last = ends[over] - 1
+        undecided = over[(entries[last] ^ entries[last + 1]) >> code_bits == 0]
+        for owner in undecided.tolist():
+            own = slice(int(starts[owner]), int(starts[owner] + groups[owner]))
+            codes = (entries[own] & ((np.uint64(1) << code_bits) - np.uint64(1))).view(np.int64)
+            units = entries[own] >> (code_bits + np.uint64(self.priority_bits))
+            order = np.lexsort((codes, self._priorities(units, codes)))
+            keep[own] = False
+            keep[own.start + order[:most]] = True
+        return keep
 
     def _run(
         self, run: Run, word: _Words, keep: _Flags, codes: _Integers, rows: _Integers, weights: RowWeights

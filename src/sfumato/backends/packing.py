@@ -88,7 +88,7 @@ class PackedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kept:
-    """The units and groups that count, one entry each, ordered by unit and code."""
+    """The units and groups that count, one entry each, ordered by unit."""
 
     unit: _Integers  # a number of the unit, its own among these entries
     code: _Integers
