@@ -112,7 +112,7 @@ def test_intervals_cover_at_their_level(name: str, tmp_path: Path) -> None:
 
     The share of cells that a release misses has a mean of at most 0.1, whatever cells have to do with each
     other. A sum of independent shares has lighter tails than as many coins of that mean (Hoeffding 1963), so
-    false alarms have a chance below 1e-9 / 22 in each question. Intervals that cover 0.55 instead of 0.9 fail,
+    false alarms have a chance below 1e-9 / 22 in each question. Intervals that cover 0.55 for 0.9 fail,
     but for Q11 and Q15, where noise chooses rows and intervals hold for all that it chooses from at once, and
     Q13, where noise is of few whole numbers and intervals cover more than they say.
     Where groups are selected, the question is one in which all of them are shown but for a chance of 1e-12:
