@@ -30,6 +30,7 @@ KEYS: dict[str, tuple[str, ...]] = {
         "every",
         "start",
         "horizon",
+        "design",
         "epsilon",
         "periods",
         "apart",

@@ -78,8 +78,9 @@ class ProjectStream:
     by: str
     every: str
     start: datetime.date | str
-    horizon: int
     epsilon: Fraction
+    horizon: int | None = None
+    design: int | None = None
     periods: int = 1
     apart: int = 1
     purpose: str | None = None

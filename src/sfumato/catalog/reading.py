@@ -124,10 +124,10 @@ class _Reader(Checks):
         question = self.need(given, at, "question", 'question = "SELECT COUNT(*) AS n FROM visits"')
         if not isinstance(question, str):
             self.refuse("question must be text", (*at, "question"), "write it in quotes")
-        self.need(given, at, "horizon", "how many periods there are: horizon = 365")
         counts = {
-            key: self.attempt((*at, key), count, given.get(key, 1), key)
-            for key in ("horizon", "periods", "apart")
+            key: self.attempt((*at, key), count, given[key], key)
+            for key in ("horizon", "design", "periods", "apart")
+            if key in given
         }
         epsilon = self.need(given, at, "epsilon", "what all periods together may give away: epsilon = 1")
         return ProjectStream(

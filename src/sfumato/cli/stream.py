@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["stream_app"]
 
-stream_app = group_of("Statistics period after period, for one charge over a known horizon.")
+stream_app = group_of("Statistics period after period, for one charge.")
 
 _Name = Annotated[str, Argument(help="The stream: [streams.<name>] of the project file.")]
 
@@ -61,8 +61,7 @@ def _advance(
     stream = _declared(name, project, analyst)
     with working("computing, adding noise"):
         published = stream.advance(now)
-    periods = stream.periods
-    screen().print(f"{len(published)} of {periods.horizon} {periods.every}s are published", markup=False)
+    screen().print(f"{stream.periods.said(len(published))} are published", markup=False)
     if published.skipped:
         screen().print(f"skipped, because they failed: {', '.join(published.skipped)}", markup=False)
 
@@ -134,6 +133,7 @@ def _declared(name: str, project: str, analyst: str | None) -> Stream:
         every=found.every,
         start=found.start,
         horizon=found.horizon,
+        design=found.design,
         epsilon=found.epsilon,
         participation=Participation(periods=found.periods, apart=found.apart),
         purpose=found.purpose,

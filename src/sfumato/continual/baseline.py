@@ -95,7 +95,7 @@ class Baseline:
 
 def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseline:
     """Return what a stream is compared with, given what one release of its question costs."""
-    horizon, every = stream.periods.horizon, stream.periods.every
+    horizon, every = stream.periods.planned, stream.periods.every
     often = len(stream.participation.earliest(horizon))
     length = math.sqrt(stream.factorisation.l2_squared(stream.participation))
     errors = [

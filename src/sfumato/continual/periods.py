@@ -19,6 +19,7 @@ _STEPS = {
     "week": datetime.timedelta(weeks=1),
 }
 _EVERY = (*_STEPS, "month")
+_DESIGN = {"hour": 8_760, "day": 365, "week": 260, "month": 120}  # one year, one, five and ten
 
 
 def moment(given: Moment, place: str) -> datetime.datetime:
@@ -50,6 +51,8 @@ def _in_utc(value: datetime.datetime) -> datetime.datetime:
 class Periods:
     """`horizon` hours, days, weeks or months from `start` on; each ends where the next one begins.
 
+    With a `design` they have no end but that of the calendar, and that many are the ones that matter most.
+
     >>> months = Periods(every="month", start=moment("2026-11-01", "start"), horizon=3)
     >>> [months.begin(number).date().isoformat() for number in (1, 2, 3)]
     ['2026-11-01', '2026-12-01', '2027-01-01']
@@ -60,6 +63,19 @@ class Periods:
     every: str
     start: datetime.datetime
     horizon: int
+    design: int | None = None
+
+    @staticmethod
+    def endless(every: str, start: datetime.datetime, design: int | None) -> Periods:
+        """Return all periods up to the year 9999, designed for some: a year of days unless it is said.
+
+        >>> days = Periods.endless("day", moment("2026-11-01", "start"), None)
+        >>> days.horizon, days.design, days.said(3)
+        (2912159, 365, '3 days')
+        """
+        months = (9999 - start.year) * 12 + 12 - start.month
+        many = (datetime.datetime.max - start) // _STEPS[every] if every in _STEPS else months
+        return Periods(every=every, start=start, horizon=many, design=design or _DESIGN.get(every))
 
     def __post_init__(self) -> None:
         if self.every not in _EVERY:
@@ -102,6 +118,19 @@ class Periods:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.end(middle) <= now else (low, middle - 1)
         return low
+
+    @property
+    def planned(self) -> int:
+        """How many periods errors are told for: all, or those that a stream without an end is designed for."""
+        return self.design or self.horizon
+
+    def said(self, number: int) -> str:
+        """Return how far a stream is, in words.
+
+        >>> Periods(every="day", start=moment("2026-11-01", "start"), horizon=30).said(3)
+        '3 of 30 days'
+        """
+        return f"{number} {self.every}s" if self.design else f"{number} of {self.horizon} {self.every}s"
 
     def name(self, number: int) -> str:
         """Return the first moment of a period as text.

@@ -42,7 +42,7 @@ from sfumato.continual.factorisation import Factorisation, square_root
 from sfumato.continual.key_selection import key_thresholds
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Periods
-from sfumato.continual.rates import Buffers
+from sfumato.continual.rates import LONGEST_DESIGN, Buffers, buffers
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, DiscreteGaussian, DiscreteGaussianVector, Event
 from sfumato.core.gaussian import GaussianNoise
@@ -57,6 +57,7 @@ from sfumato.release.lineage import shown_columns
 __all__ = ["PricedStream", "another_stream", "plan_stream"]
 
 _ROUNDING = (1 + Fraction(1, 1 << 19)) ** 2
+_REMEMBERED = 4_096  # periods whose noise is remembered; a longer stream, or one without an end, has buffers
 _LEAST_RAISE = Fraction(1, 1 << 30)
 _LEAST_PARAMETER = 1000  # the theorem of `correlated_noise` needs it
 _COUNTED = (MeasureKind.DISTINCT, MeasureKind.MOMENT, MeasureKind.UNITS)
@@ -283,7 +284,11 @@ def plan_stream(
     when = time_column(query.source, by, catalog)
     if periods.every == "hour" and when.column.kind is Kind.DATE:
         raise InvalidArgument("dates have no hours", place="every", hints=("every='day'",))
-    factorisation = square_root(periods.horizon)
+    factorisation: Factorisation | Buffers
+    if periods.design is None and periods.horizon <= _REMEMBERED:
+        factorisation = square_root(periods.horizon)
+    else:
+        factorisation = buffers(min(periods.planned, LONGEST_DESIGN))
     most = (query.max_groups or 1) * len(participation.earliest(periods.horizon))  # groups of one person
     numbers = most if query.declared is None else min(most, len(query.declared))
     over_the_horizon = partial(_over_the_horizon, factorisation, participation, numbers, budget.rule)

@@ -29,12 +29,12 @@ from sfumato.continual.participation import Participation
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Buffers", "RATE_BITS", "buffers"]
+__all__ = ["Buffers", "LONGEST_DESIGN", "RATE_BITS", "buffers"]
 
 RATE_BITS = 30  # rates and weights are multiples of 2^-30
 _FITTED_BITS = 20  # of a weight: fewer than floats have, so that every machine finds the same
 _LEAST = 16  # periods of a design horizon
-_MOST = 1 << 20  # that one, and appearances of one person
+LONGEST_DESIGN = 1 << 20  # periods; one person appears in no more, either
 _SPACING = 1.4  # of the logarithms of time constants: closer ones are too many to fit
 _SHORTEST = 2.0  # periods after which the fastest rate has fallen to 1/e
 _LONGEST = 0.6  # of the design horizon, for the slowest rate
@@ -77,9 +77,9 @@ class Buffers:
 
         Rounds: up.
         """
-        if participation.periods > _MOST:
+        if participation.periods > LONGEST_DESIGN:
             raise InvalidArgument(
-                f"one person is in at most {_MOST:,} periods of a stream without a horizon",
+                f"one person is in at most {LONGEST_DESIGN:,} periods of a stream without a horizon",
                 place="participation",
             )
         one = 1 << RATE_BITS
@@ -121,9 +121,9 @@ def buffers(design: int) -> Buffers:
     """
     from scipy.optimize import nnls
 
-    if isinstance(design, bool) or not isinstance(design, int) or not _LEAST <= design <= _MOST:
+    if isinstance(design, bool) or not isinstance(design, int) or not _LEAST <= design <= LONGEST_DESIGN:
         raise InvalidArgument(
-            f"a design horizon is {_LEAST} to {_MOST:,} periods, got {design!r}", place="design"
+            f"a design horizon is {_LEAST} to {LONGEST_DESIGN:,} periods, got {design!r}", place="design"
         )
     wanted = np.array(square_root(design // 2).coefficients[1:], dtype=float) / 2.0**BITS
     steps = np.arange(1, len(wanted) + 1, dtype=float)

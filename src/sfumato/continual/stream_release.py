@@ -309,7 +309,7 @@ class StreamRelease:
             request.postprocessing if divide is None else divide(table),
             public=self.public,
             cost=cost_record(stream.cost),
-            notes=(*notes, *self._told, *request.notes, *request.query_notes),
+            notes=(*notes, *self._past_design(last), *self._told, *request.notes, *request.query_notes),
             labels={named.name: labels(named.query)},
             reported={named.name: named.reported if divide is None else ()},
         )
@@ -326,12 +326,22 @@ class StreamRelease:
         ]
         return f"SELECT {', '.join(parts)} FROM {_quoted(table.name)}"
 
+    def _past_design(self, last: int) -> tuple[str, ...]:
+        """What is said of an answer about periods past those that a stream without an end is designed for."""
+        design = self.stream.periods.design
+        if design is None or last <= design:
+            return ()
+        return (f"past the {design} periods that the stream is designed for: totals err more and more",)
+
     @property
     def _told(self) -> tuple[str, ...]:
         """What is said of every answer of a stream, from the plan alone."""
         stream = self.stream
-        horizon, often = stream.periods.horizon, stream.participation.periods
-        told = [f"one charge pays for all {horizon} periods of stream `{stream.name}`: the cost is theirs"]
+        many, often = stream.periods.horizon, stream.participation.periods
+        all_of_them = (
+            f"all {many} periods" if stream.periods.design is None else "all periods, without an end,"
+        )
+        told = [f"one charge pays for {all_of_them} of stream `{stream.name}`: the cost is theirs"]
         if stream.capped:
             told.append(f"not in the intervals: rows of people beyond their first {often} periods")
         return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))
@@ -349,7 +359,7 @@ class StreamRelease:
 
     def __repr__(self) -> str:
         periods = self.stream.periods
-        head = f"stream `{self.stream.name}`: {self.taken} of {periods.horizon} {periods.every}s published"
+        head = f"stream `{self.stream.name}`: {periods.said(self.taken)} published"
         if not self.outputs:
             return head
         return f"{head}; the running total is\n{self.total()!r}"

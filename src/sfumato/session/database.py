@@ -276,7 +276,8 @@ class Database:
         by: str,
         every: str,
         start: Moment,
-        horizon: int,
+        horizon: int | None = None,
+        design: int | None = None,
         epsilon: Number | None = None,
         participation: Participation | None = None,
         purpose: str | None = None,
@@ -284,9 +285,11 @@ class Database:
         """Ask a question about each period, for one charge over all of them. Free: shows what it would cost.
 
         A period is an `every` ("hour", "day", "week" or "month") in UTC, from `start` on; its rows are those
-        whose date or timestamp `by` lies in it. There are `horizon` of them. `name` is what the ledger calls
-        the stream: whoever asks the same under the same name goes on with it. One person counts in as many
-        periods as `participation` says, in one unless it is given, and the engine holds everybody to it.
+        whose date or timestamp `by` lies in it. There are `horizon` of them, or without one no end of them:
+        totals are then accurate up to `design` periods, and err more past these; the guarantee never ends.
+        `name` is what the ledger calls the stream: whoever asks the same under the same name goes on with it.
+        One person counts in as many periods as `participation` says, in one unless it is given, and the
+        engine holds everybody to it.
         """
         from sfumato.session.stream import stream_of
 
@@ -298,6 +301,7 @@ class Database:
             every=every,
             start=start,
             horizon=horizon,
+            design=design,
             epsilon=epsilon,
             participation=participation,
             purpose=purpose,

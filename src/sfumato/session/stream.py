@@ -1,4 +1,4 @@
-"""A stream: one question about each hour, day, week or month, for one charge over a known horizon."""
+"""A stream: one question about each hour, day, week or month, for one charge over all of them."""
 
 from __future__ import annotations
 
@@ -165,12 +165,14 @@ class Stream:
             stream = self.priced()
         except SfumatoError as refusal:  # showing something must not fail
             return f"stream that will be refused:\n{refusal}"
-        horizon, every, cap = self.periods.horizon, self.periods.every, self.participation
-        often = len(cap.earliest(horizon))
+        periods, every, cap = self.periods, self.periods.every, self.participation
+        often = len(cap.earliest(periods.horizon))
+        until = f", without an end, designed for {periods.design}" if periods.design else ""
+        many = "" if periods.design else f"{periods.horizon} "
         apart = f", {cap.apart} apart" if often > 1 and cap.apart > 1 else ""
         beside = self._beside(stream)
         lines = (
-            f"stream `{self.name}`: {horizon} {every}s from {self.periods.name(1)} on",
+            f"stream `{self.name}`: {many}{every}s from {periods.name(1)} on{until}",
             f"  epsilon {float(stream.epsilon):g} for all of them together",
             f"  one person counts in at most {often} {every}{'s' if often > 1 else ''}{apart}",
             *(f"  {line}" for line in (*beside.lines(), beside.legend)),
@@ -191,7 +193,8 @@ def stream_of(
     by: str,
     every: str,
     start: Moment,
-    horizon: int,
+    horizon: int | None,
+    design: int | None,
     epsilon: Number | None,
     participation: Participation | None,
     purpose: str | None,
@@ -223,7 +226,15 @@ def stream_of(
         name=name,
         question=replace(asked, purpose=purpose),
         by=by,
-        periods=Periods(every=every, start=moment(start, "start"), horizon=horizon),
+        periods=_periods(every, moment(start, "start"), horizon, design),
         participation=participation or Participation(),
         purpose=purpose,
     )
+
+
+def _periods(every: str, start: datetime.datetime, horizon: int | None, design: int | None) -> Periods:
+    if horizon is None:
+        return Periods.endless(every, start, design)
+    if design is not None:
+        raise InvalidArgument("a stream is designed for its horizon, if it has one", place="design")
+    return Periods(every=every, start=start, horizon=horizon)
