@@ -73,12 +73,13 @@ def advance(
         if reservation.replayed is not None:
             return  # the horizon is used up, and all of it was published
         stream = stream.as_charged(reservation.record.happened())
-        published = stored_outputs(ledger, reservation.sequence, reservation.taken)
+        published = _newest_output(ledger, reservation)
         state = StreamState.open(
-            ledger.path, reservation.sequence, str(reservation.head), create=not published
+            ledger.path, reservation.sequence, str(reservation.head), create=published is None
         )
         with closing(state):
-            state.check(published)
+            if published is not None:
+                state.check(*published)
             if reservation.taken < until:
                 _Advancing(stream, state, backend, reservation).publish(until)
         if reservation.taken == stream.periods.horizon:
@@ -87,14 +88,26 @@ def advance(
 
 def stored_outputs(ledger: Ledger, sequence: int, taken: int) -> dict[int, bytes]:
     """Return what was published of a stream, by period; one that was skipped is not in it."""
-    found = {}
-    for number in range(1, taken + 1):
-        try:
-            found[number] = ledger.release(sequence, step=number)
-        except LedgerError as refusal:
-            if refusal.code != "SF608":
-                raise
-    return found
+    found = {number: _stored_output(ledger, sequence, number) for number in range(1, taken + 1)}
+    return {number: output for number, output in found.items() if output is not None}
+
+
+def _newest_output(ledger: Ledger, reservation: Reservation) -> tuple[int, bytes] | None:
+    """Return the newest period that was published, and its output."""
+    for number in range(reservation.taken, 0, -1):
+        if (output := _stored_output(ledger, reservation.sequence, number)) is not None:
+            return number, output
+    return None
+
+
+def _stored_output(ledger: Ledger, sequence: int, number: int) -> bytes | None:
+    """Return what was published of a period, None where it was skipped."""
+    try:
+        return ledger.release(sequence, step=number)
+    except LedgerError as refusal:
+        if refusal.code != "SF608":
+            raise
+        return None
 
 
 class _Advancing:
@@ -107,7 +120,7 @@ class _Advancing:
         self._keys = None if stream.rule is None else AppearingKeys(stream, stream.rule, state.keys())
         self._noise = CorrelatedNoise(stream.factorisation)
         if self._keys is None:
-            self._noise.resume(state.noises(), state.last)
+            self._noise.resume(state.noises(newest=self._noise.forgets), state.last)
 
     def publish(self, until: int) -> None:
         backend, asked = self._backend, self._stream.fingerprint()
@@ -141,15 +154,16 @@ class _Advancing:
             noisy = add_correlated_noise(exact, stream.bounding, steps, noise)
             measures = {name: values.tolist() for name, values in noisy.measures.items()}
             output = self._output(number, {"keys": encode(noisy.keys), "measures": measures})
-            last = CommittedPeriod(number=number, noise=drawn, output=output, people=people)
-        state.commit([*skipped, last])
+            last = CommittedPeriod(number=number, noise=self._noise.kept, output=output, people=people)
+        state.commit([*skipped, last], forget=self._noise.forgets)
         return output
 
     def _skipped(self, number: int) -> CommittedPeriod:
         """Return a period that failed, whose noise is drawn and kept."""
         if self._keys is not None:
             return CommittedPeriod(number=number, noise=_NONE, output=None, keys=self._keys.failed())
-        return CommittedPeriod(number=number, noise=self._drawn(), output=None)
+        self._drawn()
+        return CommittedPeriod(number=number, noise=self._noise.kept, output=None)
 
     def _participants(self, number: int) -> Participants | None:
         """Return who may be counted in a period, given who was counted before it; None: everybody."""

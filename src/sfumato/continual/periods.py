@@ -121,7 +121,7 @@ class Periods:
 
     @property
     def planned(self) -> int:
-        """How many periods errors are told for: all, or those that a stream without an end is designed for."""
+        """How many periods a stream is designed for: all of them, if there is an end."""
         return self.design or self.horizon
 
     def said(self, number: int) -> str:

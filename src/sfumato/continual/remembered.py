@@ -1,4 +1,4 @@
-"""What a stream remembers of people: Arrow tables, one for each period, as bytes that a state can hold.
+"""What a stream remembers, as bytes that a state can hold: Arrow tables of people, and integers of noise.
 
 Units are kept as the engine has them, whole numbers or whole names, so that it compares them exactly.
 """
@@ -9,7 +9,13 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["digest", "packed", "unpacked"]
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.continual.correlated_noise import narrowed
+from sfumato.errors import Unsupported
+
+__all__ = ["digest", "packed", "packed_integers", "unpacked", "unpacked_integers"]
 
 _PART = 1 << 28  # bytes, about: a state holds no value of more than 10^9
 
@@ -46,3 +52,27 @@ def unpacked(parts: Sequence[bytes]) -> Any | None:
 def digest(parts: Sequence[bytes]) -> bytes:
     """Return a hash of what was packed."""
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
+
+
+def packed_integers(values: npt.NDArray[Any]) -> bytes:
+    """Return integers as 8 bytes each, or 16 where that is too few; the first byte says which.
+
+    >>> [unpacked_integers(packed_integers(np.array([-1, 1 << many]))).tolist() for many in (3, 70)]
+    [[-1, 8], [-1, 1180591620717411303424]]
+    """
+    narrow = narrowed(values, 63)
+    if narrow.dtype != object:
+        return b"\x08" + narrow.astype("<i8").tobytes()
+    if narrowed(narrow >> 64, 63).dtype == object:
+        raise Unsupported("noise of more than 127 bits")
+    low, high = (narrow & (1 << 64) - 1).astype("<u8"), (narrow >> 64).astype("<i8")
+    return b"\x10" + low.tobytes() + high.tobytes()
+
+
+def unpacked_integers(content: bytes) -> npt.NDArray[Any]:
+    """Return the integers that were packed."""
+    if content[:1] == b"\x08":
+        return np.frombuffer(content, "<i8", offset=1).astype(np.int64)
+    many = len(content) // 16
+    low, high = np.frombuffer(content, "<u8", many, 1), np.frombuffer(content, "<i8", many, 1 + 8 * many)
+    return np.asarray((high.astype(object) << 64) + low.astype(object))

@@ -7,17 +7,17 @@ noise for periods to come would not be the noise that was priced.
 One transaction commits a period: its noise, its output and the people that it counted, and only then is the
 output handed to the ledger. So a period that was computed is never computed again, whatever is killed. Each
 period has a hash over itself and the one before, the first over the charge's place in the ledger: a state
-that is shortened inside, altered, or that of another stream or ledger, is refused. What is remembered of
-people enters by its hash, so that it can go when it is needed no more.
+that is shortened inside, altered, or that of another stream or ledger, is refused. Noise, people and outputs
+enter by their hashes, so that they can go when they are needed no more: an output when the next period has
+one, the noise of a stream with buffers when they have changed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.continual.remembered import digest, packed, unpacked
+from sfumato.continual.remembered import digest, packed, packed_integers, unpacked, unpacked_integers
 from sfumato.errors import LedgerError
 
 __all__ = ["CommittedPeriod", "StreamState", "states_of"]
@@ -38,6 +38,8 @@ CREATE TABLE period (
     number INTEGER PRIMARY KEY, noise BLOB NOT NULL, keys BLOB NOT NULL, people BLOB NOT NULL, output BLOB,
     digest TEXT NOT NULL
 );
+CREATE TABLE noise (period INTEGER PRIMARY KEY, content BLOB NOT NULL);
+CREATE TABLE output (period INTEGER PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE remembered (
     period INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (period, part)
 ) WITHOUT ROWID;
@@ -51,7 +53,7 @@ class CommittedPeriod:
     """A period as the state holds it; without an output it was skipped."""
 
     number: int
-    noise: _Integers
+    noise: _Integers  # what `CorrelatedNoise.kept` says
     output: bytes | None
     people: Any | None = None  # an Arrow table of `__unit`: who was counted, where that is remembered
     keys: bytes = b""  # of a stream whose keys appear over time (`appearing_keys`)
@@ -91,23 +93,32 @@ class StreamState:
             connection.execute("PRAGMA synchronous = EXTRA")
         return StreamState(connection, charge, str(path))
 
-    def check(self, published: Mapping[int, bytes]) -> None:
-        """Refuse a state that does not hold what was published, by period."""
-        if published and self.output(max(published)) != published[max(published)]:
-            raise _ended("is older than what was published, or not of it", self._place)
-
-    def output(self, number: int) -> bytes | None:
-        """Return the output of a period, None where it was skipped or not computed yet."""
+    def check(self, number: int, published: bytes) -> None:
+        """Refuse a state that does not hold the newest output that was published."""
         with _refusing(self._place):
             found = self._connection.execute("SELECT output FROM period WHERE number = ?", (number,))
-            row = found.fetchone()
-        return None if row is None else row[0]
+            if found.fetchone() != (digest([published]),):
+                raise _ended("is older than what was published, or not of it", self._place)
 
-    def noises(self) -> list[_Integers]:
-        """Return the noise of all periods so far."""
+    def output(self, number: int) -> bytes | None:
+        """Return the output of the newest period, None where it was skipped."""
+        return next(iter(self._contents("output", number)), None)
+
+    def noises(self, *, newest: bool) -> list[_Integers]:
+        """Return what is kept of the noise of all periods, or of the newest one if that replaces all."""
+        found = self._contents("noise", 1)
+        if len(found) != (min(1, self.last) if newest else self.last):
+            raise _ended("is damaged", self._place)
+        return [unpacked_integers(content) for content in found]
+
+    def _contents(self, kind: str, since: int) -> list[bytes]:
+        """Return noise or outputs that are still there, in order, if they are those that were committed."""
+        joined = f"SELECT period.{kind}, content FROM period JOIN {kind} ON number = {kind}.period"
         with _refusing(self._place):
-            rows = self._connection.execute("SELECT noise FROM period ORDER BY number").fetchall()
-            return [np.array(json.loads(noise), dtype=object) for (noise,) in rows]
+            rows = self._connection.execute(f"{joined} WHERE number >= ? ORDER BY number", (since,)).fetchall()
+        if any(known != digest([content]) for known, content in rows):
+            raise _ended("is damaged, or that of another stream", self._place)
+        return [content for _, content in rows]
 
     def keys(self) -> list[bytes]:
         """Return what is kept of the keys of all periods so far."""
@@ -136,25 +147,36 @@ class StreamState:
             self._people[period] = _dated(unpacked(parts), period)
         return self._people[period]
 
-    def commit(self, periods: Sequence[CommittedPeriod]) -> None:
-        """Put periods on the disk: all of it, or nothing."""
-        head, rows, remembered = self._digest, [], []
+    def commit(self, periods: Sequence[CommittedPeriod], *, forget: bool) -> None:
+        """Put periods on the disk: all of it, or nothing. `forget` the noise of all but the last of them."""
+        head, rows, remembered, noises = self._digest, [], [], []
         for one in periods:
-            noise, people = json.dumps(one.noise.tolist()).encode(), packed(one.people)
+            noise, people = packed_integers(one.noise), packed(one.people)
+            noises.append((one.number, noise))
             remembered += [(one.number, place, part) for place, part in enumerate(people)]
-            head = _link(head, noise, one.keys, digest(people), one.output)
-            rows.append((one.number, noise, one.keys, digest(people), one.output, head))
+            output = None if one.output is None else digest([one.output])
+            parts = (digest([noise]), one.keys, digest(people), output)
+            head = _link(head, *parts)
+            rows.append((one.number, *parts, head))
+        newest = periods[-1]
+        outputs = [] if newest.output is None else [(newest.number, newest.output)]
         with _refusing(self._place):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?, ?, ?)", rows)
                 self._connection.executemany("INSERT INTO remembered VALUES (?, ?, ?)", remembered)
+                if forget:
+                    self._connection.execute("DELETE FROM noise")
+                    noises = noises[-1:]
+                self._connection.executemany("INSERT INTO noise VALUES (?, ?)", noises)
+                self._connection.execute("DELETE FROM output")
+                self._connection.executemany("INSERT INTO output VALUES (?, ?)", outputs)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-        self._digest, self.last = head, periods[-1].number
+        self._digest, self.last = head, newest.number
         self._people |= {one.number: _dated(one.people, one.number) for one in periods}
 
     def close(self) -> None:

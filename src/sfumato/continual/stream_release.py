@@ -338,10 +338,8 @@ class StreamRelease:
         """What is said of every answer of a stream, from the plan alone."""
         stream = self.stream
         many, often = stream.periods.horizon, stream.participation.periods
-        all_of_them = (
-            f"all {many} periods" if stream.periods.design is None else "all periods, without an end,"
-        )
-        told = [f"one charge pays for {all_of_them} of stream `{stream.name}`: the cost is theirs"]
+        paid = f"all {many} periods" if stream.periods.design is None else "all periods, without an end,"
+        told = [f"one charge pays for {paid} of stream `{stream.name}`: the cost is theirs"]
         if stream.capped:
             told.append(f"not in the intervals: rows of people beyond their first {often} periods")
         return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))
