@@ -67,7 +67,7 @@ def test_no_appearances_change_more_than_the_sensitivity(
 ) -> None:
     """All of nine periods, with changes of either sign and in two groups; and one of them reaches it.
 
-    That of buffers is a sum without an end: after 400 periods all but 1e-9 of it is there.
+    That of buffers is a sum without an end: after 400 periods nearly all of it is there.
     """
     often = len(Participation(periods=periods, apart=apart).earliest(9))
     participation = Participation(periods=often, apart=apart)
@@ -82,7 +82,7 @@ def test_no_appearances_change_more_than_the_sensitivity(
             changed, angle = np.zeros((9, 2)), random.uniform(0, 2 * np.pi, len(chosen))
             changed[list(chosen)] = np.column_stack((np.cos(angle), np.sin(angle)))
             assert ((encoder @ changed) ** 2).sum() <= bound * (1 + 1e-9)
-    assert reached == pytest.approx(bound, rel=1e-9)
+    assert reached == pytest.approx(bound, rel=1e-6) and reached <= bound * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.continual.correlated_noise import CorrelatedNoise
 from sfumato.continual.factorisation import BITS, Factorisation
 from sfumato.continual.pricing import PricedStream
-from sfumato.continual.rates import Buffers
+from sfumato.continual.rates import Buffers, buffers
 from sfumato.continual.series import total_deviations
 from sfumato.core.arguments import FloatArray
 from tests.continual.visits import database, stream
@@ -27,11 +27,13 @@ def priced(horizon: int) -> tuple[PricedStream, float]:
     return asked.priced(), asked.question.priced().costs[0].noises[0].law.deviation
 
 
-def drawn(stream: PricedStream, factorisation: Factorisation | Buffers, many: int) -> FloatArray:
+def drawn(
+    stream: PricedStream, factorisation: Factorisation | Buffers, many: int, periods: int
+) -> FloatArray:
     """Return the noise of many streams, period by period, in units."""
     [measure] = stream.laws
     noise = CorrelatedNoise(factorisation)
-    numbers = range(1, stream.periods.horizon + 1)
+    numbers = range(1, periods + 1)
     return np.array(
         [
             noise.next(stream.fresh(measure, at, many)).astype(float) / stream.steps(measure, at)
@@ -79,7 +81,7 @@ def disagreements(noise: FloatArray, sigma: float) -> list[str]:
 def test_totals_vary_as_the_theory_says(horizon: int, many: int) -> None:
     """At every t; false alarm 1e-9. Power: a variance off by 15% at one t, a coefficient off by 1/16."""
     asked, sigma = priced(horizon)
-    assert disagreements(drawn(asked, asked.factorisation, many), sigma) == []
+    assert disagreements(drawn(asked, asked.factorisation, many, horizon), sigma) == []
 
 
 @pytest.mark.parametrize("planted", ["coefficient", "sigma"])
@@ -90,10 +92,10 @@ def test_planted_bugs_are_seen(planted: str) -> None:
     first, second, *rest = asked.factorisation.coefficients
     wrong = Factorisation((first, second - (1 << BITS - 4), *rest))
     if planted == "coefficient":
-        assert any("lag 1:" in one for one in disagreements(drawn(asked, wrong, 4_000), sigma))
+        assert any("lag 1:" in one for one in disagreements(drawn(asked, wrong, 4_000, 32), sigma))
     else:
         length = math.sqrt(asked.factorisation.l2_squared(asked.participation))
-        noise = drawn(asked, asked.factorisation, 4_000) / length
+        noise = drawn(asked, asked.factorisation, 4_000, 32) / length
         assert len(disagreements(noise, sigma)) >= 32
 
 
@@ -105,3 +107,17 @@ def test_the_largest_error_of_a_year() -> None:
     sums = np.cumsum(column(365) ** 2)
     assert errors == pytest.approx(np.sqrt(sums[-1] * sums), rel=1e-5)
     assert 2.94 < errors.max() < 2.95 < 19.1 < math.sqrt(365)
+
+
+def test_totals_of_a_stream_without_an_end_vary_as_the_theory_says() -> None:
+    """At every t, also past the design horizon, where steps are finer; false alarm 1e-9."""
+    many, periods = 4_000, 70
+    db = database([], columns={"place": sf.one_of("a"), "cost": sf.between(0, 10)})
+    asked = stream(db, "SELECT COUNT(*) AS n FROM visits", horizon=None, design=16)
+    sigma = asked.question.priced().costs[0].noises[0].law.deviation
+    length = math.sqrt(buffers(16).l2_squared(asked.participation))
+    variances = (sigma * length * total_deviations(buffers(16), periods)) ** 2
+    totals = np.cumsum(drawn(asked.priced(), buffers(16), many, periods), axis=0)
+    squares = (totals**2).sum(axis=1) / variances
+    each = FALSE_ALARM / (2 * periods)
+    assert chi2.ppf(each, many) < squares.min() and squares.max() < chi2.isf(each, many)

@@ -19,7 +19,6 @@ import pytest
 from scipy.stats import binom, norm
 
 import sfumato as sf
-from sfumato.continual.factorisation import BITS
 from sfumato.continual.periods import Periods, moment
 from sfumato.continual.state import StreamState
 from sfumato.continual.stream_release import StreamRelease
@@ -28,6 +27,7 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.rules import GaussianRule, Rule, ZeroConcentratedRule
 from sfumato.errors import EngineFailure, InvalidArgument, LedgerError, SfumatoError, Unsupported
 from sfumato.session.stream import Stream
+from tests.continual.test_factorisation import matrix
 from tests.continual.visits import FIRST, Visit, database, day, stream
 from tests.processes import start
 
@@ -106,9 +106,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def changed(release: StreamRelease, other: StreamRelease) -> dict[str, float]:
     """Return by how much C x differs in two runs with the same noise, as a part of what was claimed."""
     stream = release.stream
-    column = np.array(stream.factorisation.coefficients, dtype=float) / (1 << BITS)
-    size = len(column)
-    c = np.array([[column[s - t] if s >= t else 0.0 for t in range(size)] for s in range(size)])
+    c = matrix(stream.factorisation, len(release))
     one, two = outputs(release), outputs(other)
     found = {}
     for noise in stream.cost.noises:
@@ -177,17 +175,52 @@ def test_a_row_is_in_one_period(frozen: None, by: str, every: str) -> None:
     assert np.flatnonzero(moved).tolist() == [1 if every == "day" else 24 + 12]
 
 
-def test_restarts_go_on_with_the_same_noise(frozen: None, tmp_path: Path) -> None:
-    at_once = stream(database(SOME)).advance(day(HORIZON))
-    for until in range(1, HORIZON + 1):
+def test_a_stream_without_an_end_changes_no_more_than_was_claimed(frozen: None) -> None:
+    """Also where somebody is there before and after the steps of its periods become finer."""
+    cap, endless = sf.Participation(periods=2, apart=17), {"horizon": None, "design": 16}
+    greedy: list[Visit] = [(999, at, place, 10.0) for at in range(19) for place in "abc" for _ in range(5)]
+    runs = [
+        stream(database(rows), participation=cap, **endless).advance(day(19))
+        for rows in ([*SOME, *greedy], SOME)
+    ]
+    moved = (outputs(runs[0])["m0"] - outputs(runs[1])["m0"]).any(axis=1)
+    assert np.flatnonzero(moved).tolist() == [0, 17]
+    assert 0.85 < max(changed(*runs).values()) <= 1, "most of what it will ever be"
+
+
+@pytest.mark.parametrize("endless", [{}, {"horizon": None, "design": 16}], ids=["horizon", "endless"])
+def test_restarts_go_on_with_the_same_noise(frozen: None, tmp_path: Path, endless: dict[str, Any]) -> None:
+    until, days = (HORIZON, range(1, HORIZON + 1)) if not endless else (18, (1, 16, 17, 18))
+    at_once = stream(database(SOME), **endless).advance(day(until))
+    for until in days:
         db = database(SOME, tmp_path / "ledger")
-        by_day = stream(db).advance(day(until))
+        by_day = stream(db, **endless).advance(day(until))
         db.ledger.close()
     measures = [
         {number: output["measures"] for number, output in release.outputs.items()}
         for release in (at_once, by_day)
     ]
     assert measures[0] == measures[1]
+    [state] = (tmp_path / "ledger-streams").iterdir()
+    with sqlite3.connect(state) as connection:
+        kept = [connection.execute(f"SELECT count(*) FROM {kind}").fetchone() for kind in ("noise", "output")]
+    connection.close()
+    assert kept == [(1,) if endless else (HORIZON,), (1,)], (
+        "a state that does not grow, where there is no end"
+    )
+
+
+def test_a_stream_without_an_end_says_so() -> None:
+    asked = stream(database(SOME), horizon=None, design=16, participation=sf.Participation(periods=3))
+    assert "days from 2026-01-01 on, without an end, designed for 16" in repr(asked)
+    published = asked.advance(day(18))
+    assert not any("designed for" in note for note in published.total(16).notes)
+    assert any(
+        "past the 16 periods that the stream is designed for" in note for note in published.total().notes
+    )
+    assert repr(published).startswith("stream `daily`: 18 days published")
+    assert stream(database([]), horizon=None).periods.design == 365
+    assert len(stream(database([]), horizon=9000).priced().factorisation.rates) == 7  # type: ignore[union-attr]
 
 
 # -- how far off it is ------------------------------------------------------------------------------
@@ -388,9 +421,9 @@ def test_killed_around_the_commit_of_the_state(
     kept: list[bytes] = []
     original = StreamState.commit
 
-    def commit(self: StreamState, periods: Any) -> None:
+    def commit(self: StreamState, periods: Any, **more: Any) -> None:
         if where == "after":
-            original(self, periods)
+            original(self, periods, **more)
             kept.append(periods[-1].output)
         raise Killed
 
@@ -410,7 +443,7 @@ def test_killed_around_the_commit_of_the_state(
         assert entry is not None and again.database.ledger.release(entry.sequence, step=3) == kept[0]
 
 
-@pytest.mark.parametrize("harm", ["missing", "old", "truncated", "altered", "forgetful", "other"])
+@pytest.mark.parametrize("harm", ["missing", "old", "truncated", "altered", "half", "forgetful", "other"])
 def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: str) -> None:
     db = database(SOME, tmp_path / "ledger")
     other = stream(db, name="other")
@@ -433,7 +466,11 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
             os.truncate(state, state.stat().st_size // 2)
         case "altered":
             with sqlite3.connect(state) as connection:
-                connection.execute("UPDATE period SET noise = ? WHERE number = 1", (b"[0, 0, 0, 0, 0, 0]",))
+                connection.execute("UPDATE noise SET content = zeroblob(length(content)) WHERE period = 1")
+            connection.close()
+        case "half":
+            with sqlite3.connect(state) as connection:
+                connection.execute("DELETE FROM noise WHERE period = 1")
             connection.close()
         case "forgetful":
             with sqlite3.connect(state) as connection:
@@ -489,6 +526,13 @@ def test_another_schema_or_cap_is_refused(tmp_path: Path) -> None:
         ("SELECT COUNT(*) AS n FROM visits", {"start": "yesterday"}, "a date or a moment"),
         ("SELECT COUNT(*) AS n FROM visits", {"horizon": 0}, "a horizon"),
         ("SELECT COUNT(*) AS n FROM visits", {"horizon": 10**7}, "9999"),
+        ("SELECT COUNT(*) AS n FROM visits", {"design": 100}, "designed for its horizon"),
+        ("SELECT COUNT(*) AS n FROM visits", {"horizon": None, "design": 5}, "a design horizon is 16"),
+        (
+            "SELECT COUNT(*) AS n FROM visits",
+            {"horizon": None, "participation": sf.Participation(periods=10**7)},
+            "in at most 1,048,576 periods",
+        ),
         ("SELECT COUNT(*) AS n FROM visits", {"name": "../daily"}, "needs a name"),
         ("SELECT COUNT(*) AS n FROM visits", {"participation": 3}, "a cap on periods"),
         ("SELECT COUNT(*) AS n FROM visits", {"every": "hour"}, "hours"),

@@ -38,6 +38,7 @@ LONGEST_DESIGN = 1 << 20  # periods; one person appears in no more, either
 _SPACING = 1.4  # of the logarithms of time constants: closer ones are too many to fit
 _SHORTEST = 2.0  # periods after which the fastest rate has fallen to 1/e
 _LONGEST = 0.6  # of the design horizon, for the slowest rate
+_GRAIN = 1 << 20  # of a sensitivity, so that every machine finds the same
 _WIDER = 1.0 + 2.0**-30  # more than what floats round in a sum of terms that are not negative
 
 
@@ -92,7 +93,7 @@ class Buffers:
         for rate, weight, more in zip(rates, weights, later, strict=True):
             together = weight * rate ** (distances - 1) + more * rate**distances
             total += 2 * float(np.dot(participation.periods - times, together))
-        return Fraction(total * _WIDER)
+        return Fraction(math.ceil(total * _WIDER * _GRAIN), _GRAIN)
 
     def inverse(self, periods: int) -> FloatArray:
         """Return the first column of C^-1, for as many periods."""

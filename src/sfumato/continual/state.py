@@ -115,7 +115,9 @@ class StreamState:
         """Return noise or outputs that are still there, in order, if they are those that were committed."""
         joined = f"SELECT period.{kind}, content FROM period JOIN {kind} ON number = {kind}.period"
         with _refusing(self._place):
-            rows = self._connection.execute(f"{joined} WHERE number >= ? ORDER BY number", (since,)).fetchall()
+            rows = self._connection.execute(
+                f"{joined} WHERE number >= ? ORDER BY number", (since,)
+            ).fetchall()
         if any(known != digest([content]) for known, content in rows):
             raise _ended("is damaged, or that of another stream", self._place)
         return [content for _, content in rows]
