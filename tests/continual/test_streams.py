@@ -106,7 +106,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def changed(release: StreamRelease, other: StreamRelease) -> dict[str, float]:
     """Return by how much C x differs in two runs with the same noise, as a part of what was claimed."""
     stream = release.stream
-    c = matrix(stream.factorisation, len(release))
+    c = matrix(stream.factorisation, 300 if stream.periods.design else len(release))[:, : len(release)]
     one, two = outputs(release), outputs(other)
     found = {}
     for noise in stream.cost.noises:
@@ -185,7 +185,7 @@ def test_a_stream_without_an_end_changes_no_more_than_was_claimed(frozen: None) 
     ]
     moved = (outputs(runs[0])["m0"] - outputs(runs[1])["m0"]).any(axis=1)
     assert np.flatnonzero(moved).tolist() == [0, 17]
-    assert 0.85 < max(changed(*runs).values()) <= 1, "most of what it will ever be"
+    assert 0.999 < max(changed(*runs).values()) <= 1, "over all periods to come"
 
 
 @pytest.mark.parametrize("endless", [{}, {"horizon": None, "design": 16}], ids=["horizon", "endless"])
