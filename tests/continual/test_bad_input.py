@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from sfumato.analysis.pricing import Noise
 from sfumato.continual import pricing
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument
@@ -62,10 +61,9 @@ def test_a_stream_goes_on_with_the_noise_that_was_charged(
     laws = begun.advance(day(2)).stream.laws
     original = pricing._over_the_horizon
 
-    def more(*given: Any) -> tuple[Noise, int]:
-        noise, steps = original(*given)
-        law = GaussianNoise(noise.law.parameter * (1 + Fraction(1, 10**9)))  # type: ignore[union-attr]
-        return pricing.replace(noise, law=law), steps
+    def more(*given: Any) -> tuple[GaussianNoise, Any, int]:
+        law, event, steps = original(*given)
+        return GaussianNoise(law.parameter * (1 + Fraction(1, 10**9))), event, steps
 
     monkeypatch.setattr(pricing, "_over_the_horizon", more)
     again = stream(database(SOME, tmp_path / "ledger"))

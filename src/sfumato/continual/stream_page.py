@@ -18,9 +18,7 @@ __all__ = ["stream_blocks", "stream_page"]
 def stream_blocks(release: StreamRelease, *, level: float = 0.95) -> tuple[Block, ...]:
     """Return what a notebook shows: how far it is, the newest totals, and a picture of each column."""
     periods = release.stream.periods
-    said = (
-        f"Stream {release.stream.name}: {release.taken} of {periods.horizon} {periods.every}s are published."
-    )
+    said = f"Stream {release.stream.name}: {periods.said(release.taken)} are published."
     if not release.outputs:
         return (Notice(said),)
     heads, rows = cells(release.total())
