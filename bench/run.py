@@ -23,6 +23,7 @@ from marginals import marginal_rows
 from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
+from stream_errors import stream_error_rows
 from workload import workload_rows
 
 from sfumato.core import Composition, discrete_gaussian, discrete_laplace, events
@@ -67,6 +68,7 @@ def main() -> int:
     rows += workload_rows(adult)
     rows += marginal_rows(adult, options.rivals)
     rows += hierarchy_rows()
+    rows += stream_error_rows(options.rivals)
     surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
     rows += surveys
     show(rows, rivals["versions"])
