@@ -400,6 +400,32 @@ def _sampled(source: random.Random, origin: _Origin, number: str, other: str) ->
     return f"SAMPLE_AND_AGGREGATE({source.choice(some)}, -2, 6.5, blocks => {source.randint(2, 9)})"
 
 
+def _chosen(source: random.Random, origin: _Origin) -> str | None:
+    """Return a question for the declared group of the largest or smallest number, in all or in each part."""
+    declared = [key for key in origin.keys if key.endswith((".region", ".member")) and " " not in key]
+    if not declared:
+        return None
+    keys = source.sample(declared, min(len(declared), source.choice([1, 2, 2])))
+    number = source.choice(origin.numbers)
+    scores = [
+        "COUNT(*)",
+        f"COUNT(DISTINCT {origin.unit or source.choice(origin.values)})",
+        f"SUM({number})",
+        f"SUM({number}) FILTER (WHERE {source.choice(origin.tests)})",
+        f"SUM(DISTINCT CAST({number} AS BIGINT))",
+        f"SUM({number}, contribution_bounds_per_group => (-7, 40.5))",
+    ]
+    listed = ", ".join(f"{key} AS key{at}" for at, key in enumerate(keys))
+    where = f" WHERE {origin.always}" if origin.always else ""
+    inner = f"{origin.with_}SELECT {listed}, {source.choice(scores)} AS score FROM {origin.source}{where}"
+    name = source.choice(["ARG_MAX", "ARG_MIN"])
+    outer, by = ("key0, ", " GROUP BY key0") if len(keys) > 1 and source.random() < 0.8 else ("", "")
+    return (
+        f"SELECT {outer}{name}(key{len(keys) - 1}, score) AS best"
+        f" FROM ({inner} GROUP BY {', '.join(keys)}) AS g{by}"
+    )
+
+
 def questions(seed: int, number: int) -> list[Asked]:
     """Return so many questions, none of which is to be refused."""
     source = random.Random(seed)
@@ -431,5 +457,6 @@ def questions(seed: int, number: int) -> list[Asked]:
             "max_distinct": source.choice([None, 1, 2, 3]),
             "noise": source.choice([None, "laplace", "gaussian"]),
         }
-        made.append(Asked(text, options))
+        chosen = _chosen(random.Random(f"{seed} {place}"), origin) if place % 6 == 5 else None
+        made.append(Asked(chosen or text, options))
     return made

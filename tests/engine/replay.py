@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.analysis.bounded import BoundedQuery
+from sfumato.analysis.group_choice import with_group_choice
 from sfumato.analysis.pricing import Noise
 from sfumato.backends import Source
 from sfumato.backends.duckdb import Backend
@@ -27,6 +28,7 @@ from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, Discre
 from sfumato.core.events.claims import BoundedRange
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
+from sfumato.plan.tree import GroupChoice
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import weights_of
 from tests.engine.questions import Asked
@@ -76,7 +78,7 @@ class Recorded:
 
 def planned(asked: Asked, catalog: Catalog = CATALOG) -> Replay:
     """Return the plan and the price of a question, which know the catalog and no data."""
-    request = parse(asked.text, catalog)
+    request = with_group_choice(parse(asked.text, catalog), catalog, None)
     (named,) = request.queries
     options = Options(**asked.options)
     bounding = bound(named.query, catalog, options)
@@ -175,7 +177,7 @@ def leaves(replay: Replay, before: Recorded, after: Recorded) -> Iterator[str]:
             if noise.grouping_set == place and noise.finding is not None:
                 yield from found_too_far(noise, old, new)
             if noise.grouping_set == place and noise.choice is not None:
-                yield from chosen_too_far(noise, old, new)
+                yield from chosen_too_far(noise, old, new, replay.query.choice)
 
 
 def _other_statements(query: BoundedQuery, before: Recorded, after: Recorded) -> Iterator[str]:
@@ -383,13 +385,17 @@ def found_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[
             yield f"{name} moved further than is paid for"
 
 
-def chosen_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[str]:
-    """Hold what one unit moved of the counts that a choice goes by against what is charged.
+def chosen_too_far(
+    noise: Noise, old: ExactGroups, new: ExactGroups, of_groups: GroupChoice | None = None
+) -> Iterator[str]:
+    """Hold what one unit moved of the numbers that a choice goes by against what is charged.
 
-    The loss of a choice is within the range of how far counts rose, at the rate that the mechanism has.
+    The loss of a choice is within the range of how far numbers rose, at the rate that the mechanism has.
     """
     assert noise.choice is not None
     rate, losses = noise.choice.mechanism._rate, Fraction(0)
+    if of_groups is not None:
+        old, new = (_side_by_side(noise, groups, of_groups) for groups in (old, new))
     for before, after in _moved_cells(noise, old, new):
         rise = (after - before).ravel().tolist()
         losses += rate * (max(rise) - min(rise))
@@ -398,6 +404,15 @@ def chosen_too_far(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator
         yield "a choice that is not charged as one"
     elif losses > sum(part.loss * times for part, times in parts):  # type: ignore[attr-defined]
         yield f"a choice may lose {float(losses):g}, more than is paid for"
+
+
+def _side_by_side(noise: Noise, groups: ExactGroups, choice: GroupChoice) -> ExactGroups:
+    """Return the numbers of the groups among which one is chosen as the cells of one group."""
+    parts: dict[tuple[Any, ...], list[Any]] = {}
+    for key, number in zip(groups.keys, groups.measures[noise.measure], strict=True):
+        parts.setdefault(tuple(key[at] for at in choice.per), []).append(number)
+    cells = [np.array(part, dtype=object) for part in parts.values()]
+    return replace(groups, keys=list(parts), measures={noise.measure: cells})
 
 
 def _moved_cells(noise: Noise, old: ExactGroups, new: ExactGroups) -> Iterator[list[Any]]:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from sfumato.analysis import bound, price
-from sfumato.analysis.bounded import MeasureKind
+from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.analysis.missing_limits import missing_limits
 from sfumato.backends import Source, block_values
 from sfumato.backends.duckdb import backend, by_unit, relations
@@ -109,6 +109,7 @@ def test_questions_are_of_every_kind() -> None:
     assert any(measure.clamp for one in asked for measure in one.query.measures)
     assert {one.kind for each in asked for one in each.bounding.answers} >= {Kind.DATE, Kind.TIMESTAMP}
     assert any(one.query.row_unit for one in asked) and any(one.query.max_groups is None for one in asked)
+    assert {one.query.choice.per for one in asked if one.query.choice is not None} == {(), (0,)}
     assert {noise.law.name for one in asked for noise in one.cost.noises} == {"laplace", "gaussian"}
 
 
@@ -128,6 +129,12 @@ DATES = (
 CHOSEN = (
     "SELECT v.region, MODE(v.member), MODE(v.qty), SUM(DISTINCT v.qty), SUM(DISTINCT v.age - 30)"
     " FROM visits AS v GROUP BY v.region"
+)
+SIGNED = "SUM(CASE WHEN region = 'north' THEN 3 ELSE -1 END) AS s"  # one person moves sums up and down
+LARGEST = f"SELECT ARG_MAX(region, s) FROM (SELECT region, {SIGNED} FROM visits GROUP BY region)"
+LARGEST_OF_EACH = (
+    "SELECT region, ARG_MIN(member, n) FROM (SELECT region, member, COUNT(*) AS n FROM visits"
+    " GROUP BY region, member) GROUP BY region"
 )
 ROLLED_WORDS = "SELECT v.word, v.age, COUNT(*) FROM visits AS v GROUP BY ROLLUP(v.word, v.age)"
 ROLLED = (
@@ -167,14 +174,17 @@ def claiming(replay: Replay, **changes: Any) -> Replay:
 
 
 @pytest.mark.parametrize(
-    "text", rest_soaked([PLAIN, WORDS, CLAMPED, ROLLED, DATES, BLOCKS, ROLLED_BLOCKS, CHOSEN], 2)
+    "text",
+    rest_soaked(
+        [PLAIN, WORDS, LARGEST_OF_EACH, CLAMPED, ROLLED, DATES, BLOCKS, ROLLED_BLOCKS, CHOSEN, LARGEST], 2
+    ),
 )
 def test_the_truth_is_not_caught(text: str) -> None:
     assert caught(honest(text)) == []
     assert caught(honest(text), 3) == []
 
 
-@pytest.mark.parametrize("text", rest_soaked([PLAIN, WORDS, CLAMPED, ROLLED, DATES, CHOSEN], 2))
+@pytest.mark.parametrize("text", rest_soaked([PLAIN, WORDS, CLAMPED, ROLLED, DATES, CHOSEN, LARGEST], 2))
 def test_reaches_that_are_too_small_are_caught(text: str) -> None:
     """Each measure by itself: half of its reach is too little for somebody."""
     plan = honest(text)
@@ -195,7 +205,7 @@ def test_a_group_too_few_is_caught(text: str) -> None:
     assert any("groups moved" in wrong for wrong in caught(claiming(honest(text), max_groups=1)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED, CHOSEN])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED, CHOSEN, LARGEST_OF_EACH])
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_a_price_for_fewer_groups_is_caught(text: str, noise: Any) -> None:
     """The box is right, and the events are not."""
@@ -215,7 +225,7 @@ def test_an_engine_that_keeps_all_groups_is_caught(text: str, monkeypatch: pytes
     assert any("groups moved" in wrong or "altogether" in wrong for wrong in caught(honest(text)))
 
 
-@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED, CHOSEN])
+@pytest.mark.parametrize("text", [PLAIN, WORDS, ROLLED, CHOSEN, LARGEST])
 def test_an_engine_that_keeps_all_rows_is_caught(text: str) -> None:
     plan = honest(text)
     assert any("moved by" in wrong for wrong in caught(replace(plan, run=replace(plan.query, max_rows=None))))
@@ -250,6 +260,15 @@ def test_a_choice_at_a_higher_rate_is_caught(noise: str) -> None:
         )
         lying = replace(plan, cost=replace(plan.cost, noises=noises))
         assert any("a choice may lose" in wrong for wrong in caught(lying))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_sum_that_rises_and_falls_and_is_taken_for_a_count_is_caught(
+    noise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(LARGEST, {**CAPS, "noise": noise})
+    monkeypatch.setattr(Measure, "span", property(lambda measure: measure.sensitivity))
+    assert any("a choice may lose" in wrong for wrong in caught(planned(asked)))
 
 
 def test_an_engine_that_keeps_all_values_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

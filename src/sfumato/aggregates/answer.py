@@ -47,6 +47,7 @@ class Answer:
     edges: tuple[float, ...] = ()  # cells: ascending, one more than there are cells
     points: bool = False  # cell i holds exactly the value edges[i]: a quantile is one of them
     labels: tuple[Value, ...] = ()  # the value of each cell, where each has one
+    candidates: int = 0  # groups among which one is chosen
     half_widths: tuple[float, ...] = ()  # how far each factor can be from its centre, for forecasts
     epoch: datetime.date | None = None  # of dates: the numbers are days (microseconds) from this one on
     lower: float | None = None  # what the exact answer cannot be below, for public reasons
@@ -124,12 +125,12 @@ class Forecast:
     `error` is None if it depends on the group's size and none was given, and for a correlation, of which
     only `even` is known: the same for values spread evenly between their bounds. In ranks: of a group of
     a stated size the quantile asked for, plus or minus `error`; without a size, that many rows. A chosen
-    value falls short of the best one by at most `error` rows.
+    value or group falls short of the best one by at most `error`: `falls_short` says in what.
     """
 
     name: str
     error: float | None
     in_ranks: bool = False
-    falls_short: bool = False
+    falls_short: str = ""
     needs_size: bool = False
     even: float | None = None

@@ -6,7 +6,7 @@ from enum import Enum
 
 from sfumato.aggregates.counts import Count, CountDistinct, CountRows, CountUnits
 from sfumato.aggregates.histograms import Histogram
-from sfumato.aggregates.modes import Mode
+from sfumato.aggregates.modes import ChosenGroup, Mode
 from sfumato.aggregates.moments import Correlation, Covariance, Variance
 from sfumato.aggregates.ranks import Extreme, Quantile
 from sfumato.aggregates.record import AggregateRecord
@@ -41,6 +41,8 @@ class Function(Enum):
     MIN = Extreme("min", ("min",), rank=0.005)
     MAX = Extreme("max", ("max",), rank=0.995)
     MODE = Mode("mode", ("mode",))
+    ARG_MAX = ChosenGroup("arg_max")
+    ARG_MIN = ChosenGroup("arg_min", largest=False)
     HISTOGRAM = Histogram("histogram", ("histogram",))
     SAMPLE_AND_AGGREGATE = SampleAndAggregate("sample_and_aggregate")
 

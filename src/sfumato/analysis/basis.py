@@ -66,9 +66,10 @@ def basis_of(bounding: Bounding) -> Basis | None:
 def shows_all(bounding: Bounding) -> bool:
     """Return whether every group of a question is shown, whatever the data, each with noise of its own.
 
-    Groups that were selected may be missing, and answers that were made to add up are correlated.
+    Groups that were selected or chosen may be missing, and answers that were made to add up are correlated.
     """
     chosen = bounding.select_keys or bounding.others or bounding.min_units is not None
+    chosen = chosen or bounding.query.choice is not None
     return not chosen and bounding.query.declared is not None and bounding.consistency is None
 
 

@@ -17,7 +17,7 @@ from sfumato.aggregates.measure_request import GridFactor
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.catalog.kind import Value
 from sfumato.core.grid import Grid
-from sfumato.plan.tree import Expression, Relation, Span
+from sfumato.plan.tree import Expression, GroupChoice, Relation, Span
 
 __all__ = ["BlockValues", "BoundedQuery", "Bounding", "Consistency", "Factor", "Measure", "MeasureKind"]
 
@@ -92,6 +92,25 @@ class Measure:
         """Whether a unit none of whose rows counts must be told from one whose sum is zero."""
         return bool(self.factors) and self.clamp is not None and not self.clamp[0] <= 0 <= self.clamp[1]
 
+    @property
+    def span(self) -> int:
+        """How far one unit can move one group up and another down, both together.
+
+        Theorem: it moves each group by a number between two ends a <= 0 <= b; this is b - a. Where all that
+        it adds has one sign, one of the ends is 0 and the other the sensitivity, as of every count. A moment
+        of rows between l < 0 < h is between l m and h m, and its sensitivity is m max(-l, h) (`measures`).
+        """
+        low, high = self.clamp or (0, 1)
+        if self.clamp is None and self.kind in (MeasureKind.MOMENT, MeasureKind.DISTINCT):
+            for factor in self.factors:
+                ends = [end * side for end in (factor.grid.low, factor.grid.high) for side in (low, high)]
+                low, high = min(ends), max(ends)
+        if self.kind is not MeasureKind.BLOCKS and (low >= 0 or high <= 0):
+            return self.sensitivity
+        if self.kind is not MeasureKind.MOMENT:
+            return 2 * self.sensitivity
+        return -(-self.sensitivity * (high - low) // max(-low, high))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedQuery:
@@ -106,6 +125,7 @@ class BoundedQuery:
     itself.
     Grouping sets: chosen and capped at the finest grouping, then added up for each set.
     `members`: which kept groups belong to one unit is wanted as well, to select keys by weights.
+    `choice`: of the groups that are computed, declared ones, only chosen ones are shown.
     """
 
     source: Relation
@@ -118,6 +138,7 @@ class BoundedQuery:
     measures: tuple[Measure, ...]
     max_total: int | None = None
     members: bool = False
+    choice: GroupChoice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

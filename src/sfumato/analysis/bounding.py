@@ -16,6 +16,7 @@ from sfumato.analysis.asked import AskedAggregate
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.consistency import consistent_bounding
 from sfumato.analysis.domains import columns_of
+from sfumato.analysis.group_choice import chosen_answers
 from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import Measures
 from sfumato.analysis.public_keys import PublicTables, listed_groups
@@ -97,6 +98,8 @@ class _Bounder:
             ).answer()
             for name, one in query.aggregates
         )
+        if query.choice is not None:
+            answers = chosen_answers(answers, query.choice, declared)
         if options.min_units is not None and (declared is not None or () in sets):
             measures.units(None)  # decides which groups, or whether the total, are shown
         bounded = BoundedQuery(
@@ -109,6 +112,7 @@ class _Bounder:
             max_rows=1 if one_row else self.caps["max_rows"],
             measures=measures.all(),
             max_total=max_total,
+            choice=query.choice,
         )
         self._few_cells(bounded)
         if row_unit and any(one.kind is MeasureKind.BLOCKS for one in bounded.measures):

@@ -1,4 +1,4 @@
-"""Choosing a cell: what it costs to choose one cell of a histogram by its count, and to tell nothing else.
+"""Choosing a cell, or a group: what it costs to choose one by its number, and to tell nothing else.
 
 The exponential mechanism chooses a cell of count c with a chance proportional to e^(rate c); where a budget
 counts pure epsilon, permute and flip does, which costs the same there and never falls further short.
@@ -10,6 +10,14 @@ the exponential mechanism has losses within a range of length e, and permute and
 
 Theorem (several groups): as for quantiles (`analysis/single_quantile`), a unit in k groups meets k choices.
 If all fall into one group of a coarser grouping set, counts rise by up to k s there, and the range is k e.
+
+Theorem (choosing a group by its count or sum): one unit more moves the number of each group that it is in
+by something between a <= 0 <= b, and that of every other group by 0, which is between them as well; b - a is
+`Measure.span`. Both mechanisms look at nothing but differences between numbers, so that their law stays the
+same if -a is added to all numbers after the unit came. Then none has fallen, and none has risen by more than
+b - a: the monotone case above with s = b - a, in however many groups the unit is. For the smallest number all
+signs change, and b - a does not. Where a group is chosen in each of several parts, a unit in k groups meets
+one choice in each part that it is in: at most k choices, and at most as many as there are parts.
 """
 
 from __future__ import annotations
@@ -30,10 +38,10 @@ __all__ = ["CellChoice", "CellChoiceItem", "chosen_blocks"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChoice:
-    """How one cell of a histogram is chosen by its count."""
+    """How one cell of a histogram, or one group, is chosen by its number."""
 
     epsilon: Fraction  # range of losses of one choice, if one unit moves one group
-    sensitivity: int
+    sensitivity: int  # `Measure.span`; of the cells of a histogram it is the sensitivity
     flips: bool = False  # permute and flip instead of the exponential mechanism
 
     @property
@@ -46,13 +54,13 @@ class CellChoice:
 
     @property
     def rate(self) -> Fraction:
-        """How much of the exponent one integer of a count is worth."""
+        """How much of the exponent one integer of a number is worth."""
         return self.epsilon / self.sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChoiceItem(Item):
-    """A histogram of which one cell is chosen, at about the cost of noise on one count."""
+    """A histogram of which one cell is chosen, or groups of which one is, for about the cost of one count."""
 
     pure: bool = False  # the budget counts pure epsilon
 

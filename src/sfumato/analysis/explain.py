@@ -188,7 +188,8 @@ def _noises(bounding: Bounding, cost: Cost) -> list[str]:
         where = f", grouping set {noise.grouping_set + 1}" if several else ""
         told = _spread(noise, measure)
         if noise.choice is not None:
-            told = f"nothing but a value that is chosen with epsilon {float(noise.choice.epsilon):.3g}"
+            what = "value" if bounding.query.choice is None else "group"
+            told = f"nothing but a {what} that is chosen with epsilon {float(noise.choice.epsilon):.3g}"
         elif noise.finding is not None:
             cell = f"a cell that is chosen with epsilon {float(noise.finding.epsilon):.3g}"
             told = f"{told}, around {cell}" if noise.finding.intervals else f"nothing but {cell}"
@@ -256,7 +257,7 @@ def _error(forecast: Forecast, size: float | None) -> str:
     if forecast.error is None:
         return "by size"
     if forecast.falls_short:
-        return f"≤{forecast.error:,.3g} rows short"
+        return f"≤{forecast.error:,.4g} {forecast.falls_short}"
     if forecast.in_ranks:
         return f"±{forecast.error:,.3g} rows" if size is None else f"±{forecast.error:.2%} of ranks"
     return f"±{forecast.error:,.4g}"

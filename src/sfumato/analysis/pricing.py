@@ -10,8 +10,8 @@ coarser set of a ROLLUP, CUBE or GROUPING SETS, groups are sums of finest ones: 
 fall together, so one number moves by k * sensitivity (or by as much as a group has parts).
 With a cap on rows over all groups, all numbers together move by no more than that cap allows, each by
 no more than before. In a histogram of L layers, each layer by at most `sensitivity` altogether, in each of
-the k groups. A single quantile of a histogram is found and measured instead (`finding`), and where a cell is
-to be chosen nothing else is told of it (`choice`).
+the k groups. A single quantile of a histogram is found and measured instead (`finding`), and where a cell or
+a group is to be chosen nothing else is told of it (`choice`).
 
 Theorem (Laplace): a shift by a in one number and by b in another, with noise of one scale, has at
 every epsilon >= 0 at most the hockey-stick divergence of a shift by a + b in one number. For with
@@ -81,7 +81,7 @@ class Noise:
     branching: int = 2
     event: Event  # what this noise costs, over all groups and layers
     finding: QuantileSearch | None = None  # CELLS: one quantile is found, and the noise is that of its annuli
-    choice: CellChoice | None = None  # CELLS: one cell is chosen, and there is no noise
+    choice: CellChoice | None = None  # a cell, or a group, is chosen, and there is no noise
 
     @property
     def added(self) -> AddedNoise:
@@ -335,7 +335,7 @@ def _items(
                 points = all(user.points for user in users)
                 item = _ranked(item, len(measure.edges) - 1, quantile, law, points, bounding.intervals, pure)
             elif users and not others and all(user.function.record.chooses for user in users):
-                item = _chosen(item, law, pure=pure)
+                item = _chosen(item, measure, law, pure=pure)
             if bounding.consistency is not None:
                 known = bounding.consistency
                 shares = known.pure_shares if pure else known.shares
@@ -374,12 +374,12 @@ def _ranked(
     )
 
 
-def _chosen(item: Item, law: type[NoiseLaw], *, pure: bool) -> Item:
-    """Return a histogram of which one cell is chosen."""
+def _chosen(item: Item, measure: Measure, law: type[NoiseLaw], *, pure: bool) -> Item:
+    """Return a histogram of which one cell is chosen, or groups of which one is."""
     return CellChoiceItem(
         measure=item.measure,
         grouping_set=item.grouping_set,
-        sensitivity=item.sensitivity,
+        sensitivity=measure.span,
         weight=item.weight,
         shifts=item.shifts,
         blocks=chosen_blocks(law),
@@ -427,6 +427,9 @@ def _shifts(
 ) -> tuple[tuple[int, int], ...]:
     """Return how one unit's k groups fall together in a grouping set, at worst."""
     groups = query.max_groups or 1
+    if query.choice is not None:  # one in each part, however many groups of a part move
+        shown = {tuple(key[place] for place in query.choice.per) for key in query.declared or ()}
+        return ((1, min(groups, len(shown))),)
     if len(set(grouping_set)) == len(query.keys):
         return ((1, groups),)
     most = groups

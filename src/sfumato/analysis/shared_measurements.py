@@ -65,9 +65,10 @@ def _rows_and_groups(bounding: Bounding, cost: Cost, place: int) -> object:
     """Return what must be equal for two queries to be one: all but the measures.
 
     Keys are selected alike: by a number that is shown, by one that is not, or by weights. A remainder group
-    depends on the groups that are shown, so such a question stays by itself.
+    depends on the groups that are shown, and one measure decides which group is chosen, so such questions
+    stay by themselves.
     """
-    if bounding.others:
+    if bounding.others or bounding.query.choice is not None:
         return place
     query = bounding.query
     rows = fingerprint(query=replace(query, measures=(), declared=None))

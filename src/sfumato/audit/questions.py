@@ -69,6 +69,10 @@ QUESTIONS: tuple[AuditQuestion, ...] = (
     ),
     AuditQuestion("the most frequent value", "SELECT region, MODE(member) FROM visits GROUP BY region"),
     AuditQuestion("the most frequent value, pure epsilon", "SELECT MODE(age) FROM visits", budget=PURE),
+    AuditQuestion(
+        "the group of the largest sum",
+        "SELECT ARG_MAX(region, s) FROM (SELECT region, SUM(amount - 10) AS s FROM visits GROUP BY region)",
+    ),
     AuditQuestion("keys that nobody declared", "SELECT word, COUNT(*) FROM visits GROUP BY word"),
     AuditQuestion(
         "keys that nobody declared, pure epsilon",

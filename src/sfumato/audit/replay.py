@@ -185,9 +185,16 @@ class _Comparison:
         self.found.events += worst
 
     def _choice(self, noise: Noise) -> None:
-        """Price cells that are chosen by their counts."""
+        """Price cells that are chosen by their counts, or groups by their numbers."""
         assert noise.choice is not None
-        for key, rise in self.moves[noise.measure].items():
+        moves = self.moves[noise.measure]
+        if (by_group := self.bounding.query.choice) is not None:
+            parts: dict[tuple[Any, ...], list[int]] = {}
+            for key in self.keys:
+                rises = parts.setdefault(tuple(key[at] for at in by_group.per), [])
+                rises.append(int(moves[key][0]) if key in moves else 0)
+            moves = {part: np.array(rises, dtype=object) for part, rises in parts.items()}
+        for key, rise in moves.items():
             if key not in self.novel:
                 self._chosen(noise.choice.rate, noise.choice.flips, rise)
 

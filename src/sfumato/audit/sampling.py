@@ -100,6 +100,9 @@ def released(bounding: Bounding, cost: Cost, groups: tuple[ExactGroups, ...], tr
             tables = add_noise(Exact(groups), bounding, cost)
             yield copy, tuple(replace(one, keys=tuple((0, *key) for key in one.keys)) for one in tables)
         return
+    if (choice := bounding.query.choice) is not None:  # one in each copy
+        of_each = replace(choice, per=(0, *(place + 1 for place in choice.per)))
+        bounding = replace(bounding, query=replace(bounding.query, choice=of_each))
     at_once = max(1, min(trials, _AT_ONCE // size_of(groups)))
     for begin in range(0, trials, at_once):
         copies = min(at_once, trials - begin)

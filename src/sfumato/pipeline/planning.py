@@ -10,6 +10,7 @@ from typing import Any
 
 from sfumato.analysis import Bounding, bound, price_together
 from sfumato.analysis.detection_threshold import with_thresholds
+from sfumato.analysis.group_choice import with_group_choice
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.loss_measurement import losses_of, main_part, priced_losses
 from sfumato.analysis.missing_limits import BOUNDS_PART, MissingLimit, missing_limits, with_limits
@@ -53,6 +54,7 @@ def plan(
     request, missing = missing_limits(with_join_conditions(request), catalog, backend)
     if missing:
         return _plan_to_find(request, missing, catalog, budget, epsilon, backend)
+    request = with_group_choice(request, catalog, backend)
     options, queries = request.options, [named.query for named in request.queries]
     own = [named.options for named in request.queries]
     asked = options.epsilon if epsilon is None else epsilon

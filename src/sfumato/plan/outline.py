@@ -16,7 +16,12 @@ _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and",
 def labels(query: tree.Query) -> dict[str, str]:
     """Return what each key and aggregate of a question is, in a few words, by the name of its column."""
     keys = {name: outline_expression(key) for name, key in query.keys}
-    return {**keys, **{name: outline_aggregate(one) for name, one in query.aggregates}}
+    said = {name: outline_aggregate(one) for name, one in query.aggregates}
+    if (choice := query.choice) is not None:
+        chosen = ", ".join(each for at, each in enumerate(keys.values()) if at not in choice.per)
+        name = "arg_max" if choice.largest else "arg_min"
+        said = {own: f"{name}({chosen}, {score})" for own, score in said.items()}
+    return {**keys, **said}
 
 
 def outline_request(request: Request) -> str:

@@ -32,6 +32,7 @@ __all__ = [
     "Expression",
     "Filter",
     "GROUPING_SET",
+    "GroupChoice",
     "Join",
     "Listed",
     "Literal",
@@ -257,11 +258,23 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChoice:
+    """Which groups are shown: of those that agree in the keys at the places `per`, one is chosen.
+
+    It is the one whose only aggregate is the `largest`, or the smallest.
+    """
+
+    per: tuple[int, ...] = ()
+    largest: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """One private question; its noisy answer is a table with the columns of `keys` and `aggregates`.
 
     Grouping sets are tuples of key positions; plain GROUP BY has one that holds them all. `keys_share` is
-    the share of its epsilon that selects groups, where it is said.
+    the share of its epsilon that selects groups, where it is said. With a `choice` the answer shows chosen
+    groups, and no numbers.
     """
 
     source: Relation
@@ -270,6 +283,7 @@ class Query:
     aggregates: tuple[tuple[str, Aggregate], ...]
     text: str
     keys_share: Fraction | None = None
+    choice: GroupChoice | None = None
 
 
 Node = Relation | Expression | Aggregate

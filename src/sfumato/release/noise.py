@@ -4,7 +4,8 @@ For each grouping set: where keys are not declared, those groups stay whose nois
 of units, or their noisy weight, reaches the public threshold; then every measure of every group
 that stays gets its own fresh integer noise. A histogram is summed into layers of neighbouring
 cells first, and every block of every layer gets noise; or, for a single quantile, a cell is
-chosen, and what is around it gets noise (`finding`); or a cell is chosen, and that is all (`choice`).
+chosen, and what is around it gets noise (`finding`); or a cell is chosen, and that is all (`choice`). Where a
+question chooses groups, those are shown and no number of any.
 
 What is dropped leaves no trace. Groups come out in the order of their keys, whatever order they
 came in: for each key column booleans, then numbers, NaN, texts (by code points), dates,
@@ -37,6 +38,7 @@ from sfumato.backends.totals import SparseCells
 from sfumato.catalog.kind import Value
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
+from sfumato.plan.tree import GroupChoice
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import found_in_rounds, weights_of
 
@@ -63,9 +65,10 @@ class NoisyGroups:
     """The noisy integers of one grouping set: all that is ever known of it outside. Public.
 
     `layers[measure][l]` has a row of blocks per group, of branching^l cells each. Of a choice it has the
-    chosen cell; of a single quantile the found one, the noisy excess at its lower edge (with Gaussian noise),
-    and the noisy counts around that (if there is to be an interval). `fitted` says of measures whose integers
-    were made to add up over grouping sets how far off they may be (`release.consistency`).
+    chosen cell, or the place of the chosen group among its rivals; of a single quantile the found one, the
+    noisy excess at its lower edge (with Gaussian noise), and the noisy counts around that (if there is to be
+    an interval). `fitted` says of measures whose integers were made to add up over grouping sets how far off
+    they may be (`release.consistency`).
     """
 
     grouping_set: tuple[int, ...]
@@ -98,8 +101,13 @@ def add_noise(
         plans.append(noises)
     if bounding.others and {noise.measure for noise in cost.others} != cells.keys():
         raise Unsupported("a plan for everything else whose measures do not have exactly one noise each")
+    by_group = [noise for noise in cost.noises if noise.choice is not None and not cells[noise.measure]]
+    if len(by_group) != (bounding.query.choice is not None) or (by_group and len(cost.noises) > 1):
+        raise Unsupported("a plan that chooses groups, and does not say how")
     found: list[NoisyGroups] = []
     sets = _opened(exact)
+    if bounding.query.choice is not None:
+        return (_chosen_groups(sets[0], bounding.query.choice, by_group[0]),)
     for place, groups in enumerate(sets):
         noisy, shown = _noisy(groups, place, plans[place], cells, cost)
         found.append(noisy)
@@ -345,6 +353,30 @@ def _chosen(cells: Any, order: _Integers, choice: CellChoice) -> _Integers:
     """Choose a cell of each group that stays, by its count; some groups at a time."""
     pieces = [choice.mechanism.release_each(cells[some]) for some in _some_at_a_time(order, cells.shape[1])]
     return np.concatenate(pieces)[:, None]
+
+
+def _chosen_groups(groups: ExactGroups, choice: GroupChoice, noise: Noise) -> NoisyGroups:
+    """Choose one group of each part by its number; parts with as many groups at once."""
+    assert noise.choice is not None
+    keys, mechanism = list(groups.keys), noise.choice.mechanism
+    scores = groups.measures[noise.measure]
+    if scores.dtype != object and len(scores) and np.abs(scores.astype(np.float64)).max() >= 2.0**62:
+        scores = scores.astype(object)  # differences do not wrap around
+    parts: dict[tuple[Value, ...], list[int]] = {}
+    for place, key in enumerate(keys):
+        parts.setdefault(tuple(key[at] for at in choice.per), []).append(place)
+    chosen: list[tuple[int, int]] = []
+    for width in {len(rivals) for rivals in parts.values()}:
+        table = np.array([rivals for rivals in parts.values() if len(rivals) == width])
+        found = mechanism.release_each(scores[table] if choice.largest else -scores[table])
+        chosen += zip(table[np.arange(len(table)), found].tolist(), found.tolist(), strict=True)
+    chosen.sort(key=lambda one: key_order(keys[one[0]]))
+    return NoisyGroups(
+        grouping_set=groups.grouping_set,
+        keys=tuple(keys[group] for group, _ in chosen),
+        measures={},
+        layers={noise.measure: (np.array([place for _, place in chosen], dtype=np.int64)[:, None],)},
+    )
 
 
 def _some_at_a_time(order: _Integers, width: int) -> list[_Integers]:

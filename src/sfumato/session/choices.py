@@ -36,7 +36,7 @@ def choice_of_question(question: Question, *, size: float | None = None) -> Choi
     def at(epsilon: Fraction) -> Outcome:
         priced = question.priced(epsilon)
         errors = []
-        rows = zip(question.request.queries, priced.boundings, priced.costs, strict=True)
+        rows = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
         for place, (named, bounding, cost) in enumerate(rows):
             names = {**labels(named.query), **question.names()}
             for one in forecasts(bounding, cost, size=size):

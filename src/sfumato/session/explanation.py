@@ -51,7 +51,7 @@ def explanation(question: Question, *, size: float | None = None) -> str:
             names=question.names(),
         )
         for named, bounding, own, cost in zip(
-            question.request.queries, priced.boundings, options, priced.costs, strict=True
+            priced.request.queries, priced.boundings, options, priced.costs, strict=True
         )
     ]
     by_level = ["\n  ".join(["levels", *lines])] if (lines := levels(question, priced)) else []

@@ -12,6 +12,7 @@ from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import Payable, admit, parts_charged
+from sfumato.plan.outline import labels
 from sfumato.session.explanation import levels
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         for place, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True))
         for one in forecasts(bounding, cost, size=size)
     ]
-    shown = question.names()
+    asked = {name: said for one in priced.request.queries for name, said in labels(one.query).items()}
+    shown = {**asked, **question.names()}
     return Price(
         epsilon=priced.epsilon,
         keys_delta=priced.keys_delta,
@@ -85,7 +87,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         keys_units=charge.keys_units,
         share=charge.units / max(1, balance.limit),
         times=fits(balance, charge, grant),
-        errors=tuple((shown.get(name, name), error) for name, error in errors),
+        errors=tuple((shown[name], error) for name, error in errors),
         notes=(*levels(question, priced), *question.request.query_notes),
         refusal=shortage(balance, charge, grant),
     )
@@ -139,5 +141,5 @@ def error_of(one: Forecast, *, on_limits: bool = False) -> str:
     if one.error is None:
         return "depends on the group's size"
     if one.falls_short:
-        return f"at most {one.error:.4g} rows short of the most frequent value (95%)"
+        return f"at most {one.error:.4g} {one.falls_short} (95%)"
     return f"±{one.error:.4g} rows in rank (95%)" if one.in_ranks else f"±{one.error:.4g} (95%)"

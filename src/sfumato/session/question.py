@@ -216,7 +216,7 @@ class Question:
         priced = self.priced()
         lines = [f"question, not asked yet: epsilon = {float(epsilon):g}"]
         shown = set(shown_columns(self.request).values())
-        rows = zip(self.request.queries, priced.boundings, priced.costs, strict=True)
+        rows = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
         for place, (named, bounding, cost) in enumerate(rows):
             asked = labels(named.query)
             if bounding.consistency is not None:
