@@ -138,7 +138,8 @@ def test_what_was_chosen_determines_no_number_and_numbers_determine_the_choice(
     database: sf.Database,
 ) -> None:
     best = f"SELECT ARG_MAX(region, n) AS best FROM {COUNTS}"
-    database.sql(best, epsilon=10).release()
+    [chosen] = database.sql(best, epsilon=10).release().tables
+    assert chosen.basis is None and chosen.groups[0].measures == {}
     assert database.sql("SELECT region, COUNT(*) AS n FROM t GROUP BY region").from_releases() is None
     assert database.sql(best).from_releases() is None
     database.sql("SELECT region, COUNT(*) AS n FROM t GROUP BY region", epsilon=100).release()
@@ -146,7 +147,7 @@ def test_what_was_chosen_determines_no_number_and_numbers_determine_the_choice(
 
 
 def test_each_question_of_a_workload_chooses_by_itself(database: sf.Database) -> None:
-    lowest = "SELECT ARG_MIN(region, s) FROM (SELECT region, SUM(amount) AS s FROM t GROUP BY region)"
+    lowest = "SELECT ARG_MAX(region, s) FROM (SELECT region, SUM(-amount) AS s FROM t GROUP BY region)"
     asked = [f"SELECT ARG_MAX(region, n) FROM {COUNTS}", lowest, f"SELECT * FROM {COUNTS} ORDER BY n"]
     release = database.workload(asked, epsilon=10_000).release()
     assert [one.rows[0][0] for one in release.releases] == ["north", "west", "west"]
