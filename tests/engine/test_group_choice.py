@@ -25,7 +25,7 @@ from sfumato.core.events.claims import BoundedRange
 from sfumato.plan.request import Options, with_options
 from sfumato.plan.sql import parse
 from sfumato.release import Release
-from sfumato.session.question import price_of
+from sfumato.session.price import price_of
 from tests.engine.test_single_quantile import ALARM, CATALOG, GAUSSIAN, PURE
 
 ROWS = pd.DataFrame(

@@ -73,13 +73,13 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
     charge, grant = charge_of(database, priced)
     balance = database.balance
     limits = priced.limits
-    errors = [
-        (one.name, error_of(one, on_limits=limits is not None and limits.decide(place, one.name)))
-        for place, (bounding, cost) in enumerate(zip(priced.boundings, priced.costs, strict=True))
-        for one in forecasts(bounding, cost, size=size)
-    ]
-    asked = {name: said for one in priced.request.queries for name, said in labels(one.query).items()}
-    shown = {**asked, **question.names()}
+    errors, shown = [], question.names()
+    asked = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
+    for place, (named, bounding, cost) in enumerate(asked):
+        names = {**labels(named.query), **shown}
+        for one in forecasts(bounding, cost, size=size):
+            on_limits = limits is not None and limits.decide(place, one.name)
+            errors.append((names[one.name], error_of(one, on_limits=on_limits)))
     return Price(
         epsilon=priced.epsilon,
         keys_delta=priced.keys_delta,
@@ -87,7 +87,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         keys_units=charge.keys_units,
         share=charge.units / max(1, balance.limit),
         times=fits(balance, charge, grant),
-        errors=tuple((shown[name], error) for name, error in errors),
+        errors=tuple(errors),
         notes=(*levels(question, priced), *question.request.query_notes),
         refusal=shortage(balance, charge, grant),
     )
