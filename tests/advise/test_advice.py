@@ -68,7 +68,8 @@ def test_advice_spends_nothing_and_reads_no_data(db, monkeypatch):
     monkeypatch.setattr(type(db.backend), "run", forbidden)
     for advised in (
         db.advise(people=90),
-        db.advise([COUNT, "SELECT AVG(cost) AS c FROM visits"]),
+        db.advise(COUNT, "SELECT AVG(cost) AS c FROM visits"),
+        db.workload([COUNT], epsilon=1).advise(),
         question.advise(advantage=0.1, error=30),
         stream.advise(),
     ):
@@ -182,9 +183,15 @@ def test_a_page_has_all_of_it(db):
 
 def test_several_questions_are_advised_on_as_a_whole(db):
     asked = [f"SELECT COUNT(*) AS n FROM visits WHERE cost < {at}" for at in range(1, 6)]
-    advice = db.advise(asked)
+    workload = db.workload(asked, epsilon=1)
+    advice = workload.advise()
+    assert advice.risk == risk_of(workload.priced().event)
     assert len(advice.errors) == 5 and advice.errors[0].name == "q1.n"
-    assert advice.alone > 3 * advice.risk.advantage
+    whole = db.advise(*asked)
+    assert whole.errors == advice.errors and whole.risk == risk_of(db.terms)
+    assert whole.alone > 3 * whole.risk.advantage
+    one = db.advise(COUNT, error=20)
+    assert one.epsilon == db.sql(COUNT).within(20).epsilon and "both" not in one.stated.said
 
 
 @pytest.mark.parametrize(

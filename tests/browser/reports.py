@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from sfumato import attacks
+from sfumato import Budget, attacks, between, connect, one_of
 from sfumato.anonymity import Goal, measure, reach
 from sfumato.anonymity.report import generalised_page, measures_page
 from sfumato.audit import Claim, Report, Verdict
@@ -167,7 +167,20 @@ def stream_page() -> str:
     return replace(published, outputs=kept).page().html()
 
 
+def advice_page() -> str:
+    """Return advice with errors, and with a limit that cannot be kept together with one of them."""
+    columns = {"region": one_of("north", "south"), "cost_of_all_treatments": between(0, 50)}
+    table = pa.table({"who": range(40), "region": ["north"] * 40, "cost_of_all_treatments": range(40)})
+    db = connect(
+        table, name="people", unit="who", columns=columns, max_groups=1, max_rows=1,
+        budget=Budget(epsilon=1, delta=1e-6),
+    )  # fmt: skip
+    text = "SELECT region, COUNT(*) AS n, AVG(cost_of_all_treatments) AS cost FROM people GROUP BY region"
+    return db.sql(text, epsilon=1).advise(size=400, people=40, advantage=0.05, error={"n": 5}).page().html()
+
+
 REPORTS: dict[str, Callable[[], str]] = {
+    "advice": advice_page,
     "attacks": attack_page,
     "audit": audit_page,
     "ledger": ledger_page,

@@ -9,6 +9,7 @@ import typer
 from typer import Argument, Option
 
 from sfumato import __version__
+from sfumato.cli.advise import advise
 from sfumato.cli.anonymity import anonymity_app
 from sfumato.cli.attack import attack_app
 from sfumato.cli.compare import compare
@@ -168,6 +169,7 @@ def _audit(
 
 
 command(app, "compare")(compare)
+command(app, "advise")(advise)
 
 
 def main() -> None:

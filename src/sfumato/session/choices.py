@@ -5,25 +5,49 @@ Prices and forecasts are functions of plans, declarations and the budget. So adv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sfumato.advise.choice import Choice, ExpectedError, Outcome
+from sfumato.advise.choice import Choice, ExpectedError, Outcome, choice_of_budget
 from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.forecast import forecasts
-from sfumato.core.arguments import Number
+from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.plan.outline import labels
 from sfumato.session.price import error_of
 
 if TYPE_CHECKING:
+    from sfumato.session.database import Database
     from sfumato.session.question import Question
     from sfumato.session.stream import Stream
     from sfumato.session.workload import Workload
 
-__all__ = ["choice_of_question", "choice_of_stream", "choice_of_workload"]
+__all__ = ["choice_of_database", "choice_of_question", "choice_of_stream", "choice_of_workload"]
+
+
+def choice_of_database(
+    database: Database, asked: Sequence[Question], *, epsilon: Number | None = None, size: float | None = None
+) -> Choice:
+    """Return the choice of the budget's epsilon: its risk if it is spent in full, by whatever is asked.
+
+    The errors are those of the questions `asked`, if all of the budget went to them.
+    """
+    budget = choice_of_budget(database.terms)
+    if epsilon is not None:
+        budget = replace(budget, epsilon=budget_quantity(epsilon, "epsilon"))
+    if not asked:
+        return budget
+    if len(asked) == 1:
+        own = choice_of_question(asked[0], size=size)
+    else:
+        own = choice_of_workload(database.workload(list(asked), epsilon=budget.epsilon, size=size))
+
+    def at(epsilon: Fraction) -> Outcome:
+        return replace(budget.at(epsilon), errors=own.at(epsilon).errors)
+
+    return replace(budget, name=f"the whole budget, for {own.name}", at=at, cheapest=own.cheapest)
 
 
 def choice_of_question(question: Question, *, size: float | None = None) -> Choice:

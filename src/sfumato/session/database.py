@@ -365,20 +365,22 @@ class Database:
 
     def advise(
         self,
-        questions: Mapping[str, str | Asked | Question] | Sequence[str | Asked | Question] | None = None,
+        *questions: str | Asked | Question,
+        epsilon: Number | None = None,
+        size: float | None = None,
         **options: Unpack[AdviceOptions],
     ) -> Advice:
         """Say what the whole budget tells about a person once it is spent, and what else could be had. Free.
 
-        With `questions`, what they tell if all of them are asked together for the budget's epsilon, and how
-        far off each would be. The options are those of `Question.advise`.
+        With `questions`, also how far off they would be if all of the budget went to them, in groups of
+        `size` rows. `epsilon` is another one than the budget's. The options are those of `Question.advise`.
         """
-        if questions is not None:
-            return self.workload(questions, epsilon=self.terms.epsilon).advise(**options)
         from sfumato.advise.advice import advise
-        from sfumato.advise.choice import choice_of_budget
+        from sfumato.session.choices import choice_of_database
 
-        return advise(choice_of_budget(self.terms), **options)
+        asked = [self.sql(one) if isinstance(one, str) else one for one in questions]
+        several = [self.ask(one) if isinstance(one, Asked) else one for one in asked]
+        return advise(choice_of_database(self, several, epsilon=epsilon, size=size), **options)
 
     @property
     def balance(self) -> Balance:
