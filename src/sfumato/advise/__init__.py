@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from sfumato.advise.deltas import about_delta, publish_whole_records, usual_delta
     from sfumato.advise.limits import RiskLimit, largest_epsilon
     from sfumato.advise.money import Harm
-    from sfumato.advise.precedents import DEPLOYMENTS, LITERATURE, RULES_OF_THUMB, Deployment
+    from sfumato.advise.precedents import (
+        DEPLOYMENTS,
+        LITERATURE,
+        LITERATURE_SOURCE,
+        RULES_OF_THUMB,
+        Deployment,
+    )
     from sfumato.advise.risk import Risk, RiskSource, risk_of
 
 __all__ = [
@@ -30,6 +36,7 @@ __all__ = [
     "Deployment",
     "Harm",
     "LITERATURE",
+    "LITERATURE_SOURCE",
     "RULES_OF_THUMB",
     "Risk",
     "RiskLimit",
@@ -52,7 +59,7 @@ __getattr__, __dir__ = _contents(
         "deltas": ["about_delta", "publish_whole_records", "usual_delta"],
         "limits": ["RiskLimit", "largest_epsilon"],
         "money": ["Harm"],
-        "precedents": ["DEPLOYMENTS", "Deployment", "LITERATURE", "RULES_OF_THUMB"],
+        "precedents": ["DEPLOYMENTS", "Deployment", "LITERATURE", "LITERATURE_SOURCE", "RULES_OF_THUMB"],
         "risk": ["Risk", "RiskSource", "risk_of"],
     },
 )

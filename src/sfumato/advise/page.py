@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.advise.advice import Advice
-from sfumato.advise.precedents import DEPLOYMENTS, LITERATURE, RULES_OF_THUMB
+from sfumato.advise.precedents import DEPLOYMENTS, LITERATURE, LITERATURE_SOURCE, RULES_OF_THUMB
 from sfumato.core.tradeoff import TradeOff
 from sfumato.pages import (
     Block,
@@ -53,20 +53,20 @@ def advice_page(advice: Advice) -> Page:
                     " or each report is not one for ever."
                 ),
                 PageTable(
-                    heads=("who", "what", "date", "epsilon", "delta", "unit", "period", "trust in", "source"),
+                    heads=("system", "date", "epsilon", "delta", "unit and period", "trust in", "source"),
                     rows=[
                         (
-                            one.who, one.what, one.date, one.epsilon, one.delta, one.unit, one.period,
-                            one.trust, one.source,
+                            f"{one.who}: {one.what}", one.date, one.epsilon, one.delta,
+                            f"{one.unit}; {one.period}", one.trust, one.source,
                         )
                         for one in DEPLOYMENTS
                     ],
                     caption="What public deployments declared",
                 ),
                 PageTable(
-                    heads=("use", "epsilon", "source"),
-                    rows=[(one.use, one.epsilon, one.source) for one in LITERATURE],
-                    caption="What papers took",
+                    heads=("use", "epsilon"),
+                    rows=[(one.use, one.epsilon) for one in LITERATURE],
+                    caption=f"What papers took ({LITERATURE_SOURCE})",
                 ),
                 BulletList(RULES_OF_THUMB),
             ),

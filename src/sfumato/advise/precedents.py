@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEPLOYMENTS", "Deployment", "LITERATURE", "LiteratureValue", "RULES_OF_THUMB"]
+__all__ = [
+    "DEPLOYMENTS",
+    "Deployment",
+    "LITERATURE",
+    "LITERATURE_SOURCE",
+    "LiteratureValue",
+    "RULES_OF_THUMB",
+]
 
-_HSU = "Hsu et al. 2014, table 1"
+LITERATURE_SOURCE = "Hsu et al. 2014, table 1"
+"""Where the values of the literature are from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +27,6 @@ class LiteratureValue:
 
     use: str
     epsilon: str
-    source: str = _HSU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from typer import Argument, Option
 from sfumato.cli.options import Plain, PlainOption, ProjectOption
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.screen import say, screen, working
-from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -127,6 +126,7 @@ def _advice(wishes: AdviceWishes, declared: Project, project: str) -> Advice:
 def _budget(wishes: AdviceWishes, declared: Project) -> PrivacyBudget:
     """Return the budget that is looked at: the project's, with the epsilon and delta that were said."""
     from sfumato.core.accountant import PrivacyBudget
+    from sfumato.core.arguments import budget_quantity
 
     own = declared.budget
     epsilon = own.epsilon if wishes.epsilon is None else wishes.epsilon
