@@ -120,8 +120,6 @@ def buffers(design: int) -> Buffers:
     >>> round(math.sqrt(buffers(365).l2_squared(Participation())), 3)
     1.731
     """
-    from scipy.optimize import nnls
-
     if isinstance(design, bool) or not isinstance(design, int) or not _LEAST <= design <= LONGEST_DESIGN:
         raise InvalidArgument(
             f"a design horizon is {_LEAST} to {LONGEST_DESIGN:,} periods, got {design!r}", place="design"
@@ -132,10 +130,21 @@ def buffers(design: int) -> Buffers:
     rates = np.exp(-1 / np.geomspace(_SHORTEST, longest, 1 + round(math.log(longest / _SHORTEST) / _SPACING)))
     importance = steps**0.25
     powers = rates[None, :] ** (steps[:, None] - 1)
-    weights, _ = nnls(powers * importance[:, None], wanted * importance)
+    weights = _not_negative(powers * importance[:, None], wanted * importance)
     fitted, rest = float(1 << _FITTED_BITS), RATE_BITS - _FITTED_BITS
     return Buffers(
         tuple(math.floor(rate * fitted) << rest for rate in rates.tolist()),
         tuple(math.floor(weight * fitted) << rest for weight in weights.tolist()),
         design,
     )
+
+
+def _not_negative(columns: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Return weights of columns that add up to about what is wanted; one that would be negative is 0."""
+    found, used = np.zeros(columns.shape[1]), np.arange(columns.shape[1])
+    while True:
+        weights = np.linalg.lstsq(columns[:, used], wanted, rcond=None)[0]
+        if np.all(weights >= 0):
+            found[used] = weights
+            return found
+        used = used[weights >= 0]
