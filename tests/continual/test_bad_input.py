@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sfumato.continual import pricing
+from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument
 from tests.continual.visits import Visit, database, day, stream
@@ -61,7 +62,7 @@ def test_a_stream_goes_on_with_the_noise_that_was_charged(
     laws = begun.advance(day(2)).stream.laws
     original = pricing._over_the_horizon
 
-    def more(*given: Any) -> tuple[GaussianNoise, Any, int]:
+    def more(*given: Any) -> tuple[GaussianNoise, Event, int]:
         law, event, steps = original(*given)
         return GaussianNoise(law.parameter * (1 + Fraction(1, 10**9))), event, steps
 
@@ -75,11 +76,10 @@ RACING = """
 import json, sys
 from pathlib import Path
 from tests.continual.visits import database, day, stream
-from tests.continual.test_bad_input import SOME
-asked = stream(database(SOME, Path(sys.argv[1])))
+asked = stream(database([(person, person % 3, "a", 5.0) for person in range(9)], Path(sys.argv[1])))
 print("ready", flush=True)
 sys.stdin.readline()
-for until in (1, 2, 3, 8):
+for until in (1, 2, 3):
     found = asked.advance(day(until)).outputs
 print(json.dumps({str(at): json.dumps(one, sort_keys=True, default=str) for at, one in found.items()}))
 """
@@ -95,7 +95,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
             process.stdin.write("go\n")
             process.stdin.flush()
         told = [json.loads(process.communicate(timeout=60)[0]) for process in (one, other)]
-    assert told[0] == told[1] and len(told[0]) == 8
+    assert told[0] == told[1] and len(told[0]) == 3
     db = database(SOME, tmp_path / "ledger")
     assert db.balance.spent_units == db.terms.rule.charge(stream(db).priced().event)
     db.ledger.verify()

@@ -8,8 +8,18 @@ integers (`integers`), which of a unit's groups and rows count and with what wei
 
 from sfumato.backends.duckdb.backend import Backend
 from sfumato.backends.duckdb.participants import Participants
+from sfumato.backends.duckdb.period_rows import PeriodRows
 from sfumato.backends.duckdb.source import Source
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.registry import open_tables
 
-__all__ = ["Backend", "Exact", "ExactGroups", "Members", "Participants", "Source", "open_tables"]
+__all__ = [
+    "Backend",
+    "Exact",
+    "ExactGroups",
+    "Members",
+    "Participants",
+    "PeriodRows",
+    "Source",
+    "open_tables",
+]

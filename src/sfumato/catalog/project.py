@@ -83,6 +83,9 @@ class ProjectStream:
     design: int | None = None
     periods: int = 1
     apart: int = 1
+    late: int = 7
+    duplicates: str = "count"
+    row_id: str | None = None
     purpose: str | None = None
 
 

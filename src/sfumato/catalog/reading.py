@@ -137,6 +137,9 @@ class _Reader(Checks):
             every=str(self.text(given, at, "every", 'how long a period is: every = "day"')),
             start=start,
             epsilon=self.attempt((*at, "epsilon"), budget_quantity, epsilon, "epsilon"),
+            late=self.attempt((*at, "late"), count, given.get("late", 7), "late", least=0),
+            duplicates=self.text(given, at, "duplicates", None) or "count",
+            row_id=self.text(given, at, "row_id", None),
             purpose=self.text(given, at, "purpose", None),
             **counts,
         )

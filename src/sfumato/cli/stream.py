@@ -136,5 +136,8 @@ def _declared(name: str, project: str, analyst: str | None) -> Stream:
         design=found.design,
         epsilon=found.epsilon,
         participation=Participation(periods=found.periods, apart=found.apart),
+        late=found.late,
+        duplicates=found.duplicates,
+        row_id=found.row_id,
         purpose=found.purpose,
     )

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.backends import Backend, Participants
+from sfumato.analysis.bounded import BoundedQuery
+from sfumato.backends import Backend, Participants, PeriodRows
 from sfumato.catalog import Catalog
 from sfumato.continual.appearing_keys import AppearingKeys
 from sfumato.continual.correlated_noise import CorrelatedNoise
@@ -37,6 +38,7 @@ from sfumato.release.storage import dump, encode
 __all__ = ["advance", "key_of", "stored_outputs"]
 
 _FORMAT = 1
+_HASHED_BY = b"hashed by"
 _NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -117,6 +119,8 @@ class _Advancing:
         self, stream: PricedStream, state: StreamState, backend: Backend, reservation: Reservation
     ) -> None:
         self._stream, self._state, self._backend, self._reservation = stream, state, backend, reservation
+        self._settled = (0, "")  # the last period that was computed here, and from which version of the data
+        self._row_hash = backend.row_hash().encode() if stream.rows.remembers else b""
         self._keys = None if stream.rule is None else AppearingKeys(stream, stream.rule, state.keys())
         self._noise = CorrelatedNoise(stream.factorisation)
         if self._keys is None:
@@ -125,27 +129,34 @@ class _Advancing:
     def publish(self, until: int) -> None:
         backend, asked = self._backend, self._stream.fingerprint()
         for number in range(self._reservation.taken + 1, until + 1):
-            participants = self._participants(number)  # a state that is damaged takes no step
+            version = backend.data_version()
+            # Here, and not in the step: a state that is damaged takes no step.
+            participants, (query, rows) = self._participants(number), self._rows(number, version)
+            compute = partial(self._computed, number, query, participants, rows)
+            computed = self._state.last < number
             with backend.admitted(), deferred():
-                self._reservation.step(
-                    number,
-                    partial(self._computed, number, participants),
-                    request_hash=asked,
-                    data_version=backend.data_version(),
-                )
+                self._reservation.step(number, compute, request_hash=asked, data_version=version)
+            self._settled = (number, version) if computed else (0, "")
 
-    def _computed(self, number: int, participants: Participants | None) -> bytes:
+    def _computed(
+        self, number: int, query: BoundedQuery, participants: Participants | None, rows: PeriodRows | None
+    ) -> bytes:
         """Return the output of a period: the committed one, or a new one, once it is committed."""
         state, stream = self._state, self._stream
         if state.last >= number and (committed := state.output(number)) is not None:
             return committed
         skipped = [self._skipped(one) for one in range(state.last + 1, number)]
-        exact = self._backend.run(stream.query(number), participants=participants)
+        exact = self._backend.run(query, participants=participants, rows=rows)
         people = None if participants is None else participants.counted
+        seen = None
+        if rows is not None and rows.found is not None:
+            seen = rows.found.replace_schema_metadata({_HASHED_BY: self._row_hash})
         if self._keys is not None:
             keys, published = self._keys.period(exact)
             output = self._output(number, published)
-            last = CommittedPeriod(number=number, noise=_NONE, output=output, people=people, keys=keys)
+            last = CommittedPeriod(
+                number=number, noise=_NONE, output=output, people=people, rows=seen, keys=keys
+            )
         else:
             drawn = self._drawn()
             laws = tuple(stream.laws)
@@ -154,8 +165,10 @@ class _Advancing:
             noisy = add_correlated_noise(exact, stream.bounding, steps, noise)
             measures = {name: values.tolist() for name, values in noisy.measures.items()}
             output = self._output(number, {"keys": encode(noisy.keys), "measures": measures})
-            last = CommittedPeriod(number=number, noise=self._noise.kept, output=output, people=people)
-        state.commit([*skipped, last], forget=self._noise.forgets)
+            last = CommittedPeriod(
+                number=number, noise=self._noise.kept, output=output, people=people, rows=seen
+            )
+        state.commit([*skipped, last], forget=self._noise.forgets, rows_since=number + 1 - stream.rows.late)
         return output
 
     def _skipped(self, number: int) -> CommittedPeriod:
@@ -174,6 +187,36 @@ class _Advancing:
         limited = cap.periods < stream.periods.horizon
         earlier = self._state.people(1 if limited else since + 1)
         return Participants(earlier=earlier, most=cap.periods, since=since)
+
+    def _rows(self, number: int, version: str) -> tuple[BoundedQuery, PeriodRows | None]:
+        """Return what is computed of a period, and which of its rows count; None: all of them.
+
+        Where the period before was computed from the same data, no row is late. Rows that were seen through
+        another hash cannot be compared: those periods have no late rows any more.
+        """
+        stream, rules = self._stream, self._stream.rows
+        if not rules.remembers and not rules.once:
+            return stream.query(number), None
+        seen: list[Any] = []
+        since = number
+        while since > max(1, number - rules.late):
+            table = self._state.rows(since - 1)
+            if table is not None and table.schema.metadata[_HASHED_BY] != self._row_hash:
+                break
+            since -= 1
+            seen += [] if table is None else [table]
+        if self._settled == (number - 1, version):
+            since = number
+        query = stream.query(number, since)
+        return query, PeriodRows(
+            relation=stream.by.rows(query.source),
+            on_time=stream.by.from_on(stream.periods.begin(number)),
+            row_id=stream.by.row_id,
+            once=rules.once,
+            late=since < number,
+            seen=seen,
+            remember=rules.remembers,
+        )
 
     def _drawn(self) -> npt.NDArray[Any]:
         """Return the noise of the next period: of each measure in turn, of all of its groups."""

@@ -43,6 +43,7 @@ from sfumato.continual.key_selection import key_thresholds
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Periods
 from sfumato.continual.rates import LONGEST_DESIGN, Buffers, buffers
+from sfumato.continual.row_rules import RowRules
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, DiscreteGaussian, DiscreteGaussianVector, Event
 from sfumato.core.gaussian import GaussianNoise
@@ -77,6 +78,7 @@ class PricedStream:
     participation: Participation
     factorisation: Factorisation | Buffers
     first_steps: Mapping[str, int]  # by measure: how many steps make one unit in the first period
+    rows: RowRules
     thresholds: tuple[int, ...] = ()  # of keys that appear over time, by period, in steps of the first
 
     @property
@@ -173,10 +175,11 @@ class PricedStream:
         declared = self.bounding.query.declared
         return 1 if declared is None else len(declared)
 
-    def query(self, number: int) -> BoundedQuery:
-        """Return what the engine computes of one period."""
+    def query(self, number: int, since: int | None = None) -> BoundedQuery:
+        """Return what the engine computes of one period, over the rows that happened since another one."""
         query = self.bounding.query
-        source = self.by.between(query.source, self.periods.begin(number), self.periods.end(number))
+        begin = self.periods.begin(number if since is None else since)
+        source = self.by.between(query.source, begin, self.periods.end(number))
         return replace(query, source=source)
 
     @property
@@ -197,6 +200,7 @@ class PricedStream:
             by=self.by.column.name,
             periods=self.periods,
             participation=self.participation,
+            rows=self.rows,
             groups=query.declared,
             caps=(query.max_groups, query.max_rows, query.max_total),
             measures=[(one.name, one.sensitivity) for one in query.measures],
@@ -274,6 +278,7 @@ def plan_stream(
     by: str,
     periods: Periods,
     participation: Participation,
+    rows: RowRules,
     catalog: Catalog,
     budget: PrivacyBudget,
 ) -> PricedStream:
@@ -281,7 +286,7 @@ def plan_stream(
     _refuse_unproved(question)
     [bounding], [cost] = question.boundings, question.costs
     query = bounding.query
-    when = time_column(query.source, by, catalog)
+    when = time_column(query.source, by, catalog, rows.row_id)
     if periods.every == "hour" and when.column.kind is Kind.DATE:
         raise InvalidArgument("dates have no hours", place="every", hints=("every='day'",))
     factorisation: Factorisation | Buffers
@@ -309,6 +314,7 @@ def plan_stream(
         by=when,
         periods=periods,
         participation=participation,
+        rows=rows,
         factorisation=factorisation,
         first_steps={measure: steps for measure, (_, _, steps) in found.items()},
     ).with_thresholds()

@@ -41,9 +41,12 @@ CREATE TABLE period (
 CREATE TABLE noise (period INTEGER PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE output (period INTEGER PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE remembered (
-    period INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (period, part)
+    kind TEXT NOT NULL, period INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL,
+    PRIMARY KEY (kind, period, part)
 ) WITHOUT ROWID;
 """
+
+_PLACES = {"people": slice(0, 32), "rows": slice(32, 64)}  # of the hashes of what is remembered
 
 _IN_MEMORY: dict[str, sqlite3.Connection] = {}  # of ledgers in memory, by their streams' charges
 
@@ -56,6 +59,7 @@ class CommittedPeriod:
     noise: _Integers  # what `CorrelatedNoise.kept` says
     output: bytes | None
     people: Any | None = None  # an Arrow table of `__unit`: who was counted, where that is remembered
+    rows: Any | None = None  # an Arrow table of `__unit` and `__row`: rows that are remembered
     keys: bytes = b""  # of a stream whose keys appear over time (`appearing_keys`)
 
 
@@ -65,7 +69,7 @@ class StreamState:
     def __init__(self, connection: sqlite3.Connection, charge: str, place: str) -> None:
         self._connection = connection
         self._place = place
-        self._people: dict[int, Any] = {}  # what was read, by period
+        self._remembered: dict[tuple[str, int], Any] = {}  # what was read, by kind and period
         with _refusing(place):
             self._digest, self.last = self._verified(charge)
 
@@ -132,32 +136,40 @@ class StreamState:
         """Return who was counted when, from a period on: an Arrow table of `__unit` and `period`."""
         import pyarrow
 
-        with _refusing(self._place):
-            tables = [self._counted(number) for number in range(max(1, since), self.last + 1)]
+        tables = [self._read("people", number) for number in range(max(1, since), self.last + 1)]
         found = [one for one in tables if one is not None]
         return pyarrow.concat_tables(found) if found else None
 
-    def _counted(self, period: int) -> Any | None:
-        if period not in self._people:
-            select = "SELECT content FROM remembered WHERE period = ? ORDER BY part"
-            parts = [content for (content,) in self._connection.execute(select, (period,))]
-            known = self._connection.execute(
-                "SELECT people FROM period WHERE number = ?", (period,)
-            ).fetchone()
-            if known != (digest(parts),):
-                raise _ended("is damaged, or that of another stream", self._place)
-            self._people[period] = _dated(unpacked(parts), period)
-        return self._people[period]
+    def rows(self, period: int) -> Any | None:
+        """Return the rows that a period has seen: an Arrow table of `__unit` and `__row`; None: no row."""
+        return self._read("rows", period) if period <= self.last else None
 
-    def commit(self, periods: Sequence[CommittedPeriod], *, forget: bool) -> None:
-        """Put periods on the disk: all of it, or nothing. `forget` the noise of all but the last of them."""
+    def _read(self, kind: str, period: int) -> Any | None:
+        """Return what is remembered of a period, if it is what was committed."""
+        if (kind, period) not in self._remembered:
+            with _refusing(self._place):
+                select = "SELECT content FROM remembered WHERE kind = ? AND period = ? ORDER BY part"
+                parts = [content for (content,) in self._connection.execute(select, (kind, period))]
+                hashes = self._connection.execute("SELECT people FROM period WHERE number = ?", (period,))
+                if digest(parts) != hashes.fetchone()[0][_PLACES[kind]]:
+                    raise _ended("is damaged, or that of another stream", self._place)
+                table = unpacked(parts)
+            self._remembered[kind, period] = _dated(table, period) if kind == "people" else table
+        return self._remembered[kind, period]
+
+    def commit(self, periods: Sequence[CommittedPeriod], *, forget: bool, rows_since: int = 1) -> None:
+        """Put periods on the disk: all of it, or nothing.
+
+        `forget` the noise of all but the last of them; rows that older periods have seen are forgotten too.
+        """
         head, rows, remembered, noises = self._digest, [], [], []
         for one in periods:
-            noise, people = packed_integers(one.noise), packed(one.people)
+            noise, people, seen = packed_integers(one.noise), packed(one.people), packed(one.rows)
             noises.append((one.number, noise))
-            remembered += [(one.number, place, part) for place, part in enumerate(people)]
+            for kind, contents in (("people", people), ("rows", seen)):
+                remembered += [(kind, one.number, place, part) for place, part in enumerate(contents)]
             output = None if one.output is None else digest([one.output])
-            parts = (digest([noise]), one.keys, digest(people), output)
+            parts = (digest([noise]), one.keys, digest(people) + digest(seen), output)
             head = _link(head, *parts)
             rows.append((one.number, *parts, head))
         newest = periods[-1]
@@ -166,7 +178,9 @@ class StreamState:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?, ?, ?)", rows)
-                self._connection.executemany("INSERT INTO remembered VALUES (?, ?, ?)", remembered)
+                self._connection.executemany("INSERT INTO remembered VALUES (?, ?, ?, ?)", remembered)
+                older = "DELETE FROM remembered WHERE kind = 'rows' AND period < ?"
+                self._connection.execute(older, (rows_since,))
                 if forget:
                     self._connection.execute("DELETE FROM noise")
                     noises = noises[-1:]
@@ -179,7 +193,10 @@ class StreamState:
                     self._connection.execute("ROLLBACK")
                 raise
         self._digest, self.last = head, newest.number
-        self._people |= {one.number: _dated(one.people, one.number) for one in periods}
+        for one in periods:
+            self._remembered["people", one.number] = _dated(one.people, one.number)
+            self._remembered["rows", one.number] = one.rows
+        self._remembered.pop(("rows", rows_since - 1), None)
 
     def close(self) -> None:
         """Let go of the file; a state in memory stays."""

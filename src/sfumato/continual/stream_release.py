@@ -340,6 +340,9 @@ class StreamRelease:
         many, often = stream.periods.horizon, stream.participation.periods
         paid = f"all {many} periods" if stream.periods.design is None else "all periods, without an end,"
         told = [f"one charge pays for {paid} of stream `{stream.name}`: the cost is theirs"]
+        late, every = stream.rows.late, stream.periods.every
+        after = f"more than {late} {every}s after their own" if late else f"after their {every} was published"
+        told.append(f"not in the intervals: rows that came {after}")
         if stream.capped:
             told.append(f"not in the intervals: rows of people beyond their first {often} periods")
         return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))

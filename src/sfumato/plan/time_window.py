@@ -21,6 +21,7 @@ class TimeColumn:
 
     scan: tree.Scan
     column: tree.ColumnRef
+    row_id: tree.ColumnRef | None = None  # tells one person's rows apart
 
     def between(
         self, relation: tree.Relation, begin: datetime.datetime, end: datetime.datetime
@@ -29,21 +30,32 @@ class TimeColumn:
 
         Rows without a moment are in no window. Windows that do not overlap have no row in common.
         """
-        columns = self.scan.columns
-        if self.column not in columns:
-            columns = (*columns, self.column)
-        conditions: list[tree.Expression] = [
-            call(">=", (self.column, self._literal(begin))),
-            call("<", (self.column, self._literal(end))),
-        ]
+        wanted = (self.column,) if self.row_id is None else (self.column, self.row_id)
+        columns = tuple(dict.fromkeys((*self.scan.columns, *wanted)))
+        conditions = [self.from_on(begin), call("<", (self.column, self._literal(end)))]
         return _replaced(relation, self.scan, kept(replace(self.scan, columns=columns), conditions))
+
+    def from_on(self, begin: datetime.datetime) -> tree.Expression:
+        """Return the condition that a row happened at a moment or later."""
+        return call(">=", (self.column, self._literal(begin)))
+
+    def rows(self, relation: tree.Relation) -> tree.Relation:
+        """Return the rows of the private table below a relation, after all conditions on them alone."""
+        return next(one for one in tree.relations(relation) if self._filters(one))
+
+    def _filters(self, relation: tree.Relation) -> bool:
+        while isinstance(relation, tree.Filter):
+            relation = relation.source
+        return isinstance(relation, tree.Scan) and relation.alias == self.scan.alias
 
     def _literal(self, at: datetime.datetime) -> tree.Literal:
         return tree.Literal(value=at.date() if self.column.kind is Kind.DATE else at, kind=self.column.kind)
 
 
-def time_column(relation: tree.Relation, name: str, catalog: Catalog) -> TimeColumn:
-    """Return a column of the only private table that a relation reads; refuse several such tables."""
+def time_column(
+    relation: tree.Relation, name: str, catalog: Catalog, row_id: str | None = None
+) -> TimeColumn:
+    """Return columns of the only private table that a relation reads; refuse several such tables."""
     found = [one for one in tree.relations(relation) if isinstance(one, tree.Scan)]
     tables = [(scan, catalog.table(scan.table)) for scan in found]
     private = [(scan, table) for scan, table in tables if table is None or table.private]
@@ -62,7 +74,14 @@ def time_column(relation: tree.Relation, name: str, catalog: Catalog) -> TimeCol
         raise InvalidArgument(
             "a stream is cut into periods by a date or a timestamp", place="by", hints=(hint,)
         )
-    return TimeColumn(scan=scan, column=tree.ColumnRef(name=f"{scan.alias}.{field.name}", kind=field.kind))
+    column = tree.ColumnRef(name=f"{scan.alias}.{field.name}", kind=field.kind)
+    own = None if row_id is None else table.field(row_id)
+    if row_id is not None and (own is None or (table.unit is not None and own.name == table.unit.own_column)):
+        raise InvalidArgument(
+            f"row_id is a column of `{table.name}` that tells one person's rows apart", place="row_id"
+        )
+    told = None if own is None else tree.ColumnRef(name=f"{scan.alias}.{own.name}", kind=own.kind)
+    return TimeColumn(scan=scan, column=column, row_id=told)
 
 
 def _replaced(relation: tree.Relation, scan: tree.Scan, by: tree.Relation) -> tree.Relation:

@@ -280,6 +280,9 @@ class Database:
         design: int | None = None,
         epsilon: Number | None = None,
         participation: Participation | None = None,
+        late: int = 7,
+        duplicates: str = "count",
+        row_id: str | None = None,
         purpose: str | None = None,
     ) -> Stream:
         """Ask a question about each period, for one charge over all of them. Free: shows what it would cost.
@@ -290,7 +293,10 @@ class Database:
         `name` is what the ledger calls the stream: whoever asks the same under the same name goes on with it.
         One person counts in as many periods as `participation` says, in one unless it is given, and the
         engine holds everybody to it.
+        Rows that come up to `late` periods after their own count in the next one. `duplicates` of a row of
+        one person, told by the column `row_id` or by all that is asked about, "count", or count "once".
         """
+        from sfumato.continual.row_rules import RowRules
         from sfumato.session.stream import stream_of
 
         return stream_of(
@@ -304,6 +310,7 @@ class Database:
             design=design,
             epsilon=epsilon,
             participation=participation,
+            rows=RowRules(late=late, duplicates=duplicates, row_id=row_id),
             purpose=purpose,
         )
 

@@ -12,6 +12,7 @@ from sfumato.continual.baseline import Baseline, baseline
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Moment, Periods, moment
 from sfumato.continual.pricing import PricedStream, another_stream, plan_stream
+from sfumato.continual.row_rules import RowRules
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, SfumatoError
@@ -54,6 +55,7 @@ class Stream:
     by: str
     periods: Periods
     participation: Participation
+    rows: RowRules
     purpose: str | None = None
 
     def priced(self) -> PricedStream:
@@ -65,6 +67,7 @@ class Stream:
             by=self.by,
             periods=self.periods,
             participation=self.participation,
+            rows=self.rows,
             catalog=database.catalog,
             budget=database.terms,
         )
@@ -197,6 +200,7 @@ def stream_of(
     design: int | None,
     epsilon: Number | None,
     participation: Participation | None,
+    rows: RowRules,
     purpose: str | None,
 ) -> Stream:
     """Return a stream; refuse what makes no sense."""
@@ -228,6 +232,7 @@ def stream_of(
         by=by,
         periods=_periods(every, moment(start, "start"), horizon, design),
         participation=participation or Participation(),
+        rows=rows,
         purpose=purpose,
     )
 

@@ -19,6 +19,7 @@ from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import SUMMED_ROWS, Program, compile_query, hash_of, key_table
 from sfumato.backends.duckdb.engine import Engine, with_engine
 from sfumato.backends.duckdb.participants import Participants
+from sfumato.backends.duckdb.period_rows import PROBE, PeriodRows
 from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
 from sfumato.backends.exact import Exact, ExactGroups, Members
@@ -65,25 +66,53 @@ class Backend:
         self._threads = threads
 
     def run(
-        self, query: BoundedQuery, *, participants: Participants | None = None, _salt: int | None = None
+        self,
+        query: BoundedQuery,
+        *,
+        participants: Participants | None = None,
+        rows: PeriodRows | None = None,
+        _salt: int | None = None,
     ) -> Exact[tuple[ExactGroups, ...]]:
-        """Return the exact integers of every group, one entry per grouping set; of `participants` alone."""
+        """Return the exact integers of every group, one entry per grouping set.
+
+        Of a period of a stream, `participants` and `rows` choose whose rows count, and which ones.
+        """
         program = compile_query(query, self._catalog)
-        if participants is not None and program.unit is None:
-            raise Unsupported("participants where each row is a unit by itself")
+        if program.unit is None and not (participants is None and rows is None):
+            raise Unsupported("periods where each row is a unit by itself")
         self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
 
         def look() -> tuple[ExactGroups, ...]:
-            self._make_texts_readable(query)
-            known = self._known(program, names=participants is not None)
-            text = program if known.numbers is None else compile_query(query, self._catalog, row_numbers=True)
-            cursor = self._source.cursor()
-            return with_engine(
-                cursor, lambda engine: _groups(engine, text, salt, self._threads, known, participants)
-            )
+            used = _used(query)
+            if used is not None and rows is not None and rows.row_id is not None:
+                used.add(rows.row_id.name)
+            self._make_texts_readable(query, used)
+            known = self._known(program, names=participants is not None or rows is not None)
+            numbered = known.numbers is not None
+
+            def count(engine: Engine) -> tuple[ExactGroups, ...]:
+                with ExitStack() as stack:
+                    counting = None
+                    if rows is not None:
+                        below = self._read(rows.relation, used)
+                        counting = (rows.relation, stack.enter_context(rows.counting(engine, below)))
+                    text = compile_query(query, self._catalog, row_numbers=numbered, stand_in=counting)
+                    return _groups(engine, text, salt, self._threads, known, participants)
+
+            return with_engine(self._source.cursor(), count)
 
         return Exact(self._guarded(look))
+
+    def row_hash(self) -> str:
+        """Return what tells the hashes of rows from those of another version of the engine."""
+        return str(self._guarded(lambda: self._source.once(PROBE, lambda engine: engine.one(PROBE))))
+
+    def _read(self, relation: Relation, used: set[str] | None) -> Rendered:
+        """Return a relation with the columns that a question reads."""
+        below = Relations(catalog=self._catalog).render(relation)
+        names = {name: column for name, column in below.names.items() if used is None or name in used}
+        return replace(below, names=names)
 
     def admitted(self) -> AbstractContextManager[None]:
         """Hold the memory that one question declares; wait for it while others run."""
@@ -169,10 +198,9 @@ class Backend:
                 with self._source.admitted():
                     self._source.check_texts(name, column)
 
-    def _make_texts_readable(self, query: BoundedQuery) -> None:
+    def _make_texts_readable(self, query: BoundedQuery, used: set[str] | None) -> None:
         """Let no text that is not UTF-8 make a query fail: see `Source`."""
-        writer, used = Relations(catalog=self._catalog), _used(query)
-        named = []
+        writer, named = Relations(catalog=self._catalog), []
         for scan in scans(query.source):
             columns = tuple(one for one in scan.columns if used is None or one.name in used)
             named.append(writer.render(replace(scan, columns=columns)).sql)

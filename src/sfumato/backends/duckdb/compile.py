@@ -19,7 +19,7 @@ from typing import Any
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.backends.arrays import arrow_array
-from sfumato.backends.duckdb.relations import Relations
+from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.expressions import expression
 from sfumato.backends.integers import RowInteger, Stage, row_integer
 from sfumato.backends.packing import Packing, Slot
@@ -204,9 +204,18 @@ def key_table(kinds: Sequence[Kind], rows: Sequence[tuple[Value, ...]]) -> Any:
     return pyarrow.table(arrays, names=[f"k{place}" for place in range(len(kinds))])
 
 
-def compile_query(query: BoundedQuery, catalog: Catalog, *, row_numbers: bool = False) -> Program:
-    """Return the texts of a query; with `row_numbers`, `__unit` is the number of a row, not a name."""
-    below = Relations(catalog=catalog, row_numbers=row_numbers).render(query.source)
+def compile_query(
+    query: BoundedQuery,
+    catalog: Catalog,
+    *,
+    row_numbers: bool = False,
+    stand_in: tuple[Relation, Rendered] | None = None,
+) -> Program:
+    """Return the texts of a query; with `row_numbers`, `__unit` is the number of a row, not a name.
+
+    A `stand_in` is read instead of one of the relations.
+    """
+    below = Relations(catalog=catalog, row_numbers=row_numbers, stand_in=stand_in).render(query.source)
     if query.row_unit != below.by_row or (below.unit is None and not below.by_row):
         raise Unsupported("a query about rows whose unit is not the one that was bounded")
     stage = Stage(below.names)

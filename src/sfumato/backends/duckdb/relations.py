@@ -60,10 +60,13 @@ class Relations:
     catalog: Catalog
     given: Callable[[tree.Listed], str] | None = None  # gives the engine a list, and returns its name there
     row_numbers: bool = False  # where units have names, `__unit` is the number of the row instead
+    stand_in: tuple[tree.Relation, Rendered] | None = None  # what is read instead of a relation
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def render(self, relation: tree.Relation) -> Rendered:
         """Return the SQL of a relation."""
+        if self.stand_in is not None and relation is self.stand_in[0]:
+            return self.stand_in[1]
         match relation:
             case tree.Scan():
                 return self._scan(relation)

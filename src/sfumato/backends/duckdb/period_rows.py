@@ -1,0 +1,106 @@
+"""Period rows: which rows count in one period of a stream, given which rows earlier periods have seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.backends.duckdb.engine import Engine
+from sfumato.backends.duckdb.relations import Rendered
+from sfumato.backends.expressions import expression
+from sfumato.plan.tree import ColumnRef, Expression, Relation
+
+__all__ = ["PROBE", "PeriodRows"]
+
+PROBE = (
+    "SELECT hash(1::BIGINT, 'a', 'a text of more than twelve bytes', 0.5::DOUBLE, 0.5::FLOAT, TRUE, NULL, "
+    "DATE '2026-01-01', TIMESTAMP '2026-01-01 12:00:00', 1::HUGEINT, 1.25::DECIMAL(18, 2))"
+)
+"""Where it has another value, rows have other hashes, and cannot be compared with those that were seen."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class PeriodRows:
+    """The rows of the period itself, and late ones: those of earlier periods that no period has seen.
+
+    A row is told from others of the same person by its `row_id`, or, where there is none, by the hash of what
+    it says in the columns that the question reads. A late row counts where the table holds it more often than
+    it was seen. With `once`, any row counts where it was not seen, and one of those that are the same.
+
+    Theorem: which rows of a person count, and what is remembered of them, is a function of that person's own
+    rows, now and in earlier periods: rows are compared within a unit, and units as the engine compares them.
+    So one person more or less changes nothing for others, and of this one the caps of each period bound what
+    counts, whatever the memory says.
+    """
+
+    relation: Relation  # in the source of the query: rows that may count, those of earlier periods included
+    on_time: Expression  # whether a row is one of the period itself
+    row_id: ColumnRef | None
+    once: bool
+    late: bool  # whether there are rows of earlier periods to compare
+    seen: Sequence[Any]  # Arrow tables of `__unit` and `__row`: what earlier periods have seen
+    remember: bool
+    found: Any | None = None  # the same of this period, once the engine has looked
+
+    @contextmanager
+    def counting(self, engine: Engine, below: Rendered) -> Iterator[Rendered]:
+        """Yield the rows that count, given all that may; note what is to be remembered of them."""
+        columns = list(below.names.values())
+        named = {name: f"w{place}" for place, name in enumerate(below.names)}
+        said = ", ".join(below.names[name] for name in sorted(below.names))
+        row = f"hash({said})"
+        if self.row_id is not None:
+            own = below.names[self.row_id.name]
+            row = f"CASE WHEN {own} IS NULL THEN {row} ELSE hash({own}) END"
+        listed = [f"{column} AS {name}" for column, name in zip(columns, named.values(), strict=True)]
+        listed += [f"{row} AS __row", f"{expression(self.on_time, below.names)} AS __on_time"]
+        rows = f"(SELECT __unit, {', '.join(listed)} FROM ({below.sql}))"
+        with ExitStack() as stack:
+            seen = stack.enter_context(engine.given(_together(self.seen))) if self.seen else None
+            order = ", ".join(named.values())
+            if self.once:
+                counted = stack.enter_context(engine.named(_first_of_each(rows, seen, order)))
+            elif self.late:
+                new = stack.enter_context(engine.named(_new_rows(engine, stack, rows, seen, order)))
+                parts = (f"{rows} WHERE __on_time", new)
+                both = (f"SELECT __unit, {order}, __row FROM {part}" for part in parts)
+                counted = f"({' UNION ALL '.join(both)})"
+            else:
+                counted = rows
+            if self.remember:
+                self.found = engine.table(f"SELECT __unit, __row FROM {counted}")
+            yield Rendered(sql=f"SELECT __unit, {order} FROM {counted}", names=named, unit=below.unit)
+
+
+def _together(tables: Sequence[Any]) -> Any:
+    import pyarrow
+
+    return pyarrow.concat_tables(tables)
+
+
+def _first_of_each(rows: str, seen: str | None, order: str) -> str:
+    """Return a SELECT of one of all rows that are the same, of those that were not seen."""
+    same = "r.__unit = s.__unit AND r.__row = s.__row"
+    unseen = rows if seen is None else f"(SELECT r.* FROM {rows} AS r ANTI JOIN {seen} AS s ON {same})"
+    first = f"row_number() OVER (PARTITION BY __unit, __row ORDER BY {order}) = 1"
+    return f"SELECT * FROM {unseen} QUALIFY {first}"
+
+
+def _new_rows(engine: Engine, stack: ExitStack, rows: str, seen: str | None, order: str) -> str:
+    """Return a SELECT of rows of earlier periods that are there more often than they were seen."""
+    earlier = f"(SELECT * FROM {rows} WHERE NOT __on_time)"
+    if seen is None:
+        return f"SELECT * FROM {earlier}"
+    # Most people have no such row: first whose rows are others than were seen, by their number and sum.
+    summed = "SELECT __unit, count(*) AS n, sum(__row) AS total FROM {} GROUP BY __unit"
+    now, before = summed.format(earlier), summed.format(seen)
+    others = f"SELECT __unit FROM ({now}) AS a ANTI JOIN ({before}) AS b USING (__unit, n, total)"
+    whose = f"__unit IN (SELECT __unit FROM {stack.enter_context(engine.named(others))})"
+    copy = f"row_number() OVER (PARTITION BY __unit, __row ORDER BY {order}) AS __copy"
+    known = f"SELECT __unit, __row, count(*) AS n FROM {seen} WHERE {whose} GROUP BY __unit, __row"
+    return (
+        f"SELECT r.* FROM (SELECT *, {copy} FROM {earlier} WHERE {whose}) AS r LEFT JOIN ({known}) AS s "
+        "ON r.__unit = s.__unit AND r.__row = s.__row WHERE r.__copy > coalesce(s.n, 0)"
+    )
