@@ -227,18 +227,28 @@ AGES_BY_STATUS = (9000, 8400, 8100, 7000, 4600, 4000, 2700, 1800, 1300, 1100, 70
 def group_rows(repetitions: int, *, rows: int = 36, epsilon: float = 0.2) -> list[Row]:
     """Compare the groups found among people with 36 rows each, and the errors of their counts.
 
-    OpenDP (contributions=36) adds Laplace noise of scale rows / epsilon to each count of rows, and shows the
-    counts from rows + scale ln(rows / (2 delta)) on: what it is expected to find is computed from that.
+    OpenDP (contributions=36) adds noise to each count of rows, and shows the counts from a threshold on; what
+    it is expected to find is computed from that. Laplace: the scale is rows / epsilon, the threshold
+    rows + scale ln(rows / (2 delta)). Gaussian: half of delta is for losses and says rho, the scale is
+    rows / sqrt(2 rho), and the other half is divided over as many groups as rows. Each kind of budget is
+    beside the form that promises the same: `analysis.keys` proves what a Gaussian promise costs.
     """
     import numpy as np
     import pyarrow
+    from scipy import stats
+
+    from sfumato.core.renyi import largest_rho
 
     groups = np.repeat(np.arange(len(AGES_BY_STATUS)), AGES_BY_STATUS)
     table = pyarrow.table({"person": np.arange(len(groups)) // rows, "place": groups})
     scale = rows / epsilon
-    gaps = rows + scale * math.log(rows / (2 * DELTA)) - np.array(AGES_BY_STATUS)
-    tails = np.exp(-np.abs(gaps) / scale) / 2
-    other = float(np.where(gaps > 0, tails, 1 - tails).sum())
+    deviation = rows / math.sqrt(2 * largest_rho(epsilon, DELTA / 2))
+    each = -math.expm1(math.log1p(-DELTA / 2) / rows)
+    counts = np.array(AGES_BY_STATUS)
+    theirs = {
+        "Laplace": stats.laplace.sf(rows + scale * math.log(rows / (2 * DELTA)) - counts, scale=scale),
+        "Gaussian": stats.norm.sf(rows + deviation * stats.norm.isf(each) - counts, scale=deviation),
+    }
     found, errors = {}, {}
     for kind, budget in budgets(keys=True, epsilon=epsilon).items():
         releases = []
@@ -249,7 +259,9 @@ def group_rows(repetitions: int, *, rows: int = 36, epsilon: float = 0.2) -> lis
         found[kind] = mean_error(len(each) for each in releases)
         errors[kind] = mean_error(abs(x - AGES_BY_STATUS[at]) for each in releases for at, x in each)
     title = f"groups found, {rows} rows a person, epsilon {epsilon}"
-    compared = key_rows(title, found, {"Laplace": other, "Gaussian": other})
+    compared = key_rows(
+        title, found, {form: float(shown.sum()) for form, shown in theirs.items()}, every=True
+    )
     best, doubt = min(errors.values())
     name = "  mean absolute error of their counts, best budget: OpenDP, by formula"
     return [
@@ -258,8 +270,10 @@ def group_rows(repetitions: int, *, rows: int = 36, epsilon: float = 0.2) -> lis
     ]
 
 
-def key_rows(title: str, found: dict[str, tuple[float, float]], theirs: dict[str, float]) -> list[Row]:
-    """Compare the numbers of keys found; more is better."""
+def key_rows(
+    title: str, found: dict[str, tuple[float, float]], theirs: dict[str, float], *, every: bool = False
+) -> list[Row]:
+    """Compare the numbers of keys found; more is better. `every`: no budget may be behind its form."""
     ours, doubt = max(found.values())
     other = max(theirs.values())
     rows = [
@@ -276,7 +290,8 @@ def key_rows(title: str, found: dict[str, tuple[float, float]], theirs: dict[str
         another = theirs[FORMS[kind]]
         name = f"  {kind} budget (± {error:.1f}): OpenDP, {FORMS[kind]}"
         ratio = one / another if another else math.inf
-        rows.append(Row(name=name, ours=one, rival=another, unit="", ratio=ratio))
+        least = 1 - 3 * error / one if every and one else 0.0
+        rows.append(Row(name=name, ours=one, rival=another, unit="", ratio=ratio, least=least))
     return rows
 
 

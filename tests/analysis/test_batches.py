@@ -82,3 +82,22 @@ def test_a_pure_budget_is_named_where_it_is_much_better() -> None:
     assert alternative(EASY, price(EASY, PURE, epsilon=1), PURE) is None
     small = price(HARD, GAUSSIAN, epsilon=Fraction(1, 10))
     assert alternative(HARD, small, GAUSSIAN, size=1000) is None
+
+
+@pytest.mark.parametrize(
+    ("caps", "counted"),
+    [
+        ({"max_groups": 36, "max_rows": 36, "max_rows_total": 36}, "rows"),
+        ({"max_groups": 2, "max_rows": 1}, "units"),
+    ],
+)
+def test_a_pure_budget_says_from_which_size_on_it_shows_groups(caps: dict[str, int], counted: str) -> None:
+    """Both sizes are those of the thresholds, in what decides: rows, or weights of units in two groups."""
+    keyed = bound(question(ROWS, by=(WORD,)), catalog(), Options(**caps))
+    cost = price(keyed, GAUSSIAN, epsilon=3)
+    other = alternative(keyed, cost, GAUSSIAN)
+    assert other is not None and other.least is not None and other.pure_least is not None
+    for size, one in ((other.least, cost), (other.pure_least, price(keyed, PURE, epsilon=3))):
+        (selection,) = one.selections
+        assert f" {size:,} " in f"{selection.condition} "
+    assert f"show groups from {other.pure_least:,} {counted} on instead of {other.least:,};" in str(other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 
@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pytest
 
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
+from sfumato.core.conversions import largest_mu
 from sfumato.core.noise_law import NoiseLaw, noise_law
+from sfumato.core.normal import tail_quantile, upper_tail
 
 Floats = npt.NDArray[np.float64]
 
@@ -172,3 +174,37 @@ def test_rows_of_one_unit_may_be_spread_at_no_cost_of_delta() -> None:
     law = noise_law("laplace", Fraction(180))
     cuts = [smallest_cut(law, Fraction(1, 10**7), each=each, total=36) for each in (36, 12, 1)]
     assert cuts == sorted(cuts, reverse=True) and cuts[0] < 2600
+
+
+# -- how much can be found ------------------------------------------------------------------
+
+
+def units_for_half(rise: Callable[[float], float], delta: float) -> int:
+    """Return the least number of units of a group that any rule shows with a chance of one half."""
+    units, chance = 1, delta
+    while chance < 0.5:
+        units, chance = units + 1, rise(chance) + delta
+    return units
+
+
+def test_no_rule_finds_much_more_than_noise_that_is_cut_off() -> None:
+    """The figures of `analysis.keys`, for (0.2, 1e-7) and units of 36 rows.
+
+    Power: without the delta of each step the Gaussian bound would be 119, and its noise beyond one unit.
+    """
+    epsilon, delta = Fraction(1, 5), Fraction(1, 10**7)
+    assert units_for_half(lambda chance: math.exp(epsilon) * chance, float(delta)) == 70
+    laplace = noise_law("laplace", 36 / epsilon)
+    assert smallest_cut(laplace, delta, each=36, total=36) <= 36 * 70
+    bounds = []
+    for percent in (10, 20, 30, 40, 50, 60, 70):
+        keys = delta * percent / 100
+        mu = largest_mu(epsilon, delta - keys)
+
+        def rise(chance: float, mu: float = mu) -> float:
+            return upper_tail(float(tail_quantile(np.array([math.log(chance)]))[0]) - mu)
+
+        bounds.append(units_for_half(rise, float(keys)))
+        gaussian = noise_law("gaussian", Fraction((36 / mu) ** 2))
+        assert 36 * (bounds[-1] - 1) < smallest_cut(gaussian, keys, each=36, total=36) < 36 * (bounds[-1] + 1)
+    assert min(bounds) == 113 and bounds[0] == 116

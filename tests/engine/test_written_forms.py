@@ -93,7 +93,8 @@ def test_months_by_name_are_groups_that_everybody_knows(database: sf.Database) -
 
 
 def test_a_line_of_one_point_has_no_slope_and_an_interval_without_ends(database: sf.Database) -> None:
+    """At the level 1 - 1e-9 only noise that is as rare makes x seem to vary; at 95% it is one in fifty."""
     text = "SELECT REGR_SLOPE(y, x) AS a FROM people WHERE x = 3"
     release = database.sql(text, epsilon=1).release()
-    [(low, high)] = release.intervals()["a"]
+    [(low, high)] = release.intervals(1 - 1e-9)["a"]
     assert low == -float("inf") and high == float("inf")

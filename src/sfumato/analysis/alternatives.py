@@ -24,19 +24,26 @@ _MUCH = 0.8  # an error this many times the present one is worth a line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """One answer's error and how many such questions fit, under this budget and under a pure one."""
+    """One answer's error and how many such questions fit, under this budget and under a pure one.
+
+    Where groups are to be found, also how many units or rows (`counted`) one needs to be shown, under each.
+    """
 
     name: str
     error: float
     fits: int
     pure_error: float
     pure_fits: int
+    least: int | None = None
+    pure_least: int | None = None
+    counted: str = "units"
 
     def __str__(self) -> str:
-        return (
-            f'rule="pure" would make {self.name} ±{self.pure_error:,.4g} instead of ±{self.error:,.4g};'
-            f" it holds {self.pure_fits:,} such questions, this budget {self.fits:,}"
-        )
+        errors = f"make {self.name} ±{self.pure_error:,.4g} instead of ±{self.error:,.4g}"
+        if self.pure_least is not None:
+            errors += f" and show groups from {self.pure_least:,} {self.counted} on instead of {self.least:,}"
+        fits = f"it holds {self.pure_fits:,} such questions, this budget {self.fits:,}"
+        return f'rule="pure" would {errors}; {fits}'
 
 
 def alternative(
@@ -62,12 +69,19 @@ def alternative(
         if one.error is not None and two.error is not None and not one.in_ranks and not one.falls_short:
             if two.error >= _MUCH * one.error:  # also where neither has noise
                 return None
+            rules = [each.selection() if bounding.select_keys else None for each in (cost, other)]
+            (least, counted), (pure_least, _) = (
+                (None, "") if rule is None else rule.counted for rule in rules
+            )
             return Alternative(
                 name=one.name,
                 error=one.error,
                 fits=_fits(cost, budget),
                 pure_error=two.error,
                 pure_fits=_fits(other, pure),
+                least=least,
+                pure_least=pure_least,
+                counted=counted,
             )
     return None
 

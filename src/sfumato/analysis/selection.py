@@ -112,9 +112,14 @@ class Selection:
                 f"the noisy weight is at least that of {self.needed():,} units that are in no other group,"
                 f" or of {self.needed(self.most):,} units that are in {self.most} each"
             )
+        return f"the noisy number of {self.counted[1]} is at least {self.counted[0]:,}"
+
+    @property
+    def counted(self) -> tuple[int, str]:
+        """How many units or rows reach the threshold without noise, in however many groups units are."""
         if self.row is not None:
-            return f"the noisy number of rows is at least {math.ceil(self.threshold * self.row):,}"
-        return f"the noisy number of units is at least {self.threshold:,}"
+            return math.ceil(self.threshold * self.row), "rows"
+        return self.needed(self.most), "units"
 
 
 def grid_of(groups: int) -> int:
