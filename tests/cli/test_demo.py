@@ -69,18 +69,19 @@ def test_colours_are_for_terminals() -> None:
 
 
 def test_the_story(tmp_path: Path) -> None:
-    """Eight questions, each answered and charged; one refused, free; an attack that fails; a ledger verified.
+    """Eight questions, each answered and charged; one refused, free; an attack that fails; a ledger verified;
+    and days of a year, in the end.
 
     The districts add up to the people within 1e-9 bounds: five noises of deviation 21 exceed 600
     never. Of 2,000 firms the attacker is right in 73.1%, and beyond 66% to 80% with probability below 1e-11.
     """
     screen = io.StringIO()
     home = tmp_path / "hospital"
-    demo.run(folder=str(home), people=5_000, console=Console(file=screen, width=200, highlight=False))
+    demo.run(folder=str(home), people=5_000, days=4, console=Console(file=screen, width=200, highlight=False))
     text = screen.getvalue()
     assert len(demo.QUESTIONS) == 8 and all(f"\n{number}. " in text for number in range(1, 9))
     burnt = [float(share) for share in re.findall(r"budget [█░]+ ([\d.]+)% spent", text)]
-    assert len(burnt) == 8 and burnt == sorted(burnt) and 50 < burnt[-1] <= 100
+    assert len(burnt) == 9 and burnt == sorted(burnt) and 50 < burnt[-1] <= 100
     assert "error[SF406]" in text and "the budget has not moved: True" in text
     assert "all verified" in text and "anchor, to be kept elsewhere: " in text
     assert "told right in 100% of 2,000 invented firms" in text and "can exceed 73.1%" in text
@@ -88,6 +89,9 @@ def test_the_story(tmp_path: Path) -> None:
     assert 66 < attacked < 80
     districts = text.split("\n1. ")[1].split("budget")[0]
     assert abs(sum(int(n) for n in re.findall(r"(-?\d+) ±", districts)) - 5_000) < 600
+    year = text.split("A year of daily counts")[1]
+    assert "this stream" in year and "(2.94 x)" in year and "2025-01-04" in year and "•" in year
+    assert re.search(r"all days together: -?\d+ ±\d+\n", year) and "change per day, on average: " in year
     shown = sfumato(home, "budget", "--format", "json")
     assert abs(json.loads(shown.stdout)["spent"] - burnt[-1] / 100) < 1e-3, "the project can be used on"
     refused = sfumato(tmp_path, "demo", "hospital")

@@ -75,7 +75,7 @@ def _demo(
         bool, Option("--basics", help="Instead: noise, a survey and composition by themselves.")
     ] = False,
 ) -> None:
-    """Show it all: an invented hospital, eight questions, a budget that burns down, a ledger."""
+    """Show it all: an invented hospital, eight questions, a budget that burns down, a ledger, a year."""
     if basics:
         from sfumato.cli.basics import run as run_basics
 

@@ -1,4 +1,4 @@
-"""`sfumato demo`: an invented hospital, eight questions, a budget that burns down, a ledger that adds up."""
+"""`sfumato demo`: an invented hospital, eight questions, a budget that burns down, a ledger, a year."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 
 from sfumato.catalog import read_project
 from sfumato.cli.budget import record_of
+from sfumato.cli.chart import chart_lines
 from sfumato.cli.hospital import found_hospital
 from sfumato.cli.screen import bar, screen, working
 from sfumato.errors import InvalidArgument, QueryRefused
@@ -83,8 +84,14 @@ QUESTIONS = (
 _REFUSED = "SELECT age, smoker FROM patients WHERE patient_id = 4711"
 
 
-def run(*, folder: str | None = None, people: int = 100_000, console: Console | None = None) -> None:
-    """Tell the story. Every number in it is drawn afresh, for there is no seed."""
+def run(
+    *,
+    folder: str | None = None,
+    people: int = 100_000,
+    days: int = 365,
+    console: Console | None = None,
+) -> None:
+    """Tell the story, with so many days of a year. Every number in it is drawn afresh: there is no seed."""
     if not 1_000 <= people <= 10_000_000:
         raise InvalidArgument("the hospital has from 1,000 to 10,000,000 people", place="--people")
     out = screen() if console is None else console
@@ -98,7 +105,7 @@ def run(*, folder: str | None = None, people: int = 100_000, console: Console | 
             )
         with working("inventing people"):
             project = found_hospital(home, people)
-        _tell(out, project, people)
+        _tell(out, project, people, days)
     if folder is not None:
         out.print(f"\nAsk on: sfumato shell --project {project}", style="bold")
     out.print(
@@ -106,7 +113,7 @@ def run(*, folder: str | None = None, people: int = 100_000, console: Console | 
     )
 
 
-def _tell(out: Console, file: Path, people: int) -> None:
+def _tell(out: Console, file: Path, people: int, days: int) -> None:
     out.print(f"A hospital with {people:,} patients and {3 * people:,} visits. None exists.")
     out.print("What its owner declared, in sfumato.toml:\n")
     budget = file.read_text().partition("[budget]")
@@ -137,6 +144,37 @@ def _tell(out: Console, file: Path, people: int) -> None:
             f"  all eight answers together: epsilon {record['spent_epsilon']:.2f} of {record['epsilon']:g}; "
             f"{record['last']['times']:,} more like the last would fit"
         )
+        _year(out, database, days)
+
+
+def _year(out: Console, database: Database, days: int) -> None:
+    """Publish the counts of a year, day by day, as a job that runs every night would have."""
+    _title(out, "A year of daily counts, for the price of one release: how many people registered each day?")
+    stream = database.stream(
+        "SELECT COUNT(*) AS patients FROM patients",
+        name="registered",
+        by="registered",
+        every="day",
+        start="2025-01-01",
+        horizon=365,
+        epsilon=0.4,
+        purpose="the demonstration",
+    )
+    out.print(_indented("\n".join(stream.baseline().lines())), style="dim")
+    out.print(_indented(stream.baseline().legend), style="dim")
+    with working("publishing days, one after the other"):
+        published = stream.advance(now=stream.periods.begin(days + 1))
+    out.print()
+    out.print(_indented("\n".join(chart_lines(published.plot(totals=False), width=73))))
+    for what, release in (
+        ("all days together", published.total()),
+        ("the last of them", published.period(days)),
+        ("change per day, on average", published.trend()),
+    ):
+        shown = repr(release).splitlines()[2].strip()
+        out.print(f"  {what}: {shown}")
+    _spent(out, database)
+    out.print("  sfumato stream advance, in a line for cron, publishes each day when it is over", style="dim")
 
 
 def _attack(out: Console) -> None:
@@ -159,6 +197,10 @@ def _ask(out: Console, database: Database, ask: _Ask) -> None:
     release = database.sql(ask.sql, epsilon=ask.epsilon).release(error=ask.error)
     lines = [line for line in repr(release).splitlines() if not line.startswith("-- ")]
     out.print(_indented("\n".join(lines)))
+    _spent(out, database)
+
+
+def _spent(out: Console, database: Database) -> None:
     balance = database.balance
     spent = float(balance.spent / (balance.spent + balance.remaining))
     out.print(f"  budget {bar(spent)} {spent:.1%} spent", style="yellow")

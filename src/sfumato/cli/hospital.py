@@ -66,6 +66,7 @@ def found_hospital(folder: Path, people: int) -> Path:
         "patient_id": np.arange(people),
         "age": age,
         "district": _named(DISTRICTS, district),
+        "registered": np.datetime64("2025-01-01") + _most_in_winter(people).astype("timedelta64[D]"),
         "smoker": (uniform_below(1000, size=people) < 140 + 35 * district).astype(bool),
     }
     visits = 3 * people
@@ -92,6 +93,14 @@ def found_hospital(folder: Path, people: int) -> Path:
     project = folder / "sfumato.toml"
     project.write_text(text.replace("DEPARTMENTS", json.dumps(_DEPARTMENTS)))
     return project
+
+
+def _most_in_winter(people: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return a day of the year for each person: half of them whenever, half more in winter than in summer."""
+    whenever = uniform_below(365, size=people)
+    around_july = (whenever + uniform_below(365, size=people)) // 2
+    winter = (around_july + 182) % 365
+    return np.where(bernoulli(0.5, size=people).astype(bool), whenever, winter)
 
 
 def _named(names: tuple[str, ...], codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
