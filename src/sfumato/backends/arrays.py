@@ -89,11 +89,15 @@ class Keys(Sequence[tuple[Value, ...]]):
     def __iter__(self) -> Iterator[tuple[Value, ...]]:
         if not self._columns:
             return iter([()] * len(self))
+        if len(self._columns[0]) <= 2 * len(self):  # all are read: to take some, Arrow loads a module first
+            places = self._places.tolist()
+            values = map(python_values, self._columns, self._kinds)
+            return zip(*([own[place] for place in places] for own in values), strict=True)
         import pyarrow
 
         buffer = pyarrow.py_buffer(np.ascontiguousarray(self._places, dtype=np.int64))
-        places = pyarrow.Array.from_buffers(pyarrow.int64(), len(self), [None, buffer])
-        taken = (column.take(places) for column in self._columns)
+        chosen = pyarrow.Array.from_buffers(pyarrow.int64(), len(self), [None, buffer])
+        taken = (column.take(chosen) for column in self._columns)
         return zip(*map(python_values, taken, self._kinds), strict=True)
 
 

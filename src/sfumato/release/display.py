@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.plots import Picture, svg
 
 if TYPE_CHECKING:
+    from sfumato.plots import Picture
     from sfumato.release.release import Release
 
 __all__ = ["NO_INFORMATION", "cells", "html", "text"]
@@ -67,6 +67,8 @@ def html(release: Release) -> str:
 
 def _drawn(draw: Callable[[], Picture]) -> str:
     """Return a picture as SVG; nothing where there is none, or no library to draw it."""
+    from sfumato.plots import svg
+
     try:
         picture = draw()
         return f'<div role="img" aria-label="{_html.escape(picture.title)}">{svg(picture)}</div>'

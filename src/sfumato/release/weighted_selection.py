@@ -50,8 +50,8 @@ def weights_of(members: Members, found: _Flags, selection: Selection) -> npt.NDA
     if found.any():
         left = ~found[groups]
         starts = np.concatenate(([0], np.cumsum(sizes[:-1], dtype=np.int64)))
-        each = np.repeat(table[np.add.reduceat(left, starts, dtype=np.int64)], sizes)[left]
-        groups = groups[left]
+        each = np.repeat(table[np.add.reduceat(left, starts, dtype=np.int64)], sizes)
+        each *= left
     else:
         each = np.repeat(table[sizes], sizes)
     total: npt.NDArray[np.int64] = sum_by_group(groups, each, len(found)).astype(np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -157,6 +156,8 @@ class Question:
         Whoever stops waiting does not stop the question: it is charged and answered, and its answer is in
         the ledger, to be had again under its `key`.
         """
+        import asyncio  # takes a while, and few wait like this
+
         return await asyncio.to_thread(
             self.release, error=error, size=size, key=key, purpose=purpose, progress=progress
         )
