@@ -6,11 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.advise.risk import Risk, RiskSource, risk_of
+from sfumato.advise.risk import TOOK_PART, Risk, RiskSource, risk_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 
-__all__ = ["Choice", "ExpectedError", "FrontierPoint", "Outcome", "choice_of_budget", "frontier"]
+__all__ = [
+    "Choice",
+    "ExpectedError",
+    "FrontierPoint",
+    "LARGEST_EPSILON",
+    "Outcome",
+    "choice_of_budget",
+    "frontier",
+]
+
+LARGEST_EPSILON = Fraction(20)
+"""Beyond it an attacker is right but for one time in e^20, and no advice is needed."""
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
@@ -32,10 +43,13 @@ class Outcome:
     source: RiskSource
     keys_delta: Fraction = Fraction(0)
     errors: tuple[ExpectedError, ...] = ()
+    secret: str = TOOK_PART  # what an attacker wants to know
 
     def risk(self, *, people: int = 1, times: int = 1) -> Risk:
         """Return what any attacker can learn of it."""
-        return risk_of(self.source, keys_delta=self.keys_delta, people=people, times=times)
+        return risk_of(
+            self.source, keys_delta=self.keys_delta, people=people, times=times, secret=self.secret
+        )
 
     @property
     def said(self) -> str:
@@ -73,11 +87,15 @@ class FrontierPoint:
 def frontier(choice: Choice) -> tuple[FrontierPoint, ...]:
     """Return risk against error at a quarter, half, the same, double and four times the epsilon that stands.
 
+    What is above 20 is left out.
+
     >>> [point.current for point in frontier(choice_of_budget(PrivacyBudget(epsilon=1)))]
     [False, False, True, False, False]
     """
     points = []
     for factor in _FACTORS:
+        if factor > 1 and choice.epsilon * factor > LARGEST_EPSILON:
+            break
         outcome = choice.at(choice.epsilon * factor)
         points.append(
             FrontierPoint(

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from sfumato.advise.choice import Choice, Outcome
+from sfumato.advise.choice import LARGEST_EPSILON, Choice, Outcome
 from sfumato.advise.risk import Risk
 from sfumato.core.arguments import Number, probability
 from sfumato.errors import InvalidArgument
 
 __all__ = ["EpsilonRange", "Limit", "RiskLimit", "epsilon_range", "largest_epsilon"]
 
-_LEAST, _MOST = Fraction(1, 10_000), Fraction(100)
+_LEAST = Fraction(1, 10_000)
 _CLOSE = 1.002
 
 
@@ -110,7 +110,7 @@ class EpsilonRange:
 def largest_epsilon(choice: Choice, limit: Limit) -> Fraction:
     """Return about the largest epsilon that keeps to a limit: with the smallest noise. Rounds: down.
 
-    The result keeps to it; it is searched for as if risk grew with epsilon, up to 100.
+    The result keeps to it; it is searched for as if risk grew with epsilon, up to 20.
 
     >>> from sfumato.advise.choice import choice_of_budget
     >>> from sfumato.core.accountant import PrivacyBudget
@@ -128,9 +128,9 @@ def largest_epsilon(choice: Choice, limit: Limit) -> Fraction:
             f"even at epsilon {float(_LEAST):g} {limit.measured(risk)}",
             "finding groups privately has a chance of its own to fail: declare them, or lower its delta",
         )
-    if holds(_MOST):
-        return _MOST
-    low, high = _LEAST, _MOST
+    if holds(LARGEST_EPSILON):
+        return LARGEST_EPSILON
+    low, high = _LEAST, LARGEST_EPSILON
     while high > low * Fraction(_CLOSE):
         middle = _digits(Fraction(math.sqrt(low * high)), 4)
         if not low < middle < high:
@@ -156,9 +156,9 @@ def epsilon_range(
     if error is not None:
         if choice.cheapest is None:
             raise InvalidArgument(
-                f"{choice.name} has no error of its own",
+                "the epsilon for a wanted error is found for one question",
                 place="error",
-                hints=("ask about a question: question.advise(error=10)",),
+                hints=(f"this is about {choice.name}; question.advise(error=10)",),
             )
         least = choice.cheapest(error)
     if not allowed:

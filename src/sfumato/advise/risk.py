@@ -36,9 +36,12 @@ from sfumato.core.rules import UNITS, RenyiRule
 from sfumato.core.tradeoff import TradeOff
 from sfumato.errors import InvalidArgument, Unsupported
 
+TOOK_PART = "whether they took part"
+"""What an attacker wants to know, if a person is in the data or not."""
+
 _GAUSSIAN = (Gaussian, DiscreteGaussian, DiscreteGaussianVector)
 
-__all__ = ["FALSE_ALARMS", "Risk", "RiskSource", "risk_of"]
+__all__ = ["FALSE_ALARMS", "Risk", "RiskSource", "TOOK_PART", "risk_of"]
 
 RiskSource = Event | PrivacyBudget | Guarantee
 """What has a trade-off curve: what was run, what a budget allows in all, or what was promised."""
@@ -60,6 +63,7 @@ class Risk:
     basis: str  # what the curve is of
     people: int = 1  # who are told from their absence together: a family
     times: int = 1  # how often it is released
+    secret: str = TOOK_PART  # what the attacker wants to know
 
     @property
     def advantage(self) -> float:
@@ -114,16 +118,23 @@ class Risk:
         who = "people" if self.people == 1 else f"families of {self.people}"
         after = f", after {self.times} releases like this," if self.times > 1 else ""
         return (
-            f"Of 100 {who} whose neighbour knows everything else and guesses{after} whether they took part,"
+            f"Of 100 {who} whose neighbour knows everything else and guesses{after} {self.secret},"
             f" at most {right} are guessed right. Tossing a coin guesses 50 right."
         )
 
 
-def risk_of(source: RiskSource, *, keys_delta: Number = 0, people: int = 1, times: int = 1) -> Risk:
+def risk_of(
+    source: RiskSource,
+    *,
+    keys_delta: Number = 0,
+    people: int = 1,
+    times: int = 1,
+    secret: str = TOOK_PART,
+) -> Risk:
     """Return the risk of an event, of a budget that is spent in full, or of a guarantee.
 
     `keys_delta` is what finding groups adds to delta. `people` are one family; `times` says how often all
-    of it is released, with fresh noise, as fixed beforehand.
+    of it is released, with fresh noise, as fixed beforehand. `secret` is what the sentence says is guessed.
 
     >>> noise = Gaussian(sigma=10)
     >>> round(risk_of(noise).advantage, 4), round(risk_of(noise, people=4).advantage, 4)
@@ -145,7 +156,7 @@ def risk_of(source: RiskSource, *, keys_delta: Number = 0, people: int = 1, time
         curve = curve.with_failure(keys * often).group(family)
     else:
         curve = _curve(known if often == 1 else Repeated(event=known, times=often), keys * often, family)
-    return Risk(curve=curve, basis=basis, people=family, times=often)
+    return Risk(curve=curve, basis=basis, people=family, times=often, secret=secret)
 
 
 def _curve(event: Event, keys: Fraction, people: int) -> TradeOff:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato.core.arguments import Number, budget_quantity, count
 from sfumato.core.exponential import exp_below, log_above
@@ -31,6 +31,9 @@ from sfumato.local.questions import (
     written_ratio,
 )  # fmt: skip
 from sfumato.local.registry import read_protocol
+
+if TYPE_CHECKING:
+    from sfumato.advise.advice import Advice, AdviceOptions
 
 __all__ = ["Survey"]
 
@@ -127,6 +130,16 @@ class Survey:
         return cls(
             name=name, version=version, question=question, epsilon=promised, protocol=protocol, **limits
         )
+
+    def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
+        """Say what a report tells about an answer, how far off the result is, and what else could be had.
+
+        The options are those of `sfumato.advise.advise`, but for `error`; without `people`, 10,000 answer.
+        """
+        from sfumato.advise.advice import advise
+        from sfumato.local.choices import choice_of_survey
+
+        return advise(choice_of_survey(self, people=options.get("people") or 10_000), **options)
 
     @classmethod
     def read(cls, path: str | Path) -> Survey:

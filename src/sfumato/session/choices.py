@@ -17,14 +17,22 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.plan.outline import labels
 from sfumato.session.price import error_of
+from sfumato.workloads.marginal_tables import half_width
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
+    from sfumato.session.marginals import MarginalsQuestion
     from sfumato.session.question import Question
     from sfumato.session.stream import Stream
     from sfumato.session.workload import Workload
 
-__all__ = ["choice_of_database", "choice_of_question", "choice_of_stream", "choice_of_workload"]
+__all__ = [
+    "choice_of_database",
+    "choice_of_marginals",
+    "choice_of_question",
+    "choice_of_stream",
+    "choice_of_workload",
+]
 
 
 def choice_of_database(
@@ -107,17 +115,46 @@ def choice_of_workload(workload: Workload) -> Choice:
     return Choice(name=name, epsilon=standing, delta=terms.delta, at=at, repeats=True)
 
 
-def choice_of_stream(stream: Stream) -> Choice:
-    """Return the choice of a stream's epsilon, which is for its whole horizon."""
-    terms, question = stream.database.terms, stream.question
+def choice_of_marginals(question: MarginalsQuestion) -> Choice:
+    """Return the choice of the epsilon of contingency tables, with the error of each table's cells."""
+    terms = question.database.terms
 
     def at(epsilon: Fraction) -> Outcome:
-        priced = replace(stream, question=replace(question, epsilon=epsilon)).priced()
-        return Outcome(epsilon=epsilon, source=priced.event)
+        priced = question.priced(epsilon)
+        errors = [
+            _plain(" x ".join(names) or "total", half_width(error))
+            for names, error in priced.errors().items()
+        ]
+        return Outcome(
+            epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
+        )
 
     standing = terms.epsilon if question.epsilon is None else question.epsilon
-    horizon = f"{stream.periods.horizon} {stream.periods.every}s"
-    return Choice(name=f"the whole stream of {horizon}", epsilon=standing, delta=terms.delta, at=at)
+    return Choice(name="the tables", epsilon=standing, delta=terms.delta, at=at, repeats=True)
+
+
+def choice_of_stream(stream: Stream) -> Choice:
+    """Return the choice of a stream's epsilon, which is for all of its periods together."""
+    terms, question, periods = stream.database.terms, stream.question, stream.periods
+
+    def at(epsilon: Fraction) -> Outcome:
+        other = replace(stream, question=replace(question, epsilon=epsilon))
+        beside = other.baseline()
+        errors = []
+        if beside.release is not None:
+            column, one = beside.release
+            own = beside.ways[0]
+            for what, times in (("total", own.total), (periods.every, own.period)):
+                errors.append(_plain(f"{column} of the last {what}", times * one))
+        return Outcome(epsilon=epsilon, source=other.priced().event, errors=tuple(errors))
+
+    standing = terms.epsilon if question.epsilon is None else question.epsilon
+    many = f"{periods.every}s without an end" if periods.design else f"{periods.horizon} {periods.every}s"
+    return Choice(name=f"the whole stream of {many}", epsilon=standing, delta=terms.delta, at=at)
+
+
+def _plain(name: str, error: float) -> ExpectedError:
+    return ExpectedError(name=name, error=error, said=f"±{error:.4g} (95%)")
 
 
 def _expected(one: Forecast, name: str, *, on_limits: bool = False) -> ExpectedError:

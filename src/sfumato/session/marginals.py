@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.errors import InvalidArgument, SfumatoError
@@ -26,6 +26,7 @@ from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_
 from sfumato.workloads.residuals import Subset, all_ways
 
 if TYPE_CHECKING:
+    from sfumato.advise.advice import Advice, AdviceOptions
     from sfumato.session.database import Database
 
 __all__ = ["MarginalsQuestion", "Tables", "Weights", "marginal_workload"]
@@ -173,6 +174,16 @@ class MarginalsQuestion:
         purpose = self.purpose if purpose is None else purpose
         with shown(progress) as tell:
             return answered(self.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell)
+
+    def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
+        """Say what all tables together tell about a person, and what else could be had. Free.
+
+        The options are those of `Question.advise`, but for `error`, which `within` takes.
+        """
+        from sfumato.advise.advice import advise
+        from sfumato.session.choices import choice_of_marginals
+
+        return advise(choice_of_marginals(self), **options)
 
     def price(self) -> Price:
         """Return what the tables would cost, against what is left of the budget. Free."""
