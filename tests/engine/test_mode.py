@@ -211,7 +211,8 @@ def test_cells_that_also_serve_quantiles_are_read_off_the_lowest_layer() -> None
         ("SELECT MODE(NULL) FROM t", "SF403", "NULL"),
         ("SELECT ARG_MAX(region, age) FROM t", "SF403", "ORDER BY m DESC LIMIT 1"),
         ("SELECT ARG_MIN(region, age) FROM t", "SF403", "MIN(x) AS m"),
-        ("SELECT MAX_BY(region, COUNT(*)) FROM t", "SF403", "MODE(x)"),
+        ("SELECT MAX_BY(region, COUNT(*)) FROM t", "SF403", "ARG_MAX(key, n) FROM (SELECT key, COUNT(*)"),
+        ("SELECT ARG_MIN(region, SUM(age)) FROM t", "SF403", "ARG_MIN(key, n) FROM (SELECT key,"),
         ("SELECT AVG(m) FROM (SELECT who, MODE(age) AS m FROM t GROUP BY who) AS u", "SF403", "own rows"),
     ],
 )

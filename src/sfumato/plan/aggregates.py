@@ -24,7 +24,7 @@ from sfumato.plan.expressions import Expressions
 from sfumato.plan.hints import did_you_mean
 from sfumato.plan.limits import is_number
 from sfumato.plan.question import Statement
-from sfumato.plan.syntax import AGGREGATES, IGNORED
+from sfumato.plan.syntax import AGGREGATES, IGNORED, is_aggregate
 from sfumato.plan.tree import Aggregate, Expression, Span
 
 __all__ = ["Aggregates"]
@@ -44,6 +44,7 @@ _NUMBER_OF = {
 _SAMPLED = "SAMPLE_AND_AGGREGATE(KURTOSIS(x), -2, 10, blocks => 50)"
 _WITHIN_ONE_UNIT = "of one unit's own rows there are COUNT, SUM, AVG, MIN, MAX, MEDIAN, SUM(DISTINCT integer)"
 _MOST_OF = "ask: SELECT key, {} AS m FROM .. GROUP BY key HAVING COUNT(*) > 99 ORDER BY m{} LIMIT 1"
+_GROUP_OF = "ask: SELECT {}(key, n) FROM (SELECT key, COUNT(*) AS n FROM .. GROUP BY key)"
 _NO_SINGLE_VALUE = "no single person's value can be shown; ask for MEDIAN, QUANTILE or HISTOGRAM"
 
 
@@ -282,9 +283,9 @@ class Aggregates:
         elif isinstance(call, exp.ApproxDistinct):
             hint = "use COUNT(DISTINCT ..)"
         elif isinstance(call, (exp.ArgMax, exp.ArgMin)):
-            counted = any(isinstance(one, exp.Count) for one in call.iter_expressions())
             sides = ("MAX(x)", " DESC") if isinstance(call, exp.ArgMax) else ("MIN(x)", "")
-            hint = "MODE(x) is the most frequent value" if counted else _MOST_OF.format(*sides)
+            inner = any(map(is_aggregate, call.iter_expressions()))
+            hint = _GROUP_OF.format(name.upper()) if inner else _MOST_OF.format(*sides)
         elif isinstance(call, (exp.AnyValue, exp.First, exp.Last)):
             hint = _NO_SINGLE_VALUE
         elif isinstance(call, (exp.ArrayAgg, exp.GroupConcat)):

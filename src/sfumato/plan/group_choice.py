@@ -43,10 +43,10 @@ def chosen_group(request: Request) -> Request | None:
         return None
     columns = _inner_columns(outer, named)
     per = _grouped_by(outer, columns, named)
-    calls = list(exp.Tuple(expressions=outer.expressions).find_all(exp.ArgMax, exp.ArgMin))
+    calls = [call for item in outer.expressions for call in item.find_all(exp.ArgMax, exp.ArgMin)]
     if per is None or len({type(call) for call in calls}) != 1:
         return None
-    if not _replaced(outer, calls, columns, named, per):
+    if not _reads_keys(outer, calls, columns, named, per):
         return None
     outer.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(named.name, quoted=True))))
     outer.set("with_", None)
@@ -65,17 +65,25 @@ def _says_only(select: exp.Expr, *parts: str) -> bool:
 
 def _inner_columns(outer: exp.Select, named: NamedQuery) -> dict[str, str]:
     """Return which noisy column each column of the inner query is; nothing, unless it only shows columns."""
-    source, with_ = outer.args["from_"].this, outer.args.get("with_")
+    source, with_ = _source(outer), outer.args.get("with_") or exp.With(expressions=[])
     inner = source.this if isinstance(source, exp.Subquery) else None
-    if isinstance(source, exp.Table) and with_ is not None and len(with_.expressions) == 1:
-        inner = with_.expressions[0].this
+    for cte in with_.expressions:
+        if isinstance(source, exp.Table) and source.name.lower() == cte.alias.lower():
+            inner = cte.this
     if not isinstance(inner, exp.Select) or not _says_only(inner, "expressions", "from_"):
         return {}
-    values = [item.unalias() for item in inner.expressions]
-    if inner.args["from_"].this.name != named.name or not all(isinstance(one, exp.Column) for one in values):
+    table, values = _source(inner), [item.unalias() for item in inner.expressions]
+    if not isinstance(table, exp.Table) or table.name != named.name:
+        return {}
+    if not all(isinstance(value, exp.Column) for value in values):
         return {}
     pairs = zip(inner.expressions, values, strict=True)
     return {item.alias_or_name.lower(): value.name for item, value in pairs}
+
+
+def _source(select: exp.Select) -> exp.Expr | None:
+    from_ = select.args.get("from_")
+    return None if from_ is None else from_.this
 
 
 def _grouped_by(outer: exp.Select, columns: Mapping[str, str], named: NamedQuery) -> tuple[int, ...] | None:
@@ -87,7 +95,7 @@ def _grouped_by(outer: exp.Select, columns: Mapping[str, str], named: NamedQuery
     shown = {item.alias.lower(): item.unalias() for item in items}
     found = [item.unalias() for item in items if not has_aggregate(item)] if group.args.get("all") else []
     for one in group.expressions:
-        number = int(one.this) if isinstance(one, exp.Literal) and not one.is_string else 0
+        number = int(one.name) if isinstance(one, exp.Literal) and one.name.isdecimal() else 0
         if isinstance(one, exp.Column) and one.name.lower() not in columns:
             found.append(shown.get(one.name.lower(), one))
         else:
@@ -99,23 +107,24 @@ def _grouped_by(outer: exp.Select, columns: Mapping[str, str], named: NamedQuery
     return tuple(place for place, name in enumerate(keys) if name in named_keys)
 
 
-def _replaced(
+def _reads_keys(
     outer: exp.Select,
     calls: Sequence[exp.Expr],
     columns: Mapping[str, str],
     named: NamedQuery,
     per: tuple[int, ...],
 ) -> bool:
-    """Read keys where the outer query has columns of the inner one, or ARG_MAX; False: it reads more."""
+    """Replace ARG_MAX and columns of the inner query by keys; return whether nothing else is read."""
     keys, [(score, _)] = [name for name, _ in named.query.keys], named.query.aggregates
     known = {keys[place] for place in per}
     shown = {item.alias.lower() for item in outer.expressions}
     inside = {id(part) for call in calls for part in call.walk()}
     replaced = []
     for call in calls:
-        chosen, by = (columns.get(one.name.lower()) for one in (call.this, call.expression))
-        plain = isinstance(call.this, exp.Column) and isinstance(call.expression, exp.Column)
-        if not plain or call.args.get("count") or chosen not in keys or by != score:
+        if not all(isinstance(one, exp.Column) for one in (call.this, call.expression)):
+            return False
+        chosen, by = (columns.get(one.name.lower(), "") for one in (call.this, call.expression))
+        if call.args.get("count") or chosen not in keys or by != score:
             return False
         replaced.append((call, chosen))
     clauses = [(item, set[str]()) for item in outer.expressions]
@@ -128,7 +137,7 @@ def _replaced(
                 return False
             if isinstance(part, exp.Column):
                 name = part.name.lower()
-                if name in aliases:
+                if name in aliases and not part.table:
                     continue
                 if columns.get(name) not in known:
                     return False
