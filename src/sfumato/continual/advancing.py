@@ -28,14 +28,14 @@ from sfumato.continual.appearing_keys import AppearingKeys
 from sfumato.continual.correlated_noise import CorrelatedNoise
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.state import CommittedPeriod, StreamState
-from sfumato.errors import LedgerError
+from sfumato.continual.stored_outputs import stored_output
 from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.pipeline import reserved_steps
-from sfumato.release.noise import add_correlated_noise
+from sfumato.release.noise import SortedKeys, add_correlated_noise
 from sfumato.release.storage import dump, encode
 
-__all__ = ["advance", "key_of", "stored_outputs"]
+__all__ = ["advance", "key_of"]
 
 _FORMAT = 1
 _HASHED_BY = b"hashed by"
@@ -88,28 +88,12 @@ def advance(
             reservation.commit(b"")
 
 
-def stored_outputs(ledger: Ledger, sequence: int, taken: int) -> dict[int, bytes]:
-    """Return what was published of a stream, by period; one that was skipped is not in it."""
-    found = {number: _stored_output(ledger, sequence, number) for number in range(1, taken + 1)}
-    return {number: output for number, output in found.items() if output is not None}
-
-
 def _newest_output(ledger: Ledger, reservation: Reservation) -> tuple[int, bytes] | None:
     """Return the newest period that was published, and its output."""
     for number in range(reservation.taken, 0, -1):
-        if (output := _stored_output(ledger, reservation.sequence, number)) is not None:
+        if (output := stored_output(ledger, reservation.sequence, number)) is not None:
             return number, output
     return None
-
-
-def _stored_output(ledger: Ledger, sequence: int, number: int) -> bytes | None:
-    """Return what was published of a period, None where it was skipped."""
-    try:
-        return ledger.release(sequence, step=number)
-    except LedgerError as refusal:
-        if refusal.code != "SF608":
-            raise
-        return None
 
 
 class _Advancing:
@@ -122,6 +106,8 @@ class _Advancing:
         self._settled = (0, "")  # the last period that was computed here, and from which version of the data
         self._row_hash = backend.row_hash().encode() if stream.rows.remembers else b""
         self._keys = None if stream.rule is None else AppearingKeys(stream, stream.rule, state.keys())
+        self._sorted = SortedKeys()
+        self._shown: tuple[Any, Any] = (None, None)  # declared keys, and as they are stored
         self._noise = CorrelatedNoise(stream.factorisation)
         if self._keys is None:
             self._noise.resume(state.noises(newest=self._noise.forgets), state.last)
@@ -162,9 +148,11 @@ class _Advancing:
             laws = tuple(stream.laws)
             noise = dict(zip(laws, np.split(drawn, len(laws)), strict=True))
             steps = {name: stream.steps(name, number) for name in laws}
-            noisy = add_correlated_noise(exact, stream.bounding, steps, noise)
+            noisy = add_correlated_noise(exact, stream.bounding, self._sorted, steps, noise)
             measures = {name: values.tolist() for name, values in noisy.measures.items()}
-            output = self._output(number, {"keys": encode(noisy.keys), "measures": measures})
+            if noisy.keys is not self._shown[0]:
+                self._shown = noisy.keys, encode(noisy.keys)
+            output = self._output(number, {"keys": self._shown[1], "measures": measures})
             last = CommittedPeriod(
                 number=number, noise=self._noise.kept, output=output, people=people, rows=seen
             )

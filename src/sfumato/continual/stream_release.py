@@ -43,7 +43,7 @@ from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.outline import labels
 from sfumato.release import NoisyGroups, Release, cost_record, publish, tabulate
 from sfumato.release.answers import NoisyTable
-from sfumato.release.storage import decode, load
+from sfumato.release.storage import decode
 
 if TYPE_CHECKING:
     import pyarrow
@@ -74,15 +74,14 @@ class StreamRelease:
 
     @staticmethod
     def read(
-        stream: PricedStream, outputs: Mapping[int, bytes], taken: int, public: Mapping[str, Any]
+        stream: PricedStream,
+        outputs: Mapping[int, Mapping[str, Any]],
+        taken: int,
+        public: Mapping[str, Any],
     ) -> StreamRelease:
         """Return the releases that were stored."""
-        read: Mapping[int, Mapping[str, Any]] = {
-            number: load(stored.decode()) for number, stored in outputs.items()
-        }
-        if stream.rule is not None:
-            read = with_earlier(read)
-        return StreamRelease(stream=stream, outputs=read, taken=taken, public=public)
+        shown = outputs if stream.rule is None else with_earlier(outputs)
+        return StreamRelease(stream=stream, outputs=shown, taken=taken, public=public)
 
     def __len__(self) -> int:
         return self.taken

@@ -44,6 +44,7 @@ from sfumato.release.weighted_selection import found_in_rounds, weights_of
 
 __all__ = [
     "NoisyGroups",
+    "SortedKeys",
     "add_correlated_noise",
     "add_noise",
     "add_noise_to_keys",
@@ -133,9 +134,26 @@ def add_noise_to_queries(
     return tuple(_narrow(np.asarray(_plus_draw(values, law))) for values, law in pairs)
 
 
+class SortedKeys:
+    """Sorts the declared keys of a stream, which are the same in every period: once."""
+
+    def __init__(self) -> None:
+        self._given: list[tuple[Value, ...]] = []
+        self._sorted: tuple[tuple[tuple[Value, ...], ...], _Integers] = ((), np.zeros(0, dtype=np.int64))
+
+    def __call__(self, keys: Sequence[tuple[Value, ...]]) -> tuple[tuple[tuple[Value, ...], ...], _Integers]:
+        """Return keys in their order, the same object for the same keys, and the places that they had."""
+        if keys != self._given:
+            self._given = list(keys)
+            places = sorted(range(len(keys)), key=lambda group: key_order(keys[group]))
+            self._sorted = tuple(keys[group] for group in places), np.array(places, dtype=np.int64)
+        return self._sorted
+
+
 def add_correlated_noise(
     exact: Exact[tuple[ExactGroups, ...]],
     bounding: Bounding,
+    order: SortedKeys,
     steps: Mapping[str, int],
     noise: Mapping[str, _Integers],
 ) -> NoisyGroups:
@@ -148,20 +166,13 @@ def add_correlated_noise(
         raise Unsupported("a plan whose measures do not have exactly one noise each")
     sets = _opened(exact)
     [groups] = sets
-    keys = list(groups.keys)
-    places = sorted(range(len(keys)), key=lambda group: key_order(keys[group]))
-    order = np.array(places, dtype=np.int64)
+    keys, places = order(list(groups.keys))
     measures = {}
     for name, drawn in noise.items():
-        if len(drawn) != len(order):
+        if len(drawn) != len(places):
             raise Unsupported("noise for other groups than there are")
-        measures[name] = _in_steps(groups.measures[name][order], steps[name]) + drawn
-    return NoisyGroups(
-        grouping_set=groups.grouping_set,
-        keys=tuple(keys[group] for group in places),
-        measures=measures,
-        layers={},
-    )
+        measures[name] = _in_steps(groups.measures[name][places], steps[name]) + drawn
+    return NoisyGroups(grouping_set=groups.grouping_set, keys=keys, measures=measures, layers={})
 
 
 def _in_steps(values: _Integers, steps: int) -> _Integers:

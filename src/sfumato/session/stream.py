@@ -7,12 +7,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from sfumato.continual.advancing import advance, key_of, stored_outputs
+from sfumato.continual.advancing import advance, key_of
 from sfumato.continual.baseline import Baseline, baseline
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Moment, Periods, moment
 from sfumato.continual.pricing import PricedStream, another_stream, plan_stream
 from sfumato.continual.row_rules import RowRules
+from sfumato.continual.stored_outputs import StoredOutputs
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, SfumatoError
@@ -145,7 +146,7 @@ class Stream:
         if (entry.request_hash, entry.policy_hash) != (stream.fingerprint(), database.catalog.fingerprint()):
             raise another_stream(self.name, entry.sequence)
         stream = stream.as_charged(entry.event)
-        outputs = stored_outputs(database.ledger, entry.sequence, entry.taken)
+        outputs = StoredOutputs(database.ledger, entry.sequence, entry.taken)
         public = {name: database.backend.public_table(name) for name in stream.request.public}
         return StreamRelease.read(stream, outputs, entry.taken, public)
 
