@@ -58,6 +58,15 @@ def test_a_stream_of_a_project(tmp_path: Path) -> None:
         assert refused.returncode == 2 and "name another file" in refused.stderr
     early = sfumato(tmp_path, "stream", "advance", "daily", "--now", "2999-01-01")
     assert early.returncode == 2 and "later than the clock" in early.stderr
+    every = {style: sfumato(tmp_path, "stream", "show", "daily", "--all", "-f", style).stdout
+             for style in ("table", "csv", "json", "markdown")}  # fmt: skip
+    assert every["csv"].splitlines()[0] == "day,n,n_low,n_high" and len(every["csv"].splitlines()) == 4
+    rows = json.loads(every["json"])["rows"]
+    assert [row["day"] for row in rows] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert rows[2]["n"] == shown["rows"][0]["n"] and rows[2]["n_low"] == shown["intervals"]["n"][0][0]
+    assert every["table"].split()[:2] == ["day", "n"] and every["markdown"].startswith("| day | n |")
+    both = sfumato(tmp_path, "stream", "show", "daily", "--all", "--plot")
+    assert both.returncode == 2 and "one of them" in both.stderr
     drawn = sfumato(tmp_path, "stream", "show", "daily", "--plot").stdout
     assert drawn.startswith("n of all days so far") and "2026-01-03" in drawn and "•" in drawn
     assert "n of each day" in sfumato(tmp_path, "stream", "show", "daily", "--plot", "--each").stdout

@@ -75,11 +75,12 @@ def _show(
     until: Annotated[
         str | None, Option("--until", help="A date or moment: the running total up to its period.")
     ] = None,
+    series: Annotated[bool, Option("--all", help="Every running total, each with its interval.")] = False,
     plot: Annotated[
         bool, Option("--plot", help="Draw running totals over time, with their bands, in letters.")
     ] = False,
     each: Annotated[
-        bool, Option("--each", help="With --plot: each period by itself, and not running totals.")
+        bool, Option("--each", help="With --all and --plot: periods by themselves, not running totals.")
     ] = False,
     html: Annotated[
         str | None, Option("--html", help="Write a page with pictures, in one file that needs no other.")
@@ -94,11 +95,11 @@ def _show(
     from sfumato.catalog import read_project
     from sfumato.cli.chart import chart_lines
     from sfumato.core.mechanism import confidence
-    from sfumato.release.formats import rendered
+    from sfumato.release.formats import rendered, rendered_series
 
     confidence(level)
-    if period is not None and until is not None:
-        raise InvalidArgument("one period by itself, or a running total", place="--period")
+    if sum((period is not None, until is not None, html is not None, plot, series)) > 1:
+        raise InvalidArgument("--period, --until, --all, --plot and --html: one of them", place="show")
     can_write(output, kept(read_project(project)), style=style.value)
     can_write(html, kept(read_project(project)), place="--html")
     published = _declared(name, project, analyst).show()
@@ -110,6 +111,10 @@ def _show(
         picture = published.plot(totals=not each, level=level)
         text = "\n".join([*chart_lines(picture), picture.caption])
         write(f"{text}\n".encode(), output)
+        return
+    if series:
+        table = published.series(totals=not each, level=level)
+        write(rendered_series(table, style.value, level), output)
         return
     release = published.total(until) if period is None else published.period(period)
     write(rendered(release, style.value, level), output)

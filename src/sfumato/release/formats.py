@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidArgument
 from sfumato.release.answers import rows_flagged
@@ -15,7 +16,10 @@ from sfumato.release.display import NO_INFORMATION
 from sfumato.release.release import Release
 from sfumato.release.workload_release import WorkloadRelease
 
-__all__ = ["rendered"]
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["rendered", "rendered_series"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how texts begin that spreadsheets evaluate
 
@@ -26,19 +30,38 @@ def rendered(release: Release | WorkloadRelease, style: str, level: float) -> by
         return _several(release, style, level)
     match style:
         case "csv":
-            return _csv(release, level).encode()
+            wide = release.with_intervals(level)
+            return _csv(wide.columns, zip(*wide.values, strict=True))
         case "json":
             return (json.dumps(_record(release, level), indent=2, ensure_ascii=False) + "\n").encode()
         case "markdown":
             return _markdown(release, level).encode()
         case "parquet":
-            import pyarrow.parquet as pq
-
-            sink = io.BytesIO()
-            pq.write_table(release.to_arrow(level), sink)
-            return sink.getvalue()
+            return _parquet(release.to_arrow(level))
         case _:
             return f"{release!r}\n".encode()
+
+
+def rendered_series(table: pyarrow.Table, style: str, level: float) -> bytes:
+    """Return answers about many periods, with ends of intervals in columns of their own, in a format."""
+    heads, columns = table.column_names, [column.to_pylist() for column in table.itercolumns()]
+    rows = list(zip(*columns, strict=True))
+    match style:
+        case "csv":
+            return _csv(heads, rows)
+        case "json":
+            records = [dict(zip(heads, map(_plain, row), strict=True)) for row in rows]
+            whole = {"columns": heads, "rows": records, "level": level}
+            return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+        case "parquet":
+            return _parquet(table)
+        case "markdown":
+            lines = [_line(heads), _line(["---"] * len(heads))]
+            return "\n".join([*lines, *(_line(map(_short, row)) for row in rows), ""]).encode()
+        case _:
+            cells = [heads, *([_short(value) for value in row] for row in rows)]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            return "".join(f"{'  '.join(map(str.rjust, row, widths))}\n" for row in cells).encode()
 
 
 def _several(workload: WorkloadRelease, style: str, level: float) -> bytes:
@@ -59,13 +82,20 @@ def _several(workload: WorkloadRelease, style: str, level: float) -> bytes:
             return f"{workload!r}\n".encode()
 
 
-def _csv(release: Release, level: float) -> str:
-    wide = release.with_intervals(level)
+def _parquet(table: pyarrow.Table) -> bytes:
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _csv(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(_cell, wide.columns))
-    writer.writerows(map(_cell, row) for row in zip(*wide.values, strict=True))
-    return text.getvalue()
+    writer.writerow(map(_cell, columns))
+    writer.writerows(map(_cell, row) for row in rows)
+    return text.getvalue().encode()
 
 
 def _cell(value: Any) -> Any:
@@ -121,7 +151,7 @@ def _markdown(release: Release, level: float) -> str:
         cells = []
         for name, value in zip(release.columns, row, strict=True):
             pair = ends[name][place] if name in ends else None
-            shown = "" if value is None else _short(value)
+            shown = _short(value)
             if pair and nothing[name][place] is True and value is not None:
                 cells.append(NO_INFORMATION)
             else:
@@ -140,4 +170,6 @@ def _escaped(cell: Any) -> str:
 
 
 def _short(value: Any) -> str:
+    if value is None:
+        return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
