@@ -150,8 +150,8 @@ def test_delta_is_refused_at_one_in_n_and_proposed_below(db):
     for people in (1, 90, 20_000, 10**6, 10**9):
         assert usual_delta(people) * people <= 0.1
         assert "no promise" in about_delta(usual_delta(people), people)
-    assert "usual choice" in about_delta(1e-6, 500_000)
-    assert "nobody says how many" in db.advise().delta
+    assert "1e-07 is usual, for then it is 0.05" in about_delta(1e-6, 500_000)
+    assert "Nobody says how many" in db.advise().delta
 
 
 def test_publishing_whole_records_counts_as_private_at_a_large_delta():

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import sfumato as sf
 from sfumato.advise import risk_of
-from sfumato.attacks import membership
+from sfumato.attacks import differencing, membership
 from sfumato.core.composition import Composition
 from sfumato.core.conversions import largest_mu
 from sfumato.core.events import (
@@ -217,13 +217,22 @@ def test_fifty_mixed_questions_risk_less_than_epsilon_and_delta_say():
     assert actual < crude / 3
 
 
-def test_the_attackers_of_the_lab_stay_below_the_advice_and_come_close():
-    """False alarm below 1e-9, twice. Power: noise of half the size gives .79 at epsilon 4, and not .66."""
-    [point] = membership(studies=1500, people=2, traits=3, epsilons=(4.0,)).curve
-    bound = (1 + risk_of(sf.Budget(epsilon=4, delta=1e-6)).advantage) / 2
+@pytest.mark.parametrize("attack", ["membership", "differencing"])
+def test_the_attackers_of_the_lab_stay_below_the_advice_and_come_close(attack):
+    """Against Gaussian and Laplace noise, both attackers are the best there are.
+
+    False alarm below 1e-9, twice. Power: noise of half the size gives .79 at epsilon 4, and not .66.
+    """
+    if attack == "membership":
+        [point] = membership(studies=1500, people=2, traits=3, epsilons=(4.0,)).curve
+        risk = risk_of(sf.Budget(epsilon=4, delta=1e-6))
+    else:
+        [point] = differencing(firms=1500, people=2, epsilons=(1.0,)).curve
+        risk = risk_of(DiscreteLaplace(scale=1, sensitivity=1))
+    bound = (1 + risk.advantage) / 2
     low, high = point.rate.interval(1 - 1e-9)
     assert low <= bound <= high
-    assert abs(point.rate.share - bound) < 0.1
+    assert abs(point.rate.share - bound) < 0.09
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,11 @@ def test_two_projects_side_by_side(folder: Path, tmp_path: Path) -> None:
     assert "belief from 0.01" in shown and "b.toml: Of 100 people" in shown
 
 
+def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
+    shown = sfumato(tmp_path, "advise", "--whole-records", "--people", "500").stdout
+    assert "each of 500 records whole with chance 0.002" in shown and "(0, 0.002)-private" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

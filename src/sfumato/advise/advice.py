@@ -74,7 +74,7 @@ class Advice:
         risk = self.risk
         return (
             ("advantage", f"{risk.advantage:.4f}, from {risk.basis}"),
-            ("from (epsilon, delta) alone", f"{self.alone:.4f}, which would be all that is known without it"),
+            ("from (epsilon, delta) alone", f"{self.alone:.4f}, {self._times_as_much()}"),
             (
                 f"who believes {self.prior:g} beforehand",
                 f"believes {risk.posterior(self.prior):.3g} at most after an alarm",
@@ -90,6 +90,10 @@ class Advice:
                 for often, risk in self.year
             ),
         )
+
+    def _times_as_much(self) -> str:
+        times = self.alone / self.risk.advantage
+        return "as much" if times < 1.005 else f"{times:.3g} times as much"
 
     def at_half(self) -> str | None:
         """Return what half of the epsilon that stands would take from the answers; None without errors."""

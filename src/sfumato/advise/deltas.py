@@ -34,7 +34,7 @@ def usual_delta(people: int | None = None) -> float:
 
 
 def about_delta(delta: Number, people: int | None = None) -> str:
-    """Return what a delta means among so many people; refuse 1/n and more.
+    """Return what a delta means among so many people, and a usual one with what it rests on; refuse 1/n.
 
     >>> about_delta(1e-7, 20_000)
     'delta 1e-07 among 20,000 people: at most 0.002 of them are expected to have no promise at all'
@@ -44,15 +44,16 @@ def about_delta(delta: Number, people: int | None = None) -> str:
         return "delta 0: the promise never fails"
     if people is None:
         return (
-            f"delta {float(chance):g}: nobody says how many people there are, so it is not known whether that"
-            " is far below 1/n; people=20000 says so, if it is public"
+            f"delta {float(chance):g}: is that far below 1/n? Nobody says how many people there are, which"
+            f" may be public (people=20000, --people 20000); up to a million, {usual_delta():g} is usual"
         )
-    expected = float(chance * people)
+    expected, usual = chance * people, usual_delta(people)
     said = (
         f"delta {float(chance):g} among {people:,} people:"
-        f" at most {expected:.2g} of them are expected to have no promise at all"
+        f" at most {float(expected):.2g} of them are expected to have no promise at all"
     )
-    return said if chance * people <= _EXPECTED else f"{said}; {usual_delta(people):g} is a usual choice"
+    rests = f"{usual:g} is usual, for then it is {usual * people:.2g}"
+    return said if expected <= _EXPECTED else f"{said}; {rests}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

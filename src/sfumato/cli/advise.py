@@ -69,6 +69,9 @@ def advise(
     compare: Annotated[
         bool, Option("--compare", help="Compare the budgets of the project files that are named.")
     ] = False,
+    whole_records: Annotated[
+        bool, Option("--whole-records", help="Instead: run what a delta of 1/n, or --delta, would allow.")
+    ] = False,
     guided: Annotated[
         bool, Option("--guided", help="Ask step by step; so it does on a terminal if nothing is stated.")
     ] = False,
@@ -87,6 +90,9 @@ def advise(
     as_json = style is Plain.json
     if compare:
         _compare(wishes, as_json=as_json)
+        return
+    if whole_records:
+        _run_whole_records(wishes, as_json=as_json)
         return
     declared = read_project(project)
     can_write(output, kept(declared))
@@ -163,6 +169,14 @@ def _options(wishes: AdviceWishes) -> AdviceOptions:
         "harm": harm,
         "error": wishes.error,
     }
+
+
+def _run_whole_records(wishes: AdviceWishes, *, as_json: bool) -> None:
+    from sfumato.advise import publish_whole_records
+
+    people = wishes.people or 1000
+    found = publish_whole_records(people=people, delta=1 / people if wishes.delta is None else wishes.delta)
+    say({"published": list(found.published)}, str(found), as_json=as_json)
 
 
 # -- step by step -----------------------------------------------------------------------------
