@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.cli.chart import chart_lines
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.errors import InvalidArgument
-from sfumato.plots import Band, Mark, Points
+from sfumato.plots import Band, Line, Mark, Points
 from tests.continual.visits import Visit, database, day, stream
 
 PLACES = [f"p{number}" for number in range(8)]
@@ -67,6 +67,18 @@ def test_a_long_stream_is_thinned_but_keeps_its_gaps(
     drawn = [(at - 1767225600_000) / 86_400_000 + 1 for mark in picture.marks for at, *_ in points(mark)]
     assert drawn == [1, 3, 5, 11, 12] and "One period in 2 is drawn" in picture.caption
     assert [len(points(mark)) for mark in picture.marks] == [3, 2]
+
+
+def test_the_end_of_the_design_is_marked() -> None:
+    endless = stream(database([]), "SELECT COUNT(*) AS n FROM visits", horizon=None, design=16)
+    marks = [endless.advance(day(days)).plot().marks for days in (16, 18)]
+    assert [len(found) for found in marks] == [1, 2]
+    [band, line] = marks[1]
+    assert isinstance(line, Line) and line.label == "designed up to here"
+    ends = [end for _, *three in points(band) for end in three]
+    assert line.points == ((points(band)[15][0], min(ends)), (points(band)[15][0], max(ends)))
+    picture = endless.show().plot()
+    assert "designed for 16 days" in picture.caption and len(chart_lines(picture)) == 12
 
 
 def test_pages_and_notebooks(published: StreamRelease, monkeypatch: pytest.MonkeyPatch) -> None:

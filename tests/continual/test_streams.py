@@ -74,7 +74,7 @@ def test_a_year_of_days_for_the_price_of_one_release() -> None:
     assert ours.epsilon == fresh.epsilon == 1 < 30 < anew.epsilon < 31
     name, error = asked.baseline().release or ("", 0.0)
     assert name == "n" and f"±{2.944 * error:.3g} (2.94 x)" in shown and f"±{error:.3g} (1 x)" in shown
-    assert "last total of n" in asked.baseline()._repr_html_()
+    assert "total of n after 365 days" in asked.baseline()._repr_html_()
     apart = stream(database([]), "SELECT AVG(cost) FROM visits", participation=sf.Participation(periods=4))
     assert apart.baseline().release is None and apart.baseline().ways[1].period == 2
 

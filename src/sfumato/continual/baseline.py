@@ -26,7 +26,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishingWay:
-    """One way to publish every period: what all of it costs, and how far off the last numbers are.
+    """One way to publish every period: what all of it costs, and how far off its last numbers are.
 
     Errors are multiples of that of one release at the epsilon of the stream.
     """
@@ -43,14 +43,21 @@ class Baseline:
     """A stream beside two plain ways, from the plan alone: nothing is spent on it."""
 
     every: str
+    periods: int  # after which errors are told
     ways: tuple[PublishingWay, ...]
     release: tuple[str, float] | None  # a count or sum, and the 95% error of one release of it
 
     @property
     def heads(self) -> tuple[str, ...]:
         """The names of columns."""
-        name = "" if self.release is None else f" of {self.release[0]}"
-        return ("", "epsilon", "delta", f"last total{name}", f"last {self.every}{name}")
+        name, many = "" if self.release is None else f" of {self.release[0]}", self.periods
+        return (
+            "",
+            "epsilon",
+            "delta",
+            f"total{name} after {many} {self.every}s",
+            f"{self.every} {many}{name}",
+        )
 
     @property
     def rows(self) -> tuple[tuple[str, ...], ...]:
@@ -106,6 +113,7 @@ def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseli
     anew = terms.rule.epsilon(horizon * terms.allowance(stream.epsilon), terms.delta_loss)
     return Baseline(
         every=every,
+        periods=horizon,
         ways=(
             PublishingWay(
                 what="this stream", epsilon=epsilon, delta=delta, total=errors[0], period=errors[1]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidArgument
-from sfumato.plots import Axis, Band, Mark, Picture, Points
+from sfumato.plots import Axis, Band, Line, Mark, Picture, Points
 
 if TYPE_CHECKING:
     from sfumato.continual.stream_release import StreamRelease
@@ -108,14 +108,26 @@ def _picture(
                 place="groups",
                 hints=(f"name at most {_GROUPS} groups",),
             )
-    every = release.stream.periods.every
+    every, drawn = release.stream.periods.every, [one for one in numbers if one.group in shown]
     return Picture(
         title=f"{name} of all {every}s so far" if totals else f"{name} of each {every}",
         caption=_caption(release, len(shown), len(newest), level),
         x=Axis(title=f"{every} (UTC)", time=True),
         y=Axis(title=name),
-        marks=tuple(mark for group in shown for mark in _marks(release, numbers, group)),
+        marks=(
+            *(mark for group in shown for mark in _marks(release, numbers, group)),
+            *_design(release, drawn),
+        ),
     )
+
+
+def _design(release: StreamRelease, numbers: Sequence[_Number]) -> Iterator[Mark]:
+    """Yield a line where a stream without an end passes what it is designed for."""
+    design = release.stream.periods.design
+    if design is not None and max(release.outputs) > design:
+        ends = [end for one in numbers for end in one.ends]
+        at = _moment(release, design)
+        yield Line(label="designed up to here", points=((at, min(ends)), (at, max(ends))), dashed=True)
 
 
 def _marks(release: StreamRelease, numbers: Sequence[_Number], group: str) -> Iterator[Mark]:
@@ -149,6 +161,10 @@ def _caption(release: StreamRelease, shown: int, groups: int, level: float) -> s
     ]
     if shown < groups:
         words.append(f"{shown} of {groups} groups are drawn.")
+    if (design := stream.periods.design) is not None and release.taken > design:
+        words.append(
+            f"It is designed for {design} {stream.periods.every}s: past them totals err more and more."
+        )
     if missing:
         words.append(f"{missing} of {release.taken} periods were not published: gaps.")
     if len(release.outputs) > _POINTS:
