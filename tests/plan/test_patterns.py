@@ -38,7 +38,7 @@ NO_PATTERNS = (
 def test_patterns_that_are_taken_are_read_by_the_engine(pattern: str) -> None:
     found = groups_of(pattern)
     assert found == re.compile(pattern).groups
-    duckdb.execute("SELECT regexp_matches('abc', ?)", [pattern])
+    duckdb.execute("SELECT regexp_matches('abc', ?)", [pattern]).fetchall()
 
 
 @pytest.mark.parametrize("pattern", NO_PATTERNS)
@@ -53,7 +53,7 @@ def test_no_pattern_is_taken_that_the_engine_refuses(pattern: str) -> None:
         groups_of(pattern)
     except KindError:
         return
-    duckdb.execute("SELECT regexp_matches('ab1é', ?)", [pattern])
+    duckdb.execute("SELECT regexp_matches('ab1é', ?)", [pattern]).fetchall()
 
 
 @given(st.text("%-YmdaZzQ 1", max_size=8))
@@ -62,4 +62,4 @@ def test_no_format_is_taken_that_the_engine_refuses(text: str) -> None:
         check_format([text])
     except KindError:
         return
-    duckdb.execute("SELECT strftime(DATE '2024-02-03', ?), try_strptime('1', ?)", [text, text])
+    duckdb.execute("SELECT strftime(DATE '2024-02-03', ?), try_strptime('1', ?)", [text, text]).fetchall()
