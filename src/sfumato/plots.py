@@ -277,8 +277,12 @@ def _looks(picture: Picture) -> dict[str, Any]:
             dashes[mark.label] = next(dashed)
     colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(labels))]
 
+    drawn = any(isinstance(mark, Band) for mark in picture.marks)  # an area would make all symbols discs
+    lines = drawn and not any(isinstance(mark, Points) for mark in picture.marks)
+    legend = alt.Legend(symbolType="stroke") if lines else alt.Undefined
+
     def channel(kind: Any, values: list[Any]) -> Any:
-        shown = alt.Undefined if len(labels) > 1 else None
+        shown = legend if len(labels) > 1 else None
         return kind("label:N", title=None, legend=shown, scale=alt.Scale(domain=labels, range=values))
 
     return {
@@ -295,7 +299,7 @@ def _layers(picture: Picture) -> Any:
     across = _Span.of(picture.x, [point[0] for mark in marks for point in mark.points])
     along = _Span.of(picture.y, [y for mark in marks for point in mark.points for y in point[1:]])
     x, y = across.position(alt.X, "x:Q"), along.position(alt.Y, "y:Q")
-    layers = []
+    layers: list[Any] = []
     for mark in marks:
         names = ("x", "y", "low", "high")
         rows: list[dict[str, Any]] = [
@@ -305,7 +309,8 @@ def _layers(picture: Picture) -> Any:
         if isinstance(mark, Band):
             shaded = alt.Chart(alt.InlineData(values=rows)).mark_area(fillOpacity=0.25)
             low = along.position(alt.Y, "low:Q")
-            layers.append(shaded.encode(x=x, y=low, y2=alt.Y2("high:Q"), color=looks["color"]))
+            behind = shaded.encode(x=x, y=low, y2=alt.Y2("high:Q"), color=looks["color"])
+            layers.insert(0, behind)  # so that no area tints a line
         if isinstance(mark, Band | Line):
             steps = [row | {"step": step} for step, row in enumerate(rows)]
             drawn = alt.Chart(alt.InlineData(values=steps)).mark_line(strokeWidth=2)
