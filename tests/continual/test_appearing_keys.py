@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from fractions import Fraction
@@ -17,14 +18,17 @@ from scipy.stats import binom, norm
 
 import sfumato as sf
 from sfumato.continual.appearing_keys import AppearingKeys
-from sfumato.continual.factorisation import BITS
+from sfumato.continual.factorisation import BITS, square_root
+from sfumato.continual.key_selection import key_thresholds
+from sfumato.continual.rates import buffers
+from sfumato.continual.series import total_deviations
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.rules import GaussianRule, Rule, ZeroConcentratedRule
 from sfumato.errors import EngineFailure
 from sfumato.session.database import Database
-from tests.continual.visits import Visit, database, day, stream
+from tests.continual.visits import FIRST, Visit, database, day, stream
 
 HORIZON = 8
 COUNTS = "SELECT place, COUNT(*) AS n FROM visits GROUP BY place"
@@ -71,7 +75,7 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, np.ndarray[Any, Any
     original = AppearingKeys._published
 
     def published(self: AppearingKeys, found: Any) -> Any:
-        whole = np.stack(self._values, axis=1)
+        whole = self._history(range(len(self._keys))).swapaxes(0, 1)
         seen.append({str(key[0]): table for key, table in zip(self._keys, whole, strict=True)})
         return original(self, found)
 
@@ -161,9 +165,31 @@ def test_keys_of_one_person_are_shown_with_a_chance_of_at_most_delta(
     asked = stream(db, COUNTS, horizon=16, epsilon=epsilon, participation=cap)
     told = {key.split("-")[0] for key in keys_of(asked.advance(day(16)))}
     delta = asked.priced().keys_delta
-    assert Fraction(39, 100) < delta <= Fraction(4, 10)
+    assert delta == Fraction(4, 10)
     assert len(told) < binom.isf(1e-9, people, float(delta))
     assert days > 1 or len(told) > binom.ppf(1e-9, people, 0.1), "nor is it far less"
+
+
+@pytest.mark.parametrize("horizon", [30, None])
+def test_thresholds_take_delta_and_no_more(horizon: int | None) -> None:
+    """Over all periods together, also where there is no last one."""
+    noise = buffers(16) if horizon is None else square_root(horizon)
+    cap, delta, size = sf.Participation(periods=2, apart=3), Fraction(1, 1000), 10**6
+    levels = key_thresholds(
+        GaussianNoise(Fraction(size**2)),
+        noise,
+        cap,
+        each=size,
+        keys=4,
+        delta=delta,
+        horizon=horizon,
+        until=30,
+    )
+    own = np.where(np.arange(30) < 3, 1, 2)  # in how many periods somebody may have been
+    chances = 4 * norm.sf((np.array(levels) / size - own) / total_deviations(noise, 30))
+    at = np.arange(1, 31)
+    assert chances == pytest.approx(float(delta) / (at * (at + 1) if horizon is None else 30), rel=1e-3)
+    assert chances.sum() < (delta if horizon else delta * (1 - Fraction(1, 31)))
 
 
 @pytest.mark.parametrize("rule", [GaussianRule(), ZeroConcentratedRule()], ids=lambda rule: rule.name)
@@ -174,7 +200,7 @@ def test_all_periods_are_charged_once_with_their_delta(rule: Rule, options: dict
     asked = stream(db, SUMS, horizon=365, participation=sf.Participation(periods=3, apart=7))
     one, whole = asked.question.priced().costs[0], asked.priced().cost
     assert 0.999 * rule.charge(one.event) < rule.charge(whole.event) <= rule.charge(one.event)
-    assert 0.999 * one.keys_limit < whole.keys_delta <= one.keys_limit == whole.keys_limit
+    assert whole.keys_delta == one.keys_limit == whole.keys_limit
     assert whole.delta - whole.keys_delta == one.delta - one.keys_delta
     for until in (1, 2):
         asked.advance(day(until))
@@ -189,7 +215,7 @@ def test_restarts_and_failures_change_nothing(
 ) -> None:
     """A key keeps its noise from period 1 on, whether it appeared before or after a restart."""
     published = []
-    for untils in ((2, 3, 8), range(1, HORIZON + 1)):
+    for untils in ((2, 3, 8), (1, 2, 3, 5, 8)):
         ledger = tmp_path / str(len(untils))
         for until in untils:
             db = undeclared(COMMON, ledger)
@@ -217,6 +243,39 @@ def test_values_before_a_key_was_found() -> None:
     assert abs(dict(zip(change.column("place"), change.column("n"), strict=True))["late"] - 300) < 60
     assert published.series().num_rows == HORIZON * 4
     assert any("intervals do not allow for that choice" in note for note in published.total().notes)
+
+
+def test_keys_of_a_stream_without_an_end(frozen: None, tmp_path: Path) -> None:
+    """Past its design horizon steps become finer, and restarts still change nothing."""
+    rows = [row for at in range(18) for row in many("slow", at, 20, 1000 * (at + 1))]
+    published = []
+    for untils in ((18,), (15, 17, 18)):
+        for until in untils:
+            db = undeclared([*rows, *many("zeal", 17, 400, 0)], tmp_path / str(len(untils)), max_groups=1)
+            release = stream(db, COUNTS, epsilon=3, horizon=None, design=16).advance(day(until))
+            db.ledger.close()
+        published.append({at: output["measures"] for at, output in release.outputs.items()})
+    assert published[0] == published[1] and len(published[0]) == 18
+    assert keys_of(release) == ["slow", "zeal"]
+    totals = dict(zip(release.total().column("place"), release.total().column("n"), strict=True))
+    assert abs(totals["slow"] - 360) < 60 and abs(totals["zeal"] - 400) < 60
+
+
+@pytest.mark.soak
+def test_keys_after_a_year_beside_one_release() -> None:
+    """Words as people use them, a few often and most seldom: a stream finds some later, and fewer."""
+    chosen = np.minimum(np.random.default_rng(7).zipf(1.3, size=30_000), 20_000).tolist()
+    rows: list[Visit] = [(who, who % 365 - 365, f"w{word}", 1.0) for who, word in enumerate(chosen)]
+    sizes = Counter(row[2] for row in rows)
+    budget = PrivacyBudget(epsilon=2, delta=1e-6, keys_delta=1e-7)
+    db = undeclared(rows, max_groups=1, max_rows=1, budget=budget)
+    once = db.sql(COUNTS, epsilon=1, noise="gaussian").release().column("place")
+    asked = stream(db, COUNTS, horizon=365, start=day(-365))
+    found = keys_of(asked.advance(FIRST))
+    level = asked.priced().thresholds(365)[-1] / asked.priced().steps("m0")
+    large = {word for word, people in sizes.items() if people > 1.6 * level}
+    assert large <= set(found) and len(found) > len(once) / 3
+    assert min(sizes[word] for word in found) > level / 3
 
 
 def test_a_stream_without_keys_yet_is_empty() -> None:

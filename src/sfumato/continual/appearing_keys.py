@@ -7,7 +7,10 @@ that are new in it what they were in earlier periods. `continual.key_selection` 
 
 from __future__ import annotations
 
+import base64
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog.kind import Value
 from sfumato.continual.correlated_noise import CorrelatedNoise
 from sfumato.continual.pricing import PricedStream
+from sfumato.continual.remembered import packed_integers, unpacked_integers
 from sfumato.release.noise import add_noise_to_keys, key_order
 from sfumato.release.storage import decode, dump, encode, load
 
@@ -40,138 +44,171 @@ class AppearingKeys:
         self._places: dict[tuple[Any, ...], int] = {}
         self._keys: list[_Key] = []
         self._shown = np.zeros(0, dtype=np.bool_)
-        self._values: list[_Integers] = []  # by period: noisy values, of one that failed the noise alone
-        self._totals: _Integers = np.zeros(0, dtype=object)  # of the numbers that decide
+        # by period: noisy values of the keys that were there, of a period that failed the noise alone
+        self._values: list[_Integers] = []
+        # of keys that appeared together: the place of the first, and their noise in all periods before
+        self._firsts: list[int] = []
+        self._before: list[_Integers] = []
         self._failed: set[int] = set()
+        self._totals: _Integers = np.zeros(0, dtype=object)  # of the numbers that decide, in the newest steps
+        self._thresholds: tuple[int, ...] = ()
         self._noise = CorrelatedNoise(stream.factorisation)
         self._resume(kept)
 
     def failed(self) -> bytes:
         """Return what the state keeps of a period that failed: its noise, and nothing that is published."""
         noise = self._next()
-        self._failed.add(len(self._values) + 1)
         self._count(noise)
-        return _stored([], [], noise, None, np.zeros(0, dtype=np.int64))
+        self._failed.add(len(self._values))
+        return self._stored([], noise, None, np.zeros(0, dtype=np.int64))
 
     def period(self, exact: Exact[tuple[ExactGroups, ...]]) -> tuple[bytes, Mapping[str, Any]]:
         """Return what the state keeps of the next period, and what is published of it."""
-        stream, known = self._stream, len(self._keys)
-        before: list[_Integers] = []
+        stream, number = self._stream, len(self._values) + 1
+        new: list[_Key] = []
         noise = np.zeros((0, 0))
 
         def noise_of(keys: Sequence[_Key]) -> tuple[_Integers, Mapping[str, _Integers]]:
-            nonlocal before, noise
-            before = self._appear([key for key in keys if key_order(key) not in self._places])
+            nonlocal new, noise
+            new = [key for key in keys if key_order(key) not in self._places]
+            self._appear(new)
             noise = self._next()
             places = np.array([self._places[key_order(key)] for key in keys], dtype=np.int64)
             return places, dict(zip(self._names, noise.T, strict=True))
 
-        number = len(self._values) + 1
         steps = {name: stream.steps(name, number) for name in self._names}
         noisy = add_noise_to_keys(exact, stream.bounding, self._rule, steps, noise_of)
         values = np.stack([noisy[name] for name in self._names], axis=1)
         self._count(values)
-        above = (self._totals > stream.thresholds[number - 1]).astype(np.bool_)
+        above = (self._totals > self._threshold(number)).astype(np.bool_)
         found = np.flatnonzero(above & ~self._shown)
         self._shown[found] = True
-        kept = _stored(self._keys[known:], before, noise, values, found)
-        return kept, self._published(found)
+        return self._stored(new, noise, values, found), self._published(found)
+
+    def _threshold(self, number: int) -> int:
+        """Return above which running total a key is shown in a period, in the steps of that period."""
+        if number > len(self._thresholds):
+            self._thresholds = self._stream.thresholds(2 * number)
+        finer = self._stream.steps(self._stream.deciding, number) // self._stream.steps(self._stream.deciding)
+        return self._thresholds[number - 1] * finer
 
     def _published(self, found: _Integers) -> Mapping[str, Any]:
         """Return the newest values of the keys that are shown, and all earlier ones of those found now."""
         shown, new = self._ordered(np.flatnonzero(self._shown)), self._ordered(found)
-        *earlier, newest = self._values
-        known = {number: one for number, one in enumerate(earlier, 1) if number not in self._failed}
+        earlier = enumerate(self._history(new)[:-1], 1) if new else ()
         return {
             "keys": encode(tuple(self._keys[place] for place in shown)),
-            "measures": self._of_measures(newest, shown),
+            "measures": self._of_measures(self._values[-1][shown]),
             "found": encode(tuple(self._keys[place] for place in new)),
-            "earlier": {str(number): self._of_measures(one, new) for number, one in known.items()}
-            if new
-            else {},
+            "earlier": {
+                str(number): self._of_measures(values)
+                for number, values in earlier
+                if number not in self._failed
+            },
         }
 
-    def _of_measures(self, values: _Integers, places: Sequence[int]) -> dict[str, list[int]]:
-        pairs = zip(self._names, values[places].T, strict=True)
+    def _history(self, places: Sequence[int]) -> _Integers:
+        """Return the values of keys in all periods so far, by period, key and number."""
+        tables = []
+        for place in places:
+            batch = bisect_right(self._firsts, place) - 1
+            before = self._before[batch][:, place - self._firsts[batch]]
+            tables.append([*before, *(values[place] for values in self._values[len(before) :])])
+        return np.array(tables, dtype=object).swapaxes(0, 1)
+
+    def _of_measures(self, values: _Integers) -> dict[str, list[int]]:
+        pairs = zip(self._names, values.T, strict=True)
         return {name: column.tolist() for name, column in pairs if name in self._stream.laws}
 
     def _ordered(self, places: _Integers) -> list[int]:
         """Return places in the order of their keys, which says nothing of when they appeared."""
         return sorted(places.tolist(), key=lambda place: key_order(self._keys[place]))
 
-    def _appear(self, new: Sequence[_Key]) -> list[_Integers]:
+    def _appear(self, new: Sequence[_Key]) -> None:
         """Draw the noise that new keys have in all periods so far, as if they had always been there."""
-        if not new:
-            return []
-        drawn = CorrelatedNoise(self._stream.factorisation)
-        before = [
-            self._table(drawn.next(self._fresh(number, len(new))))
-            for number in range(1, len(self._values) + 1)
-        ]
-        self._noise.join(drawn)
-        self._add(new, before)
-        return before
+        if new:
+            own, before = CorrelatedNoise(self._stream.factorisation), []
+            numbers = range(1, len(self._values) + 1)
+            for _, alike in groupby(numbers, self._stream.factorisation.extra_bits):
+                first, *more = alike  # periods of the same steps: their noise is drawn at once
+                fresh = self._fresh(first, (1 + len(more)) * len(new))
+                before += [own.next(one) for one in fresh.reshape(1 + len(more), -1)]
+            self._noise.join(own)
+            self._add(new, np.array(before, dtype=np.result_type(np.int64, *before)))
 
-    def _add(self, new: Sequence[_Key], before: Sequence[_Integers]) -> None:
+    def _add(self, new: Sequence[_Key], before: _Integers) -> None:
+        self._firsts.append(len(self._keys))
+        self._before.append(before.reshape(len(self._values), len(new), len(self._names)))
         for key in new:
             self._places[key_order(key)] = len(self._keys)
             self._keys.append(key)
         self._shown = np.concatenate((self._shown, np.zeros(len(new), dtype=np.bool_)))
-        if new:
-            pairs = zip(self._values, before, strict=True)
-            self._values = [np.concatenate(pair) for pair in pairs]
-            totals = sum((one[:, self._deciding] for one in before), np.zeros(len(new), dtype=object))
-            self._totals = np.concatenate((self._totals, totals))
+        totals: _Integers = np.zeros(len(new), dtype=object)
+        for number, noise in enumerate(self._before[-1], 1):
+            totals = totals * self._finer(number) + noise[:, self._deciding].astype(object)
+        self._totals = np.concatenate((self._totals, totals))
 
     def _count(self, values: _Integers) -> None:
         self._values.append(values)
-        self._totals = self._totals + values[:, self._deciding]
+        added = values[:, self._deciding].astype(object)
+        self._totals = self._totals * self._finer(len(self._values)) + added
+
+    def _finer(self, number: int) -> int:
+        """Return how many steps of a period are one of the period before."""
+        steps = self._stream.steps
+        return steps(self._stream.deciding, number) // steps(self._stream.deciding, max(1, number - 1))
 
     def _next(self) -> _Integers:
-        return self._table(self._noise.next(self._fresh(len(self._values) + 1, len(self._keys))))
+        noise = self._noise.next(self._fresh(len(self._values) + 1, len(self._keys)))
+        return noise.reshape(-1, len(self._names))
 
     def _fresh(self, number: int, keys: int) -> _Integers:
         """Return fresh noise of as many keys in a period, the numbers of one key beside each other."""
         return np.stack([self._stream.fresh(name, number, keys) for name in self._names], axis=1).ravel()
 
-    def _table(self, numbers: _Integers) -> _Integers:
-        return numbers.reshape(-1, len(self._names))
+    def _stored(
+        self, new: Sequence[_Key], noise: _Integers, values: _Integers | None, found: _Integers
+    ) -> bytes:
+        """Return one period as the state keeps it; `found` are places of keys that are shown from then on."""
+        before = self._before[-1] if new else np.zeros(0, dtype=np.int64)
+        return dump(
+            {
+                "keys": encode(tuple(new)),
+                "before": _packed(before),
+                "noise": _packed(noise),
+                "values": None if values is None else _packed(values),
+                "found": found.tolist(),
+            }
+        ).encode()
 
     def _resume(self, kept: Iterable[bytes]) -> None:
-        noises: list[_Integers] = []
+        noises = []
         for number, stored in enumerate(kept, 1):
             said = load(stored.decode())
-            before = [self._table(np.array(one, dtype=object)) for one in said["before"]]
-            self._add(decode(said["keys"]), before)
-            if before:
-                noises = [np.concatenate(pair) for pair in zip(noises, before, strict=True)]
-            noise = self._table(np.array(said["noise"], dtype=object))
-            noises.append(noise)
+            if new := decode(said["keys"]):
+                self._add(new, _unpacked(said["before"]))
+            noises.append(_unpacked(said["noise"]).reshape(-1, len(self._names)))
             if said["values"] is None:
                 self._failed.add(number)
-            values = noise if said["values"] is None else np.array(said["values"], dtype=object)
-            self._count(self._table(values))
+            values = noises[-1] if said["values"] is None else _unpacked(said["values"])
+            self._count(values.reshape(-1, len(self._names)))
             self._shown[said["found"]] = True
-        self._noise.resume([one.ravel() for one in noises], len(noises))
+        kind = np.result_type(np.int64, *noises, *self._before)
+        whole = np.zeros((len(noises), len(self._keys), len(self._names)), dtype=kind)
+        for place, noise in enumerate(noises):
+            whole[place, : len(noise)] = noise
+        for first, before in zip(self._firsts, self._before, strict=True):
+            whole[: len(before), first : first + before.shape[1]] = before
+        for noise in whole:
+            self._noise.follow(noise.ravel())
 
 
-def _stored(
-    keys: Sequence[_Key],
-    before: Sequence[_Integers],
-    noise: _Integers,
-    values: _Integers | None,
-    found: _Integers,
-) -> bytes:
-    """Return one period as the state keeps it; `found` are places of keys that are shown from then on."""
-    return dump(
-        {
-            "keys": encode(tuple(keys)),
-            "before": [one.ravel().tolist() for one in before],
-            "noise": noise.ravel().tolist(),
-            "values": None if values is None else values.ravel().tolist(),
-            "found": found.tolist(),
-        }
-    ).encode()
+def _packed(values: _Integers) -> str:
+    return base64.b64encode(packed_integers(values.ravel())).decode()
+
+
+def _unpacked(text: str) -> _Integers:
+    return unpacked_integers(base64.b64decode(text))
 
 
 def with_earlier(outputs: Mapping[int, Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:

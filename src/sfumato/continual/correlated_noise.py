@@ -108,6 +108,13 @@ class CorrelatedNoise:
             raise InvalidArgument("noise is joined to noise of the same periods", place="other")
         self._held.join(other._held)  # type: ignore[arg-type]  # of one factorisation, so of one class
 
+    def follow(self, noise: _Integers) -> None:
+        """Go on after one more period, whose noise is given."""
+        if self.forgets:
+            self._held.carried(len(noise))  # its steps may be finer
+        self._held.add(noise)
+        self.periods += 1
+
     def next(self, fresh: Any) -> _Integers:
         """Return the noise of the next period, in its steps, given fresh noise, one for each number."""
         drawn = np.asarray(fresh)

@@ -36,13 +36,13 @@ least f(sigma) > 1/2 between M - 1 and M.
 
 So a sum of b_k z_k with any weights is stochastically below a normal number of deviation sigma |b|, plus the
 sum of |b_k|. A running total of noise is such a sum, where b is the first column of A C^-1, of z and of what
-was rounded, at most 1/2 in each period.
+was rounded, at most (1 + slack) / 2 of a step in each period; where later periods have finer steps, of less.
 
 Thresholds. A person is in at most `keys` keys over the whole stream, and adds at most `each` to the number of
 a key in each of the periods that `Participation` allows, of which at most e_t are among the first t. The
-threshold of period t is each * e_t + q * (the deviation of the total's noise) + (what is rounded). One of
-these keys is above it in some period with a chance of at most keys * periods * P(N(0,1) > q): q is where that
-is delta.
+threshold of period t is each * e_t + q_t * (the deviation of the total's noise) + (what is rounded), so that
+one of these keys is above it in period t with a chance of at most keys * P(N(0,1) > q_t). This chance is
+delta / n in each of n periods, or delta / (t (t + 1)) in a stream without an end: they add up to delta.
 """
 
 from __future__ import annotations
@@ -52,55 +52,53 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.continual.correlated_noise import slack
 from sfumato.continual.factorisation import Factorisation
 from sfumato.continual.participation import Participation
+from sfumato.continual.rates import Buffers
 from sfumato.core.gaussian import GaussianNoise
-from sfumato.core.normal import tail_quantile, upper_tail
-from sfumato.core.search import lower_float, round_up
+from sfumato.core.normal import tail_quantile
+from sfumato.core.search import lower_float
 from sfumato.errors import Unsupported
 
 __all__ = ["key_thresholds"]
 
-_FLOATS = 1 + 1e-9  # more than what floats round in a deviation
-_ROUNDED = 1.5  # steps per period: one by which noise may be above normal noise, and a half that is rounded
+_FLOATS = 1 + 1e-9  # more than what floats round in a deviation or a quantile
 
 
 def key_thresholds(
     law: GaussianNoise,
-    factorisation: Factorisation,
+    factorisation: Factorisation | Buffers,
     participation: Participation,
     *,
     each: int,
     keys: int,
     delta: Fraction,
-) -> tuple[tuple[int, ...], Fraction]:
-    """Return above which running total a key is shown, by period, and the delta that this takes. Rounds: up.
+    horizon: int | None,
+    until: int,
+) -> tuple[int, ...]:
+    """Return above which running total a key is shown in each period up to one. Rounds: up.
 
-    `law` is that of z, and `each` what one person adds to a key in one period, both in fine steps.
+    `law` is that of z, and `each` what one person adds to a key in one period, both in steps of the first
+    period; and so are thresholds. Without a `horizon` the stream has no end.
 
     >>> from sfumato.continual.factorisation import square_root
-    >>> level, spent = key_thresholds(
+    >>> levels = key_thresholds(
     ...     GaussianNoise(Fraction(10**12)), square_root(365), Participation(), each=10**6, keys=1,
-    ...     delta=Fraction(1, 10**6),
+    ...     delta=Fraction(1, 10**6), horizon=365, until=365,
     ... )
-    >>> [round(one / 10**6, 1) for one in (level[0], level[364])], spent <= Fraction(1, 10**6)
-    ([6.8, 11.0], True)
+    >>> [round(one / 10**6, 1) for one in (levels[0], levels[364])]
+    [6.8, 11.0]
     """
-    periods = factorisation.horizon
     if law.parameter < 1:
         raise Unsupported("keys that appear over time, with noise of less than one step")
-    times = periods * keys
-    chance = min(lower_float(delta / times), 0.5)
-    quantile = float(tail_quantile(np.array([math.log(chance)]))[0]) * _FLOATS
-    used = round_up(times * upper_tail(quantile))
-    while used > delta:
-        quantile *= _FLOATS
-        used = round_up(times * upper_tail(quantile))
-    decoder = np.cumsum(factorisation.inverse(periods))  # the first column of A C^-1
-    noise = quantile * law.deviation * np.sqrt(np.cumsum(decoder**2))
-    rounded = _ROUNDED * np.cumsum(np.abs(decoder))
-    often = np.searchsorted(participation.earliest(periods), np.arange(periods), side="right")
+    whole = min(lower_float(delta / keys), 0.5)
+    numbers = np.arange(1, until + 1, dtype=float)
+    parts = numbers * (numbers + 1) if horizon is None else np.full(until, float(horizon))
+    quantiles = tail_quantile(math.log(whole) - np.log(parts)) * _FLOATS + (_FLOATS - 1)
+    decoder = np.cumsum(factorisation.inverse(until))  # the first column of A C^-1
+    noise = quantiles * law.deviation * np.sqrt(np.cumsum(decoder**2))
+    rounded = (1 + (1 + slack(factorisation)) / 2) * np.cumsum(np.abs(decoder))
+    often = np.searchsorted(participation.earliest(until), np.arange(until), side="right")
     above = [math.ceil(one * _FLOATS) for one in (noise + rounded).tolist()]
-    return tuple(each * count + level for count, level in zip(often.tolist(), above, strict=True)), Fraction(
-        used
-    )
+    return tuple(each * count + level for count, level in zip(often.tolist(), above, strict=True))

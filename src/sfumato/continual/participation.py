@@ -30,7 +30,7 @@ class Participation:
 
     def earliest(self, horizon: int) -> tuple[int, ...]:
         """Return the periods of a person who appears as early and as often as allowed, counted from 0."""
-        return tuple(range(0, horizon, self.apart))[: self.periods]
+        return tuple(range(0, horizon, self.apart)[: self.periods])
 
     def remembers(self, horizon: int) -> bool:
         """Return whether anybody could appear more often than is allowed, over a horizon.

@@ -79,7 +79,6 @@ class PricedStream:
     factorisation: Factorisation | Buffers
     first_steps: Mapping[str, int]  # by measure: how many steps make one unit in the first period
     rows: RowRules
-    thresholds: tuple[int, ...] = ()  # of keys that appear over time, by period, in steps of the first
 
     @property
     def bounding(self) -> Bounding:
@@ -162,11 +161,12 @@ class PricedStream:
             return None
         rows = self.rule.row
         size = self.steps(self.deciding) * self.rule.grid / (1 if rows is None else rows)
-        first, last = (math.ceil(one / size) for one in (self.thresholds[0], self.thresholds[-1]))
+        levels, periods = self.thresholds(self.periods.planned), self.periods
+        first, last = (math.ceil(one / size) for one in (levels[0], levels[-1]))
         number = "rows" if rows is not None else "people, by weight," if self.rule.grid > 1 else "people"
         return (
-            f"their noisy running total of {number} was above a threshold in some {self.periods.every},"
-            f" {first:,} in the first and {last:,} in the last"
+            f"their noisy running total of {number} was above a threshold in some {periods.every},"
+            f" {first:,} in the first {periods.every} and {last:,} in number {periods.planned:,}"
         )
 
     @property
@@ -231,33 +231,24 @@ class PricedStream:
         if self.rule is not None and self.rule.event is not None:
             law, part = laws[-1]
             cost = replace(cost, selections=(replace(self.rule, law=law, event=part),))
-        return replace(self, question=replace(self.question, costs=(cost,))).with_thresholds()
+        return replace(self, question=replace(self.question, costs=(cost,)))
 
-    def with_thresholds(self) -> PricedStream:
-        """Return this stream with the thresholds of keys that appear over time, and the delta they take."""
-        rule, cost, query = self.rule, self.cost, self.bounding.query
-        if rule is None:
-            return self
-        if isinstance(self.factorisation, Buffers):
-            raise Unsupported(
-                "streams without an end of groups that are not declared",
-                hints=("give a horizon", "or declare the values of the key: one_of('north', ..)"),
-            )
+    def thresholds(self, until: int) -> tuple[int, ...]:
+        """Return above which running total a key is shown, by period, in steps of the first one."""
+        query, measure = self.bounding.query, self.deciding
+        periods, cap = self.periods, self.participation
         sensitivities = {one.name: one.sensitivity for one in query.measures}
-        each = rule.grid if rule.measure is None else sensitivities[rule.measure]
-        often = len(self.participation.earliest(self.periods.horizon))
-        law = self.numbers[self.deciding]
-        thresholds, used = key_thresholds(
-            law,
+        each = sensitivities[measure] if measure else 1 if self.rule is None else self.rule.grid
+        return key_thresholds(
+            self.numbers[measure],
             self.factorisation,
-            self.participation,
-            each=each * self.steps(self.deciding),
-            keys=(query.max_groups or 1) * often,
-            delta=cost.keys_limit,
+            cap,
+            each=each * self.steps(measure),
+            keys=(query.max_groups or 1) * len(cap.earliest(periods.horizon)),
+            delta=self.keys_delta,
+            horizon=None if periods.design else periods.horizon,
+            until=min(until, periods.horizon),
         )
-        rule = replace(rule, law=law, threshold=thresholds[-1], cut=None, delta=used)
-        cost = replace(cost, selections=(rule,), delta=cost.delta - cost.keys_delta + used, keys_delta=used)
-        return replace(self, question=replace(self.question, costs=(cost,)), thresholds=thresholds)
 
 
 def another_stream(name: str, sequence: int | None = None) -> LedgerError:
@@ -303,11 +294,14 @@ def plan_stream(
         for noise, (law, event, _) in zip(cost.noises, found.values(), strict=True)
     )
     cost = replace(cost, noises=noises)
-    if (rule := cost.selection()) is not None and rule.event is not None:
-        length = rule.grid**2 if rule.rounds else query.max_groups or 1
-        found[""] = over_the_horizon(rule.event, Fraction(length))
-        law, event, _ = found[""]
-        cost = replace(cost, selections=(replace(rule, law=law, event=event, rounds=()),))
+    if (rule := cost.selection()) is not None:
+        if rule.event is not None:
+            length = rule.grid**2 if rule.rounds else query.max_groups or 1
+            found[""] = over_the_horizon(rule.event, Fraction(length))
+            rule = replace(rule, law=found[""][0], event=found[""][1], rounds=())
+        delta = cost.keys_limit  # for all periods together: `PricedStream.thresholds` follow from it
+        rule = replace(rule, cut=None, delta=delta)
+        cost = replace(cost, selections=(rule,), delta=cost.delta - cost.keys_delta + delta, keys_delta=delta)
     return PricedStream(
         name=name,
         question=replace(question, costs=(cost,)),
@@ -317,7 +311,7 @@ def plan_stream(
         rows=rows,
         factorisation=factorisation,
         first_steps={measure: steps for measure, (_, _, steps) in found.items()},
-    ).with_thresholds()
+    )
 
 
 def _over_the_horizon(

@@ -205,8 +205,10 @@ def add_noise_to_keys(
         raise Unsupported("a plan whose measures do not have exactly one noise each")
     noisy = {}
     for name, values in drawn.items():
-        noisy[name] = values.astype(object)
-        noisy[name][places] += numbers[name].astype(object) * steps[name]
+        added = _in_steps(numbers[name], steps[name])
+        whole = np.zeros(len(values), dtype=added.dtype)
+        whole[places] = added
+        noisy[name] = whole + values
     return noisy
 
 
