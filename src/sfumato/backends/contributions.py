@@ -15,7 +15,8 @@ and numbered instead, so no two units are ever taken for one. Where codes and in
 than 32 bits, all units are numbered, and as many at a time are worked on as have a number there.
 
 Theorem: what a unit contributes is a function of its own rows and the salt alone. A group's
-priority for a unit is a hash of unit, key and salt; ties go to the smaller key. Codes stand for
+priority for a unit is a hash of unit, key and salt; ties go to the smaller key. Where the upper bits
+of it in the words leave the choice open, all bits make it. Codes stand for
 keys in the order of the keys, so which other keys exist does not change the order of two of
 them; fingerprints, words, parts and threads only decide where the computation happens.
 """
@@ -41,7 +42,7 @@ _Integers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 _FINGERPRINT = 32  # bits: with fewer, units that share one might be more than there are numbers for them
-_PRIORITY = 16  # bits of a priority that are worth sorting by: with fewer, too many are equal
+_PRIORITY = 12  # bits of a priority that are worth sorting by: with fewer, too many are equal
 _LOOKED_UP = 16  # upper bits of a fingerprint that are looked up first
 _BLOCK = 1 << 17  # rows that fit into a cache with all that is made of them
 _TABLE = 1 << 16  # codes and cells that are counted in a table
