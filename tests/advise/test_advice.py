@@ -93,7 +93,8 @@ def test_the_numbers_are_those_of_the_question(db):
     assert "n would be" in advice.at_half() and "times as far off" in advice.at_half()
     record = json.loads(json.dumps(advice.record()))
     assert record["posterior"] == advice.risk.posterior(0.1) and len(record["curve"]) == 101
-    assert "<table>" in advice._repr_html_() and advice.risk.sentence in repr(advice)
+    assert "1 (now)" not in advice._repr_html_() and "0.5 (now)" in advice._repr_html_()
+    assert advice.risk.sentence in repr(advice) and advice.risk.sentence in advice._repr_html_()
 
 
 def test_a_limit_on_risk_is_kept_with_about_the_smallest_noise(db):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as _html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -148,16 +147,9 @@ class Advice:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><th style="text-align:left">{_html.escape(name)}</th>'
-            f'<td style="text-align:left">{_html.escape(text)}</td></tr>'
-            for name, text in self.facts()
-        )
-        first, *rest = self.lines()
-        return (
-            f"<div>{_html.escape(first)}</div><p>{_html.escape(self.risk.sentence)}</p><table>{rows}</table>"
-            f"<pre>{_html.escape(chr(10).join(rest))}</pre>"
-        )
+        from sfumato.advise.page import advice_fragment
+
+        return advice_fragment(self)
 
 
 class AdviceOptions(TypedDict, total=False):

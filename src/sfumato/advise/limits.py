@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from sfumato.advise.choice import LARGEST_EPSILON, Choice, Outcome
-from sfumato.advise.risk import Risk
+from sfumato.advise.risk import Risk, checked_prior
 from sfumato.core.arguments import Number, probability
 from sfumato.errors import InvalidArgument
 
@@ -60,12 +60,7 @@ class RiskLimit:
         if self.prior is None:
             hint = "prior=0.01: what somebody may believe beforehand"
             raise InvalidArgument("a limit on the posterior needs a prior", place="prior", hints=(hint,))
-        before, after = probability(self.prior, "prior"), probability(self.posterior, "posterior")
-        if before in (0, 1):
-            hint = "give what somebody may believe beforehand, such as 0.01"
-            raise InvalidArgument(
-                "a prior of 0 or 1 is certainty: no answer changes it", place="prior", hints=(hint,)
-            )
+        before, after = checked_prior(self.prior), probability(self.posterior, "posterior")
         if after <= before:
             raise _never(
                 f"a posterior of {float(after):g} from a prior of {float(before):g}",
@@ -162,10 +157,9 @@ def epsilon_range(
             )
         least = choice.cheapest(error)
     if not allowed:
-        said = (
-            f"the wanted error needs epsilon {_shown(least)}" if least is not None else "nothing was stated"
-        )
-        return EpsilonRange(least=least, most=None, said=said)
+        if least is None:
+            raise InvalidArgument("neither a limit nor an error was stated", place="limits")
+        return EpsilonRange(least=least, most=None, said=f"the wanted error needs epsilon {_shown(least)}")
     most, limit = min(allowed, key=lambda one: one[0])
     within = f"{limit.said} allows epsilon {_shown(most)}"
     if least is None:
@@ -188,8 +182,8 @@ def _errors(outcome: Outcome) -> str:
     return f", with the errors {outcome.said}" if outcome.errors else ""
 
 
-def _shown(epsilon: Fraction | None) -> str:
-    return f"{float(epsilon or 0):.4g}"
+def _shown(epsilon: Fraction) -> str:
+    return f"{float(epsilon):.4g}"
 
 
 def _float(value: Number | None) -> float:

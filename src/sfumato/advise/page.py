@@ -16,10 +16,11 @@ from sfumato.pages import (
     Paragraph,
     Section,
     SignatureLines,
+    fragment,
 )
 from sfumato.plots import Axis, Line, Picture, Points
 
-__all__ = ["advice_page"]
+__all__ = ["advice_fragment", "advice_page"]
 
 _METHOD = (
     "The attacker of this page knows every record but one, knows the noise that is used, and takes the best"
@@ -33,10 +34,7 @@ def advice_page(advice: Advice) -> Page:
     """Return an advice as a page, with its pictures and the precedents."""
     return Page(
         title=f"Which epsilon? Advice on {advice.name}",
-        opening=(
-            Notice(f"epsilon {float(advice.epsilon):.4g}. {advice.risk.sentence}"),
-            *(() if advice.stated is None else (Paragraph(_sentence(advice.stated.said)),)),
-        ),
+        opening=_opening(advice),
         sections=(
             Section(
                 "What an attacker can learn",
@@ -44,7 +42,7 @@ def advice_page(advice: Advice) -> Page:
                 Figure(_power(advice)),
                 Facts(advice.facts()),
             ),
-            Section("Risk against error", *_frontier(advice)),
+            Section("Risk against error", *_error_picture(advice), *_frontier(advice)),
             Section("Delta", Paragraph(_sentence(advice.delta))),
             Section(
                 "Precedents",
@@ -76,6 +74,17 @@ def advice_page(advice: Advice) -> Page:
     )  # fmt: skip
 
 
+def advice_fragment(advice: Advice) -> str:
+    """Return an advice as HTML for a notebook."""
+    delta = Paragraph(_sentence(advice.delta))
+    return fragment(*_opening(advice), Facts(advice.facts()), *_frontier(advice), delta)
+
+
+def _opening(advice: Advice) -> tuple[Block, ...]:
+    first = Notice(f"epsilon {float(advice.epsilon):.4g}. {advice.risk.sentence}")
+    return (first,) if advice.stated is None else (first, Paragraph(_sentence(advice.stated.said)))
+
+
 def _frontier(advice: Advice) -> tuple[Block, ...]:
     names = [one.name for one in advice.errors]
     table = PageTable(
@@ -91,7 +100,7 @@ def _frontier(advice: Advice) -> tuple[Block, ...]:
         caption="A quarter, half, the same, double and four times the epsilon that stands",
     )
     half = advice.at_half()
-    return (*_error_picture(advice), table, *(() if half is None else (Paragraph(_sentence(half)),)))
+    return (table, *(() if half is None else (Paragraph(_sentence(half)),)))
 
 
 def _power(advice: Advice) -> Picture:

@@ -41,7 +41,7 @@ TOOK_PART = "whether they took part"
 
 _GAUSSIAN = (Gaussian, DiscreteGaussian, DiscreteGaussianVector)
 
-__all__ = ["FALSE_ALARMS", "Risk", "RiskSource", "TOOK_PART", "risk_of"]
+__all__ = ["FALSE_ALARMS", "Risk", "RiskSource", "TOOK_PART", "checked_prior", "risk_of"]
 
 RiskSource = Event | PrivacyBudget | Guarantee
 """What has a trade-off curve: what was run, what a budget allows in all, or what was promised."""
@@ -79,16 +79,11 @@ class Risk:
 
         The worst case over all tests that raise false alarms at this rate or more often. Rarer alarms are
         left out, for with unbounded losses, such as those of Gaussian noise, some output that almost
-        never occurs would prove anything. For pure epsilon it is e^epsilon pi / (e^epsilon pi + 1 - pi).
+        never occurs would prove anything. For pure epsilon it is e^epsilon pi / (e^epsilon pi + 1 - pi), up
+        to an epsilon of 6.9 at the usual rate, and less beyond.
         Theorem: Bayes; tpr/fpr falls as fpr rises, for the power curve is concave and never negative.
         """
-        belief, rate = probability(prior, "prior"), probability(false_alarms, "false_alarms")
-        if belief in (0, 1):
-            raise InvalidArgument(
-                "a prior of 0 or 1 is certainty: no answer changes it",
-                place="prior",
-                hints=("give what somebody may believe beforehand, such as 0.01",),
-            )
+        belief, rate = checked_prior(prior), probability(false_alarms, "false_alarms")
         if rate == 0:
             raise InvalidArgument(
                 "beliefs are stated at a rate of false alarms above zero",
@@ -121,6 +116,18 @@ class Risk:
             f"Of 100 {who} whose neighbour knows everything else and guesses{after} {self.secret},"
             f" at most {right} are guessed right. Tossing a coin guesses 50 right."
         )
+
+
+def checked_prior(prior: Number | None) -> Fraction:
+    """Read what somebody believes beforehand; refuse certainty."""
+    belief = probability(prior, "prior")
+    if belief in (0, 1):
+        raise InvalidArgument(
+            "a prior of 0 or 1 is certainty: no answer changes it",
+            place="prior",
+            hints=("give what somebody may believe beforehand, such as 0.01",),
+        )
+    return belief
 
 
 def risk_of(
