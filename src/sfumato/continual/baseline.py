@@ -4,7 +4,7 @@ Let one release err by sigma. A stream of n periods, in k of which one person ma
 - fresh noise in each period, for the same cost: a person changes k periods, so each of them has the error
   sqrt(k) sigma, and the sum of n of them sqrt(k n) sigma;
 - the running total asked again in each period, at the epsilon of the stream each time: an error of sigma, for
-  n charges. One period is the difference of two totals.
+  n charges. One period is the difference of two totals. Where keys are selected, each charge has its delta.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseli
         length * float(find(stream.factorisation, horizon)[-1])
         for find in (total_deviations, period_deviations)
     ]
-    epsilon, delta = float(stream.epsilon), float(terms.delta_loss)
+    epsilon, delta = float(stream.epsilon), float(terms.delta_loss + stream.cost.keys_delta)
     anew = terms.rule.epsilon(horizon * terms.allowance(stream.epsilon), terms.delta_loss)
     return Baseline(
         every=every,
@@ -128,7 +128,7 @@ def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseli
             PublishingWay(
                 what=f"the total asked anew each {every}",
                 epsilon=anew,
-                delta=delta,
+                delta=min(1.0, float(terms.delta_loss + horizon * single.keys_delta)),
                 total=1.0,
                 period=math.sqrt(2),
             ),

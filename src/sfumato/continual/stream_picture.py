@@ -20,6 +20,8 @@ __all__ = ["drawn_columns", "pictures"]
 
 _GROUPS = 6  # colours that can be told apart
 _POINTS = 400  # more are not seen
+_CELLS = 40_000  # of all groups: more take long
+_LEAST = 20  # points, however many groups there are
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -82,7 +84,14 @@ def _numbers(
 def _drawn(release: StreamRelease) -> list[int]:
     """Return the periods that are drawn: all, or of many periods some, and the newest."""
     numbers = sorted(release.outputs)
-    return sorted({*numbers[:: -(-len(numbers) // _POINTS)], numbers[-1]})
+    return sorted({*numbers[:: _every(release)], numbers[-1]})
+
+
+def _every(release: StreamRelease) -> int:
+    """Return how many periods there are for each one that is drawn."""
+    groups = len(release.outputs[max(release.outputs)]["keys"])
+    most = min(_POINTS, max(_LEAST, _CELLS // max(1, groups)))
+    return -(-len(release.outputs) // most)
 
 
 def _picture(
@@ -167,6 +176,6 @@ def _caption(release: StreamRelease, shown: int, groups: int, level: float) -> s
         )
     if missing:
         words.append(f"{missing} of {release.taken} periods were not published: gaps.")
-    if len(release.outputs) > _POINTS:
-        words.append(f"One period in {-(-len(release.outputs) // _POINTS)} is drawn.")
+    if (every := _every(release)) > 1:
+        words.append(f"One period in {every} is drawn.")
     return " ".join(words)
