@@ -6,8 +6,10 @@ import os
 import threading
 import time
 
+import pyarrow as pa
 import pytest
 
+from sfumato.backends import open_tables
 from sfumato.backends.duckdb import admission
 from sfumato.backends.duckdb.admission import Admission, MemoryShares
 from sfumato.catalog.resources import Resources, memory_bytes
@@ -104,6 +106,18 @@ def test_a_question_within_a_question_about_other_data_does_not_wait_for_itself(
     for _ in range(2):
         with one.admitted(), other.admitted():
             pass
+
+
+def test_the_memory_of_the_process_is_that_of_an_engine_without_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for memory in ("100MB", None):
+        monkeypatch.setattr(admission, "_PROCESS", None)
+        open_tables({"t": pa.table({"a": [1]})}, memory=memory).close()
+        assert (admission._PROCESS is None) == (memory is not None)
+        found.append(admission._process_shares()._capacity)
+    assert found[0] == found[1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -7,12 +7,13 @@ integers. A row is packed into one 64-bit word
 
 and sorting the words brings the rows of a unit and group together. Sums of integers that do not
 fit beside each other are made of further words with the same upper part, so that their order is
-the same. Where all units fit above the rest, the fingerprint is the unit itself. If bits are left, and
-not all groups of a unit may count, the upper bits of the group's priority lie between the unit and the
-code: then the first groups of a unit are those that count. Otherwise the fingerprint is
+the same. Where all units fit above the rest, the fingerprint is the unit itself. Otherwise it is
 the upper part of a keyed one-to-one function of the unit; the few units that share one are found
 and numbered instead, so no two units are ever taken for one. Where codes and integers leave fewer
 than 32 bits, all units are numbered, and as many at a time are worked on as have a number there.
+
+Where bits are left between the unit itself and the code, and there is a cap on groups, the upper bits of
+the group's priority lie there: then the first groups of a unit are those that count.
 
 Theorem: what a unit contributes is a function of its own rows and the salt alone. A group's
 priority for a unit is a hash of unit, key and salt; ties go to the smaller key. Where the upper bits

@@ -19,7 +19,7 @@ from typing import Any
 from sfumato.catalog.resources import memory_bytes
 from sfumato.errors import EngineBusy
 
-__all__ = ["Admission", "MemoryShares", "memory_of"]
+__all__ = ["Admission", "MemoryShares", "memory_of", "note_process_memory"]
 
 
 class MemoryShares:
@@ -99,6 +99,13 @@ def _process_shares() -> MemoryShares:
             with duckdb.connect(":memory:") as connection:
                 _PROCESS = MemoryShares(memory_of(connection))
         return _PROCESS
+
+
+def note_process_memory(amount: int) -> None:
+    """Note the limit of an engine that has none of its own, if no other did; to ask another takes a while."""
+    global _PROCESS
+    with _GUARD:
+        _PROCESS = _PROCESS or MemoryShares(amount)
 
 
 def memory_of(connection: Any) -> int:

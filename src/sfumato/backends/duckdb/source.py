@@ -35,7 +35,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sfumato.backends.duckdb.admission import Admission, memory_of
+from sfumato.backends.duckdb.admission import Admission, memory_of, note_process_memory
 from sfumato.backends.duckdb.backend import Backend
 from sfumato.backends.duckdb.column_types import readable_columns
 from sfumato.backends.duckdb.engine import Engine, with_engine
@@ -327,7 +327,10 @@ def open_source(
 
                 objects[name] = copied_files(name, files[name].paths, known[name].columns)
         question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
-        admission = Admission(memory_of(connection), question=question, wait=seconds)
+        limit = memory_of(connection)
+        if memory is None:
+            note_process_memory(limit)
+        admission = Admission(limit, question=question, wait=seconds)
         source = Source(connection, objects, files, admission, asked=read)
         for name in tables:
             if name in objects:
