@@ -40,10 +40,10 @@ LAYERS = {
     "anonymity": 11,
     "audit": 11,
     "learn": 11,
-    "lessons": 11,
     "local": 11,
     "synthesis": 11,
     "attacks": 12,  # also attacks what the capabilities make
+    "lessons": 12,  # also draws what they promise
     "server": 13,
     "__init__": 13,  # the public face: gathers what is below, and only the command line imports it
     "cli": 14,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 
@@ -110,3 +111,42 @@ def test_post_processing_moves_what_is_below_zero_to_zero() -> None:
     assert raised["-1"] == 0 and raised["3"] == noisy["3"]
     assert raised["0"] > sum(noisy[output] for output in ("-4", "-3", "-2", "-1", "0"))
     assert raised["0"] + sum(raised[str(output)] for output in range(1, 9)) == pytest.approx(1, abs=0.05)
+
+
+def test_beliefs_change_by_the_odds_that_epsilon_allows() -> None:
+    after, before = lines(lessons.pure((1.0,)))
+    for prior in list(after)[1:-1]:
+        assert after[prior] / (1 - after[prior]) == pytest.approx(math.e * prior / (1 - prior))
+    assert before == {0.0: 0.0, 1.0: 1.0}
+
+
+def test_the_best_test_is_that_of_two_bell_curves() -> None:
+    normal = NormalDist()
+    found, _ = lines(lessons.gaussian((1.0,)))
+    for accused in list(found)[1:-1]:
+        assert found[accused] == pytest.approx(normal.cdf(normal.inv_cdf(accused) + 1), rel=1e-4)
+
+
+def test_individual_noise_gives_away_who_is_missing() -> None:
+    every, without = bars(lessons.individual())
+    assert every["2"] == 1 and sum(every.values()) == 1
+    assert without["3"] > 0.05, "and with everybody it is never 3"
+
+
+def test_local_noise_shrinks_with_the_root_and_central_noise_with_the_number() -> None:
+    alone, trusted = lines(lessons.local(epsilon=1, people=(100, 10_000)))
+    assert alone[100] / alone[10_000] == pytest.approx(10)
+    assert trusted[100] / trusted[10_000] == pytest.approx(100)
+    truth = math.e / (1 + math.e)  # each report is a coin; half of the people mean yes
+    assert alone[100] == pytest.approx(math.sqrt(truth * (1 - truth) / 100) / (2 * truth - 1), rel=1e-6)
+
+
+def test_shuffling_helps_with_people_and_never_harms() -> None:
+    (after,) = lines(lessons.shuffled((2,), people=(10, 150, 300)))
+    assert 2 >= after[10] > 1.99 and after[10] > after[150] > after[300]
+
+
+def test_every_change_of_measure_loses_something() -> None:
+    for promise in bars(lessons.implications()):
+        start, *changed = promise.values()
+        assert all(start < each for each in changed)

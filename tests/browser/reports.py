@@ -21,6 +21,7 @@ from sfumato.audit.subject import ExactEpsilon
 from sfumato.audit.suites import Part
 from sfumato.audit.zoo import ANIMALS
 from sfumato.core import Proportion
+from sfumato.lessons import LESSONS
 from sfumato.local.compare import compare
 from sfumato.local.comparison_page import comparison_page
 from sfumato.pages import (
@@ -179,18 +180,25 @@ def advice_page() -> str:
     return db.sql(text, epsilon=1).advise(size=400, people=40, advantage=0.05, error={"n": 5}).page().html()
 
 
+def lessons_page() -> str:
+    """Return the pictures of all lessons on one page."""
+    figures = (Figure(make()) for make in LESSONS.values())
+    return Page(title="Lessons", sections=(Section("Ideas and measures", *figures),)).html()
+
+
 REPORTS: dict[str, Callable[[], str]] = {
     "advice": advice_page,
     "attacks": attack_page,
     "audit": audit_page,
     "ledger": ledger_page,
     "compare": lambda: comparison_page(compare(answers=["yes", "no"], people=60, repetitions=2)).html(),
-    "measured": lambda: measures_page(
-        measure(people(), ["age_in_completed_years_at_admission", "sex"], sensitive="diagnosis")
-    ).html(),
+    "lessons": lessons_page,
     "generalised": lambda: generalised_page(
         reach(people(), ["age_in_completed_years_at_admission", "sex"], Goal(k=5), sensitive="diagnosis")
     ).html(),
     "every block": block_page,
     "stream": stream_page,
+    "measured": lambda: measures_page(
+        measure(people(), ["age_in_completed_years_at_admission", "sex"], sensitive="diagnosis")
+    ).html(),
 }

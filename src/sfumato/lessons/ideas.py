@@ -1,47 +1,33 @@
-"""Pictures for a class: ten ideas of differential privacy, drawn from the exact laws of `sfumato.core`.
-
-Nothing here is simulated, so a picture is the same on every run. Each function returns a
-`plots.Picture`: a notebook shows it, `plots.save` writes it to a file. `docs/learn/` explains them.
-"""
+"""Ideas: what a mechanism does, what it gives away, and what becomes of several of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import MappingProxyType
-
-import numpy as np
 
 from sfumato.core import (
-    GaussianDP,
     GaussianMechanism,
     LaplaceMechanism,
     LossDistribution,
     RandomizedResponseMechanism,
     TradeOff,
-    ZeroConcentratedDP,
     events,
 )
 from sfumato.core.arguments import Number, exact
+from sfumato.lessons.noise import laplace_of, two_kinds
 from sfumato.plots import Axis, Bars, Line, Picture, Points
 
 __all__ = [
-    "LESSONS",
     "coin_toss",
     "composition",
-    "delta",
     "group_privacy",
     "laplace_and_gaussian",
     "post_processing",
     "privacy_loss",
-    "renyi",
     "simplex",
-    "zcdp",
 ]
 
 _WORDS = ((1, "yes"), (0, "no"))
-_EPSILONS = tuple(float(value) for value in np.linspace(0.0, 4.0, 61))
 
 
 def coin_toss(truth: Number = Fraction(3, 4)) -> Picture:
@@ -130,7 +116,7 @@ def laplace_and_gaussian(deviation: int = 10) -> Picture:
     >>> len(laplace.points) == len(gaussian.points)
     True
     """
-    laplace = LaplaceMechanism(_laplace_scale(deviation))
+    laplace = LaplaceMechanism(laplace_of(deviation).scale)
     gaussian = GaussianMechanism(deviation)
     outputs = range(-4 * deviation, 4 * deviation + 1, max(1, deviation // 10))
     return Picture(
@@ -146,39 +132,6 @@ def laplace_and_gaussian(deviation: int = 10) -> Picture:
     )
 
 
-def _laplace_scale(deviation: Number) -> Fraction:
-    """Return the scale of Laplace noise of about this standard deviation."""
-    return Fraction(float(deviation) / math.sqrt(2)).limit_denominator(1000)
-
-
-def delta(deviation: int = 2) -> Picture:
-    """Draw delta against epsilon, for Laplace and Gaussian noise of one standard deviation.
-
-    >>> laplace, gaussian = delta().marks
-    >>> gaussian.points[0][1] < laplace.points[0][1]  # at epsilon 0 both are above none
-    True
-    """
-    kinds = (
-        ("Laplace", events.Laplace(scale=_laplace_scale(deviation))),
-        ("Gaussian", events.Gaussian(sigma=Fraction(deviation))),
-    )
-    floor = 1e-9
-    return Picture(
-        title="Delta: what epsilon does not cover",
-        caption="A mechanism has a delta for every epsilon. Laplace noise reaches zero at its epsilon; "
-        "Gaussian noise never does, and soon is far below anything that matters.",
-        x=Axis(title="epsilon"),
-        y=Axis(title="delta", log=True, low=floor, high=1),
-        marks=tuple(
-            Line(
-                label=label,
-                points=tuple((e, chance) for e in _EPSILONS if (chance := event.delta(e)) > floor),
-            )
-            for label, event in kinds
-        ),
-    )
-
-
 def privacy_loss(deviation: int = 2, step: float = 0.05) -> Picture:
     """Draw the law of the privacy loss: how much likelier the output was with the person, as a logarithm.
 
@@ -186,10 +139,6 @@ def privacy_loss(deviation: int = 2, step: float = 0.05) -> Picture:
     >>> round(sum(share for _, share in gaussian.points), 3)
     1.0
     """
-    kinds = (
-        ("Laplace", events.Laplace(scale=_laplace_scale(deviation))),
-        ("Gaussian", events.Gaussian(sigma=Fraction(deviation))),
-    )
     return Picture(
         title="The privacy loss is random",
         caption="Which loss it becomes, chance decides together with the noise. Laplace noise has two ends, "
@@ -197,7 +146,7 @@ def privacy_loss(deviation: int = 2, step: float = 0.05) -> Picture:
         "presence.",
         x=Axis(title="privacy loss", low=-2, high=2.5),
         y=Axis(title="probability, in steps of " + format(step, "g"), low=0),
-        marks=tuple(Line(label=label, points=_losses(event, step)) for label, event in kinds),
+        marks=tuple(Line(label=label, points=_losses(event, step)) for label, event in two_kinds(deviation)),
     )
 
 
@@ -207,68 +156,6 @@ def _losses(event: events.Event, step: float) -> tuple[tuple[float, float], ...]
         (float(loss), float(mass))
         for loss, mass in zip(law.losses, law.masses, strict=True)
         if mass > 1e-5 or abs(loss) < 1
-    )
-
-
-def zcdp(sigma: int = 20, most: int = 100) -> Picture:
-    """Draw what up to `most` Gaussian releases cost together: adding epsilon, adding rho, and exactly.
-
-    >>> added, rho, exact = (mark.points[-1][1] for mark in zcdp(most=10).marks)
-    >>> exact < rho < added
-    True
-    """
-    rho, mu, chance = Fraction(1, 2 * sigma**2), Fraction(1, sigma), Fraction(1, 10**6)
-    counts = sorted({round(most ** (i / 16)) for i in range(17)})
-
-    def naive(k: int) -> float:
-        return k * float(GaussianDP(mu=mu).to_approximate(chance / k).epsilon)
-
-    def by_rho(k: int) -> float:
-        return float(ZeroConcentratedDP(rho=k * rho).to_approximate(chance).epsilon)
-
-    def exactly(k: int) -> float:
-        root = Fraction(math.sqrt(k)).limit_denominator(10**9)
-        return float(GaussianDP(mu=mu * root).to_approximate(chance).epsilon)
-
-    ways: tuple[tuple[str, Callable[[int], float]], ...] = (
-        ("adding up epsilon", naive),
-        ("adding up rho (zCDP)", by_rho),
-        ("exactly", exactly),
-    )
-    return Picture(
-        title="Rho adds up, and stays small",
-        caption=f"Gaussian noise of deviation {sigma}, all at delta one in a million. Adding up rho is "
-        "simple, and close to exact; adding up epsilon is neither.",
-        x=Axis(title="releases"),
-        y=Axis(title="epsilon of all together", low=0),
-        marks=tuple(
-            Line(label=label, points=tuple((float(k), way(k)) for k in counts)) for label, way in ways
-        ),
-    )
-
-
-def renyi(deviation: int = 2) -> Picture:
-    """Draw the Renyi divergence of every order, for Laplace and Gaussian noise of one standard deviation.
-
-    >>> laplace, gaussian = renyi().marks[:2]
-    >>> laplace.points[-1][1] < gaussian.points[-1][1]  # at high orders the bounded loss wins
-    True
-    """
-    scale = _laplace_scale(deviation)
-    laplace, gaussian = events.Laplace(scale=scale), events.Gaussian(sigma=Fraction(deviation))
-    orders = tuple(float(order) for order in np.linspace(1.05, 20.0, 60))
-    return Picture(
-        title="Renyi divergence, order by order",
-        caption="An average of the loss that counts large losses the more, the higher the order. That of "
-        "Gaussian noise rises for ever; that of Laplace noise has epsilon as its limit. Divergences of one "
-        "order add up.",
-        x=Axis(title="order", low=1, high=20),
-        y=Axis(title="divergence", low=0),
-        marks=(
-            Line(label="Laplace", points=tuple((a, laplace.renyi(a)) for a in orders)),
-            Line(label="Gaussian", points=tuple((a, gaussian.renyi(a)) for a in orders)),
-            Line.flat("epsilon of the Laplace noise", float(1 / scale), (1.0, 20.0), dashed=True),
-        ),
     )
 
 
@@ -358,20 +245,3 @@ def post_processing(count: int = 2, epsilon: Number = Fraction(1, 2)) -> Picture
             ),
         ),
     )
-
-
-LESSONS: Mapping[str, Callable[[], Picture]] = MappingProxyType(
-    {
-        "coin-toss": coin_toss,
-        "simplex": simplex,
-        "laplace-and-gaussian": laplace_and_gaussian,
-        "delta": delta,
-        "privacy-loss": privacy_loss,
-        "zcdp": zcdp,
-        "renyi": renyi,
-        "composition": composition,
-        "group-privacy": group_privacy,
-        "post-processing": post_processing,
-    }
-)
-"""The picture of each page of `docs/learn/`, in the order to read them."""
