@@ -303,6 +303,7 @@ def test_totals_err_as_the_theory_says() -> None:
     """The width of an interval follows the deviation of a total, not the sum of those of its parts."""
     db = database([], columns={"place": sf.one_of("a"), "cost": sf.between(0, 10)})
     published = stream(db, "SELECT COUNT(*) AS n FROM visits", horizon=40, epsilon=0.01).advance(day(40))
+    column = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, 40))])  # the square root
 
     def width(release: sf.Release) -> float:
         [interval] = release.intervals()["n"]
@@ -314,6 +315,13 @@ def test_totals_err_as_the_theory_says() -> None:
     apart = np.hypot(width(published.period(39)), width(published.period(40)))
     assert width(published.difference(39, 40)) > 1.05 * apart, "neighbours share noise of opposite signs"
     assert width(published.window(39, 40)) < 0.95 * apart
+    lower = np.linalg.inv(
+        np.array([[column[s - t] if s >= t else 0.0 for t in range(40)] for s in range(40)])
+    )
+    slope = (np.arange(40) - 19.5) / ((np.arange(40) - 19.5) ** 2).sum()
+    [(low, high)] = published.trend().intervals()["n_per_day"]  # type: ignore[misc]
+    assert (high - low) / first == pytest.approx(float(np.linalg.norm(slope @ lower)), rel=0.01)
+    assert (high - low) < 0.6 * first * np.linalg.norm(slope), "days with independent errors have more"
 
 
 def test_means_and_post_processing() -> None:
