@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 import sfumato as sf
 from sfumato.advise import risk_of
+from sfumato.advise.risk import advantage_of
 from sfumato.attacks import differencing, membership
 from sfumato.core.composition import Composition
 from sfumato.core.conversions import largest_mu
@@ -91,6 +92,8 @@ def test_risk_is_that_of_the_best_test_by_brute_force(name):
     risk = risk_of(event, people=people)
     truth = np.abs(laws[0] - laws[1]).sum() / 2
     assert truth - 1e-9 <= risk.advantage <= truth + 1e-4
+    if people == 1:
+        assert truth - 1e-9 <= advantage_of(event) <= truth + 1e-4
     for rate in (0.001, 0.01, 0.1, 0.5):
         best = power(laws, rate)
         assert best - 1e-9 <= risk.found(rate) <= best + 2e-3 * (best + 0.01)
@@ -123,6 +126,8 @@ def test_a_budget_has_the_curve_of_its_rule():
     keys = sf.Budget(epsilon=1, delta=1e-5)  # a tenth of delta for keys
     expected = 2 * norm.cdf(largest_mu(1, 9e-6) / 2) - 1 + 1e-6
     assert risk_of(keys).advantage == pytest.approx(expected, rel=1e-9)
+    for budget in (gaussian, keys, renyi):
+        assert advantage_of(budget) == pytest.approx(risk_of(budget).advantage, rel=1e-6)
 
 
 def test_guarantees_have_their_own_curves():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.advise.risk import TOOK_PART, Risk, RiskSource, risk_of
+from sfumato.advise.risk import TOOK_PART, Risk, RiskSource, advantage_of, risk_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 
@@ -50,6 +50,11 @@ class Outcome:
         return risk_of(
             self.source, keys_delta=self.keys_delta, people=people, times=times, secret=self.secret
         )
+
+    @property
+    def advantage(self) -> float:
+        """The advantage of any attacker, computed without the rest of the risk."""
+        return advantage_of(self.source, keys_delta=self.keys_delta)
 
     @property
     def said(self) -> str:
@@ -100,7 +105,7 @@ def frontier(choice: Choice) -> tuple[FrontierPoint, ...]:
         points.append(
             FrontierPoint(
                 epsilon=outcome.epsilon,
-                advantage=outcome.risk().advantage,
+                advantage=outcome.advantage,
                 errors=outcome.errors,
                 current=factor == 1,
             )

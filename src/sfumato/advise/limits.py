@@ -16,7 +16,6 @@ from sfumato.errors import InvalidArgument
 __all__ = ["EpsilonRange", "Limit", "RiskLimit", "epsilon_range", "largest_epsilon"]
 
 _LEAST = Fraction(1, 10_000)
-_CLOSE = 1.002
 
 
 class Limit(Protocol):
@@ -25,8 +24,8 @@ class Limit(Protocol):
     @property
     def said(self) -> str: ...
 
-    def met(self, risk: Risk) -> bool:
-        """Whether a risk keeps to it."""
+    def excess(self, outcome: Outcome) -> float:
+        """Return how much of the limit an outcome takes: it is kept up to 1."""
         ...
 
     def measured(self, risk: Risk) -> str:
@@ -74,11 +73,11 @@ class RiskLimit:
             return f"an advantage of at most {_float(self.advantage):g}"
         return f"a belief of at most {_float(self.posterior):g} from one of {_float(self.prior):g}"
 
-    def met(self, risk: Risk) -> bool:
-        """Whether a risk keeps to it."""
+    def excess(self, outcome: Outcome) -> float:
+        """Return how much of the limit an outcome takes."""
         if self.posterior is None:
-            return risk.advantage <= _float(self.advantage)
-        return risk.posterior(_float(self.prior)) <= _float(self.posterior)
+            return outcome.advantage / _float(self.advantage)
+        return outcome.risk().posterior(_float(self.prior)) / _float(self.posterior)
 
     def measured(self, risk: Risk) -> str:
         """Return where a risk stands."""
@@ -105,34 +104,36 @@ class EpsilonRange:
 def largest_epsilon(choice: Choice, limit: Limit) -> Fraction:
     """Return about the largest epsilon that keeps to a limit: with the smallest noise. Rounds: down.
 
-    The result keeps to it; it is searched for as if risk grew with epsilon, up to 20.
+    The result keeps to it; it is searched for up to 20, as if risk grew with epsilon.
 
     >>> from sfumato.advise.choice import choice_of_budget
     >>> from sfumato.core.accountant import PrivacyBudget
     >>> float(largest_epsilon(choice_of_budget(PrivacyBudget(epsilon=1)), RiskLimit(advantage=0.1)))
     0.2
     """
-
-    def holds(epsilon: Fraction) -> bool:
-        return limit.met(choice.at(epsilon).risk())
-
-    if not holds(_LEAST):
-        risk = choice.at(_LEAST).risk()
-        raise _never(
-            limit.said,
-            f"even at epsilon {float(_LEAST):g} {limit.measured(risk)}",
-            "finding groups privately has a chance of its own to fail: declare them, or lower its delta",
-        )
-    if holds(LARGEST_EPSILON):
-        return LARGEST_EPSILON
-    low, high = _LEAST, LARGEST_EPSILON
-    while high > low * Fraction(_CLOSE):
-        middle = _digits(Fraction(math.sqrt(low * high)), 4)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    rounded = _digits(low, 3)
-    return rounded if holds(rounded) else low
+    kept: dict[Fraction, float] = {}  # how much of the limit each epsilon takes
+    passed: dict[Fraction, float] = {}
+    epsilon = _digits(min(choice.epsilon, LARGEST_EPSILON))
+    while True:
+        taken = max(limit.excess(choice.at(epsilon)), 1e-9)
+        (kept if taken <= 1 else passed)[epsilon] = taken
+        if not kept:
+            if epsilon <= _LEAST:
+                raise _never(
+                    limit.said,
+                    f"even at epsilon {float(epsilon):g} {limit.measured(choice.at(epsilon).risk())}",
+                    "finding groups has a chance of its own to fail: declare them, or lower its delta",
+                )
+            epsilon = max(_LEAST, _digits(epsilon / Fraction(min(2 * taken, 1e3))))
+        elif not passed:
+            if epsilon == LARGEST_EPSILON:
+                return epsilon
+            epsilon = min(LARGEST_EPSILON, _digits(epsilon * Fraction(min(2 / taken, 1e3))))
+        else:
+            low, high = max(kept), min(passed)
+            if high <= low + _unit(low):
+                return low
+            epsilon = _between(low, kept[low], high, passed[high], straight=len(kept) + len(passed) < 8)
 
 
 def epsilon_range(
@@ -190,10 +191,21 @@ def _float(value: Number | None) -> float:
     return float(probability(value, "limit"))
 
 
-def _digits(value: Fraction, digits: int) -> Fraction:
-    """Round down to some digits."""
-    unit = Fraction(10) ** (math.floor(math.log10(value)) - digits + 1)
-    return math.floor(value / unit) * unit
+def _between(low: Fraction, kept: float, high: Fraction, passed: float, *, straight: bool) -> Fraction:
+    """Return an epsilon between two: where a line through their logarithms meets the limit, or half way."""
+    share = math.log(kept) / (math.log(kept) - math.log(passed)) if straight else 0.5
+    guess = _digits(low * Fraction(math.exp(share * math.log(high / low))))
+    return min(max(guess, low + _unit(low)), high - _unit(low))
+
+
+def _unit(value: Fraction) -> Fraction:
+    """Return one step of the third digit."""
+    return Fraction(10) ** (math.floor(math.log10(value)) - 2)
+
+
+def _digits(value: Fraction) -> Fraction:
+    """Round down to three digits."""
+    return math.floor(value / _unit(value)) * _unit(value)
 
 
 def _never(what: str, *hints: str) -> InvalidArgument:

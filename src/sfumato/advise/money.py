@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from sfumato.advise.choice import Outcome
 from sfumato.advise.risk import Risk
 from sfumato.core.arguments import Number, count, exact, probability
 from sfumato.errors import InvalidArgument
@@ -54,9 +56,10 @@ class Harm:
         """The limit, in words."""
         return f"compensation of at most {float(exact(self.funds, 'funds')):,.6g} for {self.people:,} people"
 
-    def met(self, risk: Risk) -> bool:
-        """Whether what is owed can be paid."""
-        return self.owed(risk) <= float(exact(self.funds, "funds"))
+    def excess(self, outcome: Outcome) -> float:
+        """Return how much of the funds is owed."""
+        funds = float(exact(self.funds, "funds"))
+        return self.owed(outcome.risk()) / funds if funds else math.inf
 
     def measured(self, risk: Risk) -> str:
         """Return what is owed."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.arguments import Number, count, delta_quantity, probability
+from sfumato.core.arguments import Number, count, delta_quantity, probability, upper_float
+from sfumato.core.conversions import delta_of_mu
 from sfumato.core.events import (
     Approximate,
     DiscreteGaussian,
@@ -41,7 +42,7 @@ TOOK_PART = "whether they took part"
 
 _GAUSSIAN = (Gaussian, DiscreteGaussian, DiscreteGaussianVector)
 
-__all__ = ["FALSE_ALARMS", "Risk", "RiskSource", "TOOK_PART", "checked_prior", "risk_of"]
+__all__ = ["FALSE_ALARMS", "Risk", "RiskSource", "TOOK_PART", "advantage_of", "checked_prior", "risk_of"]
 
 RiskSource = Event | PrivacyBudget | Guarantee
 """What has a trade-off curve: what was run, what a budget allows in all, or what was promised."""
@@ -148,10 +149,8 @@ def risk_of(
     (0.0399, 0.1585)
     """
     family, often = count(people, "people"), count(times, "times")
-    keys = delta_quantity(keys_delta, name="keys_delta")
-    if isinstance(source, PrivacyBudget):
-        keys += source.keys_delta
-    if keys * often >= 1:
+    keys = _keys(source, keys_delta) * often
+    if keys >= 1:
         raise InvalidArgument(
             f"after {often} releases the delta for finding groups reaches 1: nothing is promised",
             place="keys_delta",
@@ -160,10 +159,28 @@ def risk_of(
     known, basis = _known(source)
     if isinstance(known, RenyiDP):
         curve = TradeOff.of_guarantee(RenyiDP(order=known.order, epsilon=known.epsilon * often))
-        curve = curve.with_failure(keys * often).group(family)
+        curve = curve.with_failure(keys).group(family)
     else:
-        curve = _curve(known if often == 1 else Repeated(event=known, times=often), keys * often, family)
+        curve = _curve(known if often == 1 else Repeated(event=known, times=often), keys, family)
     return Risk(curve=curve, basis=basis, people=family, times=often, secret=secret)
+
+
+def advantage_of(source: RiskSource, *, keys_delta: Number = 0) -> float:
+    """Return the advantage alone, without its curve: delta at epsilon 0. Much sooner, and as sound."""
+    known, _ = _known(source)
+    keys = upper_float(_keys(source, keys_delta))
+    if isinstance(known, RenyiDP):
+        return min(1.0, known.delta_at(0) + keys)
+    try:
+        return min(1.0, (delta_of_mu(known.mu(), 0) if _gaussian(known) else known.delta(0.0)) + keys)
+    except Unsupported:
+        return min(1.0, RenyiCurve(sources=(known,)).delta_at(0) + keys)
+
+
+def _keys(source: RiskSource, keys_delta: Number) -> Fraction:
+    """Return what finding groups adds to delta."""
+    keys = delta_quantity(keys_delta, name="keys_delta")
+    return keys + source.keys_delta if isinstance(source, PrivacyBudget) else keys
 
 
 def _curve(event: Event, keys: Fraction, people: int) -> TradeOff:
@@ -186,13 +203,18 @@ def _of_event(event: Event) -> TradeOff:
 
     A batch of Gaussian noise has that of its mu: exact, but for a relative 1/(24 sigma^2) of integer noise.
     """
-    parts = event.parts()
-    if parts != ((event, 1),) and all(isinstance(part, _GAUSSIAN) for part, _ in parts):
+    if _gaussian(event):
         return TradeOff.of_mu(event.mu())
     try:
         return TradeOff.of_event(event)
     except Unsupported:
         return TradeOff.of_guarantee(RenyiCurve(sources=(event,)))
+
+
+def _gaussian(event: Event) -> bool:
+    """Whether it is a batch of nothing but Gaussian noise."""
+    parts = event.parts()
+    return parts != ((event, 1),) and all(isinstance(part, _GAUSSIAN) for part, _ in parts)
 
 
 def _known(source: RiskSource | IndividualPrivacy) -> tuple[Event | RenyiDP, str]:

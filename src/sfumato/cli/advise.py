@@ -119,7 +119,8 @@ def _advice(wishes: AdviceWishes, declared: Project, project: str) -> Advice:
 
     budget, options = _budget(wishes, declared), _options(wishes)
     if not wishes.questions:  # no table is opened
-        return advise_on(choice_of_budget(budget), **options)
+        with working("finding out"):
+            return advise_on(choice_of_budget(budget), **options)
     from sfumato.cli.project import open_tables
     from sfumato.cli.query import question_text
 
