@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +25,7 @@ from sfumato.continual.remembered import packed_integers, unpacked_integers
 from sfumato.release.noise import add_noise_to_keys, key_order
 from sfumato.release.storage import decode, dump, encode, load
 
-__all__ = ["AppearingKeys", "with_earlier"]
+__all__ = ["AppearingKeys", "WithEarlier"]
 
 _Integers = npt.NDArray[Any]
 _Key = tuple[Value, ...]
@@ -211,37 +211,57 @@ def _unpacked(text: str) -> _Integers:
     return unpacked_integers(base64.b64decode(text))
 
 
-def with_earlier(outputs: Mapping[int, Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
-    """Return outputs in which every period has all keys that are shown by now, in the order of their values.
+class WithEarlier(Mapping[int, Mapping[str, Any]]):
+    """Outputs in which every period has all keys that are shown by now, in the order of their values.
+
+    They are read when one of them is first looked at.
 
     >>> first = {"keys": [["a"]], "measures": {"m": [1]}, "found": [["a"]], "earlier": {}}
     >>> second = {"keys": [["a"], ["b"]], "measures": {"m": [2, 3]}, "found": [["b"]],
     ...     "earlier": {"1": {"m": [4]}}}
-    >>> [one["measures"] for one in with_earlier({1: first, 2: second}).values()]
+    >>> [one["measures"] for one in WithEarlier({1: first, 2: second}).values()]
     [{'m': [1, 4]}, {'m': [2, 3]}]
     """
-    if not outputs:
-        return {}
-    newest = outputs[max(outputs)]
-    order = [key_order(key) for key in decode(newest["keys"])]
-    values: dict[int, dict[str, dict[Any, int]]] = {
-        number: {name: {} for name in newest["measures"]} for number in outputs
-    }
 
-    def note(number: int, keys: Any, measures: Mapping[str, Sequence[int]]) -> None:
-        ranks = [key_order(key) for key in decode(keys)]
-        for name, column in measures.items():
-            values[number][name].update(zip(ranks, column, strict=True))
+    def __init__(self, outputs: Mapping[int, Mapping[str, Any]]) -> None:
+        self._outputs = outputs
+        self._whole: dict[int, Mapping[str, Any]] = {}
 
-    for number, output in outputs.items():
-        note(number, output["keys"], output["measures"])
-        for earlier, measures in output["earlier"].items():
-            note(int(earlier), output["found"], measures)
-    return {
-        number: {
-            **output,
-            "keys": newest["keys"],
-            "measures": {name: [column[rank] for rank in order] for name, column in values[number].items()},
+    def __getitem__(self, number: int) -> Mapping[str, Any]:
+        if not self._whole and self._outputs:
+            self._whole = self._read()
+        return self._whole[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._outputs)
+
+    def __len__(self) -> int:
+        return len(self._outputs)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._outputs
+
+    def _read(self) -> dict[int, Mapping[str, Any]]:
+        newest = self._outputs[max(self._outputs)]
+        order = [key_order(key) for key in decode(newest["keys"])]
+        values: dict[int, dict[str, dict[Any, int]]] = {
+            number: {name: {} for name in newest["measures"]} for number in self._outputs
         }
-        for number, output in outputs.items()
-    }
+
+        def note(number: int, keys: Any, measures: Mapping[str, Sequence[int]]) -> None:
+            ranks = [key_order(key) for key in decode(keys)]
+            for name, column in measures.items():
+                values[number][name].update(zip(ranks, column, strict=True))
+
+        for number, output in self._outputs.items():
+            note(number, output["keys"], output["measures"])
+            for earlier, measures in output["earlier"].items():
+                note(int(earlier), output["found"], measures)
+        return {
+            number: {
+                **output,
+                "keys": newest["keys"],
+                "measures": {name: [column[rank] for rank in order] for name, column in own.items()},
+            }
+            for (number, output), own in zip(self._outputs.items(), values.values(), strict=True)
+        }

@@ -163,9 +163,12 @@ class PricedStream:
         size = self.steps(self.deciding) * self.rule.grid / (1 if rows is None else rows)
         levels, periods = self.thresholds(self.periods.planned), self.periods
         first, last = (math.ceil(one / size) for one in (levels[0], levels[-1]))
-        number = "rows" if rows is not None else "people, by weight," if self.rule.grid > 1 else "people"
+        number = "people" if rows is None else "rows"
+        weighed = (
+            f", who weigh 1/sqrt(d) in each of d groups of a {periods.every}," if self.rule.grid > 1 else ""
+        )
         return (
-            f"their noisy running total of {number} was above a threshold in some {periods.every},"
+            f"their noisy running total of {number}{weighed} was above a threshold in some {periods.every},"
             f" {first:,} in the first {periods.every} and {last:,} in number {periods.planned:,}"
         )
 

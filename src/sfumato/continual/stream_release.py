@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.pricing import Noise
-from sfumato.continual.appearing_keys import with_earlier
+from sfumato.continual.appearing_keys import WithEarlier
 from sfumato.continual.periods import Moment, moment
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import deviation, period_deviations, total_deviations
@@ -80,7 +80,7 @@ class StreamRelease:
         public: Mapping[str, Any],
     ) -> StreamRelease:
         """Return the releases that were stored."""
-        shown = outputs if stream.rule is None else with_earlier(outputs)
+        shown = outputs if stream.rule is None else WithEarlier(outputs)
         return StreamRelease(stream=stream, outputs=shown, taken=taken, public=public)
 
     def __len__(self) -> int:

@@ -179,6 +179,7 @@ class Stream:
             f"stream `{self.name}`: {many}{every}s from {periods.name(1)} on{until}",
             f"  epsilon {float(stream.epsilon):g} for all of them together",
             f"  one person counts in at most {often} {every}{'s' if often > 1 else ''}{apart}",
+            *([] if stream.rule is None else [f"  groups are shown once {stream.shown_if}"]),
             *(f"  {line}" for line in (*beside.lines(), beside.legend)),
             "nothing is spent until .start() or .advance()",
         )
