@@ -24,6 +24,7 @@ from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
 from stream_errors import stream_error_rows
+from stream_groups import stream_group_rows
 from workload import workload_rows
 
 from sfumato.core import Composition, discrete_gaussian, discrete_laplace, events
@@ -69,6 +70,7 @@ def main() -> int:
     rows += marginal_rows(adult, options.rivals)
     rows += hierarchy_rows()
     rows += stream_error_rows(options.rivals)
+    rows += stream_group_rows()
     surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
     rows += surveys
     show(rows, rivals["versions"])
