@@ -14,6 +14,7 @@ from sfumato.continual.correlated_noise import CorrelatedNoise, slack, steps_for
 from sfumato.continual.factorisation import Factorisation, square_root
 from sfumato.continual.participation import Participation
 from sfumato.continual.rates import Buffers, buffers
+from sfumato.continual.remembered import packed_integers, unpacked_integers
 from sfumato.continual.series import deviation, period_deviations, total_deviations
 from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian import GaussianNoise
@@ -148,6 +149,42 @@ def test_rounding_never_adds_more_however_long_a_stream_is(monkeypatch: pytest.M
             assert noise.next(noise._held.carried(1) + wanted).tolist() == [wanted]
     rounding = np.array(shifts) - np.sign(shifts[0]) * column[:periods]
     assert 0.5 * bound < np.linalg.norm(rounding) <= bound < math.sqrt(periods) / 3
+
+
+@pytest.mark.parametrize("bits", [20, 45, 59, 61, 90])
+@pytest.mark.parametrize("factorisation", [square_root(40), buffers(16)], ids=["root", "buffers"])
+def test_fast_sums_are_those_of_exact_integers(factorisation: Factorisation | Buffers, bits: int) -> None:
+    """Whatever fits in 64 bits, and what does not: noise is that of the definition, in Python's integers."""
+    random, noise = np.random.default_rng(bits), CorrelatedNoise(factorisation)
+    earlier: list[list[int]] = []
+    held = [[0] * 3 for _ in range(4)]
+    for number in range(1, 41):
+        fresh = [int(part * 2.0**bits) + 1 for part in random.uniform(-1, 1, 3).tolist()]
+        if isinstance(factorisation, Factorisation):
+            sums = [
+                sum(
+                    c * old[place]
+                    for c, old in zip(factorisation.coefficients[1:], earlier[::-1], strict=False)
+                )
+                for place in range(3)
+            ]
+            wanted = [z - ((total + (1 << 23)) >> 24) for z, total in zip(fresh, sums, strict=True)]
+        else:
+            finer = factorisation.extra_bits(number) - factorisation.extra_bits(max(1, number - 1))
+            held = [[one << finer for one in row] for row in held]
+            pairs = list(zip(factorisation.weights, held, strict=False))
+            sums = [sum(weight * row[place] for weight, row in pairs) for place in range(3)]
+            wanted = [z - ((total + (1 << 45)) >> 46) for z, total in zip(fresh, sums, strict=True)]
+            held = [
+                [((rate * old + (1 << 29)) >> 30) + (u << 16) for old, u in zip(row, wanted, strict=True)]
+                for rate, row in zip(factorisation.rates, held, strict=False)
+            ]
+        assert noise.next(np.array(fresh, dtype=object if bits > 62 else np.int64)).tolist() == wanted
+        earlier.append(wanted)
+        if number == 20:  # and after a restart, from what the state keeps
+            kept = [np.array(one, dtype=object) for one in earlier] if not noise.forgets else [noise.kept]
+            noise = CorrelatedNoise(factorisation)
+            noise.resume([unpacked_integers(packed_integers(one)) for one in kept], number)
 
 
 def _coefficients(given: Buffers, periods: int) -> list[float]:
