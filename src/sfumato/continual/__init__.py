@@ -2,7 +2,7 @@
 
 Participation     in how many periods one person may appear, and how far apart
 square_root       the noise of one period used again in later ones, for a known horizon
-buffers           the same with a state that does not grow
+buffers           nearly the same for streams without an end, with a state that does not grow
 CorrelatedNoise   exact integers that follow from them
 Periods           hours, days, weeks or months, one after the other
 PricedStream      a question about each period, and what all of them cost together
