@@ -492,6 +492,24 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
     assert db.balance.spent_units == spent, "it is not charged again"
 
 
+def test_an_older_ledger_does_not_publish_what_later_periods_were(tmp_path: Path) -> None:
+    """The state is two periods further on: what it holds is the output of another period."""
+    folder, kept = tmp_path / "now", tmp_path / "kept"
+    folder.mkdir()
+    for until in (1, 3):
+        db = database(SOME, folder / "ledger")
+        stream(db).advance(day(until))
+        db.ledger.close()
+        if until == 1:
+            shutil.copytree(folder, kept)
+    shutil.rmtree(kept / "ledger-streams")
+    shutil.copytree(folder / "ledger-streams", kept / "ledger-streams")
+    asked = stream(database(SOME, kept / "ledger"))
+    with pytest.raises(LedgerError) as refusal:
+        asked.advance(day(2))
+    assert refusal.value.code == "SF613" and len(asked.show()) == 1
+
+
 @pytest.mark.parametrize(
     "other",
     [

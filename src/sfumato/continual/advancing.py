@@ -6,8 +6,9 @@
 Theorem: one output at most is published of each period, and the noise of all published periods is one draw of
 `CorrelatedNoise`. For the ledger holds one output per step, and takes it from `compute`, which hands out what
 the state holds or, where that has nothing of the period, what it has just committed there. A state that lacks
-a published period is refused before anything is computed. A period that failed is skipped for ever: its noise
-is drawn and kept, so that later periods have the law that was priced.
+a published period, or has periods that the ledger does not have, but for the next one, is refused before
+anything is computed. A period that failed is skipped for ever: its noise is drawn and kept, so that later
+periods have the law that was priced.
 """
 
 from __future__ import annotations
@@ -80,8 +81,7 @@ def advance(
             ledger.path, reservation.sequence, str(reservation.head), create=published is None
         )
         with closing(state):
-            if published is not None:
-                state.check(*published)
+            state.check(reservation.taken, published)
             if reservation.taken < until:
                 _Advancing(stream, state, backend, reservation).publish(until)
         if reservation.taken == stream.periods.horizon:
@@ -129,7 +129,7 @@ class _Advancing:
     ) -> bytes:
         """Return the output of a period: the committed one, or a new one, once it is committed."""
         state, stream = self._state, self._stream
-        if state.last >= number and (committed := state.output(number)) is not None:
+        if (committed := state.output(number)) is not None:
             return committed
         skipped = [self._skipped(one) for one in range(state.last + 1, number)]
         exact = self._backend.run(query, participants=participants, rows=rows)

@@ -97,15 +97,24 @@ class StreamState:
             connection.execute("PRAGMA synchronous = EXTRA")
         return StreamState(connection, charge, str(path))
 
-    def check(self, number: int, published: bytes) -> None:
-        """Refuse a state that does not hold the newest output that was published."""
+    def check(self, taken: int, published: tuple[int, bytes] | None) -> None:
+        """Refuse a state that does not hold the newest output that was published, or that is further on.
+
+        It may be one period ahead of those that the ledger has taken, and no more: that one was committed,
+        and is not published yet. If it is further, the ledger is an older one than the state's.
+        """
+        if self.last > taken + 1:
+            raise _ended("is of periods that the ledger does not have", self._place)
+        if published is None:
+            return
+        number, content = published
         with _refusing(self._place):
             found = self._connection.execute("SELECT output FROM period WHERE number = ?", (number,))
-            if found.fetchone() != (digest([published]),):
+            if found.fetchone() != (digest([content]),):
                 raise _ended("is older than what was published, or not of it", self._place)
 
     def output(self, number: int) -> bytes | None:
-        """Return the output of the newest period, None where it was skipped."""
+        """Return the output of the newest period, None where there is no such period yet."""
         return next(iter(self._contents("output", number)), None)
 
     def noises(self, *, newest: bool) -> list[_Integers]:
