@@ -29,7 +29,10 @@ def test_advice_leaves_ledger_and_project_as_they_are(folder: Path) -> None:
     record = json.loads(asked.stdout)
     assert record["advantage"] <= 0.1 and record["feasible"] and record["errors"] == {"n": "±30 (95%)"}
     plain = sfumato(folder, "advise", "--people", "400")
-    assert "Of 100 people" in plain.stdout and "nothing was spent, and no data was read" in plain.stdout
+    assert (
+        "Of 100 people" in plain.stdout
+        and "nothing was spent, and nothing was asked of the data" in plain.stdout
+    )
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
 
 
@@ -51,6 +54,9 @@ def test_from_init_to_a_budget_and_a_filed_page_without_python(tmp_path: Path) -
         assert text in page
     assert f"epsilon {float(project.budget.epsilon):g}" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
+    again = sfumato(tmp_path, "advise", "--guided", given="52\n\nno\n")  # people and delta are settled
+    assert again.returncode == 0 and "delta instead" not in again.stdout, again.stderr
+    assert read_project(tmp_path / "sfumato.toml").budget == project.budget
     assert sfumato(tmp_path, "check").returncode == 0
     assert sfumato(tmp_path, "query", COUNT, "--epsilon", "0.01").returncode == 0
     late = sfumato(tmp_path, "advise", "--write")

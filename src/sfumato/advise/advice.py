@@ -66,7 +66,7 @@ class Advice:
         if (half := self.at_half()) is not None:
             yield f"  {half}"
         yield f"  {self.delta}"
-        yield "nothing was spent, and no data was read"
+        yield "nothing was spent, and nothing was asked of the data"
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Return the numbers behind the sentence, each with its name."""

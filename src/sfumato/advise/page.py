@@ -27,7 +27,7 @@ _METHOD = (
     " test that there is. What such an attacker can do is computed from the noise itself, not from epsilon"
     " and delta, which are a summary of it. Real attackers know less."
 )
-_CLOSING = "Computed from declarations and plans alone: no data was read, and nothing was spent."
+_CLOSING = "Computed from declarations and plans alone: nothing was asked of the data, and nothing was spent."
 
 
 def advice_page(advice: Advice) -> Page:

@@ -84,7 +84,7 @@ def advise(
     style: PlainOption = Plain.table,
     project: ProjectOption = "sfumato.toml",
 ) -> None:
-    """Say which epsilon means what: risk, error, limits, delta. Spends nothing, and reads no data."""
+    """Say which epsilon means what: risk, error, limits, delta. Spends nothing, asks nothing of the data."""
     from sfumato.catalog import read_project
 
     as_json = style is Plain.json
@@ -189,15 +189,15 @@ def _talk(wishes: AdviceWishes, declared: Project) -> AdviceWishes:
     from sfumato.cli.answers import ask
 
     out = screen()
-    out.print("Nothing is spent here, and no data is read. An empty answer leaves a thing open.")
+    out.print("Nothing is spent here, or asked of the data. An empty answer leaves a thing open.")
     answered: dict[str, Any] = {}
     if wishes.people is None:
         asked = "How many people are in the data, if that is public?"
         answered["people"] = ask(asked, "", lambda text: int(text) if text else None)
-    people, delta = answered.get("people", wishes.people), declared.budget.delta
+    people, delta = answered.get("people", wishes.people), float(declared.budget.delta)
     if wishes.delta is None and delta and people and delta > usual_delta(people):
         out.print(
-            f"delta {float(delta):g} is large for {people:,} people:"
+            f"delta {delta:g} is large for {people:,} people:"
             " at 1/n, publishing a few records whole would count as private."
         )
         answered["delta"] = ask("Which delta instead?", f"{usual_delta(people):g}", float)
