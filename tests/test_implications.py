@@ -24,7 +24,7 @@ from sfumato.errors import Unsupported
 from sfumato.local.shuffling import central_epsilon
 
 PAGE = Path(__file__).parent.parent / "docs/learn/implications.md"
-EXAMPLE = re.compile(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| [^|]+: \w+ ([\d.]+) \|$", re.MULTILINE)
+EXAMPLE = re.compile(r"^\| ([^|]+) → ([^|]+) \| [^|]+ \| [^|]+: \w+ ([\d.]+) \|$", re.MULTILINE)
 ROWS = {(start, follows): shown for start, follows, shown in EXAMPLE.findall(PAGE.read_text())}
 
 Law = np.ndarray[tuple[int], np.dtype[np.float64]]
