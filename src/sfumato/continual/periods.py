@@ -71,7 +71,7 @@ class Periods:
 
         >>> days = Periods.endless("day", moment("2026-11-01", "start"), None)
         >>> days.horizon, days.design, days.said(3)
-        (2912159, 365, '3 days')
+        (2912138, 365, '3 days')
         """
         months = (9999 - start.year) * 12 + 12 - start.month
         many = (datetime.datetime.max - start) // _STEPS[every] if every in _STEPS else months

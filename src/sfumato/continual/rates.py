@@ -118,7 +118,7 @@ def buffers(design: int) -> Buffers:
     by least squares.
 
     >>> round(math.sqrt(buffers(365).l2_squared(Participation())), 3)
-    1.731
+    1.695
     """
     if isinstance(design, bool) or not isinstance(design, int) or not _LEAST <= design <= LONGEST_DESIGN:
         raise InvalidArgument(
