@@ -216,6 +216,8 @@ def test_what_never_follows_has_a_witness() -> None:
     assert np.log(BELLS[0] / BELLS[1]).max() > 10, "the loss of bell curves goes on to the end of the grid"
     first, second = leaking(0.01)
     assert first[2] > 0 and second[2] == 0, "an output that only one of both has: no divergence is finite"
+    rare = tuple(np.array([chance, 1 - chance]) for chance in (1e-6, 1.6e-12))
+    assert renyi(rare, 2) < 0.5 and renyi(rare, 8) > 10, "order 2 hardly sees what order 8 does"
 
 
 PRICES = re.findall(
