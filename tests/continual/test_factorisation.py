@@ -17,7 +17,9 @@ from sfumato.continual.rates import Buffers, buffers
 from sfumato.continual.remembered import packed_integers, unpacked_integers
 from sfumato.continual.series import deviation, period_deviations, total_deviations
 from sfumato.core.arguments import FloatArray
+from sfumato.core.events import DiscreteGaussianVector
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.rules import GaussianRule, Rule, ZeroConcentratedRule
 from sfumato.errors import InvalidArgument
 
 ONCE = Participation()
@@ -151,6 +153,38 @@ def test_rounding_never_adds_more_however_long_a_stream_is(monkeypatch: pytest.M
     assert 0.5 * bound < np.linalg.norm(rounding) <= bound < math.sqrt(periods) / 3
 
 
+@pytest.mark.parametrize(("periods", "apart"), [(1, 1), (10, 7), (365, 1), (30, 100)])
+def test_the_sum_without_an_end_is_that_of_very_many_periods(periods: int, apart: int) -> None:
+    """Added up over 10,000 periods past the last appearance; and no end of them is more."""
+    given, many = buffers(365), periods * apart + 10_000
+    column, changed = np.array([1.0, *_coefficients(given, many)]), np.zeros(many)
+    for start in range(0, periods * apart, apart):
+        changed[start:] += column[: many - start]
+    found, bound = (
+        float((changed**2).sum()),
+        float(given.l2_squared(Participation(periods=periods, apart=apart))),
+    )
+    assert found <= bound * (1 + 1e-12) and bound <= found * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("rule", [GaussianRule(), ZeroConcentratedRule()], ids=lambda rule: rule.name)
+def test_noise_in_finer_steps_costs_no_more(rule: Rule) -> None:
+    for square in (1000, 1001, 12345, 10**9, 10**20):
+        prices = [
+            rule.price(DiscreteGaussianVector(sigma_squared=square * 4**bits, l2_squared=7 * 4**bits))
+            for bits in range(12)
+        ]
+        assert prices == sorted(prices, reverse=True)
+
+
+def test_errors_of_very_long_streams() -> None:
+    """A convolution by Fourier transforms is as exact as intervals need."""
+    given, weights = buffers(365), np.zeros(9_000)
+    weights[4_000:] = 1
+    exact = np.linalg.norm(np.convolve(given.inverse(9_000), weights[::-1])[:9_000])
+    assert deviation(given, weights) == pytest.approx(exact, rel=1e-11)
+
+
 @pytest.mark.parametrize("bits", [20, 45, 59, 61, 90])
 @pytest.mark.parametrize("factorisation", [square_root(40), buffers(16)], ids=["root", "buffers"])
 def test_fast_sums_are_those_of_exact_integers(factorisation: Factorisation | Buffers, bits: int) -> None:
@@ -187,12 +221,9 @@ def test_fast_sums_are_those_of_exact_integers(factorisation: Factorisation | Bu
             noise.resume([unpacked_integers(packed_integers(one)) for one in kept], number)
 
 
-def _coefficients(given: Buffers, periods: int) -> list[float]:
-    return [
-        sum(weight * (rate / 2**30) ** k for rate, weight in zip(given.rates, given.weights, strict=True))
-        / 2**30
-        for k in range(periods - 1)
-    ]
+def _coefficients(given: Buffers, periods: int) -> FloatArray:
+    powers, pairs = np.arange(periods - 1), zip(given.rates, given.weights, strict=True)
+    return np.sum([weight / 2**30 * (rate / 2**30) ** powers for rate, weight in pairs], axis=0)
 
 
 def test_differences_have_errors_of_their_own() -> None:

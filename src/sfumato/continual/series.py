@@ -15,6 +15,8 @@ from sfumato.core.arguments import FloatArray
 
 __all__ = ["Inverse", "deviation", "period_deviations", "total_deviations"]
 
+_MANY = 8_192  # periods from which a convolution by Fourier transforms is faster
+
 
 class Inverse(Protocol):
     """Whatever knows the first column of C^-1."""
@@ -36,6 +38,8 @@ def total_deviations(
     [1.0, 1.716]
     """
     inverse, carried, found = factorisation.inverse(periods), np.zeros(periods), np.zeros(periods)
+    if not missing:
+        return np.sqrt(np.cumsum(np.cumsum(inverse) ** 2))
     for last in range(periods):
         if last + 1 not in missing:
             carried[: last + 1] += inverse[last::-1]  # what the noise z of each period does to the total
@@ -63,8 +67,10 @@ def deviation(factorisation: Inverse, weights: FloatArray) -> float:
     >>> round(deviation(square_root(28), day[27] - day[26]), 3), round(deviation(square_root(28), day[27]), 3)
     (1.843, 1.128)
     """
-    inverse = factorisation.inverse(len(weights))
-    carried = np.convolve(
-        inverse, np.asarray(weights, dtype=float)[::-1]
-    )  # by period of z, the last one first
+    inverse, newest_first = factorisation.inverse(len(weights)), np.asarray(weights, dtype=float)[::-1]
+    if len(weights) <= _MANY:
+        carried = np.convolve(inverse, newest_first)  # by period of z, the last one first
+    else:
+        size = 2 * len(weights)
+        carried = np.fft.irfft(np.fft.rfft(inverse, size) * np.fft.rfft(newest_first, size), size)
     return float(np.linalg.norm(carried[: len(weights)]))
