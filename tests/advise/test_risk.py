@@ -155,6 +155,11 @@ def test_a_chain_of_gaussian_curves_is_that_of_the_group(mu, size):
     assert truth <= curve.advantage() <= truth + 2e-4
 
 
+def test_a_chain_of_lines_too_steep_for_floats_holds():
+    curve = TradeOff(epsilons=(200.0, 800.0), deltas=(1e-310, 0.0)).group(2)
+    assert curve.epsilons == pytest.approx((1600.0,)) and curve.deltas == (0.0,)
+
+
 def test_a_family_is_not_more_than_its_members_in_a_chain():
     """Exact for every pair of a chain of finite laws: nothing in it tells more than the curve allows."""
     claim = risk_of(PureDP(epsilon=0.5), people=3)

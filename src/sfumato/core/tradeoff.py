@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from sfumato.core.arguments import (
+    FloatArray,
     Number,
     budget_quantity,
     count,
@@ -129,8 +130,8 @@ class TradeOff:
         """Return the curve for `size` people together instead of one. Rounds: up.
 
         Theorem: the most power against a group is that against one person applied `size` times over,
-        g(g(..g(fpr)..)) (Dong, Roth, Su 2022, Theorem 2.14); for one Gaussian or Laplace number no more is
-        true either. g lies below straight lines of positive slope, so a chain of lines lies above the chain
+        g(g(..g(fpr)..)) (Dong, Roth, Su 2022, Theorem 2.14); exact for one number with Gaussian or Laplace
+        noise. g lies below straight lines of positive slope, so a chain of lines lies above the chain
         of g: which lines are taken decides how tight the result is, not whether it holds.
 
         >>> round(TradeOff.of_mu(0.2).group(3).advantage(), 4) == round(TradeOff.of_mu(0.6).advantage(), 4)
@@ -142,13 +143,15 @@ class TradeOff:
         steep, lifts = np.array(self.epsilons), np.array(self.deltas)
         logs = np.concatenate([steep, -steep])  # of the slopes; the second half are the mirror images
         starts = np.concatenate([lifts, 1 - np.exp(-steep) * (1 - lifts)])
-        slopes = np.exp(np.minimum(logs, 700.0))
+        with np.errstate(over="ignore"):
+            slopes = np.exp(logs)  # inf, where a line is too steep for floats
         rates = np.concatenate([[0.0], np.geomspace(1e-30, 1.0, 500), np.linspace(0.0, 1.0, 300)[1:-1]])
         total, start = np.zeros(len(rates)), np.zeros(len(rates))
         for _ in range(people):
-            best = np.array([int(np.argmin(starts + slopes * rate)) for rate in rates])
-            rates = np.minimum(1.0, starts[best] + slopes[best] * rates)
-            total, start = total + logs[best], starts[best] + slopes[best] * start * (1 + SLACK)
+            heights = [starts + _product(slopes, rate) for rate in rates.tolist()]
+            best = np.array([int(np.argmin(height)) for height in heights])
+            rates = np.array([min(1.0, float(height.min())) for height in heights])
+            total, start = total + logs[best], starts[best] + _product(slopes[best], start * (1 + SLACK))
         useful = (total >= 0) & (start <= 1)
         pairs: dict[float, float] = {}
         for epsilon, delta in zip(total[useful].tolist(), start[useful].tolist(), strict=True):
@@ -200,6 +203,13 @@ class TradeOff:
             return min(1.0, round_up(1 / (1 + (1 - belief) / belief * math.exp(-largest))))
         power = self.tpr(rate)
         return min(1.0, round_up(belief * power / (belief * power + (1 - belief) * rate)))
+
+
+def _product(slopes: FloatArray, rates: FloatArray | float) -> FloatArray:
+    """Return slopes times rates, where infinitely often nothing is nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        product: FloatArray = np.where(np.asarray(rates) > 0, slopes * rates, 0.0)
+    return product
 
 
 def _increasing(epsilons: list[float], deltas: list[float]) -> TradeOff:
