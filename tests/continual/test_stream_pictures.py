@@ -83,6 +83,30 @@ def test_the_end_of_the_design_is_marked() -> None:
     assert "designed for 16 days" in picture.caption and len(chart_lines(picture)) == 12
 
 
+def test_a_period_that_is_answered_otherwise_is_a_gap() -> None:
+    """Post-processing fails on the second day, and then the noisy table itself is shown."""
+    rows: list[Visit] = [(who, 0 if who < 50 else 2, "a", 1.0) for who in range(100)] + [(999, 1, "a", 1.0)]
+    columns = {"place": sf.one_of("a"), "cost": sf.between(0, 10)}
+    db = database(rows, columns=columns, max_rows=1, max_groups=1)
+    tiles = "NTILE(COUNT(*) - 25) OVER (ORDER BY place)"  # of fewer than none there are none
+    sql = f"SELECT place, COUNT(*) AS n, {tiles} AS t FROM visits GROUP BY place"
+    published = stream(db, sql, horizon=3, epsilon=50).advance(day(3))
+    assert published.period(1).columns == ("place", "n", "t") != published.period(2).columns
+    picture = published.plot(totals=False)
+    assert [len(points(mark)) for mark in picture.marks] == [1, 1]
+
+
+def test_groups_without_names_are_not_drawn() -> None:
+    """And a column without intervals is no name."""
+    db = database([])
+    told = stream(db, "SELECT place, COUNT(*) AS n, COUNT(*) * COUNT(*) AS s FROM visits GROUP BY place")
+    assert {mark.label for mark in told.advance(day(2)).plot("n").marks} == {"a", "b", "c"}
+    lost = stream(db, "SELECT COUNT(*) AS n FROM visits GROUP BY place", name="lost").advance(day(2))
+    with pytest.raises(InvalidArgument, match="told apart"):
+        lost.plot()
+    assert "<figure" not in lost._repr_html_()
+
+
 def test_keys_that_appear() -> None:
     """Groups that nobody declared are drawn from the first day on; their delta is in the baseline."""
     rows: list[Visit] = [(who, who % 4, "abc"[who % 3], 5.0) for who in range(2000)]

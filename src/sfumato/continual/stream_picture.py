@@ -15,6 +15,7 @@ from sfumato.plots import Axis, Band, Line, Mark, Picture, Points
 
 if TYPE_CHECKING:
     from sfumato.continual.stream_release import StreamRelease
+    from sfumato.release import Release
 
 __all__ = ["drawn_columns", "pictures"]
 
@@ -67,18 +68,34 @@ def _numbers(
 ) -> Mapping[str, list[_Number]]:
     """Return all numbers of some columns that tell anything."""
     found: dict[str, list[_Number]] = {name: [] for name in columns}
-    aside = set(drawn_columns(release))
     for number, one in release.each(totals=totals, among=_drawn(release)):
-        keys = [one.column(name) for name in one.columns if name not in aside]
-        groups = [", ".join(map(str, key)) for key in zip(*keys, strict=True)] if keys else [""] * len(one)
+        groups = _groups(one)
         plain = one.with_intervals(level, columns)
         for name, own in found.items():
+            if f"{name}_low" not in plain.columns:  # its post-processing failed on these very numbers
+                continue
             place = plain.columns.index(name)
             for group, *ends in zip(groups, *plain.values[place : place + 3], strict=True):
                 if all(isinstance(end, int | float | Decimal) and math.isfinite(end) for end in ends):
                     value, low, high = map(float, ends)
                     own.append(_Number(period=number, group=group or name, ends=(value, low, high)))
     return found
+
+
+def _groups(one: Release) -> list[str]:
+    """Return what the keys of each row say; nothing where there are none."""
+    keys = {name for table in one.tables for name, _ in table.keys}
+    origins = zip(one.columns, one.origins, strict=True)
+    shown = [one.column(name) for name, origin in origins if origin is not None and origin.column in keys]
+    found = list(map(_label, zip(*shown, strict=True))) if shown else [""] * len(one)
+    if len(set(found)) < len(found):
+        hint = "let the question show the keys of its groups"
+        raise InvalidArgument("groups cannot be told apart", place="plot", hints=(hint,))
+    return found
+
+
+def _label(key: Sequence[Any]) -> str:
+    return ", ".join("NULL" if value is None else str(value) for value in key)
 
 
 def _drawn(release: StreamRelease) -> list[int]:
@@ -107,7 +124,7 @@ def _picture(
         largest = sorted(newest, key=lambda group: -abs(newest[group]))[:_GROUPS]
         shown = sorted(largest)  # the same colours in all pictures of a page
     else:
-        shown = [", ".join(map(str, key if isinstance(key, tuple) else (key,))) for key in groups]
+        shown = [_label(key if isinstance(key, tuple) else (key,)) for key in groups]
         if unknown := [group for group in shown if group not in newest]:
             hint = f"groups are named by their keys: {', '.join(list(newest)[:_GROUPS])}"
             raise InvalidArgument(f"no group is called {unknown[0]!r}", place="groups", hints=(hint,))
