@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -199,6 +200,10 @@ def test_tables_and_streams_have_the_errors_that_they_state(db):
     assert advice.risk == risk_of(stream.priced().event) and not advice.year
     beside = stream.baseline()
     assert advice.errors[0].error == beside.ways[0].total * beside.release[1]
+    question = db.sql(COUNT, epsilon=1, noise="gaussian", keys="selected")
+    found = replace(stream, question=question)
+    keys_delta = found.priced().keys_delta
+    assert keys_delta > 0 and found.advise().risk == risk_of(found.priced().event, keys_delta=keys_delta)
 
 
 def test_a_survey_has_the_risk_of_one_report():

@@ -139,14 +139,16 @@ def choice_of_stream(stream: Stream) -> Choice:
 
     def at(epsilon: Fraction) -> Outcome:
         other = replace(stream, question=replace(question, epsilon=epsilon))
-        beside = other.baseline()
+        beside, priced = other.baseline(), other.priced()
         errors = []
         if beside.release is not None:
             column, one = beside.release
             own = beside.ways[0]
             for what, times in (("total", own.total), (periods.every, own.period)):
                 errors.append(_plain(f"{column} of the last {what}", times * one))
-        return Outcome(epsilon=epsilon, source=other.priced().event, errors=tuple(errors))
+        return Outcome(
+            epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
+        )
 
     standing = terms.epsilon if question.epsilon is None else question.epsilon
     many = f"{periods.every}s without an end" if periods.design else f"{periods.horizon} {periods.every}s"
