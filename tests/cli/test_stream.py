@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.cli.programs import sfumato
 
@@ -35,7 +36,8 @@ periods = 2
 """
 
 
-def test_a_stream_of_a_project(tmp_path: Path) -> None:
+def test_a_stream_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.pages.figure.svg", lambda picture: "<svg ></svg>")  # `browser/` draws it
     days = [datetime.date(2026, 1, 1 + person % 5) for person in range(1000)]
     pq.write_table(pa.table({"person": list(range(1000)), "day": days}), tmp_path / "visits.parquet")
     (tmp_path / "sfumato.toml").write_text(PROJECT)
