@@ -174,12 +174,13 @@ def test_one_person_changes_no_more_than_was_claimed(tmp_path: Path, case: tuple
         found = []
         for person in range(30):
             own = visit(person, person % HORIZON, 5.0, "abc"[person % 3])
-            delay = person % 3  # days until the row is there, and after twice as many it is there twice
-            found += [own] * ((until > own[1] + delay) + (until > own[1] + 2 * delay))
+            delay = person % 3  # days until the row is there; after two days it is there once more
+            found += [own] * ((until > own[1] + delay) + (until > own[1] + 2))
         if greedy:
-            days = range(until)
-            found += [visit(999, at, 10.0, place) for at in days for place in "abc" for _ in range(until + 3)]
-            found += [visit(999, row[1], row[3], row[2]) for row in found[:20]]
+            own = [
+                visit(999, at, cost, place) for at in range(until) for place in "abc" for cost in (5.0, 10.0)
+            ]
+            found = own * (until + 3) + found
         return found
 
     cap = sf.Participation(periods=periods, apart=apart)
