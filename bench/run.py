@@ -23,6 +23,7 @@ from marginals import marginal_rows
 from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
+from stream_advance import advance_rows
 from stream_errors import stream_error_rows
 from stream_groups import stream_group_rows
 from workload import workload_rows
@@ -71,6 +72,7 @@ def main() -> int:
     rows += hierarchy_rows()
     rows += stream_error_rows(options.rivals)
     rows += stream_group_rows()
+    rows += advance_rows()
     surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
     rows += surveys
     show(rows, rivals["versions"])

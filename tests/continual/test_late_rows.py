@@ -143,16 +143,16 @@ def test_rows_that_were_seen_through_another_hash(tmp_path: Path, monkeypatch: p
     assert outputs(release)["m0"][:, 0].tolist() == [1, 1, 2]
 
 
-def test_a_state_forgets_rows_that_are_too_old(tmp_path: Path) -> None:
+def test_a_state_forgets_what_is_too_old(tmp_path: Path) -> None:
     import sqlite3
 
     tables = [[visit(person, person) for person in range(until)] for until in range(1, 6)]
-    published(tmp_path / "a", tables, late=2)
+    published(tmp_path / "a", tables, late=2, participation=sf.Participation(periods=5, apart=3))
     [state] = (tmp_path / "a-streams").iterdir()
     with sqlite3.connect(state) as connection:
         kept = connection.execute("SELECT kind, period FROM remembered ORDER BY 1, 2").fetchall()
     connection.close()
-    assert kept == [("rows", 4), ("rows", 5)]
+    assert kept == [("people", 4), ("people", 5), ("rows", 4), ("rows", 5)]
 
 
 # -- what one person changes ------------------------------------------------------------------------

@@ -156,7 +156,10 @@ class _Advancing:
             last = CommittedPeriod(
                 number=number, noise=self._noise.kept, output=output, people=people, rows=seen
             )
-        state.commit([*skipped, last], forget=self._noise.forgets, rows_since=number + 1 - stream.rows.late)
+        needed = {"rows": number + 1 - stream.rows.late, "people": 1}  # from which periods on
+        if participants is not None and participants.most is None:
+            needed["people"] = participants.since + 2
+        state.commit([*skipped, last], forget=self._noise.forgets, needed=needed)
         return output
 
     def _skipped(self, number: int) -> CommittedPeriod:
@@ -172,9 +175,9 @@ class _Advancing:
         if not stream.capped:
             return None
         since = number - cap.apart
-        limited = cap.periods < stream.periods.horizon
-        earlier = self._state.people(1 if limited else since + 1)
-        return Participants(earlier=earlier, most=cap.periods, since=since)
+        most = cap.periods if cap.periods < stream.periods.horizon else None
+        earlier = self._state.people(since + 1 if most is None else 1)
+        return Participants(most=most, since=since, earlier=earlier)
 
     def _rows(self, number: int, version: str) -> tuple[BoundedQuery, PeriodRows | None]:
         """Return what is computed of a period, and which of its rows count; None: all of them.

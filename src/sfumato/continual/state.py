@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,7 +142,7 @@ class StreamState:
             return [keys for (keys,) in rows]
 
     def people(self, since: int) -> Any | None:
-        """Return who was counted when, from a period on: an Arrow table of `__unit` and `period`."""
+        """Return who was counted when, from a period on: an Arrow table of `__unit`, `used` and `period`."""
         import pyarrow
 
         tables = [self._read("people", number) for number in range(max(1, since), self.last + 1)]
@@ -166,11 +166,15 @@ class StreamState:
             self._remembered[kind, period] = _dated(table, period) if kind == "people" else table
         return self._remembered[kind, period]
 
-    def commit(self, periods: Sequence[CommittedPeriod], *, forget: bool, rows_since: int = 1) -> None:
+    def commit(
+        self, periods: Sequence[CommittedPeriod], *, forget: bool, needed: Mapping[str, int] | None = None
+    ) -> None:
         """Put periods on the disk: all of it, or nothing.
 
-        `forget` the noise of all but the last of them; rows that older periods have seen are forgotten too.
+        `forget` the noise of all but the last of them. People and rows are remembered of those periods on
+        that are `needed`; by default of all.
         """
+        oldest = {"people": 1, "rows": 1, **(needed or {})}
         head, rows, remembered, noises = self._digest, [], [], []
         for one in periods:
             noise, people, seen = packed_integers(one.noise), packed(one.people), packed(one.rows)
@@ -188,8 +192,8 @@ class StreamState:
             try:
                 self._connection.executemany("INSERT INTO period VALUES (?, ?, ?, ?, ?, ?)", rows)
                 self._connection.executemany("INSERT INTO remembered VALUES (?, ?, ?, ?)", remembered)
-                older = "DELETE FROM remembered WHERE kind = 'rows' AND period < ?"
-                self._connection.execute(older, (rows_since,))
+                older = "DELETE FROM remembered WHERE kind = ? AND period < ?"
+                self._connection.executemany(older, oldest.items())
                 if forget:
                     self._connection.execute("DELETE FROM noise")
                     noises = noises[-1:]
@@ -205,7 +209,9 @@ class StreamState:
         for one in periods:
             self._remembered["people", one.number] = _dated(one.people, one.number)
             self._remembered["rows", one.number] = one.rows
-        self._remembered.pop(("rows", rows_since - 1), None)
+        for kind, period in list(self._remembered):
+            if period < oldest[kind]:
+                del self._remembered[kind, period]
 
     def close(self) -> None:
         """Let go of the file; a state in memory stays."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,27 +16,30 @@ __all__ = ["Participants"]
 class Participants:
     """Nobody counts who was counted in `most` periods before, or in one after period `since`.
 
-    Theorem: whether a person's rows count is a function of the periods in which that same person was counted,
-    so that another person more or less changes nothing for this one. The engine compares units as it does
-    when it groups rows by them: whole numbers or whole names, never their hashes.
+    Theorem: whether a person's rows count, and what is remembered of that, is a function of the periods in
+    which that same person was counted, so that another person more or less changes nothing for this one. The
+    engine compares units as it does when it groups rows by them: whole numbers or whole names, never hashes.
     """
 
-    earlier: Any | None  # an Arrow table of `__unit` and `period`: who was counted when; None: nobody
-    most: int
+    most: int | None  # None: any number
     since: int
-    counted: Any | None = None  # an Arrow table of `__unit`: who counts now, once the engine has looked
+    earlier: Any | None  # an Arrow table of `__unit`, `used` and `period`: who was counted when; None: nobody
+    counted: Any | None = None  # of `__unit` and `used`: who counts now, and in how many periods by now
 
     @contextmanager
     def admitted(self, engine: Engine, rows: str) -> Iterator[str]:
         """Yield the rows of those who count; note who they are."""
-        if self.earlier is None:
-            self.counted = engine.table(f"SELECT DISTINCT __unit FROM ({rows})")
+        with ExitStack() as stack:
+            earlier = None if self.earlier is None else stack.enter_context(engine.given(self.earlier))
+            if earlier is not None:
+                over = f"period > {self.since}" + ("" if self.most is None else f" OR used >= {self.most}")
+                refused = stack.enter_context(engine.named(f"SELECT __unit FROM {earlier} WHERE {over}"))
+                if engine.one(f"SELECT count(*) FROM {refused}"):
+                    rows = f"SELECT r.* FROM ({rows}) AS r ANTI JOIN {refused} AS x ON r.__unit = x.__unit"
+            people = f"SELECT DISTINCT __unit, 1::INTEGER AS used FROM ({rows})"
+            if earlier is not None and self.most is not None and self.most > 1:
+                both = f"({people}) AS p LEFT JOIN {earlier} AS e ON p.__unit = e.__unit"
+                used = "(1 + coalesce(max(e.used), 0))::INTEGER AS used"
+                people = f"SELECT p.__unit, {used} FROM {both} GROUP BY p.__unit"
+            self.counted = engine.table(people)
             yield rows
-            return
-        with engine.given(self.earlier) as earlier:
-            over = f"count(*) >= {self.most} OR max(period) > {self.since}"
-            text = f"SELECT __unit FROM {earlier} GROUP BY __unit HAVING {over}"
-            with engine.named(text) as refused:
-                admitted = f"SELECT r.* FROM ({rows}) AS r ANTI JOIN {refused} AS x ON r.__unit = x.__unit"
-                self.counted = engine.table(f"SELECT DISTINCT __unit FROM ({admitted})")
-                yield admitted

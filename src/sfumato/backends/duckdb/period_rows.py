@@ -93,10 +93,11 @@ def _new_rows(engine: Engine, stack: ExitStack, rows: str, seen: str | None, ord
     earlier = f"(SELECT * FROM {rows} WHERE NOT __on_time)"
     if seen is None:
         return f"SELECT * FROM {earlier}"
-    # Most people have no such row: first whose rows are others than were seen, by their number and sum.
-    summed = "SELECT __unit, count(*) AS n, sum(__row) AS total FROM {} GROUP BY __unit"
-    now, before = summed.format(earlier), summed.format(seen)
-    others = f"SELECT __unit FROM ({now}) AS a ANTI JOIN ({before}) AS b USING (__unit, n, total)"
+    # Most people have no such row: first whose rows are others than were seen, by their number and hashes.
+    # Sums of 21 bits are exact as doubles, and soon made; they differ where pairs cancel each other out.
+    sums = "count(*) AS n, bit_xor(__row) AS mixed, sum(CAST(__row >> 43 AS DOUBLE)) AS total"
+    now, before = (f"SELECT __unit, {sums} FROM {rows} GROUP BY __unit" for rows in (earlier, seen))
+    others = f"SELECT __unit FROM ({now}) AS a ANTI JOIN ({before}) AS b USING (__unit, n, mixed, total)"
     whose = f"__unit IN (SELECT __unit FROM {stack.enter_context(engine.named(others))})"
     copy = f"row_number() OVER (PARTITION BY __unit, __row ORDER BY {order}) AS __copy"
     known = f"SELECT __unit, __row, count(*) AS n FROM {seen} WHERE {whose} GROUP BY __unit, __row"
