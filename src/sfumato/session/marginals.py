@@ -16,7 +16,7 @@ from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.request import Options
 from sfumato.plan.values import Val
 from sfumato.session.answers import answered, not_charged_yet
-from sfumato.session.price import Price, charge_of, fits, shortage
+from sfumato.session.price import Price, price_against
 from sfumato.session.progress import Progress, shown
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
 from sfumato.workloads.marginal_display import error_lines, html_of
@@ -187,22 +187,12 @@ class MarginalsQuestion:
 
     def price(self) -> Price:
         """Return what the tables would cost, against what is left of the budget. Free."""
-        priced, balance = self.priced(), self.database.balance
-        charge, grant = charge_of(self.database, priced)
+        priced = self.priced()
         errors = [
             (" x ".join(names) or "total", f"±{half_width(error):.4g} (95%)")
             for names, error in priced.errors().items()
         ]
-        return Price(
-            epsilon=priced.epsilon,
-            keys_delta=priced.keys_delta,
-            units=charge.units,
-            keys_units=charge.keys_units,
-            share=charge.units / max(1, balance.limit),
-            times=fits(balance, charge, grant),
-            errors=tuple(errors),
-            refusal=shortage(balance, charge, grant),
-        )
+        return price_against(self.database, priced, errors)
 
     def _repr_html_(self) -> str:
         columns = [column.name for column in self.workload.columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sfumato.session.database import Database
     from sfumato.session.question import Question
 
-__all__ = ["ON_LIMITS", "Price", "charge_of", "error_of", "fits", "price_of", "shortage"]
+__all__ = ["ON_LIMITS", "Price", "charge_of", "error_of", "fits", "price_against", "price_of", "shortage"]
 
 ON_LIMITS = "depends on limits that are found first"
 
@@ -70,8 +71,6 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         said = () if question.free else (question.said_free(),)
         return Price(epsilon=free, keys_delta=free, units=0, keys_units=0, share=0.0, times=1, notes=said)
     priced = question.priced()
-    charge, grant = charge_of(database, priced)
-    balance = database.balance
     limits = priced.limits
     errors, shown = [], question.names()
     asked = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
@@ -80,6 +79,19 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         for one in forecasts(bounding, cost, size=size):
             on_limits = limits is not None and limits.decide(place, one.name)
             errors.append((names[one.name], error_of(one, on_limits=on_limits)))
+    notes = (*levels(question, priced), *question.request.query_notes)
+    return price_against(database, priced, errors, notes)
+
+
+def price_against(
+    database: Database,
+    priced: Payable[Any],
+    errors: Iterable[tuple[str, str]],
+    notes: Iterable[str] = (),
+) -> Price:
+    """Return the price of what can be paid for, against what is left; refuse what the policy forbids."""
+    charge, grant = charge_of(database, priced)
+    balance = database.balance
     return Price(
         epsilon=priced.epsilon,
         keys_delta=priced.keys_delta,
@@ -88,7 +100,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         share=charge.units / max(1, balance.limit),
         times=fits(balance, charge, grant),
         errors=tuple(errors),
-        notes=(*levels(question, priced), *question.request.query_notes),
+        notes=tuple(notes),
         refusal=shortage(balance, charge, grant),
     )
 
