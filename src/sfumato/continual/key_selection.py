@@ -30,7 +30,7 @@ Proof. Let f(x) = exp(-x^2 / (2 sigma^2)), F its integral over all reals, and T 
 Poisson's formula T = F (1 + r), 0 <= r < 2^-20. For m >= 1, the sum of f from m on is at most its integral
 from m - 1 on, and T >= F. For m <= 0 let M = 1 - m: to show is P(z >= M) >= P(G >= M). If M > sigma, f is
 convex from M on, so that the sum of f from M on is at least its integral I plus f(M) / 2, and I <= sigma f(M)
-(Mills), so f(M) / 2 >= r I unless sigma r > 1/2, which it is for no sigma. If M <= sigma, then P(|z| < M) <=
+(Mills), so f(M) / 2 >= r I, for sigma r is below 1/2 for every sigma >= 1. If M <= sigma, then P(|z| < M) <=
 (f(0) + 2 (integral from 0 to M - 1)) / F, at most 2 (integral from 0 to M) / F = P(|G| < M), because f is at
 least f(sigma) > 1/2 between M - 1 and M.
 
@@ -49,6 +49,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -66,6 +67,7 @@ __all__ = ["key_thresholds"]
 _FLOATS = 1 + 1e-9  # more than what floats round in a deviation or a quantile
 
 
+@lru_cache(maxsize=16)  # every answer of a stream names its thresholds
 def key_thresholds(
     law: GaussianNoise,
     factorisation: Factorisation | Buffers,
