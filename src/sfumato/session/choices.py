@@ -99,13 +99,7 @@ def choice_of_workload(workload: Workload) -> Choice:
 
     def at(epsilon: Fraction) -> Outcome:
         priced = replace(workload, epsilon=epsilon).priced()
-        uses = {use.place: use.cost(one.cost) for one in priced.shared for use in one.uses}
-        places, errors = iter(sorted(uses)), []
-        for name, question, own in zip(workload.names, workload.questions, priced.questions, strict=True):
-            for asked, bounding in zip(own.request.queries, own.boundings, strict=True):
-                names = {**labels(asked.query), **question.names()}
-                for one in forecasts(bounding, uses[next(places)], size=workload.size):
-                    errors.append(_expected(one, f"{name}.{names[one.name]}"))
+        errors = [_expected(one, f"{name}.{column}") for name, column, one in workload.forecasts(priced)]
         return Outcome(
             epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
         )

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Unpack
 
+from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.forecast import forecasts
 from sfumato.analysis.invariants import NOT_PROTECTED
@@ -187,6 +188,17 @@ class Workload:
 
     # -- what it would cost, and spending it ------------------------------------------------------
 
+    def forecasts(self, priced: PricedBatch) -> list[tuple[str, str, Forecast]]:
+        """Return how far off each column of each question will be, with the names of both. Free."""
+        uses = {use.place: use.cost(one.cost) for one in priced.shared for use in one.uses}
+        places, found = iter(sorted(uses)), []
+        for name, question, own in zip(self.names, self.questions, priced.questions, strict=True):
+            for asked, bounding in zip(own.request.queries, own.boundings, strict=True):
+                columns = {**labels(asked.query), **question.names()}
+                expected = forecasts(bounding, uses[next(places)], size=self.size)
+                found += [(name, columns[one.name], one) for one in expected]
+        return found
+
     def price(self) -> WorkloadPrice:
         """Return the total cost, and the error of every column of every question. Free."""
         return _price(self, self.priced())
@@ -295,15 +307,6 @@ def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
     database = workload.database
     charge, grant = charge_of(database, priced)
     rule, limit = database.terms.rule, max(1, database.terms.limit)
-    uses = {use.place: use.cost(one.cost) for one in priced.shared for use in one.uses}
-    places, errors = iter(sorted(uses)), []
-    for name, question, own in zip(workload.names, workload.questions, priced.questions, strict=True):
-        for asked, bounding in zip(own.request.queries, own.boundings, strict=True):
-            columns = {**labels(asked.query), **question.names()}
-            errors += [
-                (name, columns[one.name], error_of(one))
-                for one in forecasts(bounding, uses[next(places)], size=workload.size)
-            ]
     return WorkloadPrice(
         epsilon=priced.epsilon,
         delta=priced.delta_loss + priced.keys_delta,
@@ -311,7 +314,7 @@ def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
         share_alone=sum(rule.charge(one.event) for one in priced.questions) / limit,
         measured=sum(len(one.cost.noises) for one in priced.shared),
         asked=sum(len(cost.noises) for one in priced.questions for cost in one.costs),
-        errors=tuple(errors),
+        errors=tuple((name, column, error_of(one)) for name, column, one in workload.forecasts(priced)),
         unprotected=unprotected_totals(priced.all_boundings),
         refusal=shortage(database.balance, charge, grant),
     )
