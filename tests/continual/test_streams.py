@@ -204,10 +204,13 @@ def test_restarts_go_on_with_the_same_noise(frozen: None, tmp_path: Path, endles
     [state] = (tmp_path / "ledger-streams").iterdir()
     with sqlite3.connect(state) as connection:
         kept = [connection.execute(f"SELECT count(*) FROM {kind}").fetchone() for kind in ("noise", "output")]
+        connection.execute("DELETE FROM noise")
     connection.close()
-    assert kept == [(1,) if endless else (HORIZON,), (1,)], (
-        "a state that does not grow, where there is no end"
-    )
+    assert kept == [(1,) if endless else (HORIZON,), (1,)], "where there is no end, noise does not add up"
+    if endless:
+        with pytest.raises(LedgerError) as refusal:
+            stream(database(SOME, tmp_path / "ledger"), **endless).advance(day(19))
+        assert refusal.value.code == "SF613"
 
 
 def test_a_stream_without_an_end_says_so() -> None:
@@ -219,6 +222,8 @@ def test_a_stream_without_an_end_says_so() -> None:
         "past the 16 periods that the stream is designed for" in note for note in published.total().notes
     )
     assert repr(published).startswith("stream `daily`: 18 days published")
+    summed = np.floor(outputs(published)["m0"].sum(axis=0).astype(float) + 0.5)
+    assert published.total().column("n") == summed.tolist(), "steps of two sizes are added up"
     assert stream(database([]), horizon=None).periods.design == 365
     assert len(stream(database([]), horizon=9000).priced().factorisation.rates) == 7  # type: ignore[union-attr]
 
