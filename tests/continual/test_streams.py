@@ -429,7 +429,8 @@ def test_killed_around_the_commit_of_the_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """What was committed is published; what was not is computed afresh, for nothing of it was seen."""
-    asked = stream(database(SOME, tmp_path / "ledger"))
+    short: dict[str, Any] = {"late": 1, "participation": sf.Participation(periods=HORIZON, apart=2)}
+    asked = stream(database(SOME, tmp_path / "ledger"), **short)
     asked.advance(day(2))
     kept: list[bytes] = []
     original = StreamState.commit
@@ -449,7 +450,7 @@ def test_killed_around_the_commit_of_the_state(
             asked.advance(day(3))
     assert len(asked.show()) == 2
     asked.database.ledger.close()
-    again = stream(database(SOME[:10], tmp_path / "ledger"))  # the data has changed meanwhile
+    again = stream(database(SOME[:10], tmp_path / "ledger"), **short)  # the data has changed meanwhile
     assert len(again.advance(day(4))) == 4
     if where == "after":
         entry = again._entry()

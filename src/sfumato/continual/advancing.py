@@ -115,22 +115,26 @@ class _Advancing:
     def publish(self, until: int) -> None:
         backend, asked = self._backend, self._stream.fingerprint()
         for number in range(self._reservation.taken + 1, until + 1):
-            version = backend.data_version()
-            # Here, and not in the step: a state that is damaged takes no step.
-            participants, (query, rows) = self._participants(number), self._rows(number, version)
-            compute = partial(self._computed, number, query, participants, rows)
-            computed = self._state.last < number
+            version, committed = backend.data_version(), self._state.last >= number
+            compute = partial(self._committed, number)
+            if not committed:  # what it needs is read here: a state that is damaged takes no step
+                participants, (query, rows) = self._participants(number), self._rows(number, version)
+                compute = partial(self._computed, number, query, participants, rows)
             with backend.admitted(), deferred():
                 self._reservation.step(number, compute, request_hash=asked, data_version=version)
-            self._settled = (number, version) if computed else (0, "")
+            self._settled = (0, "") if committed else (number, version)
+
+    def _committed(self, number: int) -> bytes:
+        """Return the output of a period that was committed, and not published."""
+        output = self._state.output(number)
+        assert output is not None, "a period that was skipped is never published"
+        return output
 
     def _computed(
         self, number: int, query: BoundedQuery, participants: Participants | None, rows: PeriodRows | None
     ) -> bytes:
-        """Return the output of a period: the committed one, or a new one, once it is committed."""
+        """Return the output of a period, once it is committed."""
         state, stream = self._state, self._stream
-        if (committed := state.output(number)) is not None:
-            return committed
         skipped = [self._skipped(one) for one in range(state.last + 1, number)]
         exact = self._backend.run(query, participants=participants, rows=rows)
         people = None if participants is None else participants.counted
