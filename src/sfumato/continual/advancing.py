@@ -9,6 +9,7 @@ the state holds or, where that has nothing of the period, what it has just commi
 a published period, or has periods that the ledger does not have, but for the next one, is refused before
 anything is computed. A period that failed is skipped for ever: its noise is drawn and kept, so that later
 periods have the law that was priced.
+Assumes: ledger and state are not both replaced by older copies; only an anchor of the ledger tells that.
 """
 
 from __future__ import annotations
