@@ -33,6 +33,8 @@ start = 2026-01-01
 horizon = 30
 epsilon = 1
 periods = 2
+late = 3
+duplicates = "once"
 """
 
 

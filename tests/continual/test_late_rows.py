@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -126,6 +127,28 @@ def test_late_rows_are_an_appearance(tmp_path: Path) -> None:
     assert counts(tmp_path / "a", [[early], [early, early], [early, early, later]], **both) == [1, 0, 0]
     there = visit(2, 2)
     assert counts(tmp_path / "b", [[there], [there, early], [there, early, later]], **both) == [0, 1, 1]
+
+
+def test_late_rows_of_people_who_are_named_in_another_table(tmp_path: Path) -> None:
+    """Who they are is found through a key; conditions and joins of the question hold for late rows, too."""
+    orders = pa.table({"order": [1, 2, 3], "customer": ["x", "y", "x"]})
+    lines = [(1, 0, 5.0), (2, 0, 5.0), (2, 0, 5.0), (3, 0, 1.0), (3, 1, 7.0)]
+    sql = "SELECT COUNT(*) AS n FROM lines JOIN kinds ON cost = price"
+    for until, there in ((1, lines[:1]), (2, lines)):
+        numbers, days, costs = zip(*there, strict=True)
+        table = pa.table({"order": numbers, "day": [day(at) for at in days], "cost": costs})
+        db = sf.connect(
+            {"orders": orders, "lines": table},
+            unit={"orders": "customer", "lines": "order -> orders.order -> customer"},
+            public={"kinds": pa.table({"price": [5.0, 7.0]})},
+            max_rows=3,
+            budget=sf.Budget(epsilon=9, delta=1e-6),
+            ledger=tmp_path / "ledger",
+        )
+        cap = sf.Participation(periods=2)
+        release = stream(db, sql, horizon=2, participation=cap).advance(day(until))
+        db.ledger.close()
+    assert outputs(release)["m0"][:, 0].tolist() == [1, 3]
 
 
 def test_rows_that_were_seen_through_another_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
