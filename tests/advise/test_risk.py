@@ -116,6 +116,28 @@ def test_the_values_of_the_formulas():
         assert "(epsilon, delta) alone" in alone.basis
 
 
+@pytest.mark.parametrize("epsilon", [1, 8, 12])
+def test_bounded_losses_have_the_worst_belief_of_all_tests(epsilon):
+    """At epsilon 8 and 12, tests with 1 false alarm in 1,000 would say .9099 from .01."""
+    told = 1 / (1 + math.exp(epsilon))  # randomized response: the chance of a lie
+    kept, lied = 1 - Fraction(told), Fraction(told)
+    sources = (
+        PureDP(epsilon=epsilon),
+        sf.Budget(epsilon=epsilon),
+        DiscreteLaplace(scale=2, sensitivity=2 * epsilon),
+        FinitePair(with_person=(kept, lied), without=(lied, kept)),
+    )
+    for prior in (0.5, 0.01, 1e-6):
+        odds = math.exp(epsilon) * prior
+        for risk in map(risk_of, sources):
+            assert risk.false_alarms == 0
+            assert risk.posterior(prior) == pytest.approx(odds / (odds + 1 - prior), rel=1e-9)
+            assert risk.posterior(prior, false_alarms=0.001) <= 1 / (1 + (1 - prior) / prior / 1000) + 1e-9
+    for unbounded in (NORMAL, Composed(events=(LAPLACE, NORMAL)), ApproximateDP(epsilon=epsilon, delta=1e-9)):
+        risk = risk_of(unbounded)
+        assert risk.false_alarms == 0.001 and risk.posterior(0.01) == risk.posterior(0.01, false_alarms=0.001)
+
+
 def test_a_budget_has_the_curve_of_its_rule():
     gaussian = sf.Budget(epsilon=1, delta=1e-5, keys_delta=0)
     assert risk_of(gaussian).advantage == pytest.approx(0.1066, abs=5e-5)

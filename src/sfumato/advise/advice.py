@@ -11,7 +11,7 @@ from sfumato.advise.choice import Choice, ExpectedError, FrontierPoint, frontier
 from sfumato.advise.deltas import about_delta
 from sfumato.advise.limits import EpsilonRange, Limit, RiskLimit, epsilon_range
 from sfumato.advise.money import Harm
-from sfumato.advise.risk import FALSE_ALARMS, Risk, risk_of
+from sfumato.advise.risk import Risk, risk_of
 from sfumato.core.arguments import Number
 from sfumato.core.measures import ApproximateDP
 
@@ -76,9 +76,8 @@ class Advice:
             ("from (epsilon, delta) alone", f"{self.alone:.4f}, {self._times_as_much()}"),
             (
                 f"who believes {self.prior:g} beforehand",
-                f"believes {risk.posterior(self.prior):.3g} at most after an alarm",
+                f"believes {risk.posterior(self.prior):.3g} at most {_after(risk)}",
             ),
-            ("an alarm", f"is also raised for {FALSE_ALARMS:g} of those who did not take part"),
             (
                 f"a secret with {_VALUES} values",
                 f"is guessed {risk.guessed(_VALUES):.3g} of the time at most, {1 / _VALUES:g} by chance",
@@ -150,6 +149,13 @@ class Advice:
         from sfumato.advise.page import advice_fragment
 
         return advice_fragment(self)
+
+
+def _after(risk: Risk) -> str:
+    """Say after which outputs a belief is held."""
+    if not risk.false_alarms:
+        return "afterwards, whatever comes out"
+    return f"after an alarm, which is also raised for {risk.false_alarms:g} of those who did not take part"
 
 
 class AdviceOptions(TypedDict, total=False):

@@ -48,7 +48,7 @@ RiskSource = Event | PrivacyBudget | Guarantee
 """What has a trade-off curve: what was run, what a budget allows in all, or what was promised."""
 
 FALSE_ALARMS = 0.001
-"""The false-positive rate at which beliefs are stated: tests that accuse fewer are left out."""
+"""The false-positive rate at which beliefs are stated, if losses are unbounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,19 +75,32 @@ class Risk:
         """Return the most true positives that any test with this rate of false positives has."""
         return self.curve.tpr(float(probability(false_alarms, "false_alarms")))
 
-    def posterior(self, prior: Number, *, false_alarms: Number = FALSE_ALARMS) -> float:
+    @property
+    def false_alarms(self) -> float:
+        """The rate of false alarms at which a belief is stated: 0, so over all tests, if losses are bounded.
+
+        With unbounded losses, such as those of Gaussian noise, some output that almost never occurs proves
+        that a person took part: tests that accuse fewer than 1 in 1,000 are left out.
+        """
+        bounded = self.curve.deltas[-1] == 0  # the power curve leaves 0 with a finite slope
+        return 0.0 if bounded else FALSE_ALARMS
+
+    def posterior(self, prior: Number, *, false_alarms: Number | None = None) -> float:
         """Return the most that an attacker may believe after an alarm, who believed `prior` before.
 
-        The worst case over all tests that raise false alarms at this rate or more often. Rarer alarms are
-        left out, for with unbounded losses, such as those of Gaussian noise, some output that almost
-        never occurs would prove anything. For pure epsilon it is e^epsilon pi / (e^epsilon pi + 1 - pi), up
-        to an epsilon of 6.9 at the usual rate, and less beyond.
-        Theorem: Bayes; tpr/fpr falls as fpr rises, for the power curve is concave and never negative.
+        The worst case over all tests with this rate of false alarms or more, that of `Risk.false_alarms`
+        unless one is given. For pure epsilon it is e^epsilon pi / (e^epsilon pi + 1 - pi).
+        Theorem: Bayes; tpr/fpr falls as fpr rises, for the power curve is concave and never negative; its
+        limit at 0 is e^L, with L the largest loss.
+
+        >>> round(risk_of(PureDP(epsilon=8)).posterior(0.01), 4)
+        0.9679
         """
-        belief, rate = checked_prior(prior), probability(false_alarms, "false_alarms")
-        if rate == 0:
+        belief = checked_prior(prior)
+        rate = probability(self.false_alarms if false_alarms is None else false_alarms, "false_alarms")
+        if rate == 0 and self.false_alarms:
             raise InvalidArgument(
-                "beliefs are stated at a rate of false alarms above zero",
+                "with unbounded losses, beliefs are stated at a rate of false alarms above zero",
                 place="false_alarms",
                 hints=("0.001 leaves out tests that accuse fewer than 1 in 1,000",),
             )
