@@ -42,10 +42,14 @@ def test_from_init_to_a_budget_and_a_filed_page_without_python(tmp_path: Path) -
     declared = ("--unit", "person", "--one-of", "region=north,south", "--max-groups", "1", "--max-rows", "1")
     made = sfumato(tmp_path, "init", "people.parquet", *declared, "--delta", "1e-5", "--yes")
     assert made.returncode == 0, made.stderr
-    answers = f"20000\n\n49\n55\n{COUNT}\n30\nyes\n"  # people, the delta proposed, a slip, 55 of 100, ..
+    slips = ("-5", "20,000", "0.1", "49", COUNT.replace("people", "poeple"), "0")  # each is asked again
+    answers = "{}\n{}\n20000\n{}\n\n{}\n55\n{}\n" + COUNT + "\n{}\n30\nyes\n"
+    answers = answers.format(*slips)
     guided = sfumato(tmp_path, "advise", "--guided", "--output", "advice.html", given=answers)
     assert guided.returncode == 0, guided.stderr
     assert "above 50, which is luck" in guided.stdout and "both can be had" in guided.stdout
+    for said in ("at least 1", "not a number such as 20000", "1/n, which is 5e-05", "`poeple`"):
+        assert said in guided.stdout
     project = read_project(tmp_path / "sfumato.toml")
     assert project.people == 20_000 and float(project.budget.delta) == 1e-7
     assert f"epsilon {float(project.budget.epsilon):g} into [budget]" in guided.stdout

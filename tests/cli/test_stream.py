@@ -48,7 +48,12 @@ def test_a_stream_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "at most 2 days" in priced.stdout and "nothing is spent" in priced.stdout
     early = sfumato(tmp_path, "stream", "show", "daily")
     assert early.returncode == 2 and "has not begun" in early.stderr
-    assert sfumato(tmp_path, "stream", "start", "daily").returncode == 0
+    assert "`sfumato stream start daily` begins it" in early.stderr
+    assert sfumato(tmp_path, "stream", "start", "daily").stdout.startswith("begun")
+    assert "nothing was charged now" in sfumato(tmp_path, "stream", "start", "daily").stdout
+    assert "was charged" in sfumato(tmp_path, "stream", "start", "daily", "--dry-run").stdout
+    before = sfumato(tmp_path, "stream", "advance", "daily", "--now", "2026-01-01").stdout
+    assert "the first is over on 2026-01-02" in before
     for _ in range(2):
         advanced = sfumato(tmp_path, "stream", "advance", "daily", "--now", "2026-01-04")
         assert "3 of 30 days" in advanced.stdout

@@ -536,6 +536,7 @@ def test_another_stream_of_the_same_name_is_refused(tmp_path: Path, other: dict[
         with pytest.raises(LedgerError) as refusal:
             ask(stream(db, **other))
         assert refusal.value.code == "SF606" and db.balance.spent_units == spent
+        assert "was begun with another question" in str(refusal.value)
 
 
 def test_another_schema_or_cap_is_refused(tmp_path: Path) -> None:
@@ -565,7 +566,7 @@ def test_another_schema_or_cap_is_refused(tmp_path: Path) -> None:
             {"horizon": None, "participation": sf.Participation(periods=10**7)},
             "in at most 1,048,576 periods",
         ),
-        ("SELECT COUNT(*) AS n FROM visits", {"name": "../daily"}, "needs a name"),
+        ("SELECT COUNT(*) AS n FROM visits", {"name": "../daily"}, "no name of a stream"),
         ("SELECT COUNT(*) AS n FROM visits", {"participation": 3}, "a cap on periods"),
         ("SELECT COUNT(*) AS n FROM visits", {"every": "hour"}, "hours"),
     ],

@@ -154,7 +154,10 @@ def epsilon_range(
             raise InvalidArgument(
                 "the epsilon for a wanted error is found for one question",
                 place="error",
-                hints=(f"this is about {choice.name}; question.advise(error=10)",),
+                hints=(
+                    f"this is about {choice.name}",
+                    'name one: question.advise(error=10), or sfumato advise "SELECT .." --error 10',
+                ),
             )
         least = choice.cheapest(error)
     if not allowed:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import tomllib
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,11 +100,11 @@ def advise(
     can_write(output, kept(declared))
     if output is not None and Path(output).suffix.lower() != ".html":
         raise InvalidArgument("the page is HTML", place="--output", hints=("name it advice.html",))
-    wishes = replace(wishes, people=wishes.people or declared.people)
+    wishes = replace(wishes, people=declared.people if wishes.people is None else wishes.people)
     stated = output or save or replace(wishes, people=None) != AdviceWishes()
     talk = guided or (sys.stdin.isatty() and not stated and not as_json)
     if talk:
-        wishes = _talk(wishes, declared)
+        wishes = _talk(wishes, declared, project)
     advice = _advice(wishes, declared, project)
     if output is not None:
         with working("drawing the page"):
@@ -174,8 +176,9 @@ def _options(wishes: AdviceWishes) -> AdviceOptions:
 
 def _run_whole_records(wishes: AdviceWishes, *, as_json: bool) -> None:
     from sfumato.advise import publish_whole_records
+    from sfumato.core.arguments import count
 
-    people = wishes.people or 1000
+    people = 1000 if wishes.people is None else count(wishes.people, "--people")
     found = publish_whole_records(people=people, delta=1 / people if wishes.delta is None else wishes.delta)
     say({"published": list(found.published)}, str(found), as_json=as_json)
 
@@ -183,34 +186,59 @@ def _run_whole_records(wishes: AdviceWishes, *, as_json: bool) -> None:
 # -- step by step -----------------------------------------------------------------------------
 
 
-def _talk(wishes: AdviceWishes, declared: Project) -> AdviceWishes:
+def _talk(wishes: AdviceWishes, declared: Project, project: str) -> AdviceWishes:
     """Ask for what an owner can answer without statistics."""
     from sfumato.advise import usual_delta
     from sfumato.cli.answers import ask
+    from sfumato.core.arguments import count
 
     out = screen()
     out.print("Nothing is spent here, or asked of the data. An empty answer leaves a thing open.")
     answered: dict[str, Any] = {}
     if wishes.people is None:
         asked = "How many people are in the data, if that is public?"
-        answered["people"] = ask(asked, "", lambda text: int(text) if text else None)
+        answered["people"] = ask(asked, "", lambda text: count(int(text), "people") if text else None)
     people, delta = answered.get("people", wishes.people), float(declared.budget.delta)
     if wishes.delta is None and delta and people and delta > usual_delta(people):
         out.print(
             f"delta {delta:g} is large for {people:,} people:"
             " at 1/n, publishing a few records whole would count as private."
         )
-        answered["delta"] = ask("Which delta instead?", f"{usual_delta(people):g}", float)
+        answered["delta"] = ask("Which delta instead?", f"{usual_delta(people):g}", partial(_delta, people))
     if wishes.advantage is None and wishes.posterior is None:
         out.print("Somebody who knows everything else guesses who of 100 people took part: 50 right is luck.")
         answered["advantage"] = ask("How many may be right, at most?", "55", _advantage)
     if not wishes.questions:
-        given = ask("A question that the answers are for, as SQL?", "", str)
+        given = ask("A question that the answers are for, as SQL?", "", partial(_sql, project))
         answered["questions"] = [given] if given else None
         if given:
             asked = "How far off may its answer be, 95 times of 100?"
-            answered["error"] = ask(asked, "", lambda text: float(text) if text else None)
+            answered["error"] = ask(asked, "", lambda text: _above_zero(float(text)) if text else None)
     return replace(wishes, **answered)
+
+
+def _delta(people: int, text: str) -> float:
+    delta = float(text)
+    if not 0 < delta < 1 / people:
+        raise InvalidArgument(f"a number above 0 and below 1/n, which is {1 / people:.2g}")
+    return delta
+
+
+def _above_zero(error: float) -> float:
+    if not 0 < error < math.inf:
+        raise InvalidArgument("a number above 0")
+    return error
+
+
+def _sql(project: str, text: str) -> str:
+    """Return a question; refuse what would be refused, so that it can be typed again."""
+    if text:
+        from sfumato.cli.project import open_tables
+        from sfumato.cli.query import question_text
+
+        database = open_tables(project, free=True)[1]
+        database.sql(question_text(text), epsilon=database.terms.epsilon).priced()
+    return text
 
 
 def _advantage(text: str) -> float | None:
@@ -315,7 +343,7 @@ def _compare(wishes: AdviceWishes, *, as_json: bool) -> None:
     found = {}
     for file in files:
         project = read_project(file)
-        options = _options(replace(wishes, people=wishes.people or project.people))
+        options = _options(replace(wishes, people=project.people if wishes.people is None else wishes.people))
         found[file] = project, advise_on(choice_of_budget(project.budget), **options)
     rows = [
         ("", *found),

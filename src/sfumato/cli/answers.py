@@ -10,7 +10,7 @@ from typing import TypeVar
 import typer
 
 from sfumato.catalog import Between, Domain, Kind, OneOf, Value, kind_of
-from sfumato.errors import InvalidArgument
+from sfumato.errors import InvalidArgument, SfumatoError
 
 __all__ = ["ask", "values_of"]
 
@@ -33,11 +33,11 @@ def ask(question: str, default: str, read: Callable[[str], _T]) -> _T:
         given = typer.prompt(question, default=default, show_default=bool(default)).strip()
         try:
             return read(given)
-        except InvalidArgument as error:
+        except SfumatoError as error:
             hints = "".join(f"; {hint}" for hint in error.hints if hint)
             typer.echo(f"  {error.message}{hints}")
         except ValueError:
-            typer.echo("  that is not a number")
+            typer.echo("  that is not a number such as 20000 or 0.05")
 
 
 def values_of(text: str, kind: Kind | None, *, bounds: bool) -> Domain:

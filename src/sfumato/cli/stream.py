@@ -43,6 +43,10 @@ def _start(
         stream.priced()  # refuses what repr only tells
         screen().print(repr(stream), markup=False, highlight=False)
         return
+    if stream.begun:
+        stream.start()  # refuses another stream of this name
+        screen().print(f"stream `{name}` has begun before: nothing was charged now", markup=False)
+        return
     with working("charging"):
         stream.start()
     screen().print(f"begun: `sfumato stream advance {name}` publishes each period that is over", markup=False)
@@ -62,6 +66,8 @@ def _advance(
     with working("computing, adding noise"):
         published = stream.advance(now)
     screen().print(f"{stream.periods.said(len(published))} are published", markup=False)
+    if not len(published):
+        screen().print(f"the first is over on {stream.periods.end(1)} UTC", markup=False)
     if published.skipped:
         screen().print(f"skipped, because they failed: {', '.join(published.skipped)}", markup=False)
 

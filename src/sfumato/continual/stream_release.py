@@ -198,14 +198,17 @@ class StreamRelease:
         return stream_page(self, level=level)
 
     def _number(self, at: int | Moment) -> int:
-        number = at if isinstance(at, int) else 0
-        if not isinstance(at, int) and (when := moment(at, "period")) >= self.stream.periods.start:
-            number = self.stream.periods.ended(when) + 1
+        number, periods = at if isinstance(at, int) else 0, self.stream.periods
+        if not isinstance(at, int) and (when := moment(at, "period")) >= periods.start:
+            number = periods.ended(when) + 1
         if not 1 <= number <= self.taken:
             raise InvalidArgument(
                 "this period is not published",
                 place="period",
-                hints=(f"{self.taken} periods are: advance publishes those that are over",),
+                hints=(
+                    f"{periods.said(self.taken)} are, from {periods.name(1)} on",
+                    "advance publishes those that are over",
+                ),
             )
         return number
 
@@ -343,7 +346,8 @@ class StreamRelease:
         after = f"more than {late} {every}s after their own" if late else f"after their {every} was published"
         told.append(f"not in the intervals: rows that came {after}")
         if stream.capped:
-            told.append(f"not in the intervals: rows of people beyond their first {often} periods")
+            first = every if often == 1 else f"{often} {every}s"
+            told.append(f"not in the intervals: rows of people beyond their first {first}")
         return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))
 
     def _variance(self, noise: Noise, off: float) -> Fraction:

@@ -70,15 +70,22 @@ def time_column(
     field = table.field(name) if isinstance(name, str) else None
     if field is None or field.kind not in (Kind.DATE, Kind.TIMESTAMP):
         fitting = [one.name for one in table.fields if one.kind in (Kind.DATE, Kind.TIMESTAMP)]
-        hint = f"it has {', '.join(fitting)}" if fitting else f"`{table.name}` has no date and no timestamp"
+        hints = [
+            f"it has {', '.join(fitting)}" if fitting else f"`{table.name}` has no date and no timestamp"
+        ]
+        if field is not None and field.kind is Kind.TEXT:
+            bounds = f"{field.name} = {{ between = [2000-01-01, 2099-12-31] }}"
+            hints.append(f"`{field.name}` is text; in a CSV file, bounds make it a date: {bounds}")
         raise InvalidArgument(
-            "a stream is cut into periods by a date or a timestamp", place="by", hints=(hint,)
+            "a stream is cut into periods by a date or a timestamp", place="by", hints=tuple(hints)
         )
     column = tree.ColumnRef(name=f"{scan.alias}.{field.name}", kind=field.kind)
     own = None if row_id is None else table.field(row_id)
     if row_id is not None and (own is None or (table.unit is not None and own.name == table.unit.own_column)):
         raise InvalidArgument(
-            f"row_id is a column of `{table.name}` that tells one person's rows apart", place="row_id"
+            f"row_id is a column of `{table.name}` that tells one person's rows apart",
+            place="row_id",
+            hints=(f"it has {', '.join(one.name for one in table.fields)}",),
         )
     told = None if own is None else tree.ColumnRef(name=f"{scan.alias}.{own.name}", kind=own.kind)
     return TimeColumn(scan=scan, column=column, row_id=told)

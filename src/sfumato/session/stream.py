@@ -16,7 +16,7 @@ from sfumato.continual.row_rules import RowRules
 from sfumato.continual.stored_outputs import StoredOutputs
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
-from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.errors import InvalidArgument, LedgerError, SfumatoError
 from sfumato.ledger import Entry, Owner
 from sfumato.session.question import Asked, Question
 
@@ -119,15 +119,20 @@ class Stream:
 
     def _advanced(self, until: int) -> StreamRelease:
         database, stream = self.database, self.priced()
-        advance(
-            stream,
-            until,
-            catalog=database.catalog,
-            ledger=database.ledger,
-            backend=database.backend,
-            analyst=database.analyst,
-            purpose=self.purpose,
-        )
+        try:
+            advance(
+                stream,
+                until,
+                catalog=database.catalog,
+                ledger=database.ledger,
+                backend=database.backend,
+                analyst=database.analyst,
+                purpose=self.purpose,
+            )
+        except LedgerError as refusal:
+            if refusal.code != "SF606":
+                raise
+            raise another_stream(self.name, refusal.sequence) from None  # users know no idempotency key
         return self._shown(stream)
 
     def show(self) -> StreamRelease:
@@ -141,7 +146,7 @@ class Stream:
             raise InvalidArgument(
                 f"stream `{self.name}` has not begun",
                 place="stream",
-                hints=("start() or advance() begins it",),
+                hints=(f"{self._begins} begins it",),
             )
         if (entry.request_hash, entry.policy_hash) != (stream.fingerprint(), database.catalog.fingerprint()):
             raise another_stream(self.name, entry.sequence)
@@ -157,6 +162,15 @@ class Stream:
     def _beside(self, stream: PricedStream) -> Baseline:
         return baseline(stream, self.question.priced().costs[0], self.database.terms)
 
+    @property
+    def _begins(self) -> str:
+        return f".start() or `sfumato stream start {self.name}`"
+
+    @property
+    def begun(self) -> bool:
+        """Whether it was charged. Free."""
+        return self._entry() is not None
+
     def _entry(self) -> Entry | None:
         database = self.database
         who = None if isinstance(database.analyst, Owner) else database.analyst
@@ -166,7 +180,7 @@ class Stream:
 
     def __repr__(self) -> str:
         try:
-            stream = self.priced()
+            stream, begun = self.priced(), self.begun
         except SfumatoError as refusal:  # showing something must not fail
             return f"stream that will be refused:\n{refusal}"
         periods, every, cap = self.periods, self.periods.every, self.participation
@@ -181,7 +195,7 @@ class Stream:
             f"  one person counts in at most {often} {every}{'s' if often > 1 else ''}{apart}",
             *([] if stream.rule is None else [f"  groups are shown once {stream.shown_if}"]),
             *(f"  {line}" for line in (*beside.lines(), beside.legend)),
-            "nothing is spent until .start() or .advance()",
+            "it has begun, and was charged" if begun else f"nothing is spent until it begins: {self._begins}",
         )
         return "\n".join(lines)
 
@@ -208,7 +222,7 @@ def stream_of(
     """Return a stream; refuse what makes no sense."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         hint = "letters, digits, - and _, at most 64 of them"
-        raise InvalidArgument("a stream needs a name", place="name", hints=(hint,))
+        raise InvalidArgument("this is no name of a stream", place="name", hints=(hint,))
     given: Any = participation
     if not isinstance(given, Participation | None):
         hint = "sf.Participation(periods=3, apart=7)"
