@@ -143,7 +143,7 @@ def test_columns_that_nobody_declared_become_comments(tmp_path: Path) -> None:
 MISTAKES = [
     # not TOML at all
     ("ledger = \"hospital.ledger\"", "ledger = hospital", "SF702", 2, "quotes"),
-    ("epsilon = 3\n", "epsilon = 3\nepsilon = 4\n", "SF702", 25, ""),
+    ("epsilon = 3\n", "epsilon = 3\nepsilon = 4\n", "SF702", 25, "each name stands once"),
     # unknown keys, at every level
     ("ledger =", "leger =", "SF703", 2, "`ledger`"),
     ("max_groups = 2", "max_group = 2", "SF703", 7, "`max_groups`"),

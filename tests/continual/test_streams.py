@@ -551,7 +551,7 @@ def test_another_schema_or_cap_is_refused(tmp_path: Path) -> None:
     [
         ("SELECT QUANTILE(cost, 0.5) FROM visits", {}, "quantiles"),
         ("SELECT place, COUNT(*) AS n FROM visits GROUP BY ROLLUP (place)", {}, "ROLLUP"),
-        ("SELECT COUNT(*) AS n FROM visits", {"by": "place"}, "a date or a timestamp"),
+        ("SELECT COUNT(*) AS n FROM visits", {"by": "place"}, "`place` is text; in a CSV file"),
         ("SELECT COUNT(*) AS n FROM visits", {"by": "nothing"}, "a date or a timestamp"),
         ("SELECT COUNT(*) AS n FROM visits", {"every": "year"}, "no period is called"),
         ("SELECT COUNT(*) AS n FROM visits", {"start": "2026-01-01T12:00"}, "a whole day"),

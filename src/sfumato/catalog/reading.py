@@ -65,6 +65,8 @@ def _not_toml(error: tomllib.TOMLDecodeError, file: str, lines: list[str]) -> Pr
     found = _AT.search(str(error))
     message = _AT.sub("", str(error))
     line = int(found[1]) if found and found[1] else max(1, len(lines))
+    twice = "twice" in message or "overwrite" in message
+    hint = "text stands in quotes; a name that is not letters and digits does, too"
     return ProjectRefused(
         f"this is not TOML: {message[:1].lower()}{message[1:]}",
         code="SF702",
@@ -72,7 +74,7 @@ def _not_toml(error: tomllib.TOMLDecodeError, file: str, lines: list[str]) -> Pr
         line=line,
         column=int(found[2]) if found and found[2] else None,
         text=lines[line - 1].strip() if line <= len(lines) else None,
-        hints=("text stands in quotes; a name that is not letters and digits does, too",),
+        hints=("each name stands once: give one of the two another name, or remove it" if twice else hint,),
     )
 
 
