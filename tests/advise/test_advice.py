@@ -29,6 +29,7 @@ from sfumato.core.measures import ApproximateDP
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.local import Survey, YesNo
 from sfumato.session.database import Database
+from sfumato.session.stream import Stream
 
 COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
 
@@ -55,26 +56,43 @@ def db() -> Database:
     )
 
 
+@pytest.fixture(scope="module")
+def stream(db) -> Stream:
+    return db.stream(
+        "SELECT COUNT(*) AS n FROM visits", name="daily", by="day", every="day", start="2026-01-01",
+        horizon=30, epsilon=0.5,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def survey() -> Survey:
+    return Survey.plan("cheating", YesNo(words="Have you ever cheated?"), epsilon=1)
+
+
 def forbidden(*arguments, **options):
     raise AssertionError("advice looked at data")
 
 
-def test_advice_spends_nothing_and_reads_no_data(db, monkeypatch):
+def test_advice_spends_nothing_and_reads_no_data(db, stream, survey, monkeypatch):
     """The engine must not run, and the ledger stays as it is; a real release meets the same tripwire."""
     question = db.sql(COUNT, epsilon=0.5)
     head, spent = db.ledger.head(), db.balance.spent_units
     monkeypatch.setattr(type(db.backend), "run", forbidden)
     for advised in (
         db.advise(people=90),
-        db.advise(COUNT, "SELECT AVG(cost) AS c FROM visits"),
+        db.advise("SELECT AVG(cost) AS c FROM visits"),
         db.workload([COUNT], epsilon=1).advise(),
         db.marginals(["region"], ways=1, epsilon=1).advise(),
         question.advise(error=30),
+        stream.advise(),
+        survey.advise(people=90),
     ):
         assert "nothing was spent" in repr(advised)
     assert (db.ledger.head(), db.balance.spent_units) == (head, spent)
     with pytest.raises(AssertionError, match="looked at data"):
         question.release()
+    with pytest.raises(AssertionError, match="looked at data"):
+        stream.advance("2026-01-02")
 
 
 def test_the_numbers_are_those_of_the_question(db):
@@ -187,15 +205,11 @@ def test_several_questions_are_advised_on_as_a_whole(db):
     assert one.epsilon == db.sql(COUNT).within(20).epsilon and "both" not in one.stated.said
 
 
-def test_tables_and_streams_have_the_errors_that_they_state(db):
+def test_tables_and_streams_have_the_errors_that_they_state(db, stream):
     tables = db.marginals(["region"], ways=1, epsilon=0.5)
     advice = tables.advise()
     assert advice.risk == risk_of(tables.priced().event)
     assert [(one.name, one.said) for one in advice.errors] == list(tables.price().errors)
-    stream = db.stream(
-        "SELECT COUNT(*) AS n FROM visits", name="daily", by="day", every="day", start="2026-01-01",
-        horizon=30, epsilon=1,
-    )  # fmt: skip
     advice = stream.advise()
     assert advice.risk == risk_of(stream.priced().event) and not advice.year
     beside = stream.baseline()
@@ -206,8 +220,7 @@ def test_tables_and_streams_have_the_errors_that_they_state(db):
     assert keys_delta > 0 and found.advise().risk == risk_of(found.priced().event, keys_delta=keys_delta)
 
 
-def test_a_survey_has_the_risk_of_one_report():
-    survey = Survey.plan("cheating", YesNo(words="Have you ever cheated?"), epsilon=1)
+def test_a_survey_has_the_risk_of_one_report(survey):
     advice = survey.advise(people=1000, advantage=0.2)
     assert "which of two answers they gave" in advice.risk.sentence
     assert float(advice.epsilon) == pytest.approx(math.log(1.2 / 0.8), abs=0.01)

@@ -2,28 +2,90 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.catalog import read_project
 from sfumato.cli.advise import budget_written
 from sfumato.errors import InvalidArgument
-from tests.cli.programs import make_project, make_tables, sfumato
+from sfumato.local import Survey, YesNo
+from tests.cli.programs import PROJECT, make_project, make_tables, sfumato
 
 COUNT = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
+
+DECLARED = """
+[tables.days]
+path = "days.parquet"
+unit = "person"
+max_groups = 1
+max_rows = 1
+
+[streams.daily]
+question = "SELECT COUNT(*) AS n FROM days"
+by = "day"
+every = "day"
+start = 2026-01-01
+horizon = 30
+epsilon = 1
+
+[workloads.monthly]
+file = "many.sql"
+epsilon = 0.5
+
+[marginals.yearly]
+table = "people"
+columns = ["region"]
+ways = [1]
+epsilon = 0.25
+"""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("project")
-    make_project(path)
+    make_project(path, PROJECT + DECLARED)
+    days = [datetime.date(2026, 1, 1)] * 10
+    pq.write_table(pa.table({"person": range(10), "day": days}), path / "days.parquet")
+    (path / "many.sql").write_text(f"-- name: regions\n{COUNT};")
+    Survey.plan("cheating", YesNo(words="Have you cheated?"), epsilon=1).write(path / "survey.toml")
     return path
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("subject", "about", "epsilon", "errors"),
+    [
+        (
+            ("--stream", "daily"),
+            "the whole stream of 30 days",
+            1,
+            {"n of the last total", "n of the last day"},
+        ),
+        (("--workload", "monthly"), "the workload of 1 question", 0.5, {"regions.n"}),
+        (("--marginals", "yearly"), "the tables", 0.25, {"region"}),
+        (("--survey", "survey.toml"), "the survey `cheating`", 1, {"a rare answer's share, or the mean"}),
+    ],
+)
+def test_what_is_declared_is_advised_on_by_its_name(folder: Path, subject, about, epsilon, errors) -> None:
+    before = contents(folder)
+    shown = sfumato(folder, "advise", *subject, "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    record = json.loads(shown.stdout)
+    assert (record["about"], record["epsilon"], set(record["errors"])) == (about, epsilon, errors)
+    assert contents(folder) == before
+
+
 def test_advice_leaves_ledger_and_project_as_they_are(folder: Path) -> None:
-    before = {one.name: one.read_bytes() for one in folder.iterdir()}
+    before = contents(folder)
     asked = sfumato(folder, "advise", COUNT, "--advantage", "0.1", "--error", "30", "--format", "json")
     assert asked.returncode == 0, asked.stderr
     record = json.loads(asked.stdout)
@@ -33,7 +95,17 @@ def test_advice_leaves_ledger_and_project_as_they_are(folder: Path) -> None:
         "Of 100 people" in plain.stdout
         and "nothing was spent, and nothing was asked of the data" in plain.stdout
     )
-    assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
+    assert contents(folder) == before
+
+
+def test_another_epsilon_than_the_declared_one(folder: Path) -> None:
+    """All tests count for a survey: a belief of 0.95 from 0.01 is met up to ln(19 * 99), not at 20."""
+    survey = ("advise", "--survey", "survey.toml", "-e", "0.5", "-f", "json")
+    believed = json.loads(sfumato(folder, *survey, "--posterior", "0.95").stdout)
+    assert abs(believed["epsilon"] - math.log(19 * 99)) < 0.01
+    marginals = ("advise", "--marginals", "yearly", "-f", "json")
+    one, half = (json.loads(sfumato(folder, *marginals, "-e", e).stdout) for e in ("1", "0.5"))
+    assert one["epsilon"] == 1 and half["epsilon"] == 0.5 and half["advantage"] < one["advantage"]
 
 
 def test_from_init_to_a_budget_and_a_filed_page_without_python(tmp_path: Path) -> None:
@@ -94,6 +166,13 @@ def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
         (("--prior", "1"), "certainty"),
         (("--output", "advice.txt"), "the page is HTML"),
         (("--error", "3"), "found for one question"),
+        (("--stream", ""), "declares no such stream"),
+        (("--stream", "hourly"), "declares no such stream"),
+        (("--stream", "daily", "--marginals", "yearly"), "one thing at a time"),
+        (("--stream", "daily", "--size", "9"), "need no size"),
+        (("--workload", "monthly", "--write"), "are about the budget"),
+        (("--workload", "monthly", "--error", "3"), "found for one question"),
+        (("--survey", "survey.toml", "--delta", "1e-6"), "neither a delta nor groups"),
         (
             ("--funds", "-1", "--harm-chance", "0.1", "--harm-cost", "1", "--people", "9"),
             "must not be negative",

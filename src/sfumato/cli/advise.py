@@ -6,63 +6,24 @@ import math
 import re
 import sys
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
+from sfumato.cli.advice_wishes import AdviceWishes, budget_of, options_of
 from sfumato.cli.options import Plain, PlainOption, ProjectOption
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.screen import say, screen, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.advise import Advice
-    from sfumato.advise.advice import AdviceOptions
+    from sfumato.advise import Advice, Choice
     from sfumato.catalog import Project
-    from sfumato.core.accountant import PrivacyBudget
 
-__all__ = ["AdviceWishes", "advise", "budget_written"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdviceWishes:
-    """What the options of `sfumato advise` said; None where they did not."""
-
-    questions: Annotated[
-        list[str] | None,
-        Argument(
-            help="Questions that the budget is for: SQL, or files of it. With --compare: project files."
-        ),
-    ] = None
-    epsilon: Annotated[float | None, Option("--epsilon", "-e", help="Another epsilon than the budget's.")] = (
-        None
-    )
-    delta: Annotated[float | None, Option("--delta", help="Another delta than the budget's.")] = None
-    advantage: Annotated[
-        float | None, Option("--advantage", help="The most that an attacker may gain: 0.1.")
-    ] = None
-    posterior: Annotated[
-        float | None, Option("--posterior", help="The most that an attacker may believe afterwards: 0.2.")
-    ] = None
-    prior: Annotated[float, Option("--prior", help="What an attacker believes beforehand.")] = 0.01
-    error: Annotated[
-        float | None, Option("--error", help="The 95% error that you can live with, of one question.")
-    ] = None
-    size: Annotated[
-        float | None, Option("--size", help="Rows to expect in a group, for the error of averages.")
-    ] = None
-    people: Annotated[int | None, Option("--people", help="How many units there are, if that is public.")] = (
-        None
-    )
-    family: Annotated[int, Option("--family", help="How many people are looked at together.")] = 4
-    harm_chance: Annotated[
-        float | None, Option("--harm-chance", help="How likely a harm befalls a person anyhow: 0.001.")
-    ] = None
-    harm_cost: Annotated[float | None, Option("--harm-cost", help="What that harm costs a person.")] = None
-    funds: Annotated[float | None, Option("--funds", help="What there is to pay all of them for it.")] = None
+__all__ = ["advise", "budget_written"]
 
 
 def advise(
@@ -90,88 +51,103 @@ def advise(
     from sfumato.catalog import read_project
 
     as_json = style is Plain.json
+    if wishes.subject is not None and (compare or whole_records or guided or save):
+        raise InvalidArgument(
+            "--compare, --whole-records, --guided and --write are about the budget",
+            place=f"--{wishes.subject}",
+        )
     if compare:
         _compare(wishes, as_json=as_json)
         return
     if whole_records:
         _run_whole_records(wishes, as_json=as_json)
         return
-    declared = read_project(project)
-    can_write(output, kept(declared))
     if output is not None and Path(output).suffix.lower() != ".html":
         raise InvalidArgument("the page is HTML", place="--output", hints=("name it advice.html",))
+    if wishes.survey is not None:  # it is not part of a project
+        can_write(output, {wishes.survey: "the survey"})
+        _show(_advised(_survey_choice(wishes), wishes), output, as_json=as_json)
+        return
+    declared = read_project(project)
+    can_write(output, kept(declared))
     wishes = replace(wishes, people=declared.people if wishes.people is None else wishes.people)
     stated = output or save or replace(wishes, people=None) != AdviceWishes()
     talk = guided or (sys.stdin.isatty() and not stated and not as_json)
     if talk:
         wishes = _talk(wishes, declared, project)
     advice = _advice(wishes, declared, project)
+    _show(advice, output, as_json=as_json)
+    if save or (talk and _agreed(advice, project)):
+        _write(advice, wishes, declared, project)
+
+
+def _show(advice: Advice, output: str | None, *, as_json: bool) -> None:
     if output is not None:
         with working("drawing the page"):
             write(advice.page().html().encode(), output, paid=False)
     lines = [*advice.lines(), *([] if output is None else [f"written: {output}"])]
     say(advice.record(), "\n".join(lines), as_json=as_json)
-    if save or (talk and _agreed(advice, project)):
-        _write(advice, wishes, declared, project)
 
 
 def _advice(wishes: AdviceWishes, declared: Project, project: str) -> Advice:
-    from sfumato.advise import advise as advise_on
     from sfumato.advise import choice_of_budget
 
-    budget, options = _budget(wishes, declared), _options(wishes)
+    if wishes.subject is not None:
+        return _advised(_declared_choice(wishes, declared, project), wishes)
+    budget = budget_of(wishes, declared)
     if not wishes.questions:  # no table is opened
-        with working("finding out"):
-            return advise_on(choice_of_budget(budget), **options)
+        return _advised(choice_of_budget(budget), wishes)
     from sfumato.cli.project import open_tables
     from sfumato.cli.query import question_text
 
     _, database = open_tables(project, free=True)
     texts = [question_text(one) for one in wishes.questions]
     with working("finding out"):
-        return replace(database, terms=budget).advise(*texts, size=wishes.size, **options)
+        return replace(database, terms=budget).advise(*texts, size=wishes.size, **options_of(wishes))
 
 
-def _budget(wishes: AdviceWishes, declared: Project) -> PrivacyBudget:
-    """Return the budget that is looked at: the project's, with the epsilon and delta that were said."""
-    from sfumato.core.accountant import PrivacyBudget
+def _advised(choice: Choice, wishes: AdviceWishes) -> Advice:
+    """Return advice on a choice, at the epsilon that was said."""
+    from sfumato.advise import advise as advise_on
     from sfumato.core.arguments import budget_quantity
 
-    own = declared.budget
-    epsilon = own.epsilon if wishes.epsilon is None else wishes.epsilon
-    if wishes.delta is None:
-        return PrivacyBudget(epsilon=epsilon, delta=own.delta, keys_delta=own.keys_delta, rule=own.rule)
-    if not own.delta:
-        hint = "write a delta and another rule into [budget] first"
-        raise InvalidArgument("this budget has no delta", place="--delta", hints=(hint,))
-    delta = budget_quantity(wishes.delta, "delta")
-    keys = delta * own.keys_delta / own.delta
-    return PrivacyBudget(epsilon=epsilon, delta=delta, keys_delta=keys, rule=own.rule)
+    if wishes.epsilon is not None:
+        choice = replace(choice, epsilon=budget_quantity(wishes.epsilon, "epsilon"))
+    with working("finding out"):
+        return advise_on(choice, **options_of(wishes))
 
 
-def _options(wishes: AdviceWishes) -> AdviceOptions:
-    from sfumato.advise import Harm
+def _declared_choice(wishes: AdviceWishes, declared: Project, project: str) -> Choice:
+    """Return the choice of the epsilon of a stream, a workload or tables that the project file declares."""
+    from sfumato.cli.marginals import declared_marginals
+    from sfumato.cli.project import open_tables
+    from sfumato.cli.stream import declared_stream
+    from sfumato.cli.workload import declared_workload
+    from sfumato.session.choices import choice_of_marginals, choice_of_stream, choice_of_workload
 
-    harm = None
-    given = (wishes.harm_chance, wishes.harm_cost, wishes.funds)
-    if any(one is not None for one in given):
-        chance, cost, funds = given
-        if chance is None or cost is None or funds is None or wishes.people is None:
-            raise InvalidArgument(
-                "the economic method needs a chance, a cost, funds and the number of people",
-                place="--funds",
-                hints=("--harm-chance 0.001 --harm-cost 5000 --funds 10000 --people 20000",),
-            )
-        harm = Harm(people=wishes.people, chance=chance, cost=cost, funds=funds)
-    return {
-        "people": wishes.people,
-        "family": wishes.family,
-        "prior": wishes.prior,
-        "advantage": wishes.advantage,
-        "posterior": wishes.posterior,
-        "harm": harm,
-        "error": wishes.error,
-    }
+    if wishes.size is not None and wishes.workload is None:
+        raise InvalidArgument("the errors of this need no size of groups", place="--size")
+    _, database = open_tables(project, free=True)
+    database = replace(database, terms=budget_of(replace(wishes, epsilon=None), declared))
+    if wishes.stream is not None:
+        return choice_of_stream(declared_stream(wishes.stream, declared, database))
+    if wishes.workload is not None:
+        return choice_of_workload(declared_workload(wishes.workload, declared, database, size=wishes.size))
+    assert wishes.marginals is not None
+    return choice_of_marginals(declared_marginals(wishes.marginals, declared, database))
+
+
+def _survey_choice(wishes: AdviceWishes) -> Choice:
+    """Return the choice of the epsilon of a survey file; unless --people says how many, 10,000 answer."""
+    from sfumato.local.choices import choice_of_survey
+    from sfumato.local.survey import Survey
+
+    if wishes.delta is not None or wishes.size is not None:
+        place = "--size" if wishes.delta is None else "--delta"
+        raise InvalidArgument("a survey has neither a delta nor groups", place=place)
+    assert wishes.survey is not None
+    people = 10_000 if wishes.people is None else wishes.people
+    return choice_of_survey(Survey.read(wishes.survey), people=people)
 
 
 def _run_whole_records(wishes: AdviceWishes, *, as_json: bool) -> None:
@@ -274,7 +250,7 @@ def _write(advice: Advice, wishes: AdviceWishes, declared: Project, project: str
     numbers: dict[str, float] = {"epsilon": float(f"{float(advice.epsilon):.4g}")}
     if wishes.delta is not None:
         numbers["delta"] = wishes.delta
-        numbers["keys_delta"] = float(_budget(wishes, declared).keys_delta)
+        numbers["keys_delta"] = float(budget_of(wishes, declared).keys_delta)
     if wishes.people is not None:
         numbers["people"] = wishes.people
     text = budget_written(Path(project).read_text(encoding="utf-8"), numbers)
@@ -343,7 +319,8 @@ def _compare(wishes: AdviceWishes, *, as_json: bool) -> None:
     found = {}
     for file in files:
         project = read_project(file)
-        options = _options(replace(wishes, people=project.people if wishes.people is None else wishes.people))
+        people = project.people if wishes.people is None else wishes.people
+        options = options_of(replace(wishes, people=people))
         found[file] = project, advise_on(choice_of_budget(project.budget), **options)
     rows = [
         ("", *found),

@@ -25,11 +25,14 @@ from sfumato.cli.screen import screen, working
 from sfumato.errors import InvalidArgument, QueryRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sfumato.catalog import Project
     from sfumato.session.database import Database
     from sfumato.session.marginals import MarginalsQuestion
     from sfumato.workloads.marginal_release import Marginals
 
-__all__ = ["marginals", "rendered_marginals"]
+__all__ = ["declared_marginals", "marginals", "rendered_marginals"]
 
 
 def marginals(
@@ -100,24 +103,12 @@ def marginals(
         "bases": {**known.bases, **based} if based else None,
         "missing": None if missing is None else names_of(missing),
         "epsilon": epsilon,
+        "purpose": purpose,
+        "max_groups": max_groups,
+        "max_rows": max_rows,
+        "max_rows_total": max_rows_total,
     }
-    options_given = {key: value for key, value in given.items() if value is not None}
-    declared_fields = {one.name: getattr(known, one.name) for one in fields(known)}
-    try:
-        question = database.marginals(
-            **{**declared_fields, **options_given},
-            purpose=purpose,
-            max_groups=max_groups,
-            max_rows=max_rows,
-            max_rows_total=max_rows_total,
-        )
-    except (InvalidArgument, QueryRefused) as refusal:
-        key = refusal.place if isinstance(refusal, InvalidArgument) else "columns" if table is None else None
-        if columns not in declared.marginals or key not in declared_fields or key in options_given:
-            raise  # the file is not what is wrong
-        raise declared.written.refusal(
-            refusal.message, ("marginals", columns, key), code="SF706", hints=refusal.hints
-        ) from None
+    question = declared_marginals(columns, declared, database, given)
     if show is not None:
         question.check_table(names_of(show))
     if error is not None:
@@ -130,6 +121,30 @@ def marginals(
     write(rendered_marginals(release, options.style.value, show, level=options.level), options.output)
     if options.output is not None:
         screen(error=True).print(f"written: {options.output}")
+
+
+def declared_marginals(
+    columns: str, project: Project, database: Database, given: Mapping[str, Any] | None = None
+) -> MarginalsQuestion:
+    """Return tables as the project file declares them by this name, or of these columns.
+
+    What is `given`, unless it is None, comes before what the file says.
+    """
+    from sfumato.catalog.project import ProjectMarginals
+
+    known = project.marginals.get(columns, ProjectMarginals(columns=names_of(columns)))
+    declared = {one.name: getattr(known, one.name) for one in fields(known)}
+    said = {key: value for key, value in (given or {}).items() if value is not None}
+    try:
+        return database.marginals(**{**declared, **said})
+    except (InvalidArgument, QueryRefused) as refusal:
+        place = "columns" if "table" not in said else None
+        key = refusal.place if isinstance(refusal, InvalidArgument) else place
+        if columns not in project.marginals or key not in declared or key in said:
+            raise  # the file is not what is wrong
+        raise project.written.refusal(
+            refusal.message, ("marginals", columns, key), code="SF706", hints=refusal.hints
+        ) from None
 
 
 def _show_price(question: MarginalsQuestion, *, as_json: bool) -> None:

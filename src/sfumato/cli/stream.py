@@ -21,9 +21,11 @@ from sfumato.cli.screen import screen, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from sfumato.catalog import Project
+    from sfumato.session.database import Database
     from sfumato.session.stream import Stream
 
-__all__ = ["stream_app"]
+__all__ = ["declared_stream", "stream_app"]
 
 stream_app = group_of("Statistics period after period, for one charge.")
 
@@ -38,7 +40,7 @@ def _start(
     project: ProjectOption = "sfumato.toml",
 ) -> None:
     """Charge all periods of a stream, once. Nothing is published yet."""
-    stream = _declared(name, project, analyst)
+    stream = _opened(name, project, analyst)
     if dry_run:
         stream.priced()  # refuses what repr only tells
         screen().print(repr(stream), markup=False, highlight=False)
@@ -62,7 +64,7 @@ def _advance(
     project: ProjectOption = "sfumato.toml",
 ) -> None:
     """Publish every period that is over and was not published. Charges the stream if nobody has."""
-    stream = _declared(name, project, analyst)
+    stream = _opened(name, project, analyst)
     with working("computing, adding noise"):
         published = stream.advance(now)
     screen().print(f"{stream.periods.said(len(published))} are published", markup=False)
@@ -108,7 +110,7 @@ def _show(
         raise InvalidArgument("--period, --until, --all, --plot and --html: one of them", place="show")
     can_write(output, kept(read_project(project)), style=style.value)
     can_write(html, kept(read_project(project)), place="--html")
-    published = _declared(name, project, analyst).show()
+    published = _opened(name, project, analyst).show()
     if html is not None:
         write(published.page(level=level).html().encode(), html, place="--html")
         screen(error=True).print(f"written: {html}")
@@ -126,15 +128,19 @@ def _show(
     write(rendered(release, style.value, level), output)
 
 
-def _declared(name: str, project: str, analyst: str | None) -> Stream:
-    """Return a stream as the project file declares it."""
+def _opened(name: str, project: str, analyst: str | None) -> Stream:
     from sfumato.cli.project import open_tables
+
+    return declared_stream(name, *open_tables(project, analyst=analyst))
+
+
+def declared_stream(name: str, project: Project, database: Database) -> Stream:
+    """Return a stream as the project file declares it."""
     from sfumato.continual import Participation
 
-    read, database = open_tables(project, analyst=analyst)
-    found = next((one for one in read.streams if one.name == name), None)
+    found = next((one for one in project.streams if one.name == name), None)
     if found is None:
-        known = ", ".join(one.name for one in read.streams)
+        known = ", ".join(one.name for one in project.streams)
         hint = f"it declares {known}" if known else "declare one: [streams.daily]"
         raise InvalidArgument("the project file declares no such stream", place=name, hints=(hint,))
     return database.stream(

@@ -34,9 +34,11 @@ from sfumato.cli.screen import screen, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.session.workload import Target
+    from sfumato.catalog import Project
+    from sfumato.session.database import Database
+    from sfumato.session.workload import Target, Workload
 
-__all__ = ["FileQuestion", "questions_of", "workload"]
+__all__ = ["FileQuestion", "declared_workload", "questions_of", "workload"]
 
 _HEADER = re.compile(r"--\s*(name|error|epsilon)\s*:\s*(.*?)\s*$")
 
@@ -61,9 +63,7 @@ def workload(
 ) -> None:
     """Ask many questions at once, and spend: what they have in common is measured once."""
     from sfumato.catalog import read_project
-    from sfumato.catalog.project import ProjectWorkload
     from sfumato.cli.project import open_tables
-    from sfumato.cli.query import text_of
     from sfumato.core.mechanism import confidence
     from sfumato.release.formats import rendered
 
@@ -74,16 +74,8 @@ def workload(
         )
     declared = read_project(project)
     can_write(options.output, kept(declared), style=options.style.value)
-    known = declared.workloads.get(file, ProjectWorkload(file=file))
-    questions = questions_of(text_of(known.file))
     _, database = open_tables(project, analyst=analyst, free=options.dry_run)
-    asked = database.workload(
-        {one.name: database.sql(one.sql, epsilon=one.epsilon) for one in questions},
-        epsilon=known.epsilon if epsilon is None else epsilon,
-        errors={one.name: one.error for one in questions if one.error is not None},
-        size=known.size if size is None else size,
-        purpose=purpose,
-    )
+    asked = declared_workload(file, declared, database, epsilon=epsilon, size=size, purpose=purpose)
     with working("finding the noise"):
         price = asked.price()
     if options.dry_run:
@@ -98,6 +90,30 @@ def workload(
     write(rendered(release, options.style.value, options.level), options.output)
     if options.output is not None:
         screen(error=True).print(f"written: {options.output}")
+
+
+def declared_workload(
+    file: str,
+    project: Project,
+    database: Database,
+    *,
+    epsilon: float | None = None,
+    size: float | None = None,
+    purpose: str | None = None,
+) -> Workload:
+    """Return a workload as the project file declares it, or as a file of questions does."""
+    from sfumato.catalog.project import ProjectWorkload
+    from sfumato.cli.query import text_of
+
+    known = project.workloads.get(file, ProjectWorkload(file=file))
+    questions = questions_of(text_of(known.file))
+    return database.workload(
+        {one.name: database.sql(one.sql, epsilon=one.epsilon) for one in questions},
+        epsilon=known.epsilon if epsilon is None else epsilon,
+        errors={one.name: one.error for one in questions if one.error is not None},
+        size=known.size if size is None else size,
+        purpose=purpose,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,7 +105,8 @@ def choice_of_workload(workload: Workload) -> Choice:
         )
 
     standing = terms.epsilon if workload.epsilon is None else workload.epsilon
-    name = f"the workload of {len(workload.names)} questions"
+    many = len(workload.names)
+    name = f"the workload of {many} question{'' if many == 1 else 's'}"
     return Choice(name=name, epsilon=standing, delta=terms.delta, at=at, repeats=True)
 
 
