@@ -79,8 +79,7 @@ def test_advice_spends_nothing_and_reads_no_data(db, stream, survey, monkeypatch
     head, spent = db.ledger.head(), db.balance.spent_units
     monkeypatch.setattr(type(db.backend), "run", forbidden)
     for advised in (
-        db.advise(people=90),
-        db.advise("SELECT AVG(cost) AS c FROM visits"),
+        db.advise("SELECT AVG(cost) AS c FROM visits", people=90),
         db.workload([COUNT], epsilon=1).advise(),
         db.marginals(["region"], ways=1, epsilon=1).advise(),
         question.advise(error=30),

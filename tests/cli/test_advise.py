@@ -143,11 +143,17 @@ def test_two_projects_side_by_side(folder: Path, tmp_path: Path) -> None:
     text = (folder / "sfumato.toml").read_text()
     for name, epsilon in (("a", "0.5"), ("b", "4")):
         (tmp_path / f"{name}.toml").write_text(text.replace("epsilon = 2", f"epsilon = {epsilon}"))
+    (tmp_path / "pure.toml").write_text(text.replace("epsilon = 2\ndelta = 1e-6", "epsilon = 8"))
     compared = sfumato(tmp_path, "advise", "--compare", "a.toml", "b.toml", "--format", "json")
     record = json.loads(compared.stdout)
     assert record["a.toml"]["advantage"] < record["b.toml"]["advantage"]
     shown = sfumato(tmp_path, "advise", "--compare", "a.toml", "b.toml").stdout
-    assert "belief from 0.01" in shown and "b.toml: Of 100 people" in shown
+    assert "belief from 0.01, 0.001 false alarms" in shown and "b.toml: Of 100 people" in shown
+    [mixed] = [
+        line for line in sfumato(tmp_path, "advise", "--compare", "pure.toml", "a.toml").stdout.splitlines()
+        if line.startswith("belief")
+    ]  # fmt: skip
+    assert "0.001 false alarms  0.9099" in mixed  # as Gaussian noise is judged; by itself it is 0.9679
 
 
 def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:

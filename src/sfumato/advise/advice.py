@@ -116,6 +116,7 @@ class Advice:
             "advantage_from_epsilon_and_delta": self.alone,
             "prior": self.prior,
             "posterior": self.risk.posterior(self.prior),
+            "posterior_false_alarms": self.risk.false_alarms,
             "sentence": self.risk.sentence,
             "basis": self.risk.basis,
             "family": {"people": self.family.people, "advantage": self.family.advantage},

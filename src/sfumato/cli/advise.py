@@ -322,6 +322,9 @@ def _compare(wishes: AdviceWishes, *, as_json: bool) -> None:
         people = project.people if wishes.people is None else wishes.people
         options = options_of(replace(wishes, people=people))
         found[file] = project, advise_on(choice_of_budget(project.budget), **options)
+    rate = max(advice.risk.false_alarms for _, advice in found.values())  # one for all: like with like
+    after = f", {rate:g} false alarms" if rate else ""
+    beliefs = [advice.risk.posterior(wishes.prior, false_alarms=rate) for _, advice in found.values()]
     rows = [
         ("", *found),
         ("protects", *(project.unit for project, _ in found.values())),
@@ -329,10 +332,7 @@ def _compare(wishes: AdviceWishes, *, as_json: bool) -> None:
         ("delta", *(f"{float(project.budget.delta):g}" for project, _ in found.values())),
         ("rule", *(project.budget.rule.name for project, _ in found.values())),
         ("advantage", *(f"{advice.risk.advantage:.4f}" for _, advice in found.values())),
-        (
-            f"belief from {wishes.prior:g}",
-            *(f"{advice.risk.posterior(wishes.prior):.4f}" for _, advice in found.values()),
-        ),
+        (f"belief from {wishes.prior:g}{after}", *(f"{belief:.4f}" for belief in beliefs)),
         (
             f"advantage, family of {wishes.family}",
             *(f"{advice.family.advantage:.4f}" for _, advice in found.values()),
