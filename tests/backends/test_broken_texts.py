@@ -124,3 +124,16 @@ def test_texts_of_public_files_are_read_likewise(tmp_path: Path) -> None:
     )  # fmt: skip
     text = "SELECT word, COUNT(*) AS n FROM people JOIN words USING (n) GROUP BY word"
     assert database.sql(text, epsilon=1e6).release().column("word") == ["??", "fine"]
+
+
+def test_people_whose_names_are_rounded_are_refused(tmp_path: Path) -> None:
+    """Ten moments of one microsecond would be one person: whoever leaves changes what counts of the others."""
+    path, budget = tmp_path / "people.parquet", sf.Budget(epsilon=1)
+    moments = pyarrow.array(range(10), pyarrow.timestamp("ns"))
+    table = pyarrow.table({"name": moments, "at": moments.cast(pyarrow.timestamp("us"), safe=False)})
+    parquet.write_table(table, path)
+    days = pyarrow.table({"name": pyarrow.array(range(10), pyarrow.date64())})
+    for given in (table, table.to_pandas(), path, days):
+        with pytest.raises(InvalidArgument, match="less precision"):
+            sf.connect(given, name="t", unit="name", budget=budget)
+    sf.connect(table, name="t", unit="at", budget=budget)

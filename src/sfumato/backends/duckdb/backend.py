@@ -186,7 +186,10 @@ class Backend:
             key_table(program.kinds, query.declared)
 
     def check_names(self) -> None:
-        """Refuse names of units, and keys on the way to them, that are not UTF-8: people would become one."""
+        """Refuse names of units, and keys on the way to them, of which two are read as one.
+
+        These are texts that are not UTF-8, and moments in nanoseconds: people would become one.
+        """
         for table in self._catalog.tables:
             if table.unit is None or table.unit.column is None:
                 continue
@@ -196,7 +199,7 @@ class Backend:
                 at = link.table
             for name, column in (*found, (at, table.unit.column)):
                 with self._source.admitted():
-                    self._source.check_texts(name, column)
+                    self._source.check_name(name, column)
 
     def _make_texts_readable(self, query: BoundedQuery, used: set[str] | None) -> None:
         """Let no text that is not UTF-8 make a query fail: see `Source`."""

@@ -18,7 +18,7 @@ from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field, UnsupportedColumn
 
-__all__ = ["kind_of_type", "readable_columns"]
+__all__ = ["is_rounded", "kind_of_type", "readable_columns"]
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), Kind.INTEGER),
@@ -73,6 +73,15 @@ def readable_columns(
         fields.append(Field(name=name, kind=kind))
         selected.append(_total(identifier(name), of_type))
     return selected, fields, left_out
+
+
+def is_rounded(of_type: str) -> bool:
+    """Return whether two values of a type may become one when they are read.
+
+    >>> is_rounded("TIMESTAMP_NS"), is_rounded("TIMESTAMP")
+    (True, False)
+    """
+    return of_type in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 
 
 def _total(column: str, of_type: str) -> str:

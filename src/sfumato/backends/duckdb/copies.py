@@ -22,6 +22,7 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["Copied", "copied", "copied_files"]
 
+_ROUNDED = ("timestamp[ns", "date64")  # types that are read as microseconds and as days
 _ROWS = 122_880  # of a batch: what the engine gives to one thread
 
 
@@ -32,6 +33,7 @@ class Copied:
     table: Any
     digest: str
     left_out: tuple[UnsupportedColumn, ...]
+    rounded: frozenset[str] = frozenset()  # columns in which two values may have become one
 
     def with_rows(self, column: str) -> Any:
         """Return the table with the number of each row in a column more."""
@@ -83,6 +85,7 @@ def copied_files(name: str, paths: tuple[str, ...], columns: tuple[tuple[str, st
 def _copied(columns: Iterable[tuple[str, Any]], name: str) -> Copied:
     """Return a copy of named columns; of a column that Arrow has no type for, the type is given instead."""
     kept: list[tuple[str, Any]] = []
+    rounded: list[str] = []
     left_out: list[UnsupportedColumn] = []
     for column, values in columns:
         found, of_type = None, values
@@ -93,6 +96,7 @@ def _copied(columns: Iterable[tuple[str, Any]], name: str) -> Copied:
             left_out.append(UnsupportedColumn(name=column, of_type=of_type))
         else:
             kept.append((column, found))
+            rounded += [column] if any(one in str(values.type) for one in _ROUNDED) else []
     if not kept:
         raise InvalidArgument(f"table `{name}` has no column that can be asked about", place=name)
     if len({column.lower() for column, _ in kept}) != len(kept):
@@ -108,6 +112,7 @@ def _copied(columns: Iterable[tuple[str, Any]], name: str) -> Copied:
         table=pyarrow.ipc.open_stream(held).read_all(),
         digest=hashlib.sha256(held).hexdigest(),
         left_out=tuple(left_out),
+        rounded=frozenset(rounded),
     )
 
 

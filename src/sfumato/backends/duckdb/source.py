@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sfumato.backends.duckdb.admission import Admission, memory_of, note_process_memory
 from sfumato.backends.duckdb.backend import Backend
-from sfumato.backends.duckdb.column_types import readable_columns
+from sfumato.backends.duckdb.column_types import is_rounded, readable_columns
 from sfumato.backends.duckdb.engine import Engine, with_engine
 from sfumato.backends.duckdb.engine_files import (
     EngineTable,
@@ -94,6 +94,7 @@ class Source:
         self._fields: dict[str, tuple[Field, ...]] = {}
         self._left_out: dict[str, tuple[UnsupportedColumn, ...]] = {}
         self._parquet: dict[str, EngineTable] = {}
+        self._rounded = {name: held.rounded for name, held in objects.items()}
         self._unread: dict[str, frozenset[str]] = {}  # their texts that nobody looked through yet
         self._reading = threading.Lock()
         self._row_views: dict[str, str] = {}  # statements that give the rows of engine tables numbers
@@ -139,8 +140,15 @@ class Source:
                     hints=("open it again: what is paid for one version is answered from that version",),
                 )
 
-    def check_texts(self, table: str, column: str) -> None:
-        """Refuse texts of a column that are not UTF-8."""
+    def check_name(self, table: str, column: str) -> None:
+        """Refuse a column that names people, if two of its names may be read as one."""
+        if column in self._rounded.get(table, ()):
+            raise InvalidArgument(
+                f"`{column}` of table `{table}` names people by moments, and is read with less precision than "
+                "it has",
+                place=table,
+                hints=("name people by a number or a text", "or by moments in microseconds"),
+            )
         if column in self._unread.get(table, ()):
             cursor = self._connection.cursor()
             if not _are_texts(lambda sql: cursor.execute(sql).fetchall(), table, [column]):
@@ -283,7 +291,10 @@ class Source:
     def _note(
         self, name: str, described: Iterable[tuple[str, str]], left_out: tuple[UnsupportedColumn, ...]
     ) -> list[str]:
-        selected, fields, more = readable_columns(described)
+        columns = list(described)
+        selected, fields, more = readable_columns(columns)
+        rounded = frozenset(column for column, of_type in columns if is_rounded(of_type))
+        self._rounded[name] = self._rounded.get(name, frozenset()) | rounded
         if not fields:
             raise InvalidArgument(f"table `{name}` has no column that can be asked about", place=name)
         self._fields[name], self._left_out[name] = tuple(fields), (*left_out, *more)
