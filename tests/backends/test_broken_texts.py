@@ -127,7 +127,7 @@ def test_texts_of_public_files_are_read_likewise(tmp_path: Path) -> None:
 
 
 def test_people_whose_names_are_rounded_are_refused(tmp_path: Path) -> None:
-    """Ten moments of one microsecond would be one person: whoever leaves changes what counts of the others."""
+    """Ten moments of one microsecond would be one person, and each of them changes what counts of others."""
     path, budget = tmp_path / "people.parquet", sf.Budget(epsilon=1)
     moments = pyarrow.array(range(10), pyarrow.timestamp("ns"))
     table = pyarrow.table({"name": moments, "at": moments.cast(pyarrow.timestamp("us"), safe=False)})

@@ -144,8 +144,8 @@ class Source:
         """Refuse a column that names people, if two of its names may be read as one."""
         if column in self._rounded.get(table, ()):
             raise InvalidArgument(
-                f"`{column}` of table `{table}` names people by moments, and is read with less precision than "
-                "it has",
+                f"`{column}` of table `{table}` names people by moments, and is read with less precision "
+                "than it has",
                 place=table,
                 hints=("name people by a number or a text", "or by moments in microseconds"),
             )
