@@ -376,7 +376,10 @@ def _refuse_unproved(question: Priced) -> None:
     }
     hints = {
         "streams in which each row is a unit by itself": ("name the column that says whose each row is",),
+        "streams of quantiles, histograms and statistics of blocks": (
+            "counts, sums, averages and variances have streams",
+        ),
     }
     for said, found in refused.items():
         if found:
-            raise Unsupported(said, hints=hints.get(said, ()))
+            raise Unsupported(f"{said} are not supported", place="question", hints=hints.get(said, ()))
