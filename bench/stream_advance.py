@@ -5,7 +5,7 @@
 A week is published before it, so that there are people to remember: without a cap on days, with the default
 of one day of a person, and with a cap of more days, which has to look up in how many a person was. Late rows
 are left out, but in the last line: to find them, the rows of the week, seven times as many, are compared
-with what was seen of them.
+with what was seen of them, and the plain question is about all these rows as well.
 Each is timed in turns with the plain question, on tables that were just opened; the best times count.
 """
 
@@ -37,7 +37,7 @@ STREAMS: dict[str, tuple[dict[str, Any], float]] = {
     "without a cap on days": ({"participation": sf.Participation(periods=365), "late": 0}, 2),
     "one day of a person": ({"late": 0}, 2),
     "at most 30 days of a person": ({"participation": sf.Participation(periods=30), "late": 0}, math.inf),
-    "one day of a person, late rows of a week": ({}, math.inf),
+    "one day of a person, late rows of a week": ({}, 2),
 }
 
 
@@ -99,7 +99,8 @@ def advance_rows(rows: int = 1_000_000, times: int = 3) -> list[Row]:
                 ledger = shutil.copytree(begun, folder / f"copy {number}") / "ledger"
                 stream = _stream(_opened(files, ledger), options)
                 ours = min(ours, _timed(lambda s=stream: s.advance(today + datetime.timedelta(days=1))))
-                question = ASKED.format(f"WHERE day >= DATE '{today}'")
+                first = today if options.get("late") == 0 else FIRST
+                question = ASKED.format(f"WHERE day >= DATE '{first}'")
                 asked = _opened(files, ledger).sql(question, epsilon=1, noise="gaussian")
                 plain = min(plain, _timed(asked.release))
                 shutil.rmtree(ledger.parent)
