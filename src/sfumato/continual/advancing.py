@@ -176,13 +176,16 @@ class _Advancing:
 
     def _participants(self, number: int) -> Participants | None:
         """Return who may be counted in a period, given who was counted before it; None: everybody."""
+        import pyarrow
+
         stream, cap = self._stream, self._stream.participation
         if not stream.capped:
             return None
         since = number - cap.apart
         most = cap.periods if cap.periods < stream.periods.horizon else None
         earlier = self._state.people(since + 1 if most is None else 1)
-        return Participants(most=most, since=since, earlier=earlier)
+        together = pyarrow.concat_tables(earlier) if earlier else None
+        return Participants(most=most, since=since, earlier=together, periods=len(earlier))
 
     def _rows(self, number: int, version: str) -> tuple[BoundedQuery, PeriodRows | None]:
         """Return what is computed of a period, and which of its rows count; None: all of them.

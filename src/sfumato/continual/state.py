@@ -141,13 +141,10 @@ class StreamState:
             rows = self._connection.execute("SELECT keys FROM period ORDER BY number").fetchall()
             return [keys for (keys,) in rows]
 
-    def people(self, since: int) -> Any | None:
-        """Return who was counted when, from a period on: an Arrow table of `__unit`, `used` and `period`."""
-        import pyarrow
-
+    def people(self, since: int) -> list[Any]:
+        """Return who was counted when, from a period on: an Arrow table of `__unit` and `period` for each."""
         tables = [self._read("people", number) for number in range(max(1, since), self.last + 1)]
-        found = [one for one in tables if one is not None]
-        return pyarrow.concat_tables(found) if found else None
+        return [one for one in tables if one is not None]
 
     def rows(self, period: int) -> Any | None:
         """Return the rows that a period has seen: an Arrow table of `__unit` and `__row`; None: no row."""

@@ -23,23 +23,29 @@ class Participants:
 
     most: int | None  # None: any number
     since: int
-    earlier: Any | None  # an Arrow table of `__unit`, `used` and `period`: who was counted when; None: nobody
-    counted: Any | None = None  # of `__unit` and `used`: who counts now, and in how many periods by now
+    earlier: Any | None  # an Arrow table of `__unit` and `period`: who was counted when; None: nobody
+    periods: int  # how many periods are in it
+    counted: Any | None = None  # of `__unit`: who counts now
 
     @contextmanager
     def admitted(self, engine: Engine, rows: str) -> Iterator[str]:
         """Yield the rows of those who count; note who they are."""
         with ExitStack() as stack:
-            earlier = None if self.earlier is None else stack.enter_context(engine.given(self.earlier))
-            if earlier is not None:
-                over = f"period > {self.since}" + ("" if self.most is None else f" OR used >= {self.most}")
-                refused = stack.enter_context(engine.named(f"SELECT __unit FROM {earlier} WHERE {over}"))
+            if self.earlier is not None:
+                earlier = stack.enter_context(engine.given(self.earlier))
+                refused = stack.enter_context(engine.named(self._refused(earlier, rows)))
                 if engine.one(f"SELECT count(*) FROM {refused}"):
                     rows = f"SELECT r.* FROM ({rows}) AS r ANTI JOIN {refused} AS x ON r.__unit = x.__unit"
-            people = f"SELECT DISTINCT __unit, 1::INTEGER AS used FROM ({rows})"
-            if earlier is not None and self.most is not None and self.most > 1:
-                both = f"({people}) AS p LEFT JOIN {earlier} AS e ON p.__unit = e.__unit"
-                used = "(1 + coalesce(max(e.used), 0))::INTEGER AS used"
-                people = f"SELECT p.__unit, {used} FROM {both} GROUP BY p.__unit"
-            self.counted = engine.table(people)
+            self.counted = engine.table(f"SELECT DISTINCT __unit FROM ({rows})")
             yield rows
+
+    def _refused(self, earlier: str, rows: str) -> str:
+        """Return a SELECT of those who were counted too lately, or too often: of these, whoever has rows."""
+        lately = f"SELECT __unit FROM {earlier} WHERE period > {self.since}"
+        if self.most is None or self.periods < self.most:
+            return lately
+        if self.most == 1:
+            return f"SELECT __unit FROM {earlier}"
+        here = f"SELECT e.__unit FROM {earlier} AS e SEMI JOIN ({rows}) AS r ON e.__unit = r.__unit"
+        often = f"SELECT __unit FROM ({here}) GROUP BY __unit HAVING count(*) >= {self.most}"
+        return f"{lately} UNION ALL {often}"
