@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from sfumato.analysis.pricing import Cost
 from sfumato.continual.pricing import PricedStream
@@ -138,13 +139,11 @@ def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseli
 
 
 def _one_release(stream: PricedStream, single: Cost) -> tuple[str, float] | None:
-    """Return the first count or sum of a question, and the error of one release of it."""
+    """Return the first count or sum of a question, and the error of one release of it, not rounded."""
+    noises = {one.measure: one.added.deviation for one in single.noises}
+    wide = NormalDist().inv_cdf((1 + _LEVEL) / 2)
     for answer in stream.bounding.answers:
-        if answer.function.record.linear(answer) is not None:
-            noises = [
-                next(one.added for one in single.noises if one.measure == name) for name in answer.measures
-            ]
-            error = answer.function.record.forecast(answer, noises, None, _LEVEL).error
-            if error is not None:
-                return stream.names.get(answer.name, answer.name), error
+        if (worth := answer.function.record.linear(answer)) is not None:
+            off = math.hypot(*(float(one) * noises[name] for name, one in worth.items()))
+            return stream.names.get(answer.name, answer.name), wide * off
     return None
