@@ -183,9 +183,10 @@ class _Advancing:
             return None
         since = number - cap.apart
         most = cap.periods if cap.periods < stream.periods.horizon else None
-        earlier = self._state.people(since + 1 if most is None else 1)
+        often = most is not None and number > most  # so that somebody may have been counted so often
+        earlier = self._state.people(1 if often else since + 1)
         together = pyarrow.concat_tables(earlier) if earlier else None
-        return Participants(most=most, since=since, earlier=together, periods=len(earlier))
+        return Participants(most=most, since=since, earlier=together)
 
     def _rows(self, number: int, version: str) -> tuple[BoundedQuery, PeriodRows | None]:
         """Return what is computed of a period, and which of its rows count; None: all of them.

@@ -24,28 +24,28 @@ class Participants:
     most: int | None  # None: any number
     since: int
     earlier: Any | None  # an Arrow table of `__unit` and `period`: who was counted when; None: nobody
-    periods: int  # how many periods are in it
     counted: Any | None = None  # of `__unit`: who counts now
 
     @contextmanager
     def admitted(self, engine: Engine, rows: str) -> Iterator[str]:
         """Yield the rows of those who count; note who they are."""
         with ExitStack() as stack:
+            people = stack.enter_context(engine.named(f"SELECT DISTINCT __unit FROM ({rows})"))
+            refused = None
             if self.earlier is not None:
                 earlier = stack.enter_context(engine.given(self.earlier))
-                refused = stack.enter_context(engine.named(self._refused(earlier, rows)))
-                if engine.one(f"SELECT count(*) FROM {refused}"):
-                    rows = f"SELECT r.* FROM ({rows}) AS r ANTI JOIN {refused} AS x ON r.__unit = x.__unit"
-            self.counted = engine.table(f"SELECT DISTINCT __unit FROM ({rows})")
+                refused = stack.enter_context(engine.named(self._refused(earlier, people)))
+            if refused is None or not engine.one(f"SELECT count(*) FROM {refused}"):
+                self.counted = engine.table(f"SELECT * FROM {people}")
+            else:
+                self.counted = engine.table(f"SELECT * FROM {people} ANTI JOIN {refused} USING (__unit)")
+                rows = f"SELECT r.* FROM ({rows}) AS r ANTI JOIN {refused} AS x ON r.__unit = x.__unit"
             yield rows
 
-    def _refused(self, earlier: str, rows: str) -> str:
-        """Return a SELECT of those who were counted too lately, or too often: of these, whoever has rows."""
-        lately = f"SELECT __unit FROM {earlier} WHERE period > {self.since}"
-        if self.most is None or self.periods < self.most:
-            return lately
-        if self.most == 1:
-            return f"SELECT __unit FROM {earlier}"
-        here = f"SELECT e.__unit FROM {earlier} AS e SEMI JOIN ({rows}) AS r ON e.__unit = r.__unit"
-        often = f"SELECT __unit FROM ({here}) GROUP BY __unit HAVING count(*) >= {self.most}"
-        return f"{lately} UNION ALL {often}"
+    def _refused(self, earlier: str, people: str) -> str:
+        """Return a SELECT of those among people who were counted too lately, or too often."""
+        here = f"SELECT e.* FROM {earlier} AS e SEMI JOIN {people} AS p ON e.__unit = p.__unit"
+        over = [f"max(period) > {self.since}"]
+        if self.most is not None:
+            over.append(f"count(*) >= {self.most}")
+        return f"SELECT __unit FROM ({here}) GROUP BY __unit HAVING {' OR '.join(over)}"
