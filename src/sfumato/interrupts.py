@@ -30,11 +30,13 @@ def interruptible(action: Callable[[], _T], stop: Callable[[], object]) -> _T:
     if threading.current_thread() is not threading.main_thread():
         return action()
     with ThreadPoolExecutor(max_workers=1) as pool:
-        running = pool.submit(action)
+        running = None
         try:
+            with deferred():  # an action that runs is known to run
+                running = pool.submit(action)
             wait([running])
         except BaseException:
-            while not running.done():
+            while running is not None and not running.done():
                 stop()
                 wait([running], timeout=_AGAIN)
             raise
