@@ -38,16 +38,16 @@ LAYERS = {
     "workloads": 9,  # many statistics at once; the session asks for them as for one
     "session": 10,
     "anonymity": 11,
-    "audit": 11,
     "learn": 11,
     "local": 11,
     "synthesis": 11,
-    "attacks": 12,  # also attacks what the capabilities make
-    "lessons": 12,  # also draws what they promise
-    "server": 13,
-    "__init__": 13,  # the public face: gathers what is below, and only the command line imports it
-    "cli": 14,
-    "__main__": 15,
+    "audit": 12,  # also audits what the capabilities claim, a training run among them
+    "attacks": 13,  # also attacks what the capabilities make
+    "lessons": 13,  # also draws what they promise
+    "server": 14,
+    "__init__": 14,  # the public face: gathers what is below, and only the command line imports it
+    "cli": 15,
+    "__main__": 16,
 }
 
 # What the trusted mathematics may use: no data, no SQL, no input or output. Unknown means refuse.
