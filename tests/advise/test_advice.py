@@ -12,8 +12,6 @@ import pytest
 
 import sfumato as sf
 from sfumato.advise import (
-    DEPLOYMENTS,
-    LITERATURE,
     Harm,
     RiskLimit,
     about_delta,
@@ -181,14 +179,6 @@ def test_publishing_whole_records_counts_as_private_at_a_large_delta():
     assert "no noise" in str(found) and "(0, 0.01)-private" in str(found)
     with pytest.raises(InvalidArgument, match="draws"):
         publish_whole_records(people=10**8, delta=0.01)
-
-
-def test_precedents_say_what_is_needed_to_compare():
-    assert len(LITERATURE) == 18
-    for one in DEPLOYMENTS:
-        assert all((one.who, one.what, one.date, one.epsilon, one.delta, one.unit, one.period, one.source))
-    census = {one.epsilon for one in DEPLOYMENTS if one.who == "US Census Bureau"}
-    assert census == {"17.14", "2.47"}
 
 
 def test_several_questions_are_advised_on_as_a_whole(db):

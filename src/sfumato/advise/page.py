@@ -47,15 +47,16 @@ def advice_page(advice: Advice) -> Page:
             Section(
                 "Precedents",
                 Paragraph(
-                    "As declared by those who run them. Compare like with like: an epsilon for each day"
-                    " or each report is not one for ever."
+                    "As declared by those who run them, or as reported where it says so: then the source"
+                    " itself was not read. Compare like with like: an epsilon for each day or each report"
+                    " is not one for ever."
                 ),
                 PageTable(
                     heads=("system", "date", "epsilon", "delta", "unit and period", "trust in", "source"),
                     rows=[
                         (
-                            f"{one.who}: {one.what}", one.date, one.epsilon, one.delta,
-                            f"{one.unit}; {one.period}", one.trust, one.source,
+                            f"{one.who}: {one.what}", one.date, one.declared, one.delta,
+                            f"{one.unit}; {one.period}", one.trust, one.cited,
                         )
                         for one in DEPLOYMENTS
                     ],
