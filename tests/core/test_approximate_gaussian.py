@@ -30,11 +30,11 @@ def bound(mu: float, epsilon: float) -> float:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("sigma", "rate", "times"),
-    [(Fraction(26, 10), Fraction(1, 6), 300), (Fraction(8, 10), Fraction(1, 100), 100)],
+    ("sigma", "rate", "times", "dearer"),
+    [(Fraction(26, 10), Fraction(1, 6), 300, 1.01), (Fraction(8, 10), Fraction(1, 100), 100, 1.5)],
 )
 def test_the_true_curve_lies_below_the_claim_everywhere_and_meets_it(
-    sigma: Fraction, rate: Fraction, times: int
+    sigma: Fraction, rate: Fraction, times: int, dearer: float
 ) -> None:
     """Another library's optimistic and pessimistic curves are around the true one."""
     batch = sampled(sigma, rate, times)
@@ -57,8 +57,8 @@ def test_the_true_curve_lies_below_the_claim_everywhere_and_meets_it(
     assert mu < 0.9 * float(batch.mu())
     ours, theirs = Composition([batch]).epsilon(1e-5), high.get_epsilon_for_delta(1e-5)
     assert low.get_epsilon_for_delta(1e-5) <= ours <= 1.001 * theirs
-    # What is charged, with the failure, costs little more than the batch by itself.
-    assert ours <= epsilon_of_mu(mu, 1e-5 - FAILURE) < 1.25 * ours
+    # What is charged, with the failure, costs little more than the batch by itself, where it is a long one.
+    assert ours <= epsilon_of_mu(mu, 1e-5 - FAILURE) < dearer * ours
 
 
 def test_integer_noise_costs_what_real_noise_costs() -> None:

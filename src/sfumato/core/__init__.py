@@ -3,7 +3,8 @@
 No data, no SQL, no files. Reading order: `entropy`, `exponential`, `coins`, `staircase`,
 `noise` (how noise is drawn); `laplace`, `gaussian`, `response`, `selection`, `sparse`, `finite`
 (what is done with it); `events`, `losses`, `composition` (what that costs); `measures`,
-`tradeoff`, `rules`, `accountant`, `calibration`, `approximate_gaussian` (how cost is stated, limited, chosen).
+`tradeoff`, `rules`, `accountant`, `calibration`, `approximate_gaussian` (how cost is stated, limited,
+chosen).
 """
 
 from __future__ import annotations
