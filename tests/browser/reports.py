@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato import Budget, attacks, between, connect, one_of
+from sfumato.advise import ComparedProject, ProjectComparison, advise, choice_of_budget
 from sfumato.anonymity import Goal, measure, reach
 from sfumato.anonymity.report import generalised_page, measures_page
 from sfumato.audit import Claim, Report, Verdict
@@ -180,6 +181,23 @@ def advice_page() -> str:
     return db.sql(text, epsilon=1).advise(size=400, people=40, advantage=0.05, error={"n": 5}).page().html()
 
 
+def compared_page() -> str:
+    """Return projects side by side, one with a long name, and a question that both declare."""
+    projects = []
+    for name, budget in (("a.toml", Budget(epsilon=1)), (f"{LONG}.toml", Budget(epsilon=1, delta=1e-6))):
+        choice = choice_of_budget(budget)
+        advice = advise(choice)
+        projects.append(
+            ComparedProject(
+                name=name, unit="person", declared={"rule": budget.rule.name, "people": "40"}, budget=choice,
+                advice=advice, year=advice.risk, shared={"workload monthly": advice},
+            )
+        )  # fmt: skip
+    return (
+        ProjectComparison(projects=tuple(projects), notes=(f"stream {LONG} is not compared",)).page().html()
+    )
+
+
 def lessons_page() -> str:
     """Return the pictures of all lessons on one page."""
     figures = (Figure(make()) for make in LESSONS.values())
@@ -188,6 +206,7 @@ def lessons_page() -> str:
 
 REPORTS: dict[str, Callable[[], str]] = {
     "advice": advice_page,
+    "advice compared": compared_page,
     "attacks": attack_page,
     "audit": audit_page,
     "ledger": ledger_page,

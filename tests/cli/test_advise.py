@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.advise import risk_of
 from sfumato.catalog import read_project
 from sfumato.cli.advise import budget_written
 from sfumato.errors import InvalidArgument
@@ -139,21 +140,51 @@ def test_from_init_to_a_budget_and_a_filed_page_without_python(tmp_path: Path) -
     assert late.returncode != 0 and "has fixed the budget, for ever" in late.stderr
 
 
-def test_two_projects_side_by_side(folder: Path, tmp_path: Path) -> None:
+def test_two_projects_side_by_side(folder: Path) -> None:
     text = (folder / "sfumato.toml").read_text()
-    for name, epsilon in (("a", "0.5"), ("b", "4")):
-        (tmp_path / f"{name}.toml").write_text(text.replace("epsilon = 2", f"epsilon = {epsilon}"))
-    (tmp_path / "pure.toml").write_text(text.replace("epsilon = 2\ndelta = 1e-6", "epsilon = 8"))
-    compared = sfumato(tmp_path, "advise", "--compare", "a.toml", "b.toml", "--format", "json")
-    record = json.loads(compared.stdout)
-    assert record["a.toml"]["advantage"] < record["b.toml"]["advantage"]
-    shown = sfumato(tmp_path, "advise", "--compare", "a.toml", "b.toml").stdout
+    (folder / "b.toml").write_text(
+        text.replace("epsilon = 2", "epsilon = 4")
+        .replace("epsilon = 0.5", "epsilon = 1")
+        .replace('file = "many.sql"', 'file = "more.sql"')
+        .replace("horizon = 30", "horizon = 60")
+    )
+    (folder / "more.sql").write_text(f"-- by region\n-- name: regions\n{COUNT} ;")
+    before = contents(folder)
+    pair = ("advise", "--compare", "sfumato.toml", "b.toml")
+    record = json.loads(sfumato(folder, *pair, "-f", "json").stdout)
+    a, b = record["projects"].values()
+    assert a["budget"]["advantage"] < b["budget"]["advantage"]
+    assert set(a["shared"]) == {"workload monthly", "marginals yearly"}  # the stream has other periods
+    assert record["notes"] == ["stream daily is not compared: it does not ask the same everywhere"]
+    assert b["shared"]["workload monthly"]["errors"] == {"regions.n": "±8 (95%)"}
+    alone = json.loads(sfumato(folder, "advise", "--workload", "monthly", "-f", "json").stdout)
+    assert a["shared"]["workload monthly"] == alone
+    assert contents(folder) == before
+    shown = sfumato(folder, *pair, "--output", "compared.html").stdout
     assert "belief from 0.01, 0.001 false alarms" in shown and "b.toml: Of 100 people" in shown
-    [mixed] = [
-        line for line in sfumato(tmp_path, "advise", "--compare", "pure.toml", "a.toml").stdout.splitlines()
-        if line.startswith("belief")
-    ]  # fmt: skip
+    assert "sfumato.toml is stricter than b.toml" in shown and "at epsilon 2, and not 4" in shown
+    page = (folder / "compared.html").read_text()
+    assert "Sfumato.toml is stricter than b.toml" in page and "workload monthly: regions.n" in page
+
+
+def test_budgets_are_compared_where_their_tables_are_not(tmp_path: Path) -> None:
+    """Neither the tables nor the ledgers of these files are there: their budgets can be compared still."""
+    whole = PROJECT + DECLARED
+    (tmp_path / "a.toml").write_text(whole.replace("epsilon = 2", "epsilon = 0.5"))
+    (tmp_path / "pure.toml").write_text(whole.replace("epsilon = 2\ndelta = 1e-6", "epsilon = 8"))
+    (tmp_path / "weekly.toml").write_text(PROJECT + 'renew = { every = "week", epsilon = 0.1 }\n')
+    shown = sfumato(tmp_path, "advise", "--compare", "pure.toml", "a.toml").stdout
+    [mixed] = [line for line in shown.splitlines() if line.startswith("belief")]
     assert "0.001 false alarms  0.9099" in mixed  # as Gaussian noise is judged; by itself it is 0.9679
+    assert "marginals yearly is not compared" in shown and "ledger is not there" in shown
+    record = json.loads(
+        sfumato(tmp_path, "advise", "--compare", "a.toml", "weekly.toml", "-f", "json").stdout
+    )
+    weekly = record["projects"]["weekly.toml"]
+    period = read_project(tmp_path / "weekly.toml").period
+    assert weekly["declared"]["renewed"] == "epsilon 0.1 each week"
+    assert weekly["year"] == risk_of(period.budget, times=52).advantage
+    assert weekly["year"] < weekly["budget"]["advantage"]
 
 
 def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
@@ -165,6 +196,9 @@ def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("--compare", "sfumato.toml"), "two project files"),
+        (("--compare", "sfumato.toml", "sfumato.toml"), "two project files"),
+        (("--compare", "sfumato.toml", "b.toml", "--advantage", "0.1"), "compared as they are"),
+        (("--compare", "sfumato.toml", "b.toml", "--output", "c.txt"), "the page is HTML"),
         (("--funds", "100"), "needs a chance, a cost, funds"),
         (("--people", "1000000"), "not below 1/n"),
         (("--advantage", "0"), "no epsilon meets"),

@@ -2,6 +2,7 @@
 
     risk_of                 what any attacker can learn: of a person, a family, once or for a year
     advise                  risk, error, frontier and delta of a choice; limits, harm and errors backwards
+    ProjectComparison       several projects side by side, and which is stricter
     publish_whole_records   why delta is far below 1/n, as a mechanism that one can run
     DEPLOYMENTS, LITERATURE what others declared, and what papers took
 
@@ -17,6 +18,7 @@ from sfumato.contents import contents as _contents
 if TYPE_CHECKING:
     from sfumato.advise.advice import Advice, advise
     from sfumato.advise.choice import Choice, choice_of_budget
+    from sfumato.advise.comparison import ComparedProject, ProjectComparison
     from sfumato.advise.deltas import about_delta, publish_whole_records, usual_delta
     from sfumato.advise.limits import RiskLimit, largest_epsilon
     from sfumato.advise.money import Harm
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Advice",
     "Choice",
+    "ComparedProject",
     "DEPLOYMENTS",
     "Deployment",
     "Harm",
     "LITERATURE",
     "LITERATURE_SOURCE",
+    "ProjectComparison",
     "RULES_OF_THUMB",
     "Risk",
     "RiskLimit",
@@ -56,6 +60,7 @@ __getattr__, __dir__ = _contents(
     {
         "advice": ["Advice", "advise"],
         "choice": ["Choice", "choice_of_budget"],
+        "comparison": ["ComparedProject", "ProjectComparison"],
         "deltas": ["about_delta", "publish_whole_records", "usual_delta"],
         "limits": ["RiskLimit", "largest_epsilon"],
         "money": ["Harm"],

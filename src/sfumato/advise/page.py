@@ -20,14 +20,17 @@ from sfumato.pages import (
 )
 from sfumato.plots import Axis, Line, Picture, Points
 
-__all__ = ["advice_fragment", "advice_page"]
+__all__ = ["CLOSING", "METHOD", "advice_fragment", "advice_page"]
 
-_METHOD = (
+METHOD = (
     "The attacker of this page knows every record but one, knows the noise that is used, and takes the best"
     " test that there is. What such an attacker can do is computed from the noise itself, not from epsilon"
     " and delta, which are a summary of it. Real attackers know less."
 )
-_CLOSING = "Computed from declarations and plans alone: nothing was asked of the data, and nothing was spent."
+"""What is computed."""
+
+CLOSING = "Computed from declarations and plans alone: nothing was asked of the data, and nothing was spent."
+"""What it rests on."""
 
 
 def advice_page(advice: Advice) -> Page:
@@ -38,7 +41,7 @@ def advice_page(advice: Advice) -> Page:
         sections=(
             Section(
                 "What an attacker can learn",
-                Paragraph(_METHOD),
+                Paragraph(METHOD),
                 Figure(_power(advice)),
                 Facts(advice.facts()),
             ),
@@ -71,7 +74,7 @@ def advice_page(advice: Advice) -> Page:
             ),
             Section("Decision", SignatureLines(("Epsilon", "Decided by", "On", "Signature"))),
         ),
-        closing=_CLOSING,
+        closing=CLOSING,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from sfumato.cli.advice_wishes import AdviceWishes, budget_of, options_of
+from sfumato.cli.comparison import compare_projects
 from sfumato.cli.options import Plain, PlainOption, ProjectOption
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.screen import say, screen, working
@@ -30,7 +31,7 @@ def advise(
     *,
     wishes: AdviceWishes,
     compare: Annotated[
-        bool, Option("--compare", help="Compare the budgets of the project files that are named.")
+        bool, Option("--compare", help="Put the project files that are named side by side.")
     ] = False,
     whole_records: Annotated[
         bool, Option("--whole-records", help="Instead: run what a delta of 1/n, or --delta, would allow.")
@@ -56,14 +57,14 @@ def advise(
             "--compare, --whole-records, --guided and --write are about the budget",
             place=f"--{wishes.subject}",
         )
+    if output is not None and Path(output).suffix.lower() != ".html":
+        raise InvalidArgument("the page is HTML", place="--output", hints=("name it advice.html",))
     if compare:
-        _compare(wishes, as_json=as_json)
+        compare_projects(wishes, output, as_json=as_json)
         return
     if whole_records:
         _run_whole_records(wishes, as_json=as_json)
         return
-    if output is not None and Path(output).suffix.lower() != ".html":
-        raise InvalidArgument("the page is HTML", place="--output", hints=("name it advice.html",))
     if wishes.survey is not None:  # it is not part of a project
         can_write(output, {wishes.survey: "the survey"})
         _show(_advised(_survey_choice(wishes), wishes), output, as_json=as_json)
@@ -298,50 +299,3 @@ def _read(text: str) -> dict[str, Any] | None:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return None
-
-
-# -- several projects -------------------------------------------------------------------------
-
-
-def _compare(wishes: AdviceWishes, *, as_json: bool) -> None:
-    """Show what the budgets of projects mean, side by side."""
-    from sfumato.advise import advise as advise_on
-    from sfumato.advise import choice_of_budget
-    from sfumato.catalog import read_project
-
-    files = wishes.questions or []
-    if len(files) < 2:
-        raise InvalidArgument(
-            "name two project files at least",
-            place="--compare",
-            hints=("sfumato advise --compare a.toml b.toml",),
-        )
-    found = {}
-    for file in files:
-        project = read_project(file)
-        people = project.people if wishes.people is None else wishes.people
-        options = options_of(replace(wishes, people=people))
-        found[file] = project, advise_on(choice_of_budget(project.budget), **options)
-    rate = max(advice.risk.false_alarms for _, advice in found.values())  # one for all: like with like
-    after = f", {rate:g} false alarms" if rate else ""
-    beliefs = [advice.risk.posterior(wishes.prior, false_alarms=rate) for _, advice in found.values()]
-    rows = [
-        ("", *found),
-        ("protects", *(project.unit for project, _ in found.values())),
-        ("epsilon", *(f"{float(project.budget.epsilon):g}" for project, _ in found.values())),
-        ("delta", *(f"{float(project.budget.delta):g}" for project, _ in found.values())),
-        ("rule", *(project.budget.rule.name for project, _ in found.values())),
-        ("advantage", *(f"{advice.risk.advantage:.4f}" for _, advice in found.values())),
-        (f"belief from {wishes.prior:g}{after}", *(f"{belief:.4f}" for belief in beliefs)),
-        (
-            f"advantage, family of {wishes.family}",
-            *(f"{advice.family.advantage:.4f}" for _, advice in found.values()),
-        ),
-    ]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    table = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    sentences = [f"{file}: {advice.risk.sentence}" for file, (_, advice) in found.items()]
-    record = {file: advice.record() for file, (_, advice) in found.items()}
-    say(record, "\n".join([*table, "", *sentences]), as_json=as_json)
