@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ import pytest
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
 from sfumato.core.conversions import largest_mu
 from sfumato.core.noise_law import NoiseLaw, noise_law
-from sfumato.core.normal import tail_quantile, upper_tail
 
 Floats = npt.NDArray[np.float64]
 
@@ -179,12 +179,16 @@ def test_rows_of_one_unit_may_be_spread_at_no_cost_of_delta() -> None:
 # -- how much can be found ------------------------------------------------------------------
 
 
-def units_for_half(rise: Callable[[float], float], delta: float) -> int:
-    """Return the least number of units of a group that any rule shows with a chance of one half."""
-    units, chance = 1, delta
-    while chance < 0.5:
-        units, chance = units + 1, rise(chance) + delta
-    return units
+LABOUR = (9063, 8433, 8094, 6982, 4565, 4041, 2671, 1790, 1290, 1072, 742, 564, 510, 163, 15, 5)
+"""Rows by age and status of a French survey, as in `bench/accuracy.py`: 36 of each unit, all in one group."""
+
+
+def most_shown(rise: Callable[[float], float], delta: float) -> tuple[int, float]:
+    """Return from how many units a group can be shown half the time, and how many of `LABOUR` can be."""
+    chances = [0.0, delta]
+    while len(chances) <= max(LABOUR) // 36 + 1:
+        chances.append(min(1.0, rise(chances[-1]) + delta))
+    return sum(chance < 0.5 for chance in chances), sum(chances[-(-rows // 36)] for rows in LABOUR)
 
 
 def test_no_rule_finds_much_more_than_noise_that_is_cut_off() -> None:
@@ -193,18 +197,27 @@ def test_no_rule_finds_much_more_than_noise_that_is_cut_off() -> None:
     Power: without the delta of each step the Gaussian bound would be 119, and its noise beyond one unit.
     """
     epsilon, delta = Fraction(1, 5), Fraction(1, 10**7)
-    assert units_for_half(lambda chance: math.exp(epsilon) * chance, float(delta)) == 70
+    up, normal = math.exp(epsilon), NormalDist()
+    half, most = most_shown(lambda chance: min(up * chance, 1 - (1 - chance) / up), float(delta))
+    assert half == 70
     laplace = noise_law("laplace", 36 / epsilon)
     assert smallest_cut(laplace, delta, each=36, total=36) <= 36 * 70
-    bounds = []
+    bounds, shown = [], []
     for percent in (10, 20, 30, 40, 50, 60, 70):
         keys = delta * percent / 100
         mu = largest_mu(epsilon, delta - keys)
 
         def rise(chance: float, mu: float = mu) -> float:
-            return upper_tail(float(tail_quantile(np.array([math.log(chance)]))[0]) - mu)
+            return normal.cdf(normal.inv_cdf(chance) + mu) if chance < 1 else 1.0
 
-        bounds.append(units_for_half(rise, float(keys)))
+        half, groups = most_shown(rise, float(keys))
+        bounds.append(half)
+        shown.append(groups)
         gaussian = noise_law("gaussian", Fraction((36 / mu) ** 2))
         assert 36 * (bounds[-1] - 1) < smallest_cut(gaussian, keys, each=36, total=36) < 36 * (bounds[-1] + 1)
     assert min(bounds) == 113 and bounds[0] == 116
+    # OpenDP's Laplace threshold finds fewer than are possible, and more than a Gaussian mu allows.
+    scale = 36 / float(epsilon)
+    above = [(rows - 36) / scale - math.log(36 / (2 * float(delta))) for rows in LABOUR]
+    laplace_finds = sum(1 - math.exp(-x) / 2 if x > 0 else math.exp(x) / 2 for x in above)
+    assert 6.84 < most < 6.85 and 5.9 < laplace_finds < 6 and 5.31 < max(shown) < 5.32
