@@ -10,7 +10,7 @@ from sfumato.backends.duckdb.backend import Backend
 from sfumato.backends.duckdb.participants import Participants
 from sfumato.backends.duckdb.period_rows import PeriodRows
 from sfumato.backends.duckdb.source import Source
-from sfumato.backends.exact import Exact, ExactGroups, Members
+from sfumato.backends.exact import Exact, ExactGroups, Members, UnitRows
 from sfumato.backends.registry import open_tables
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "Participants",
     "PeriodRows",
     "Source",
+    "UnitRows",
     "open_tables",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfumato.catalog.kind import Value
 from sfumato.errors import Unsupported
 
-__all__ = ["Exact", "ExactGroups", "Members"]
+__all__ = ["Exact", "ExactGroups", "Members", "UnitRows"]
 
 _T = TypeVar("_T")
 
@@ -70,3 +70,17 @@ class ExactGroups:
 
     def __repr__(self) -> str:
         return "<exact groups: hidden>"  # also where a crash reporter shows the variables of noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class UnitRows:
+    """Rows of numbers, those of a unit beside each other; whose they are is not in it. Units are in no order.
+
+    NULL is NaN. `sizes` says how many rows each unit has, at least one.
+    """
+
+    columns: Mapping[str, npt.NDArray[np.float64]]
+    sizes: npt.NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return "<rows of units: hidden>"

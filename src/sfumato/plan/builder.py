@@ -179,6 +179,13 @@ class Frame(Generic[_T]):
 
         return replace(self, build=build, conditions=())
 
+    def readable(self) -> tuple[tree.Relation, dict[str, tree.ColumnRef]]:
+        """Return the rows, and the columns that can be read of them by the names that mean one of them."""
+        rows, scope = self._built(Statement("", self.catalog))
+        found = [(output.name, output.column) for output in scope.all() if output.column is not None]
+        known = {name: column for name, column in found if len(scope.find(name)) == 1}
+        return rows.relation, known
+
     # -- the question ------------------------------------------------------------------------
 
     def group_by(self, *keys: str | Val, **named: Val) -> Grouped[_T]:

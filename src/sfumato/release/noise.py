@@ -47,6 +47,7 @@ __all__ = [
     "SortedKeys",
     "add_correlated_noise",
     "add_noise",
+    "add_noise_in_steps",
     "add_noise_to_keys",
     "add_noise_to_queries",
     "key_order",
@@ -54,6 +55,7 @@ __all__ = [
 ]
 
 _Secret = TypeVar("_Secret")
+_State = TypeVar("_State")
 
 _Integers = npt.NDArray[Any]
 
@@ -132,6 +134,29 @@ def add_noise_to_queries(
     [groups] = sets
     pairs = zip(queries(groups), laws, strict=True)
     return tuple(_narrow(np.asarray(_plus_draw(values, law))) for values, law in pairs)
+
+
+def add_noise_in_steps(
+    exact: Exact[_Secret],
+    vectors: Callable[[_Secret], Callable[[_State], _Integers]],
+    update: Callable[[_State, _Integers], _State],
+    state: _State,
+    laws: Iterable[NoiseLaw],
+) -> _State:
+    """Return the public state after one step for each law: an integer vector of the rows, with fresh noise.
+
+    `vectors(rows)` is a function of the state, and returns the exact integers of a step; `update` is given
+    the noisy ones, and returns the next state. Neither the rows nor exact integers go on to the next step.
+    What one unit moves each vector by, whatever the state, is for the caller to prove; then the steps cost
+    what their events, composed adaptively, cost.
+    """
+    of_rows = vectors(_opened(exact))
+    for law in laws:
+        values = of_rows(state)
+        if values.dtype != np.int64 and values.dtype != object:
+            raise Unsupported("noise for what are not integers")
+        state = update(state, _narrow(_plus_draw(values, law)))
+    return state
 
 
 class SortedKeys:

@@ -22,9 +22,9 @@ from sfumato.backends.duckdb.participants import Participants
 from sfumato.backends.duckdb.period_rows import PROBE, PeriodRows
 from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
-from sfumato.backends.exact import Exact, ExactGroups, Members
+from sfumato.backends.exact import Exact, ExactGroups, Members, UnitRows
 from sfumato.backends.expressions import expression
-from sfumato.backends.sql_values import canonical
+from sfumato.backends.sql_values import NAN, canonical
 from sfumato.backends.totals import GroupingSet, GroupTotals, SparseCells
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
@@ -36,6 +36,7 @@ from sfumato.plan.tree import (
     Expression,
     Listed,
     Node,
+    Projection,
     PublicChoice,
     Relation,
     Scan,
@@ -87,7 +88,7 @@ class Backend:
             used = _used(query)
             if used is not None and rows is not None and rows.row_id is not None:
                 used.add(rows.row_id.name)
-            self._make_texts_readable(query, used)
+            self._make_texts_readable(query.source, used)
             known = self._known(program, names=participants is not None or rows is not None)
             numbered = known.numbers is not None
 
@@ -101,6 +102,35 @@ class Backend:
                     return _groups(engine, text, salt, self._threads, known, participants)
 
             return with_engine(self._source.cursor(), count)
+
+        return Exact(self._guarded(look))
+
+    def training_rows(self, relation: Projection) -> Exact[UnitRows]:
+        """Return the rows of a relation of numbers, a unit's own beside each other.
+
+        A function of the rows of one unit is then a function of what that unit has in the tables, and of
+        nothing else: see `plan.unit_safety`. The names of units decide the order, and nothing else.
+        """
+        below = Relations(catalog=self._catalog).render(relation)
+        if below.unit is None and not below.by_row:
+            raise Unsupported("training on rows without a unit")
+        numbers = [f"coalesce(CAST({name} AS DOUBLE), {NAN})" for name in below.names.values()]
+        ranks = ["dense_rank() OVER (ORDER BY __unit)"] if below.unit else []
+        listed = (f"{sql} AS c{place}" for place, sql in enumerate([*ranks, *numbers]))
+        text = f"SELECT {', '.join(listed)} FROM ({below.sql}){' ORDER BY c0' if ranks else ''}"
+
+        def look() -> UnitRows:
+            self._make_texts_readable(relation, _named(relation))
+            found = with_engine(self._source.cursor(), lambda engine: engine.columns(text))
+            size = len(found[0])
+            starts = np.flatnonzero(np.diff(found.pop(0), prepend=0)) if ranks else np.arange(size)
+            return UnitRows(
+                columns={
+                    name.rpartition(".")[2]: values.astype(np.float64)
+                    for name, values in zip(below.names, found, strict=True)
+                },
+                sizes=np.diff(starts, append=size),
+            )
 
         return Exact(self._guarded(look))
 
@@ -201,10 +231,10 @@ class Backend:
                 with self._source.admitted():
                     self._source.check_name(name, column)
 
-    def _make_texts_readable(self, query: BoundedQuery, used: set[str] | None) -> None:
+    def _make_texts_readable(self, relation: Relation, used: set[str] | None) -> None:
         """Let no text that is not UTF-8 make a query fail: see `Source`."""
         writer, named = Relations(catalog=self._catalog), []
-        for scan in scans(query.source):
+        for scan in scans(relation):
             columns = tuple(one for one in scan.columns if used is None or one.name in used)
             named.append(writer.render(replace(scan, columns=columns)).sql)
         self._source.make_texts_readable(" ".join(named))
@@ -310,14 +340,19 @@ class _Known:
 
 def _used(query: BoundedQuery) -> set[str] | None:
     """Return the columns that a query names; None: it may read others, by their places."""
-    if any(isinstance(one, Union | PublicChoice) for one in relations(query.source)):
-        return None
-    nodes: list[Node] = [query.source, *(key for _, key in query.keys)]
+    nodes: list[Node] = [key for _, key in query.keys]
     for measure in query.measures:
         nodes += [factor.expression for factor in measure.factors]
         nodes += [one for one in (measure.condition, measure.value) if one is not None]
         nodes += () if measure.blocks is None else measure.blocks.arguments
-    found = set()
+    return _named(query.source, nodes)
+
+
+def _named(relation: Relation, more: Sequence[Node] = ()) -> set[str] | None:
+    """Return the columns that a relation and expressions name; None: it may read others, by their places."""
+    if any(isinstance(one, Union | PublicChoice) for one in relations(relation)):
+        return None
+    nodes, found = [relation, *more], set()
     while nodes:
         node = nodes.pop()
         nodes += parts(node)

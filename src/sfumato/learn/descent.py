@@ -1,0 +1,78 @@
+"""Descent on noisy gradients: what is done with them is post-processing, and free.
+
+Nesterov's accelerated gradient descent with a fixed rate, on features in units of their spread; the model is
+the mean of the second half of the points it visits, which averages their noise. Steps, clip, rate and
+momentum are public, and chosen without looking at data: the measurements behind the defaults are of public
+tables, and in docs/training.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.arguments import FloatArray, count, positive
+from sfumato.learn.gradients import SENSITIVITY
+
+__all__ = ["Descent", "DescentState"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """How parameters move: `steps` of a `rate`, along gradients that are clipped to the norm `clip`.
+
+    `shrinkage` is the weight of half the squared norm of the coefficients beside the mean loss of units.
+    """
+
+    steps: int = 100
+    clip: float = 1.0
+    rate: float = 1.0
+    momentum: float = 0.8
+    shrinkage: float = 0.0
+
+    def __post_init__(self) -> None:
+        count(self.steps, "steps", most=10_000)
+        for name in ("clip", "rate"):
+            positive(getattr(self, name), name)
+
+    def start(self, features: int, classes: int) -> DescentState:
+        """Return the state before the first step: all parameters are 0."""
+        zeros = np.zeros((features, classes))
+        return DescentState(step=0, point=zeros, velocity=zeros, total=zeros, averaged=0)
+
+    def update(self, state: DescentState, noisy: npt.NDArray[Any], units: float) -> DescentState:
+        """Return the state after a step along a noisy sum of clipped gradients of about so many units."""
+        gradient = noisy.astype(np.float64) * (self.clip / SENSITIVITY / units)
+        gradient[:-1] += self.shrinkage * state.ahead(self.momentum)[:-1]
+        velocity = self.momentum * state.velocity - self.rate * gradient
+        point, late = state.point + velocity, 2 * state.step >= self.steps
+        return DescentState(
+            step=state.step + 1,
+            point=point,
+            velocity=velocity,
+            total=state.total + point if late else state.total,
+            averaged=state.averaged + late,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DescentState:
+    """Where a descent is: public, for it has seen nothing but noisy gradients."""
+
+    step: int
+    point: FloatArray
+    velocity: FloatArray
+    total: FloatArray
+    averaged: int
+
+    def ahead(self, momentum: float) -> FloatArray:
+        """Return where gradients are taken: a step ahead by the velocity alone."""
+        return self.point + momentum * self.velocity
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the points of the second half."""
+        return self.total / max(1, self.averaged)

@@ -1,0 +1,156 @@
+"""What estimators have in common: parameters by name, a price, and `fit`, which takes a table."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from sfumato.core.arguments import FloatArray, Number, budget_quantity
+from sfumato.errors import InvalidArgument
+from sfumato.learn.descent import Descent
+from sfumato.learn.features import ModelColumn, declared_features, declared_label
+from sfumato.learn.models import LinearModel
+from sfumato.learn.training import PricedTraining, plan_training, training_rows
+from sfumato.plan.builder import Frame
+from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.price import Price, price_against
+from sfumato.session.progress import Progress, shown
+
+__all__ = ["LinearEstimator"]
+
+
+class LinearEstimator(ABC):
+    """A linear model that can be fitted; `release_` is the fitted one, which may be published.
+
+    `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and
+    `rate` are of the descent (`Descent`); what is None is chosen from public facts.
+    """
+
+    def __init__(
+        self,
+        *,
+        label: str,
+        epsilon: Number | None = None,
+        features: Sequence[str] | None = None,
+        steps: int | None = None,
+        clip: float | None = None,
+        rate: float | None = None,
+        momentum: float | None = None,
+        shrinkage: float = 0.0,
+    ) -> None:
+        self.label = label
+        self.epsilon = epsilon
+        self.features = features
+        self.steps = steps
+        self.clip = clip
+        self.rate = rate
+        self.momentum = momentum
+        self.shrinkage = shrinkage
+
+    @abstractmethod
+    def _objective(self, label: ModelColumn) -> str:
+        """Return what is minimised, or refuse the label."""
+
+    # -- parameters ---------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return what the estimator was made with, by name."""
+        return {
+            name: getattr(self, name)
+            for name in inspect.signature(type(self).__init__).parameters
+            if name != "self"
+        }
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change what the estimator was made with."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise InvalidArgument(
+                    f"there is no parameter `{name}`", place=name, hints=(f"known: {', '.join(known)}",)
+                )
+            setattr(self, name, value)
+        return self
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    def priced(self, table: Frame[Any]) -> PricedTraining:
+        """Return the noise and the cost of a training. Free."""
+        if self.epsilon is None:
+            raise InvalidArgument(
+                "it is not said what this model may cost", place="epsilon", hints=("give epsilon=1",)
+            )
+        label = declared_label(table, self.label)
+        objective = self._objective(label)
+        features = declared_features(table, self.features, but=(self.label,))
+        rows = training_rows(table, features.columns, labels=(label,))
+        return plan_training(
+            rows,
+            features=features,
+            label=label,
+            objective=objective,
+            descent=self._descent(),
+            epsilon=budget_quantity(self.epsilon, "epsilon"),
+        )
+
+    def _descent(self) -> Descent:
+        given = {name: getattr(self, name) for name in ("steps", "clip", "rate", "momentum", "shrinkage")}
+        return Descent(**{name: value for name, value in given.items() if value is not None})
+
+    def price(self, table: Frame[Any]) -> Price:
+        """Return what fitting would cost, against what is left of the budget. Free."""
+        priced = self.priced(table)
+        return price_against(priced.rows.database, priced, ())
+
+    def fit(
+        self,
+        table: Frame[Any],
+        y: None = None,
+        *,
+        key: str | None = None,
+        purpose: str | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Spend: charge the budget once, and train. With a `key`, the same again gives the stored model."""
+        with not_charged_yet():
+            priced = self.priced(table)
+        with shown(progress) as tell:
+            self.release_ = answered(
+                priced.rows.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell
+            )
+        return self
+
+    # -- what was fitted ----------------------------------------------------------------------
+
+    def _fitted(self) -> LinearModel:
+        found: LinearModel | None = getattr(self, "release_", None)
+        if found is None:
+            raise InvalidArgument("this model is not fitted yet", place="fit", hints=("fit(db.table(..))",))
+        return found
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The coefficients: a row for each class (for the second of two), a column for each feature."""
+        return np.ascontiguousarray(self._fitted().parameters[:-1].T)
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """The parameter of the constant 1, for each class."""
+        return np.array(self._fitted().parameters[-1])
+
+    def predict(self, data: Any) -> Any:
+        """Return the likeliest class of each public row, or the number that is predicted for it."""
+        return self._fitted().predict(data)
+
+    def predict_proba(self, data: Any) -> FloatArray:
+        """Return the probability of each class for each public row."""
+        return self._fitted().predict_proba(data)
+
+    def score(self, data: Any, labels: Any = None) -> float:
+        """Return how well public rows are predicted: the share of right classes, or R squared."""
+        return self._fitted().score(data, labels)

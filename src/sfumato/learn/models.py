@@ -1,0 +1,116 @@
+"""Fitted linear models: what leaves. All of it may be shown to anybody, and predicts about public rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.catalog.kind import Value
+from sfumato.core.arguments import FloatArray
+from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.learn.features import Features, ModelColumn, public_codes, public_column
+from sfumato.learn.gradients import probabilities
+from sfumato.release.storage import decode, dump, encode, load
+
+__all__ = ["LinearModel"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinearModel:
+    """A published linear model: a parameter for each feature and class, and of the constant 1 at the end.
+
+    `objective` is "logistic" (one column of parameters, for the second of two classes), "softmax" (one for
+    each class), or "squared" (a number, by the bounds of the label). `units` is about how many people there
+    were, with noise.
+    """
+
+    objective: str
+    features: Features
+    label: ModelColumn
+    parameters: FloatArray
+    units: float
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """The values that the label may have."""
+        return self.label.values
+
+    def margins(self, data: Any) -> FloatArray:
+        """Return the linear score of each public row, and of each class."""
+        return self.margins_of(self.features.of_public(data))
+
+    def margins_of(self, encoded: npt.NDArray[Any]) -> FloatArray:
+        """Return the linear score of encoded rows: a function of each row alone."""
+        return np.asarray(encoded.astype(np.float64) @ self.parameters[:-1] + self.parameters[-1])
+
+    def predict_proba(self, data: Any) -> FloatArray:
+        """Return the probability of each class for each public row."""
+        if self.objective == "squared":
+            raise Unsupported("probabilities of a number", place="predict_proba")
+        found = probabilities(self.margins(data))
+        return np.concatenate([1 - found, found], axis=1) if self.objective == "logistic" else found
+
+    def predict(self, data: Any) -> npt.NDArray[Any]:
+        """Return the likeliest class of each public row, or the number that is predicted for it."""
+        margins = self.margins(data)
+        if self.objective == "squared":
+            low, high = self.label.lower, self.label.upper
+            return np.asarray((low + high) / 2 + np.clip(margins[:, 0], -1, 1) * (high - low) / 2)
+        places = margins[:, 0] > 0 if self.objective == "logistic" else margins.argmax(axis=1)
+        return np.array(self.classes)[places.astype(np.int64)]
+
+    def score(self, data: Any, labels: Any = None) -> float:
+        """Return the share of public rows whose class is predicted, or of a number the R squared.
+
+        Rows without a listed label are left out, as they are when a model is fitted.
+        """
+        truth = public_column(data, self.label.name) if labels is None else list(labels)
+        if self.objective == "squared":
+            exact, found = np.asarray(truth, dtype=np.float64), self.predict(data)
+            spread = np.square(exact - exact.mean()).sum()
+            return float(1 - np.square(exact - found).sum() / spread) if spread else 0.0
+        codes = public_codes(truth, self.classes)
+        right = codes == public_codes(self.predict(data).tolist(), self.classes)
+        if not (codes >= 0).any():
+            raise InvalidArgument("no row has a listed label", place=self.label.name)
+        return float(right[codes >= 0].mean())
+
+    # -- storage ------------------------------------------------------------------------
+
+    def with_receipt(self, receipt: Mapping[str, Any]) -> LinearModel:
+        """Return this model with the receipt of its charge."""
+        return replace(self, receipt=receipt)
+
+    def to_json(self) -> str:
+        """Return the one JSON text of this model; `from_json` gives it back, and it the same text."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain["features"] = tuple(_plain(one) for one in self.features.columns)
+        plain["label"] = _plain(self.label)
+        return dump({"model": _FORMAT, **encode(plain)})
+
+    @staticmethod
+    def from_json(text: str) -> LinearModel:
+        """Return the model that was stored as `text`."""
+        record = load(text)
+        if record.pop("model", None) != _FORMAT:
+            raise Unsupported("a stored model of another format", place="text")
+        try:
+            plain = decode(record)
+            plain["features"] = Features(tuple(ModelColumn(**one) for one in plain["features"]))
+            plain["label"] = ModelColumn(**plain["label"])
+            return LinearModel(**plain)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            raise InvalidArgument("this stored model is damaged", place="text") from None
+
+
+def _plain(feature: ModelColumn) -> dict[str, Any]:
+    return {one.name: getattr(feature, one.name) for one in fields(feature)}

@@ -1,0 +1,94 @@
+"""Noisy moments of features, and features in units of their spread.
+
+Descent is quick where features have about the same spread around 0, and slow where they do not: gains of
+which most are 0 lie at the lower end of their bounds. So the first look of a training asks how many units
+there are, and for the sums of all features and of the squares of numbers. The noisy answers are public; each
+row's features are then centred and scaled by them.
+
+Theorem: a unit changes the integers of `moment_sums` by a vector of Euclidean norm at most
+_UNIT * sqrt(1 + columns + numbers). Proof: the number of units changes by _UNIT. The squares of a row's
+features sum to at most 1 for each column, and the squares of its numbers are at most 1 each; the rows of a
+unit enter with the weight of one over their number, and are rounded toward zero, which makes no norm larger.
+Sums are of whole numbers, and exact in every order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.arguments import FloatArray
+from sfumato.learn.features import Columns, Features
+from sfumato.learn.gradients import STEPS, Steps
+
+__all__ = ["Scaling", "moment_norm_squared", "moment_sums"]
+
+_UNIT = 1 << 24
+_FARTHEST = 8.0  # of their spread: features beyond are clamped
+_LEAST_SPREAD = 1e-3  # of variance: what is smaller cannot be told from rounding
+
+
+def moment_norm_squared(features: Features) -> int:
+    """Return the square of how far one unit moves `moment_sums`. Theorem: see the module."""
+    return _UNIT * _UNIT * (1 + len(features.columns) + int(_numbers(features).sum()))
+
+
+def moment_sums(features: Features, read: Columns, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the number of units, the sums of features, and the sums of squares of numbers, times _UNIT."""
+    shares = np.repeat(float(_UNIT) / np.maximum(sizes, 1), sizes)
+    sums, squares = [len(sizes) * _UNIT], []
+    for column in features.columns:
+        for values in column.encoded(read[column.name]).astype(np.float64).T:
+            sums.append(int(np.trunc(values * shares).astype(np.int64).sum()))
+            if not column.values:
+                squares.append(int(np.trunc(values * values * shares).astype(np.int64).sum()))
+    return np.array([*sums, *squares], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scaling:
+    """How features are centred and scaled, from noisy moments. Public."""
+
+    units: float  # about how many there are, at least 1
+    centres: FloatArray
+    scales: FloatArray
+
+    @staticmethod
+    def of(features: Features, noisy: npt.NDArray[np.int64], deviation: float) -> Scaling:
+        """Return what noisy moments say; `deviation` is that of their noise.
+
+        What noise hides is left alone: a variance below two deviations counts as two, one above 1 as 1.
+        """
+        moments = noisy.astype(np.float64) / _UNIT
+        noise = deviation / _UNIT
+        units = max(1.0, float(moments[0]), 3 * noise)
+        numbers = _numbers(features)
+        centres = np.clip(moments[1 : features.width + 1] / units, -1.0, 1.0)
+        squares = np.ones(features.width)
+        squares[numbers] = moments[features.width + 1 :] / units - centres[numbers] ** 2
+        least = min(1.0, max(_LEAST_SPREAD, 2 * noise / units))
+        return Scaling(units=units, centres=centres, scales=np.sqrt(np.clip(squares, least, 1.0)))
+
+    def scaled(self, features: Features, read: Columns) -> Steps:
+        """Return features of rows in steps, centred and scaled: each a function of its own row alone."""
+        size = len(next(iter(read.values())))
+        found = np.empty((size, features.width), dtype=np.int16)
+        place = 0
+        for column in features.columns:
+            for values in column.encoded(read[column.name]).astype(np.float64).T:
+                centred = (values - self.centres[place]) / self.scales[place]
+                found[:, place] = np.rint(np.clip(centred, -_FARTHEST, _FARTHEST) * STEPS)
+                place += 1
+        return found
+
+    def unscaled(self, parameters: FloatArray) -> FloatArray:
+        """Return the parameters of features as they were; the last row is that of the constant 1."""
+        own = parameters[:-1] / self.scales[:, None]
+        return np.concatenate([own, parameters[-1:] - (self.centres[None, :] @ own)])
+
+
+def _numbers(features: Features) -> npt.NDArray[np.bool_]:
+    """Flag the features that are numbers."""
+    return np.array([not column.values for column in features.columns for _ in column.names])

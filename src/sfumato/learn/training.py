@@ -1,0 +1,306 @@
+"""Training a linear model on private rows, on the one path: one reservation, one look, many noisy sums.
+
+The event is one noisy vector of moments (`moments`) and T noisy sums of clipped gradients (`gradients`),
+each chosen after the noisy answers before it. Theorem (adaptive composition): whatever the parameters are
+when a step is taken, one unit moves the moments by at most `moment_norm_squared`, and each gradient by at
+most SENSITIVITY, so that all together cost at most the composed event that is charged. What is made of the
+noisy integers is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.bounded import Bounding
+from sfumato.analysis.join_fanout import refuse_copies
+from sfumato.analysis.noise_allocation import Item, calibrated
+from sfumato.backends import Backend, UnitRows
+from sfumato.catalog.canonical import fingerprint
+from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.events import Composed, Event
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.rules import PureRule
+from sfumato.errors import Unsupported
+from sfumato.learn.descent import Descent, DescentState
+from sfumato.learn.features import Features, ModelColumn, session_table
+from sfumato.learn.gradients import (
+    SENSITIVITY,
+    EncodedRows,
+    Residuals,
+    clipped_sum,
+    logistic_residuals,
+    softmax_residuals,
+    squared_residuals,
+)
+from sfumato.learn.models import LinearModel
+from sfumato.learn.moments import Scaling, moment_norm_squared, moment_sums
+from sfumato.pipeline import parts_of_request, refuse_huge
+from sfumato.plan.conditions import with_join_conditions
+from sfumato.plan.request import Request
+from sfumato.plan.summaries import count
+from sfumato.plan.tree import Projection
+from sfumato.plan.unit_safety import check_units
+from sfumato.plan.values import col
+from sfumato.release.noise import add_noise_in_steps
+
+if TYPE_CHECKING:
+    from sfumato.session.database import Database
+
+__all__ = [
+    "PricedTraining",
+    "TrainingRows",
+    "gaussian_budget",
+    "plan_training",
+    "training_rows",
+]
+
+_MOMENTS_SHARE = Fraction(1, 20)  # of the cost; more makes scales no better than the clip needs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRows:
+    """The private rows that a training reads: a request that was checked, and the columns it reads."""
+
+    database: Database
+    request: Request
+    unit: str
+
+    @property
+    def relation(self) -> Projection:
+        """What the engine reads: a column of numbers for each feature, and one for the label."""
+        source = self.request.queries[0].query.source
+        assert isinstance(source, Projection)
+        return source
+
+    @property
+    def parts(self) -> frozenset[str] | None:
+        """The parts of the unit's partition that the rows are about."""
+        return parts_of_request(self.request, self.database.catalog)
+
+
+def training_rows(
+    frame: Any, columns: tuple[ModelColumn, ...], *, labels: tuple[ModelColumn, ...] = ()
+) -> TrainingRows:
+    """Return the rows of a table of a session with these columns, each person's own. Free; reads no data.
+
+    Rows whose label is missing, or is none of its listed values, are left out.
+    """
+    frame = session_table(frame)
+    for label in labels:
+        there = col(label.name)
+        frame = frame.where(there.is_in(*label.values) if label.values else ~there.is_null())
+    read = {one.name: one.read() for one in dict.fromkeys((*columns, *labels))}
+    asked = frame.select(**read).agg(n=count())
+    database, request = asked.database, with_join_conditions(asked.request)
+    [named] = request.queries
+    unit = check_units(named.query, database.catalog)
+    refuse_copies([named.query], database.catalog, database.backend.public_copies)
+    return TrainingRows(database=database, request=replace(request, postprocessing=None), unit=unit.name)
+
+
+def gaussian_budget(budget: PrivacyBudget, what: str) -> None:
+    """Refuse a budget that has no room for Gaussian noise."""
+    if budget.delta_loss == 0 or isinstance(budget.rule, PureRule):
+        raise Unsupported(
+            f"{what} has Gaussian noise, which has no pure epsilon, and this budget counts nothing else",
+            place="budget",
+            hints=("use a budget with a delta for losses: Budget(epsilon=1, delta=1e-6)",),
+        )
+
+
+_OBJECTIVES: dict[str, Residuals] = {
+    "logistic": logistic_residuals,
+    "softmax": softmax_residuals,
+    "squared": squared_residuals,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedTraining:
+    """A training whose cost is known: the noise of the moments, and that of each gradient."""
+
+    rows: TrainingRows
+    features: Features
+    label: ModelColumn
+    objective: str  # logistic, softmax or squared
+    descent: Descent
+    laws: tuple[NoiseLaw, NoiseLaw]
+    epsilon: Fraction
+    delta: Fraction
+    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
+
+    @property
+    def request(self) -> Request:
+        """The rows that are read."""
+        return self.rows.request
+
+    @property
+    def unit(self) -> str:
+        """Whose rows they are."""
+        return self.rows.unit
+
+    @property
+    def parts(self) -> frozenset[str] | None:
+        """The parts of the unit's partition that the rows are about."""
+        return self.rows.parts
+
+    @property
+    def all_boundings(self) -> tuple[Bounding, ...]:
+        """None: no group is counted, and no total is public."""
+        return ()
+
+    @property
+    def keys_delta(self) -> Fraction:
+        """Nothing: no group is selected."""
+        return Fraction(0)
+
+    @property
+    def event(self) -> Event:
+        """Moments and all gradients, as one batch. Theorem: see the module."""
+        items = _items(self.features, self.descent)
+        return Composed(events=tuple(item.event(law) for item, law in zip(items, self.laws, strict=True)))
+
+    def fingerprint(self) -> str:
+        """Return a hash of what is asked and of what it costs."""
+        return fingerprint(
+            request=self.request,
+            unit=self.unit,
+            features=self.features,
+            label=self.label,
+            objective=self.objective,
+            descent=self.descent,
+            cost=self.cost_record(),
+        )
+
+    def cost_record(self) -> dict[str, Any]:
+        """Return what the training costs, as plain data."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "keys_delta": Fraction(0),
+            "events": [self.event.to_dict()],
+        }
+
+    def computed(self, backend: Backend, public: Mapping[str, Any]) -> LinearModel:
+        """Return the model, without its receipt. It has to be paid for."""
+        laws = (self.laws[0], *[self.laws[1]] * self.descent.steps)
+        exact = backend.training_rows(self.rows.relation)
+        state = add_noise_in_steps(exact, self.vectors, self.update, _State(), laws)
+        assert state.scaling is not None and state.descent is not None
+        return LinearModel(
+            objective=self.objective,
+            features=self.features,
+            label=self.label,
+            parameters=state.scaling.unscaled(state.descent.mean),
+            units=state.scaling.units,
+            cost=self.cost_record(),
+            notes=self._notes(),
+        )
+
+    def vectors(self, rows: UnitRows) -> Callable[[_State], npt.NDArray[Any]]:
+        """Return the function that gives the exact integers of each step: private."""
+        encoded: list[EncodedRows] = []
+
+        def vector(state: _State) -> npt.NDArray[Any]:
+            if state.scaling is None or state.descent is None:
+                return moment_sums(self.features, rows.columns, rows.sizes)
+            if not encoded:
+                scaled = state.scaling.scaled(self.features, rows.columns)
+                encoded.append(EncodedRows.of(scaled, self._labels(rows), rows.sizes))
+            point = state.descent.ahead(self.descent.momentum)
+            self.tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
+            return clipped_sum(encoded[0], point, _OBJECTIVES[self.objective], self.descent.clip)
+
+        return vector
+
+    def update(self, state: _State, noisy: npt.NDArray[Any]) -> _State:
+        """Return the next state, from noisy integers alone."""
+        if state.scaling is None or state.descent is None:
+            deviation = math.sqrt(self.laws[0].variance)
+            classes = len(self.label.values) if self.objective == "softmax" else 1
+            return _State(
+                scaling=Scaling.of(self.features, noisy, deviation),
+                descent=self.descent.start(self.features.width + 1, classes),
+            )
+        moved = self.descent.update(state.descent, noisy, state.scaling.units)
+        return replace(state, descent=moved)
+
+    def _labels(self, rows: UnitRows) -> npt.NDArray[np.float64]:
+        read = rows.columns[self.label.name]
+        if self.objective == "squared":
+            return self.label.encoded(read)[:, 0].astype(np.float64)
+        return read
+
+    def _notes(self) -> tuple[str, ...]:
+        return (
+            "a unit counts once: each of its rows with a weight of one over their number",
+            f"rows without a listed value of `{self.label.name}` are left out"
+            if self.label.values
+            else f"rows without a value of `{self.label.name}` are left out",
+        )
+
+    def read(self, stored: str) -> LinearModel:
+        """Return the model that was stored as text."""
+        return LinearModel.from_json(stored)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _State:
+    """Where a training is: before its moments are known, and then at a step of its descent. Public."""
+
+    scaling: Scaling | None = None
+    descent: DescentState | None = None
+
+
+def _items(features: Features, descent: Descent) -> tuple[Item, ...]:
+    """Return what gets noise: moments, and gradients as often as there are steps."""
+    shares = (_MOMENTS_SHARE, 1 - _MOMENTS_SHARE)
+    squares = (moment_norm_squared(features), SENSITIVITY**2)
+    return tuple(
+        Item(
+            measure=None,
+            grouping_set=0,
+            sensitivity=1,
+            weight=Fraction(1),
+            shifts=((1, square),),
+            levels=levels,
+            norm=True,
+        ).with_share(share, GaussianNoise, pure=False)
+        for share, square, levels in zip(shares, squares, (1, descent.steps), strict=True)
+    )
+
+
+def plan_training(
+    rows: TrainingRows,
+    *,
+    features: Features,
+    label: ModelColumn,
+    objective: str,
+    descent: Descent,
+    epsilon: Fraction,
+) -> PricedTraining:
+    """Price a training: free, and a function of the rows asked for, the catalog and the budget alone."""
+    budget = rows.database.terms
+    gaussian_budget(budget, "training")
+    refuse_huge(epsilon)
+    items = _items(features, descent)
+    treated = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon))
+    moments, gradients = treated.laws
+    return PricedTraining(
+        rows=rows,
+        features=features,
+        label=label,
+        objective=objective,
+        descent=descent,
+        laws=(moments, gradients),
+        epsilon=epsilon,
+        delta=budget.delta_loss,
+    )
