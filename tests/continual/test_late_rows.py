@@ -109,8 +109,9 @@ def test_duplicates_count_once(tmp_path: Path) -> None:
     ]
     with pytest.raises(InvalidArgument, match="count once"):
         stream(database([]), duplicates="twice")
-    with pytest.raises(InvalidArgument, match="late"):
-        stream(database([]), late=-1)
+    for late, said in ((-1, "0 or more"), (10**9, "at most 10,000 periods")):
+        with pytest.raises(InvalidArgument, match=said):
+            stream(database([]), late=late)
 
 
 def test_rows_of_a_period_that_failed_are_late(tmp_path: Path) -> None:

@@ -457,7 +457,10 @@ def test_killed_around_the_commit_of_the_state(
         assert entry is not None and again.database.ledger.release(entry.sequence, step=3) == kept[0]
 
 
-@pytest.mark.parametrize("harm", ["missing", "old", "truncated", "altered", "half", "forgetful", "other"])
+HARMS = ["missing", "old", "truncated", "altered", "half", "another format", "forgetful", "other"]
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: str) -> None:
     db = database(SOME, tmp_path / "ledger")
     other = stream(db, name="other")
@@ -486,6 +489,10 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
             with sqlite3.connect(state) as connection:
                 connection.execute("DELETE FROM noise WHERE period = 1")
             connection.close()
+        case "another format":
+            with sqlite3.connect(state) as connection:
+                connection.execute("PRAGMA user_version = 1")
+            connection.close()
         case "forgetful":
             with sqlite3.connect(state) as connection:
                 connection.execute("DELETE FROM remembered")
@@ -495,6 +502,7 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
     with pytest.raises(LedgerError) as refusal:
         asked.advance(day(3))
     assert refusal.value.code == "SF613" and len(asked.show()) == 2
+    assert ("another format" in str(refusal.value)) is (harm == "another format")
     assert db.balance.spent_units == spent, "it is not charged again"
 
 

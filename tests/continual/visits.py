@@ -22,26 +22,32 @@ def day(number: int) -> datetime.date:
     return FIRST + datetime.timedelta(days=number)
 
 
-def database(visits: Iterable[Visit], ledger: Path | None = None, **more: Any) -> Database:
+def visits_table(visits: Iterable[Visit], *, names: bool = False) -> pa.Table:
     rows = list(visits)
-    person = pa.string() if more.pop("names", False) else pa.int64()
     moments = [datetime.datetime.combine(day(row[1]), datetime.time(12)) for row in rows]
-    table = pa.table(
+    return pa.table(
         {
-            "person": pa.array([row[0] for row in rows], person),
+            "person": pa.array([row[0] for row in rows], pa.string() if names else pa.int64()),
             "day": pa.array([day(row[1]) for row in rows], pa.date32()),
             "at": pa.array(moments, pa.timestamp("us")),
             "place": pa.array([row[2] for row in rows], pa.string()),
             "cost": pa.array([row[3] for row in rows], pa.float64()),
         }
     )
+
+
+def database(visits: Iterable[Visit] | list[Path], ledger: Path | None = None, **more: Any) -> Database:
+    """Open visits, or the files that hold them."""
+    given, names = list(visits), more.pop("names", False)
+    files = bool(given) and isinstance(given[0], Path)
     options: dict[str, Any] = {
         "columns": {"place": sf.one_of("a", "b", "c"), "cost": sf.between(0, 10)},
         "max_groups": 2,
         "max_rows": 3,
         "budget": sf.Budget(epsilon=100, delta=1e-6),
     }
-    return sf.connect(table, name="visits", unit="person", ledger=ledger, **(options | more))
+    origin = given if files else visits_table(given, names=names)
+    return sf.connect(origin, name="visits", unit="person", ledger=ledger, **(options | more))
 
 
 def stream(db: Database, sql: str = SQL, **more: Any) -> Stream:

@@ -61,6 +61,11 @@ class Files:
         """What tells these files from an earlier or later version of them."""
         return (self.paths, self.digests or (self.stamps, self.ends))
 
+    @property
+    def states(self) -> tuple[object, ...]:
+        """What tells each of these files from an earlier or later version of it."""
+        return tuple(zip(self.paths, self.digests or zip(self.stamps, self.ends, strict=True), strict=True))
+
     def identities(self, fields: tuple[Field, ...]) -> tuple[str, ...]:
         """Return texts that identify files that hold a table of these columns, under whatever name.
 

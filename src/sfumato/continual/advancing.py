@@ -105,7 +105,9 @@ class _Advancing:
     ) -> None:
         self._stream, self._state, self._backend, self._reservation = stream, state, backend, reservation
         self._settled = (0, "")  # the last period that was computed here, and from which version of the data
-        self._row_hash = backend.row_hash().encode() if stream.rows.remembers else b""
+        by_person = stream.late_by_person
+        self._parts = backend.parts(stream.by.scan.table) if by_person else ()
+        self._row_hash = backend.row_hash().encode() if stream.rows.remembers and not by_person else b""
         self._keys = None if stream.rule is None else AppearingKeys(stream, stream.rule, state.keys())
         self._sorted = SortedKeys()
         self._shown: tuple[Any, Any] = (None, None)  # declared keys, and as they are stored
@@ -119,7 +121,11 @@ class _Advancing:
             version, committed = backend.data_version(), self._state.last >= number
             compute = partial(self._committed, number)
             if not committed:  # what it needs is read here: a state that is damaged takes no step
-                participants, (query, rows) = self._participants(number), self._rows(number, version)
+                participants = self._participants(number)
+                if self._stream.late_by_person:
+                    query, rows = self._rows_of_others(number, participants)
+                else:
+                    query, rows = self._rows(number, version)
                 compute = partial(self._computed, number, query, participants, rows)
             with backend.admitted(), deferred():
                 self._reservation.step(number, compute, request_hash=asked, data_version=version)
@@ -142,12 +148,10 @@ class _Advancing:
         seen = None
         if rows is not None and rows.found is not None:
             seen = rows.found.replace_schema_metadata({_HASHED_BY: self._row_hash})
+        keys, kept = b"", _NONE
         if self._keys is not None:
             keys, published = self._keys.period(exact)
             output = self._output(number, published)
-            last = CommittedPeriod(
-                number=number, noise=_NONE, output=output, people=people, rows=seen, keys=keys
-            )
         else:
             drawn = self._drawn()
             laws = tuple(stream.laws)
@@ -158,10 +162,11 @@ class _Advancing:
             if noisy.keys is not self._shown[0]:
                 self._shown = noisy.keys, encode(noisy.keys)
             output = self._output(number, {"keys": self._shown[1], "measures": measures})
-            last = CommittedPeriod(
-                number=number, noise=self._noise.kept, output=output, people=people, rows=seen
-            )
-        needed = {"rows": number + 1 - stream.rows.late, "people": 1}  # from which periods on
+            kept = self._noise.kept
+        last = CommittedPeriod(
+            number=number, noise=kept, output=output, people=people, rows=seen, parts=self._parts, keys=keys
+        )
+        needed = {"rows": number + 1 - stream.rows.late, "people": 1, "parts": number}  # from which on
         if participants is not None and participants.most is None:
             needed["people"] = participants.since + 2
         state.commit([*skipped, last], forget=self._noise.forgets, needed=needed)
@@ -216,6 +221,30 @@ class _Advancing:
             late=since < number,
             seen=seen,
             remember=rules.remembers,
+        )
+
+    def _rows_of_others(
+        self, number: int, participants: Participants | None
+    ) -> tuple[BoundedQuery, PeriodRows | None]:
+        """Return the same where late rows are those of people who were not counted yet."""
+        stream = self._stream
+        known = self._state.parts(number - 1)  # none, if that period failed
+        new = tuple(place for place, part in enumerate(self._parts) if part not in known)
+        since = max(1, number - stream.rows.late)
+        if not new or since == number:
+            return stream.query(number), None
+        query = stream.query(number, since)
+        return query, PeriodRows(
+            relation=stream.by.rows(query.source),
+            on_time=stream.by.from_on(stream.periods.begin(number)),
+            row_id=stream.by.row_id,
+            once=False,
+            late=True,
+            seen=(),
+            remember=False,
+            by_person=True,
+            counted=None if participants is None else participants.earlier,
+            parts=new if len(new) < len(self._parts) else None,
         )
 
     def _drawn(self) -> npt.NDArray[Any]:

@@ -53,6 +53,7 @@ from sfumato.pipeline import Priced
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.time_window import TimeColumn, time_column
+from sfumato.plan.tree import Filter, Join, Listed, Projection, Scan, SemiJoin, relations
 from sfumato.release.lineage import shown_columns
 
 __all__ = ["PricedStream", "another_stream", "plan_stream"]
@@ -61,6 +62,7 @@ _ROUNDING = (1 + Fraction(1, 1 << 19)) ** 2
 _REMEMBERED = 4_096  # periods whose noise is remembered; a longer stream, or one without an end, has buffers
 _LEAST_RAISE = Fraction(1, 1 << 30)
 _LEAST_PARAMETER = 1000  # the theorem of `correlated_noise` needs it
+_ROW_BY_ROW = (Filter, Join, Listed, Projection, Scan, SemiJoin)  # of one private row each, and public ones
 _COUNTED = (MeasureKind.DISTINCT, MeasureKind.MOMENT, MeasureKind.UNITS)
 
 
@@ -189,6 +191,17 @@ class PricedStream:
     def capped(self) -> bool:
         """Whether anybody could appear more often than is allowed."""
         return self.participation.remembers(self.periods.horizon)
+
+    @property
+    def late_by_person(self) -> bool:
+        """Whether late rows are told by their person: whoever was counted in a period counts in no other.
+
+        Rows that count once have to be compared with others; so have those that decide together whether they
+        meet the conditions of the question.
+        """
+        row_by_row = all(isinstance(one, _ROW_BY_ROW) for one in relations(self.bounding.query.source))
+        once = self.capped and self.participation.periods == 1
+        return self.rows.remembers and not self.rows.once and once and row_by_row
 
     def fingerprint(self) -> str:
         """Return a hash of all that was asked: it must not change while the stream runs.

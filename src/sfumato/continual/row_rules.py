@@ -8,6 +8,8 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["RowRules"]
 
+_LATEST = 10_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRules:
@@ -27,6 +29,12 @@ class RowRules:
     def __post_init__(self) -> None:
         if isinstance(self.late, bool) or not isinstance(self.late, int) or self.late < 0:
             raise InvalidArgument("late is a whole number of periods, 0 or more", place="late")
+        if self.late > _LATEST:
+            raise InvalidArgument(
+                f"late is at most {_LATEST:,} periods",
+                place="late",
+                hints=("each period reads the rows of as many periods before it",),
+            )
         if self.duplicates not in ("count", "once"):
             raise InvalidArgument(
                 "duplicates count, or count once", place="duplicates", hints=('"count" or "once"',)

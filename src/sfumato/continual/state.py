@@ -33,7 +33,9 @@ __all__ = ["CommittedPeriod", "StreamState", "states_of"]
 
 _Integers = npt.NDArray[Any]
 
-_SCHEMA = """
+_FORMAT = 2
+_SCHEMA = f"""
+PRAGMA user_version = {_FORMAT};
 CREATE TABLE period (
     number INTEGER PRIMARY KEY, noise BLOB NOT NULL, keys BLOB NOT NULL, people BLOB NOT NULL, output BLOB,
     digest TEXT NOT NULL
@@ -46,7 +48,7 @@ CREATE TABLE remembered (
 ) WITHOUT ROWID;
 """
 
-_PLACES = {"people": slice(0, 32), "rows": slice(32, 64)}  # of the hashes of what is remembered
+_KINDS = ("people", "rows", "parts")  # of what is remembered, in the order of its hashes
 
 _IN_MEMORY: dict[str, sqlite3.Connection] = {}  # of ledgers in memory, by their streams' charges
 
@@ -60,7 +62,14 @@ class CommittedPeriod:
     output: bytes | None
     people: Any | None = None  # an Arrow table of `__unit`: who was counted, where that is remembered
     rows: Any | None = None  # an Arrow table of `__unit` and `__row`: rows that are remembered
+    parts: tuple[str, ...] = ()  # hashes of the files that it was computed from, where that is remembered
     keys: bytes = b""  # of a stream whose keys appear over time (`appearing_keys`)
+
+    def remembered(self) -> dict[str, Any | None]:
+        """Return what is remembered as tables, by kind."""
+        import pyarrow
+
+        return {"people": self.people, "rows": self.rows, "parts": pyarrow.table({"part": self.parts})}
 
 
 class StreamState:
@@ -71,6 +80,8 @@ class StreamState:
         self._place = place
         self._remembered: dict[tuple[str, int], Any] = {}  # what was read, by kind and period
         with _refusing(place):
+            if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
+                raise _ended("is of another format", place, hint="go on with the version that began it")
             self._digest, self.last = self._verified(charge)
 
     @staticmethod
@@ -150,6 +161,11 @@ class StreamState:
         """Return the rows that a period has seen: an Arrow table of `__unit` and `__row`; None: no row."""
         return self._read("rows", period) if period <= self.last else None
 
+    def parts(self, period: int) -> frozenset[str]:
+        """Return hashes of the files that a period was computed from; none, if it was skipped."""
+        table = self._read("parts", period) if 0 < period <= self.last else None
+        return frozenset() if table is None else frozenset(table.column("part").to_pylist())
+
     def _read(self, kind: str, period: int) -> Any | None:
         """Return what is remembered of a period, if it is what was committed."""
         if (kind, period) not in self._remembered:
@@ -157,7 +173,8 @@ class StreamState:
                 select = "SELECT content FROM remembered WHERE kind = ? AND period = ? ORDER BY part"
                 parts = [content for (content,) in self._connection.execute(select, (kind, period))]
                 hashes = self._connection.execute("SELECT people FROM period WHERE number = ?", (period,))
-                if digest(parts) != hashes.fetchone()[0][_PLACES[kind]]:
+                place = 32 * _KINDS.index(kind)
+                if digest(parts) != hashes.fetchone()[0][place : place + 32]:
                     raise _ended("is damaged, or that of another stream", self._place)
                 table = unpacked(parts)
             self._remembered[kind, period] = _dated(table, period) if kind == "people" else table
@@ -168,18 +185,20 @@ class StreamState:
     ) -> None:
         """Put periods on the disk: all of it, or nothing.
 
-        `forget` the noise of all but the last of them. People and rows are remembered of those periods on
-        that are `needed`; by default of all.
+        `forget` the noise of all but the last of them. People, rows and parts are remembered of those periods
+        on that are `needed`; by default of all.
         """
-        oldest = {"people": 1, "rows": 1, **(needed or {})}
+        oldest = {**dict.fromkeys(_KINDS, 1), **(needed or {})}
         head, rows, remembered, noises = self._digest, [], [], []
         for one in periods:
-            noise, people, seen = packed_integers(one.noise), packed(one.people), packed(one.rows)
+            noise, hashes = packed_integers(one.noise), b""
             noises.append((one.number, noise))
-            for kind, contents in (("people", people), ("rows", seen)):
+            for kind, table in one.remembered().items():
+                contents = packed(table)
+                hashes += digest(contents)
                 remembered += [(kind, one.number, place, part) for place, part in enumerate(contents)]
             output = None if one.output is None else digest([one.output])
-            parts = (digest([noise]), one.keys, digest(people) + digest(seen), output)
+            parts = (digest([noise]), one.keys, hashes, output)
             head = _link(head, *parts)
             rows.append((one.number, *parts, head))
         newest = periods[-1]
@@ -204,8 +223,8 @@ class StreamState:
                 raise
         self._digest, self.last = head, newest.number
         for one in periods:
-            self._remembered["people", one.number] = _dated(one.people, one.number)
-            self._remembered["rows", one.number] = one.rows
+            tables = {**one.remembered(), "people": _dated(one.people, one.number)}
+            self._remembered |= {(kind, one.number): table for kind, table in tables.items()}
         for kind, period in list(self._remembered):
             if period < oldest[kind]:
                 del self._remembered[kind, period]
@@ -273,13 +292,13 @@ def _link(before: str, *parts: bytes | None) -> str:
     return hashlib.sha256(b"".join([before.encode(), *said])).hexdigest()
 
 
-def _ended(why: str, place: str) -> LedgerError:
+def _ended(why: str, place: str, hint: str = "") -> LedgerError:
     return LedgerError(
         f"the state of this stream {why}: the stream has ended",
         code="SF613",
         place=place,
         hints=(
-            "put the newest state back, if it was moved; what was published stays",
+            hint or "put the newest state back, if it was moved; what was published stays",
             "a stream never goes on with fresh noise: begin another one, for a charge of its own",
         ),
     )

@@ -97,7 +97,8 @@ class Backend:
                     counting = None
                     if rows is not None:
                         below = self._read(rows.relation, used)
-                        counting = (rows.relation, stack.enter_context(rows.counting(engine, below)))
+                        newer = self._read(rows.relation, used, rows.parts)
+                        counting = (rows.relation, stack.enter_context(rows.counting(engine, below, newer)))
                     text = compile_query(query, self._catalog, row_numbers=numbered, stand_in=counting)
                     return _groups(engine, text, salt, self._threads, known, participants)
 
@@ -138,9 +139,22 @@ class Backend:
         """Return what tells the hashes of rows from those of another version of the engine."""
         return str(self._guarded(lambda: self._source.once(PROBE, lambda engine: engine.one(PROBE))))
 
-    def _read(self, relation: Relation, used: set[str] | None) -> Rendered:
-        """Return a relation with the columns that a question reads."""
-        below = Relations(catalog=self._catalog).render(relation)
+    def parts(self, name: str) -> tuple[str, ...]:
+        """Return a hash of each file of a table, where each row is made of one row of one file; else one.
+
+        A hash differs where the file may differ, or any other table, or a column of any table.
+        """
+        table = self._catalog.table(name)
+        by_file = (
+            table is not None and table.partition is None and not (table.unit is not None and table.unit.path)
+        )
+        return self._source.parts(name, by_file=by_file)
+
+    def _read(
+        self, relation: Relation, used: set[str] | None, parts: tuple[int, ...] | None = None
+    ) -> Rendered:
+        """Return a relation with the columns that a question reads, or its rows in some files of a table."""
+        below = Relations(catalog=self._catalog, parts=parts).render(relation)
         names = {name: column for name, column in below.names.items() if used is None or name in used}
         return replace(below, names=names)
 

@@ -1,4 +1,4 @@
-"""Period rows: which rows count in one period of a stream, given which rows earlier periods have seen."""
+"""Period rows: which rows count in one period of a stream, given what earlier periods have seen."""
 
 from __future__ import annotations
 
@@ -33,6 +33,20 @@ class PeriodRows:
     rows, now and in earlier periods: rows are compared within a unit, and units as the engine compares them.
     So one person more or less changes nothing for others, and of this one the caps of each period bound what
     counts, whatever the memory says.
+
+    Where a person counts in one period at most (`by_person`), no row is remembered. All rows of the last
+    periods may count; who was `counted` before is refused with all of them (`Participants`). For late rows
+    only `parts` of the table are read, the files that the period before did not read as they are now.
+
+    Theorem: for each person the same rows count as if all files were read for late rows.
+    Assumes: a file with the same path, stamps and ends has the same rows (`Files`); each row of the question
+    is made of one row of one file, and of public tables that are the same (`Backend.parts`).
+    Proof: say that a file is left out in period t, and holds a row of period p, t - late <= p < t. Let s be
+    the first period such that s, .., t - 1 were all computed from this file as it is now. If p <= s, period s
+    read the row: it did not leave out the file, and p >= t - late > s - late. If p > s, period p read the
+    row, as one of its own. Either way its person was counted there, or had been before, and is refused in
+    period t; or the row did not meet the conditions of the question, and does not meet them now.
+    So other people's rows may decide whether a file is read, and never what counts of a person.
     """
 
     relation: Relation  # in the source of the query: rows that may count, those of earlier periods included
@@ -42,11 +56,14 @@ class PeriodRows:
     late: bool  # whether there are rows of earlier periods to compare
     seen: Sequence[Any]  # Arrow tables of `__unit` and `__row`: what earlier periods have seen
     remember: bool
+    by_person: bool = False
+    counted: Any | None = None  # an Arrow table of `__unit`: people who are refused, if late rows come
+    parts: tuple[int, ...] | None = None  # the files of the table that late rows may be in; None: any
     found: Any | None = None  # the same of this period, once the engine has looked
 
     @contextmanager
-    def counting(self, engine: Engine, below: Rendered) -> Iterator[Rendered]:
-        """Yield the rows that count, given all that may; note what is to be remembered of them."""
+    def counting(self, engine: Engine, below: Rendered, newer: Rendered) -> Iterator[Rendered]:
+        """Yield the rows that count, given all that may, and those in `parts`; note what is remembered."""
         columns = list(below.names.values())
         named = {name: f"w{place}" for place, name in enumerate(below.names)}
         said = ", ".join(below.names[name] for name in sorted(below.names))
@@ -56,14 +73,18 @@ class PeriodRows:
             row = f"CASE WHEN {own} IS NULL THEN {row} ELSE hash({own}) END"
         listed = [f"{column} AS {name}" for column, name in zip(columns, named.values(), strict=True)]
         listed += [f"{row} AS __row", f"{expression(self.on_time, below.names)} AS __on_time"]
-        rows = f"(SELECT __unit, {', '.join(listed)} FROM ({below.sql}))"
+        rows, in_parts = (f"(SELECT __unit, {', '.join(listed)} FROM ({one.sql}))" for one in (below, newer))
         with ExitStack() as stack:
             seen = stack.enter_context(engine.given(_together(self.seen))) if self.seen else None
             order = ", ".join(named.values())
             if self.once:
                 counted = stack.enter_context(engine.named(_first_of_each(rows, seen, order)))
             elif self.late:
-                new = stack.enter_context(engine.named(_new_rows(engine, stack, rows, seen, order)))
+                if self.by_person:
+                    late = self._of_others(engine, stack, in_parts)
+                else:
+                    late = _new_rows(engine, stack, rows, seen, order)
+                new = stack.enter_context(engine.named(late))
                 parts = (f"{rows} WHERE __on_time", new)
                 both = (f"SELECT __unit, {order}, __row FROM {part}" for part in parts)
                 counted = f"({' UNION ALL '.join(both)})"
@@ -72,6 +93,14 @@ class PeriodRows:
             if self.remember:
                 self.found = engine.table(f"SELECT __unit, __row FROM {counted}")
             yield Rendered(sql=f"SELECT __unit, {order} FROM {counted}", names=named, unit=below.unit)
+
+    def _of_others(self, engine: Engine, stack: ExitStack, rows: str) -> str:
+        """Return a SELECT of rows of earlier periods; where they are many, without those of the refused."""
+        earlier = f"SELECT * FROM {rows} WHERE NOT __on_time"
+        if self.counted is None or self.parts is not None:
+            return earlier
+        refused = stack.enter_context(engine.given(self.counted))
+        return f"SELECT r.* FROM ({earlier}) AS r ANTI JOIN {refused} AS c ON r.__unit = c.__unit"
 
 
 def _together(tables: Sequence[Any]) -> Any:

@@ -27,10 +27,13 @@ from sfumato.catalog.unit import KeyLink
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
 
-__all__ = ["ROW", "Relations", "Rendered", "numbered_table"]
+__all__ = ["PART", "ROW", "Relations", "Rendered", "numbered_table"]
 
 ROW = "__row"
 """The column of a numbered table that holds the number of each row."""
+
+PART = "__part"
+"""The column of a numbered table that holds the number of the file that each row is in."""
 
 _LARGEST = "1e140"  # squares of more could overflow; what lies beyond is cut to it
 
@@ -61,6 +64,7 @@ class Relations:
     given: Callable[[tree.Listed], str] | None = None  # gives the engine a list, and returns its name there
     row_numbers: bool = False  # where units have names, `__unit` is the number of the row instead
     stand_in: tuple[tree.Relation, Rendered] | None = None  # what is read instead of a relation
+    parts: tuple[int, ...] | None = None  # the files of a table that are read; None: all of them
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def render(self, relation: tree.Relation) -> Rendered:
@@ -108,6 +112,11 @@ class Relations:
                 raise Unsupported("a column that is not in the catalog")
             listed.append(f"{normalised(identifier(found.name), found.kind)} AS {names[column.name]}")
         rows = identifier(table.name)
+        if self.parts is not None:
+            if table.partition is not None or (table.unit is not None and table.unit.path):
+                raise Unsupported("some files of a table whose rows depend on others")
+            there = f"{PART} IN ({', '.join(map(str, self.parts))})"
+            rows = f"(SELECT * FROM {identifier(numbered_table(table.name))} WHERE {there})"
         if table.unit is not None and table.unit.path:
             return self._scan_by_key(table, table.unit.path[0], listed, names)
         if table.unit is None or table.unit.column is None:

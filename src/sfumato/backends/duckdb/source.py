@@ -46,7 +46,7 @@ from sfumato.backends.duckdb.engine_files import (
     parquet_table,
     table_row,
 )
-from sfumato.backends.duckdb.relations import ROW, numbered_table
+from sfumato.backends.duckdb.relations import PART, ROW, numbered_table
 from sfumato.backends.files import Files, ending, found_files
 from sfumato.backends.sql_values import constant
 from sfumato.catalog.catalog import Catalog
@@ -120,12 +120,27 @@ class Source:
         if not self._asked:
             raise InvalidArgument("these tables were opened for prices, not to be asked", place="tables")
         self.check()
-        parts = []
+        return hashlib.sha256("\n".join(self._states()).encode()).hexdigest()
+
+    def parts(self, table: str, *, by_file: bool) -> tuple[str, ...]:
+        """Return a hash of each file of a table, in order, or of all of it where files are not told apart.
+
+        A hash differs where the file may differ, or any other table, or a column of any table.
+        """
+        if not by_file or table not in self._parquet or not self.number_rows(table):
+            return (hashlib.sha256("\n".join(self._states()).encode()).hexdigest(),)
+        beside = "\n".join(self._states(apart=table))
+        states = self._files[table].states
+        return tuple(hashlib.sha256(f"{beside}\n{state!r}".encode()).hexdigest() for state in states)
+
+    def _states(self, apart: str | None = None) -> list[str]:
+        """Return what tells each table from an earlier or later version of it; of one, its columns alone."""
+        found = []
         for table in self._fields:
             schema = [(field.name, field.kind.value) for field in self._fields[table]]
             state = self._files[table].state if table in self._files else self.digest(table)
-            parts.append(repr((table, schema, state)))
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+            found.append(repr((table, schema, None if table == apart else state)))
+        return found
 
     def check(self) -> None:
         """Refuse an engine that has stopped, and files that are no longer those that were opened."""
@@ -190,7 +205,7 @@ class Source:
             f"CREATE OR REPLACE VIEW {identifier(table)} AS SELECT {listed} FROM {known.replacing}"
         )
         if known.row is not None:
-            rows = f"SELECT {listed}, {known.row} AS {ROW} FROM {known.replacing}"
+            rows = f"SELECT {listed}, {_numbers(known)} FROM {known.replacing}"
             view = f"CREATE OR REPLACE VIEW {identifier(numbered_table(table))} AS {rows}"
             with self._making:
                 self._row_views[table] = view
@@ -211,7 +226,7 @@ class Source:
         """Give the rows of a table numbers, in a table beside it; return whether they have them."""
         taken = {one.name.lower() for one in self._fields[table]} | {one.lower() for one in self._fields}
         with self._making:
-            if table not in self._numbered and not taken & {ROW, numbered_table(table).lower()}:
+            if table not in self._numbered and not taken & {ROW, PART, numbered_table(table).lower()}:
                 if table in self._objects:
                     self._numbered[table] = self._objects[table].with_rows(ROW)
                 elif table in self._row_views:
@@ -285,7 +300,7 @@ class Source:
         selected = ", ".join(_unfiltered(self._note(name, table.columns, table.left_out), table.misread))
         self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {selected} FROM {table.sql}")
         if table.row is not None:
-            rows = f"SELECT {selected}, {table.row} AS {ROW} FROM {table.sql}"
+            rows = f"SELECT {selected}, {_numbers(table)} FROM {table.sql}"
             self._row_views[name] = f"CREATE VIEW {identifier(numbered_table(name))} AS {rows}"
 
     def _note(
@@ -440,6 +455,11 @@ def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> 
         place=name,
         hints=("something in it fails at a value: make a table of it, and see at which",),
     )
+
+
+def _numbers(table: EngineTable) -> str:
+    """Return the number of a row, and that of the file that it is in."""
+    return f"{table.row} AS {ROW}, {'file_index' if table.replacing else '0'} AS {PART}"
 
 
 def _unfiltered(selected: Iterable[str], texts: Iterable[str]) -> list[str]:
