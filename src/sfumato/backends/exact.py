@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -15,6 +15,7 @@ from sfumato.errors import Unsupported
 __all__ = ["Exact", "ExactGroups", "Members", "UnitRows"]
 
 _T = TypeVar("_T")
+_U = TypeVar("_U")
 
 
 class Exact(Generic[_T]):
@@ -42,6 +43,10 @@ class Exact(Generic[_T]):
     def reveal(self) -> _T:
         """Return the secret, to add noise to it."""
         return self.__secret
+
+    def map(self, function: Callable[[_T], _U]) -> Exact[_U]:
+        """Return a public function of the secret, as hidden as the secret is."""
+        return Exact(function(self.__secret))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -81,6 +86,12 @@ class UnitRows:
 
     columns: Mapping[str, npt.NDArray[np.float64]]
     sizes: npt.NDArray[np.int64]
+
+    def of_units(self, chosen: npt.NDArray[np.bool_]) -> UnitRows:
+        """Return the rows of some units: `chosen` has a flag for each."""
+        kept = np.repeat(chosen, self.sizes)
+        columns = {name: values[kept] for name, values in self.columns.items()}
+        return UnitRows(columns=columns, sizes=self.sizes[chosen])
 
     def __repr__(self) -> str:
         return "<rows of units: hidden>"

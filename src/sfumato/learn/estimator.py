@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -79,8 +80,8 @@ class LinearEstimator(ABC):
 
     # -- fitting ------------------------------------------------------------------------------
 
-    def priced(self, table: Frame[Any]) -> PricedTraining:
-        """Return the noise and the cost of a training. Free."""
+    def priced(self, table: Frame[Any], *, share: Fraction = Fraction(1)) -> PricedTraining:
+        """Return the noise and the cost of a training, of which it gets a `share`. Free."""
         if self.epsilon is None:
             raise InvalidArgument(
                 "it is not said what this model may cost", place="epsilon", hints=("give epsilon=1",)
@@ -96,6 +97,7 @@ class LinearEstimator(ABC):
             objective=objective,
             descent=self._descent(),
             epsilon=budget_quantity(self.epsilon, "epsilon"),
+            share=share,
         )
 
     def _descent(self) -> Descent:

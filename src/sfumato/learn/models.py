@@ -49,8 +49,14 @@ class LinearModel:
         return self.margins_of(self.features.of_public(data))
 
     def margins_of(self, encoded: npt.NDArray[Any]) -> FloatArray:
-        """Return the linear score of encoded rows: a function of each row alone."""
-        return np.asarray(encoded.astype(np.float64) @ self.parameters[:-1] + self.parameters[-1])
+        """Return the linear score of encoded rows: a function of each row alone.
+
+        A product of matrices may round a row differently beside other rows; this adds column by column.
+        """
+        total = np.tile(self.parameters[-1], (len(encoded), 1))
+        for values, parameters in zip(encoded.T, self.parameters[:-1], strict=True):
+            total += values.astype(np.float64)[:, None] * parameters
+        return total
 
     def predict_proba(self, data: Any) -> FloatArray:
         """Return the probability of each class for each public row."""

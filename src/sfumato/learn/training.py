@@ -21,7 +21,7 @@ import numpy.typing as npt
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, UnitRows
+from sfumato.backends import Backend, Exact, UnitRows
 from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
@@ -191,9 +191,21 @@ class PricedTraining:
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> LinearModel:
         """Return the model, without its receipt. It has to be paid for."""
-        laws = (self.laws[0], *[self.laws[1]] * self.descent.steps)
-        exact = backend.training_rows(self.rows.relation)
-        state = add_noise_in_steps(exact, self.vectors, self.update, _State(), laws)
+        return self.trained(backend.training_rows(self.rows.relation))
+
+    @property
+    def step_laws(self) -> tuple[NoiseLaw, ...]:
+        """The noise of each step: of the moments, and of each gradient."""
+        return (self.laws[0], *[self.laws[1]] * self.descent.steps)
+
+    @property
+    def start(self) -> _State:
+        """The state before the first step."""
+        return _State()
+
+    def trained(self, exact: Exact[UnitRows]) -> LinearModel:
+        """Return the model of rows that were read already. They have to be paid for."""
+        state = add_noise_in_steps(exact, self.vectors, self.update, self.start, self.step_laws)
         assert state.scaling is not None and state.descent is not None
         return LinearModel(
             objective=self.objective,
@@ -286,13 +298,17 @@ def plan_training(
     objective: str,
     descent: Descent,
     epsilon: Fraction,
+    share: Fraction = Fraction(1),
 ) -> PricedTraining:
-    """Price a training: free, and a function of the rows asked for, the catalog and the budget alone."""
+    """Price a training: free, and a function of the rows asked for, the catalog and the budget alone.
+
+    The training gets a `share` of the cost of `epsilon`, in what the budget adds up.
+    """
     budget = rows.database.terms
     gaussian_budget(budget, "training")
     refuse_huge(epsilon)
     items = _items(features, descent)
-    treated = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon))
+    treated = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share)
     moments, gradients = treated.laws
     return PricedTraining(
         rows=rows,
