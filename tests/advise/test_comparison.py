@@ -45,8 +45,13 @@ def test_one_of_a_family_of_curves_is_stricter_throughout():
 def test_verdicts():
     small, large = project("a", epsilon=1, delta=1e-6), project("b", epsilon=4, delta=1e-6)
     pure, other = project("c", epsilon=1), project("d", "visit", epsilon=1)
-    said = ProjectComparison(projects=(large, small, pure, other)).verdicts()
-    assert said[0].startswith("a is stricter than b") and "at epsilon 1, and not 4" in said[0]
-    assert said[1].startswith("neither b nor c is stricter: their curves cross at ")
-    assert "protect different things, `person` and `visit`" in said[2]
-    assert "as strict as each other" in ProjectComparison(projects=(pure, pure)).verdicts()[0]
+
+    def said(*pair: ComparedProject) -> str:
+        [verdict] = ProjectComparison(projects=pair).verdicts()
+        return verdict
+
+    assert said(large, small).startswith("a is stricter than b")
+    assert "at epsilon 1, and not 4" in said(large, small)
+    assert said(large, pure).startswith("neither b nor c is stricter: their curves cross at ")
+    assert "protect different things, `person` and `visit`" in said(pure, other)
+    assert "as strict as each other" in said(pure, pure)

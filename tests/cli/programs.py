@@ -103,6 +103,18 @@ def make_tables(folder: Path, people: int = 3_000) -> None:
     (folder / "regions.csv").write_text("name,country\nnorth,A\nsouth,B\n")
 
 
+def destroy_values(path: Path) -> None:
+    """Overwrite every value of a Parquet or CSV file, but not its footer or header: to decode one fails."""
+    if path.suffix == ".csv":
+        header = path.read_bytes().partition(b"\n")[0]
+        path.write_bytes(header + b'\n\xff\xfe,"\n')
+        return
+    pq.write_table(pq.read_table(path), path, write_statistics=False)  # their ends are values, too
+    raw = path.read_bytes()
+    footer = 8 + int.from_bytes(raw[-8:-4], "little")
+    path.write_bytes(raw[:4] + b"\xff" * (len(raw) - footer - 4) + raw[-footer:])
+
+
 def make_project(folder: Path, text: str = PROJECT, *, ledger: bool = True) -> Path:
     """Write the tables, a project file, and its empty ledger."""
     from sfumato.ledger import Ledger

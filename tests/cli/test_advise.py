@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +18,20 @@ from sfumato.catalog import read_project
 from sfumato.cli.advise import budget_written
 from sfumato.errors import InvalidArgument
 from sfumato.local import Survey, YesNo
-from tests.cli.programs import PROJECT, make_project, make_tables, sfumato
+from sfumato.session import Database, open_project
+from tests.advise.trap import without_data
+from tests.cli.programs import PROJECT, destroy_values, make_project, make_tables, sfumato
 
 COUNT = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
 
 DECLARED = """
+[tables.people_by_hand]
+path = "people.csv"
+unit = "person"
+max_groups = 1
+max_rows = 1
+columns.age = { between = [0, 110] }
+
 [tables.days]
 path = "days.parquet"
 unit = "person"
@@ -49,13 +60,54 @@ epsilon = 0.25
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("project")
+    """A project without a single private value: whatever decodes one fails, in the engine or here."""
+    path = make_folder(tmp_path_factory.mktemp("project"))
+    for name in ("people.parquet", "visits.parquet", "days.parquet", "people.csv"):
+        destroy_values(path / name)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_look_after_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody touch the tables that were opened to look at prices: not even how many rows they have."""
+
+    def opened(*given: Any, read: bool = True, **options: Any) -> Database:
+        database = open_project(*given, read=read, **options)
+        return database if read else without_data(database)
+
+    monkeypatch.setattr("sfumato.cli.project.open_project", opened)
+
+
+def make_folder(path: Path) -> Path:
     make_project(path, PROJECT + DECLARED)
     days = [datetime.date(2026, 1, 1)] * 10
     pq.write_table(pa.table({"person": range(10), "day": days}), path / "days.parquet")
+    (path / "people.csv").write_text("person,age\n1,20\n2,30\n")
     (path / "many.sql").write_text(f"-- name: regions\n{COUNT};")
     Survey.plan("cheating", YesNo(words="Have you cheated?"), epsilon=1).write(path / "survey.toml")
     return path
+
+
+BY_HAND = "SELECT AVG(age) AS age FROM people_by_hand"
+
+
+def test_the_same_advice_with_values_and_without_any(folder: Path, tmp_path: Path) -> None:
+    """What is advised is a function of schemas and declarations: the bytes are the same for other rows."""
+    whole = make_folder(tmp_path)
+    for asked in ((COUNT,), (BY_HAND, "--size", "9")):
+        with_values, without = (sfumato(each, "advise", *asked) for each in (whole, folder))
+        assert without.returncode == 0, without.stderr
+        assert with_values.stdout == without.stdout
+
+
+@pytest.mark.parametrize("asked", [COUNT, BY_HAND])
+def test_a_question_needs_the_values_that_advice_does_without(
+    folder: Path, tmp_path: Path, asked: str
+) -> None:
+    """The trap works: what advice does without, an answer needs."""
+    copied = Path(shutil.copytree(folder, tmp_path / "copied"))
+    refused = sfumato(copied, "query", asked, "--epsilon", "0.1")
+    assert refused.returncode != 0 and ("SF501" in refused.stderr or "cannot be read" in refused.stderr)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -150,8 +202,11 @@ def test_two_projects_side_by_side(folder: Path) -> None:
     )
     (folder / "more.sql").write_text(f"-- by region\n-- name: regions\n{COUNT} ;")
     before = contents(folder)
-    pair = ("advise", "--compare", "sfumato.toml", "b.toml")
+    pair = ("advise", "--compare", "sfumato.toml", "b.toml", "--output", "compared.html")
     record = json.loads(sfumato(folder, *pair, "-f", "json").stdout)
+    page = (folder / "compared.html").read_text()
+    (folder / "compared.html").unlink()
+    assert contents(folder) == before
     a, b = record["projects"].values()
     assert a["budget"]["advantage"] < b["budget"]["advantage"]
     assert set(a["shared"]) == {"workload monthly", "marginals yearly"}  # the stream has other periods
@@ -159,11 +214,8 @@ def test_two_projects_side_by_side(folder: Path) -> None:
     assert b["shared"]["workload monthly"]["errors"] == {"regions.n": "±8 (95%)"}
     alone = json.loads(sfumato(folder, "advise", "--workload", "monthly", "-f", "json").stdout)
     assert a["shared"]["workload monthly"] == alone
-    assert contents(folder) == before
-    shown = sfumato(folder, *pair, "--output", "compared.html").stdout
-    assert "belief from 0.01, 0.001 false alarms" in shown and "b.toml: Of 100 people" in shown
-    assert "sfumato.toml is stricter than b.toml" in shown and "at epsilon 2, and not 4" in shown
-    page = (folder / "compared.html").read_text()
+    [verdict] = record["verdicts"]
+    assert "sfumato.toml is stricter than b.toml" in verdict and "at epsilon 2, and not 4" in verdict
     assert "Sfumato.toml is stricter than b.toml" in page and "workload monthly: regions.n" in page
 
 
@@ -176,6 +228,7 @@ def test_budgets_are_compared_where_their_tables_are_not(tmp_path: Path) -> None
     shown = sfumato(tmp_path, "advise", "--compare", "pure.toml", "a.toml").stdout
     [mixed] = [line for line in shown.splitlines() if line.startswith("belief")]
     assert "0.001 false alarms  0.9099" in mixed  # as Gaussian noise is judged; by itself it is 0.9679
+    assert "a.toml is stricter than pure.toml" in shown and "a.toml: Of 100 people" in shown
     assert "marginals yearly is not compared" in shown and "ledger is not there" in shown
     record = json.loads(
         sfumato(tmp_path, "advise", "--compare", "a.toml", "weekly.toml", "-f", "json").stdout

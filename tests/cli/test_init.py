@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.catalog import read_project
-from tests.cli.programs import CANARY, PROJECT, make_project, make_tables, program, sfumato
+from tests.cli.programs import CANARY, PROJECT, destroy_values, make_project, make_tables, program, sfumato
 from tests.cli.terminal import Terminal
 
 DECLARED = (
@@ -72,10 +72,7 @@ def test_init_and_check_read_no_value(tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     moments = pa.array([0] * 3000, pa.timestamp("ms"))  # such a file is read whole when it is asked about
     pq.write_table(pq.read_table(path).append_column("seen", moments), path)
-    data = bytearray(path.read_bytes())
-    start = int.from_bytes(data[-8:-4], "little") + 8  # the length of the schema, and what follows it
-    data[4:-start] = b"\xff" * (len(data) - start - 4)
-    path.write_bytes(bytes(data))
+    destroy_values(path)
     (tmp_path / "notes.csv").write_bytes(b"person,note\n" + b"\xff\xfe\x00" * 50)
     files = ("people.parquet", "notes.csv")
     made = sfumato(tmp_path, "init", *files, "--unit", "person", *DECLARED, "--yes")

@@ -23,7 +23,7 @@ RAREST = 1e-9
 """The lowest rate of false alarms that curves are compared at."""
 
 _ALIKE = 0.01  # a relative difference of two curves that is not told apart: they are bounds, a little above
-_STEPS = 400
+_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,9 @@ _CURES = {  # by the type of what is not a table
 class SourceOptions(TypedDict, total=False):
     """How tables are opened.
 
-    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (A CSV file
-    is read all the same.) `kinds` has, for each private table, the kinds of columns that are declared: in a
-    CSV file all others are text. Tables that are not in it are public.
+    With `read=False` only schemas are: texts are not looked through, and nothing may be asked. (A
+    public CSV file is read all the same.) `kinds` has, for each private table, the kinds of columns that are
+    declared: in a CSV file all others are text. Tables that are not in it are public.
 
     Nothing private is ever written to disk. No statement runs for more than `seconds`, or takes more than
     `memory`, by default four fifths of what the machine has. A question declares `question_memory` of it, by

@@ -15,7 +15,7 @@ __all__ = ["book_of", "open_ledger", "open_tables"]
 
 
 def open_tables(file: str, *, analyst: str | None = None, free: bool = False) -> tuple[Project, Database]:
-    """Open a project's tables. With `free`, to look at prices: no value is read, except in CSV files."""
+    """Open a project's tables. With `free`, to look at prices: no private value is read."""
     project = read_project(file)
     with working("opening the tables"):
         book = book_of(project)

@@ -168,8 +168,8 @@ def open_project(
 ) -> Database:
     """Open the tables of a project that was read already; see `open`.
 
-    Without `read` nothing can be asked, and no value is looked at except in CSV files, whose kinds of
-    columns follow from them: for prices.
+    Without `read` nothing can be asked, and no value is looked at, except in public CSV files, whose kinds
+    of columns follow from them: for prices.
     """
     book = Ledger.open(project.ledger, create=False) if ledger is None else ledger
     _check_analyst(project, book, analyst)

@@ -175,19 +175,27 @@ def _refuse_drift(
 
 
 def csv_table(
-    connection: Any, name: str, paths: tuple[str, ...], number: int, kinds: Mapping[str, Kind] | None
+    connection: Any,
+    name: str,
+    paths: tuple[str, ...],
+    number: int,
+    kinds: Mapping[str, Kind] | None,
+    *,
+    read: bool,
 ) -> EngineTable:
     """Read CSV files into a table of the engine's. Columns are matched by the header that every file has.
 
     `kinds` are the declared kinds of a private table: all else is text, and what is not of its kind is
-    NULL. Of a public table (None) all values decide.
+    NULL. Of a public table (None) all values decide. Without `read` a private table has no rows: of its
+    files the headers alone are looked at.
     """
     headers = headers_of(paths, name)
     table = f"__csv{number}"
     if kinds is None:
         _load_public(connection, table, paths, headers)
     else:
-        _load_private(connection, table, paths, headers, kinds)
+        loaded = list(zip(paths, headers, strict=True)) if read else []
+        _load_private(connection, table, headers[0][0], loaded, kinds)
     described = connection.execute(f"DESCRIBE {table}").fetchall()
     index = headers[0][0][0] == ""  # of a data frame: it has no name, and is left out
     columns = tuple((column, of_type) for column, of_type, *_ in described)
@@ -197,14 +205,14 @@ def csv_table(
 def _load_private(
     connection: Any,
     table: str,
-    paths: tuple[str, ...],
-    headers: list[tuple[tuple[str, ...], str]],
+    columns: tuple[str, ...],
+    files: list[tuple[str, tuple[tuple[str, ...], str]]],
     kinds: Mapping[str, Kind],
 ) -> None:
-    names = tuple(map(_written, headers[0][0]))
+    names = tuple(map(_written, columns))
     texts = ", ".join(f"{identifier(column)} VARCHAR" for column in names)
     connection.execute(f"CREATE TEMP TABLE __texts ({texts})")
-    for path, (own, mark) in zip(paths, headers, strict=True):
+    for path, (own, mark) in files:
         listed = ", ".join(f"{constant(_written(column))}: 'VARCHAR'" for column in own)
         connection.execute(
             f"INSERT INTO __texts BY NAME SELECT * FROM read_csv({constant(quoted_path(path))}, "

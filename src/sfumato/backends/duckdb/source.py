@@ -344,11 +344,12 @@ def open_source(
 
                 objects[name] = copied(origin, name)
                 continue
-            files[name] = Files.at(found_files(origin, name), name)
+            whole = read or declared is None  # of a private CSV file, to look at prices, the header alone
+            files[name] = Files.at(found_files(origin, name), name, whole=whole)
             known[name] = _open_files(connection, name, files[name].paths, number, declared, read=read)
             if known[name].view and read:
                 known[name] = _copied_view(connection, name, known[name], number)
-            if known[name].whole and (read or declared is None):
+            if known[name].whole and whole:
                 from sfumato.backends.duckdb.copies import copied_files
 
                 objects[name] = copied_files(name, files[name].paths, known[name].columns)
@@ -428,7 +429,7 @@ def _open_files(
         if endings == {"parquet"}:
             return parquet_table(connection, name, paths)
         if endings == {"csv"}:
-            return csv_table(connection, name, paths, number, kinds)
+            return csv_table(connection, name, paths, number, kinds, read=read)
         return attached_table(connection, name, paths[0], number, private=read and kinds is not None)
     except duckdb.Error:
         pass
