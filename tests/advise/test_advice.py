@@ -7,11 +7,13 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import sfumato as sf
 from sfumato.advise import (
+    Advice,
     Harm,
     RiskLimit,
     about_delta,
@@ -25,9 +27,13 @@ from sfumato.advise import (
 from sfumato.core.events import DiscreteLaplace
 from sfumato.core.measures import ApproximateDP
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.local import Survey, YesNo
+from sfumato.local import NumberIn, OneAnswer, Survey, YesNo
+from sfumato.local.choices import choice_of_survey
+from sfumato.local.stages import TwoStageResponse
 from sfumato.session.database import Database
+from sfumato.session.marginals import MarginalsQuestion
 from sfumato.session.stream import Stream
+from sfumato.session.workload import Workload
 from tests.advise.trap import Trap, without_data
 
 COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
@@ -41,6 +47,7 @@ def db() -> Database:
             "region": ["north", "south", "west"] * 30,
             "cost": [float(i % 50) for i in range(90)],
             "day": ["2026-01-01"] * 90,
+            "old": [True, False] * 45,
         }
     )
     people = people.set_column(3, "day", people["day"].cast(pa.date32()))
@@ -140,7 +147,7 @@ def test_an_error_and_a_limit_together(db):
     assert not hard.stated.feasible and hard.risk.advantage <= 0.05
     assert "both cannot be had" in hard.stated.said and "Either the error gives" in hard.stated.said
     assert question.advise(error=20).epsilon == cheapest
-    with pytest.raises(InvalidArgument, match="found for one question"):
+    with pytest.raises(InvalidArgument, match="the whole budget has no error of its own"):
         db.advise(error=3)
 
 
@@ -202,7 +209,8 @@ def test_tables_and_streams_have_the_errors_that_they_state(db, stream):
     advice = stream.advise()
     assert advice.risk == risk_of(stream.priced().event) and not advice.year
     beside = stream.baseline()
-    assert advice.errors[0].error == beside.ways[0].total * beside.release[1]
+    for one, times in zip(advice.errors, (beside.ways[0].total, beside.ways[0].period), strict=True):
+        assert abs(one.error - times * beside.release[1]) < 1  # in whole units, as intervals are
     question = db.sql(COUNT, epsilon=1, noise="gaussian", keys="selected")
     found = replace(stream, question=question)
     keys_delta = found.priced().keys_delta
@@ -214,8 +222,165 @@ def test_a_survey_has_the_risk_of_one_report(survey):
     assert "which of two answers they gave" in advice.risk.sentence
     assert float(advice.epsilon) == pytest.approx(math.log(1.2 / 0.8), abs=0.01)
     assert 0.05 < survey.advise(people=1000).errors[0].error < 0.1  # 1.96 / sqrt(1000) / tanh(1/2) / 2
-    with pytest.raises(Unsupported, match="ask everybody once"):
-        Survey.plan("daily", YesNo(words="Today?"), epsilon=1, cap=3, every=7).advise()
+    assert [risk.times for _, risk in advice.year] == [52, 365, 1]
+    assert advice.year[2][1].advantage == advice.risk.advantage < advice.year[0][1].advantage
+
+
+def test_a_survey_that_asks_again_has_the_risk_of_a_year(survey):
+    """By brute force: k coins of bias e/(1 + e) or its reverse are told apart by how many show heads."""
+
+    def told_apart(draws: int, epsilon: float = 1) -> float:
+        p = math.exp(epsilon) / (1 + math.exp(epsilon))
+        return sum(
+            math.comb(draws, k) * max(0.0, p**k * (1 - p) ** (draws - k) - p ** (draws - k) * (1 - p) ** k)
+            for k in range(draws + 1)
+        )
+
+    yes, one_of = YesNo(words="Today?"), OneAnswer(words="Which?", size=4)
+    for question, limits, draws in (
+        (yes, {"cap": 3, "every": 7}, 3),
+        (yes, {"cap": 500, "every": 30}, 13),
+        (yes, {"cap": 5}, 2),  # there are no more values to keep a report of
+        (one_of, {"cap": 3}, 3),
+    ):
+        daily = Survey.plan("daily", question, epsilon=1, **limits)
+        choice = choice_of_survey(daily, people=1000)
+        year = choice.at(Fraction(1)).risk()
+        assert year.advantage == pytest.approx(told_apart(draws), rel=1e-3)
+        assert choice.at(Fraction(1)).advantage == pytest.approx(told_apart(draws), rel=1e-3)
+        assert f"after {draws} releases" in year.sentence
+        assert bool(choice.notes) == ("every" not in limits)
+    advice = daily.advise(people=1000)
+    assert "when an answer changed can be seen" in repr(advice)
+    assert advice.year[0][1].advantage == pytest.approx(told_apart(1))  # of an answer that never changes
+    assert advice.alone == pytest.approx(math.tanh(3 / 2))  # of all three epsilons
+    two = TwoStageResponse(size=2, permanent=Fraction(2), instant=Fraction(2))
+    with pytest.raises(Unsupported, match="sent as they were drawn"):
+        Survey.plan("two", yes, epsilon=1, protocol=two, cap=2).advise()
+
+
+# -- backwards from an error, by every kind -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def workload(db) -> Workload:
+    asked = {f"below{at}": f"SELECT COUNT(*) AS n FROM visits WHERE cost < {at}" for at in (10, 20)}
+    return db.workload(asked, epsilon=0.5)
+
+
+@pytest.fixture(scope="module")
+def tables(db) -> MarginalsQuestion:
+    return db.marginals(["region", "old"], ways=[1, 2], epsilon=0.5)
+
+
+@pytest.fixture(scope="module")
+def advised(workload) -> Advice:
+    return workload.advise(error=30)
+
+
+def largest(workload: Workload, epsilon: Fraction) -> float:
+    errors = replace(workload, epsilon=epsilon).price().errors
+    return max(float(said.strip("±").split()[0]) for _, _, said in errors)
+
+
+def test_the_cheapest_epsilon_of_a_workload_is_for_its_largest_error(db, workload, advised):
+    assert largest(workload, advised.epsilon) <= 30 < largest(workload, advised.epsilon * Fraction(99, 100))
+    assert all(one.error <= 30 for one in advised.errors)
+    several = (COUNT, "SELECT COUNT(*) AS n, AVG(cost) AS c FROM visits")
+    with pytest.raises(InvalidArgument, match=r"`q2.c` is not known beforehand: depends on the group's size"):
+        db.advise(*several, error=30)
+    with pytest.raises(InvalidArgument, match=r"no error is called `q3.n`"):
+        db.advise(*several, error={"q3.n": 30})
+    assert db.advise(*several, error={"q1.n": 30}).errors[0].said == "±30 (95%)"
+
+
+def test_questions_that_keep_an_epsilon_are_not_moved_by_that_of_the_workload(db):
+    own = db.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.2)
+    partly = db.workload({"own": own, "rest": COUNT}, epsilon=0.5)
+    with pytest.raises(InvalidArgument, match="no epsilon up to 20 makes the error this small") as refused:
+        partly.advise(error=20)
+    assert "own.n still has ±" in refused.value.hints[0]
+    assert partly.advise(error={"rest.n": 20}).errors[1].error <= 20
+    assert partly.advise().frontier[0].epsilon >= Fraction(1, 4)  # an eighth is below what `own` costs
+    settled = db.workload({"own": own}, epsilon=None)
+    [point] = settled.advise().frontier
+    assert point.current and point.epsilon == settled.priced().epsilon
+
+
+def test_the_cheapest_epsilon_of_tables_is_that_of_their_release(tables):
+    """`within` divides noise for the error, and finds its epsilon in another way."""
+    for error, named in (
+        (20, 20),
+        ({"region": 10, "region x old": 40}, {"region": 10, ("region", "old"): 40}),
+    ):
+        advice, own = tables.advise(error=error), tables.within(named)
+        assert 1 <= float(advice.epsilon / own.epsilon) < 1.006  # to three digits
+        wanted = (
+            error if isinstance(error, dict) else dict.fromkeys((one.name for one in advice.errors), error)
+        )
+        assert all(one.error <= wanted.get(one.name, math.inf) for one in advice.errors)
+    with pytest.raises(InvalidArgument, match="a table that is not asked for"):
+        tables.advise(error={"cost": 3})
+    assert "both cannot be had" in tables.advise(error=3, advantage=0.1).stated.said
+
+
+def test_the_cheapest_epsilon_of_a_stream_is_for_its_worst_period(db, stream):
+    """The noise of every total, by brute force: rows of A C^-1, with z of the deviation that is drawn."""
+    advice = stream.advise(error=100)
+
+    def worst(epsilon: Fraction) -> float:
+        priced = replace(stream, question=replace(stream.question, epsilon=epsilon)).priced()
+        [(name, law)] = priced.laws.items()
+        column = np.array(priced.factorisation.coefficients) / 2**24
+        c = np.array([[column[i - j] if i >= j else 0.0 for j in range(30)] for i in range(30)])
+        totals = np.tril(np.ones((30, 30))) @ np.linalg.inv(c)
+        return 1.96 * law.deviation / priced.steps(name) * float(np.linalg.norm(totals, axis=1).max())
+
+    assert worst(advice.epsilon) <= 100.5 and worst(advice.epsilon * Fraction(99, 100)) > 99.5
+    assert [one.name for one in advice.errors] == ["n, worst running total", "n, worst day"]
+    assert advice.errors[0].error == 100 > advice.errors[1].error
+    assert "both cannot be had" in stream.advise(error=10, advantage=0.05).stated.said
+    endless = db.stream(
+        "SELECT COUNT(*) AS n, AVG(cost) AS c FROM visits", name="ever", by="day", every="day",
+        start="2026-01-01", design=30, epsilon=0.5,
+    )  # fmt: skip
+    name = "n, worst running total of the first 30 days"
+    assert endless.advise(error={name: 100}).errors[0].error <= 100
+    with pytest.raises(InvalidArgument, match="`c, worst running total of the first 30 days` is not known"):
+        endless.advise(error=100)
+
+
+def test_the_cheapest_epsilon_of_a_survey_is_for_its_worst_answer(survey):
+    """A share's report is a coin of bias q + f (p - q); of a mean, half of the people are at either end."""
+    advice = survey.advise(people=1000, error=0.1)
+
+    def worst(epsilon: float) -> float:
+        p = math.exp(epsilon) / (1 + math.exp(epsilon))
+        coins = [p * f + (1 - p) * (1 - f) for f in (0, 0.25, 0.5, 0.75, 1)]
+        return 1.96 * max(math.sqrt(r * (1 - r) / 1000) for r in coins) / (2 * p - 1)
+
+    assert worst(float(advice.epsilon)) <= 0.1 < worst(float(advice.epsilon) * 0.99)
+    assert "both cannot be had" in survey.advise(people=1000, error=0.1, advantage=0.1).stated.said
+    with pytest.raises(InvalidArgument, match="no epsilon up to 20"):
+        survey.advise(people=10, error=0.1)
+    age = NumberIn(words="How old?", low=0, high=110)
+    advice = Survey.plan("age", age, epsilon=0.5).advise(people=1000)
+    odds = math.exp(0.5)  # Duchi: a report is one of two ends, at (e^epsilon + 1)/(e^epsilon - 1) half-widths
+    assert advice.errors[0].error == pytest.approx(1.96 * 55 * (odds + 1) / (odds - 1) / 1000**0.5, rel=1e-3)
+
+
+def test_the_frontier_is_around_what_is_advised(db, workload, advised):
+    advice = advised
+    factors = [float(point.epsilon / advice.epsilon) for point in advice.frontier if not point.current]
+    assert factors == [0.25, 0.5, 1, 2, 4]
+    assert [point.epsilon for point in advice.frontier if point.current] == [workload.epsilon]
+    assert [point.epsilon for point in advice.frontier if point.advised] == [advice.epsilon]
+    assert f"at half of it, epsilon {float(advice.epsilon / 2):.4g}" in advice.at_half()
+    assert "<- advised\n" in repr(advice) and "<- now\n" in repr(advice)
+    many = db.workload(
+        [f"SELECT COUNT(*) AS n FROM visits WHERE cost < {at}" for at in range(1, 6)], epsilon=1
+    )
+    assert "the largest error ±" in repr(many.advise()) and "(now)" in many.advise()._repr_html_()
 
 
 @pytest.mark.parametrize(

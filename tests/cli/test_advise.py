@@ -121,11 +121,11 @@ def contents(folder: Path) -> dict[Path, bytes]:
             ("--stream", "daily"),
             "the whole stream of 30 days",
             1,
-            {"n of the last total", "n of the last day"},
+            {"n, worst running total", "n, worst day"},
         ),
         (("--workload", "monthly"), "the workload of 1 question", 0.5, {"regions.n"}),
         (("--marginals", "yearly"), "the tables", 0.25, {"region"}),
-        (("--survey", "survey.toml"), "the survey `cheating`", 1, {"a rare answer's share, or the mean"}),
+        (("--survey", "survey.toml"), "the survey `cheating`", 1, {"a share, at worst"}),
     ],
 )
 def test_what_is_declared_is_advised_on_by_its_name(folder: Path, subject, about, epsilon, errors) -> None:
@@ -135,6 +135,26 @@ def test_what_is_declared_is_advised_on_by_its_name(folder: Path, subject, about
     record = json.loads(shown.stdout)
     assert (record["about"], record["epsilon"], set(record["errors"])) == (about, epsilon, errors)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("subject", "error"),
+    [
+        (("--stream", "daily"), 50),
+        (("--workload", "monthly"), 25),
+        (("--marginals", "yearly"), 25),
+        (("--survey", "survey.toml", "--people", "2000"), 0.05),
+    ],
+)
+def test_an_error_is_stated_of_whatever_is_declared(folder: Path, subject, error) -> None:
+    found = sfumato(folder, "advise", *subject, "--error", str(error), "--advantage", "0.02", "-f", "json")
+    assert found.returncode == 0, found.stderr
+    both = json.loads(found.stdout)
+    assert not both["feasible"] and "both cannot be had" in both["stated"] and both["advantage"] <= 0.02
+    alone = json.loads(sfumato(folder, "advise", *subject, "--error", str(error), "-f", "json").stdout)
+    [advised] = [point for point in alone["frontier"] if point["advised"]]
+    assert 0.97 * error < max(advised["errors"].values()) <= error
+    assert alone["epsilon"] > both["epsilon"]
 
 
 def test_advice_leaves_ledger_and_project_as_they_are(folder: Path) -> None:
@@ -258,13 +278,13 @@ def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
         (("--posterior", "0.005"), "no epsilon meets"),
         (("--prior", "1"), "certainty"),
         (("--output", "advice.txt"), "the page is HTML"),
-        (("--error", "3"), "found for one question"),
+        (("--error", "3"), "has no error of its own"),
         (("--stream", ""), "declares no such stream"),
         (("--stream", "hourly"), "declares no such stream"),
         (("--stream", "daily", "--marginals", "yearly"), "one thing at a time"),
         (("--stream", "daily", "--size", "9"), "need no size"),
         (("--workload", "monthly", "--write"), "are about the budget"),
-        (("--workload", "monthly", "--error", "3"), "found for one question"),
+        (("--survey", "survey.toml", "--people", "9", "--error", "0.1"), "no epsilon up to 20 makes"),
         (("--survey", "survey.toml", "--delta", "1e-6"), "neither a delta nor groups"),
         (
             ("--funds", "-1", "--harm-chance", "0.1", "--harm-cost", "1", "--people", "9"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from sfumato.advise.choice import Choice, ExpectedError, FrontierPoint, frontier
+from sfumato.advise.choice import Choice, ExpectedError, FrontierPoint, WantedError, few, frontier
 from sfumato.advise.deltas import about_delta
 from sfumato.advise.limits import EpsilonRange, Limit, RiskLimit, epsilon_range
 from sfumato.advise.money import Harm
@@ -45,6 +46,7 @@ class Advice:
     frontier: tuple[FrontierPoint, ...]
     stated: EpsilonRange | None
     delta: str  # what is said of it
+    notes: tuple[str, ...] = ()  # what else is to be known of the risk
 
     def lines(self) -> list[str]:
         """Return the advice as text."""
@@ -60,8 +62,8 @@ class Advice:
             yield from (f"    {one.name}: {one.said}" for one in self.errors)
         yield "  risk against error"
         for point in self.frontier:
-            errors = "; ".join(f"{one.name} {one.said}" for one in point.errors)
-            here = "  <- this is where it stands" if point.current else ""
+            errors = "; ".join(f"{one.name} {one.said}" for one in few(point.errors))
+            here = "" if (mark := self.mark(point)) is None else f"  <- {mark}"
             yield f"    epsilon {float(point.epsilon):<8.4g} advantage {point.advantage:<8.3g} {errors}{here}"
         if (half := self.at_half()) is not None:
             yield f"  {half}"
@@ -84,22 +86,34 @@ class Advice:
             ),
             (f"a family of {self.family.people}", f"advantage {self.family.advantage:.4f}"),
             *(
-                (f"{often} for a year", f"advantage {risk.advantage:.4f}, after {risk.times} releases")
+                (
+                    f"{often} for a year",
+                    f"advantage {risk.advantage:.4f}, {risk.right} of 100 guessed right{_after_all(risk)}",
+                )
                 for often, risk in self.year
             ),
+            *(("besides", note) for note in self.notes),
         )
+
+    def mark(self, point: FrontierPoint) -> str | None:
+        """Return what is to be said of a point of the frontier, if anything is."""
+        if point.advised and self.stated is not None:
+            return "advised, and now" if point.current else "advised"
+        return "now" if point.current else None
 
     def _times_as_much(self) -> str:
         times = self.alone / self.risk.advantage
         return "as much" if times < 1.005 else f"{times:.3g} times as much"
 
     def at_half(self) -> str | None:
-        """Return what half of the epsilon that stands would take from the answers; None without errors."""
-        here = next(place for place, point in enumerate(self.frontier) if point.current)
-        now, half = self.frontier[here], self.frontier[here - 1]
+        """Return what half of the advised epsilon would take from the answers; None if nothing is known."""
+        points = {point.epsilon: point for point in self.frontier}
+        now, half = points[self.epsilon], points.get(self.epsilon / 2)
+        if half is None:
+            return None
         lost = [
             f"{one.name} would be {less.error / one.error:.3g} times as far off"
-            for one, less in zip(now.errors, half.errors, strict=True)
+            for one, less in zip(few(now.errors), few(half.errors), strict=True)
             if one.error and less.error
         ]
         if not lost:
@@ -128,12 +142,14 @@ class Advice:
                     "advantage": point.advantage,
                     "errors": {one.name: one.error for one in point.errors},
                     "current": point.current,
+                    "advised": point.advised,
                 }
                 for point in self.frontier
             ],
             "stated": None if self.stated is None else self.stated.said,
             "feasible": None if self.stated is None else self.stated.feasible,
             "delta": self.delta,
+            "notes": list(self.notes),
             "curve": [list(point) for point in self.risk.points()],
         }
 
@@ -159,6 +175,10 @@ def _after(risk: Risk) -> str:
     return f"after an alarm, which is also raised for {risk.false_alarms:g} of those who did not take part"
 
 
+def _after_all(risk: Risk) -> str:
+    return f", after {risk.times} releases" if risk.times > 1 else ""
+
+
 class AdviceOptions(TypedDict, total=False):
     """What advice takes into account besides the choice itself: `advise` says what each of them means."""
 
@@ -168,7 +188,7 @@ class AdviceOptions(TypedDict, total=False):
     advantage: Number | None
     posterior: Number | None
     harm: Harm | None
-    error: Number | Mapping[str, float] | None
+    error: WantedError | None
 
 
 def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
@@ -177,7 +197,8 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
     `people` says how many there are, if that is public: delta is judged by it, and refused from 1/n on.
     `family` people are looked at together, four unless said; `prior` is what somebody believes beforehand,
     0.01 unless said. With the most `advantage` or `posterior` that an attacker may have, a `harm` that is
-    paid for, or a wanted `error`, the epsilon that keeps to all of them is proposed.
+    paid for, or a wanted `error`, the epsilon that keeps to all of them is proposed. `error` is the largest
+    half-width of a 95% interval, of all answers or by the names that the advice shows.
 
     >>> from sfumato.advise.choice import choice_of_budget
     >>> from sfumato.core.accountant import PrivacyBudget
@@ -187,9 +208,13 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
     prior, error = options.get("prior", 0.01), options.get("error")
     limits = _limits(options, prior)
     delta = about_delta(choice.delta, options.get("people"))
+    if error is not None and choice.aimed is not None:
+        choice = choice.aimed(error)
+    choice = replace(choice, at=cache(choice.at))  # the same prices are looked at several times
     stated = epsilon_range(choice, limits=limits, error=error) if limits or error is not None else None
     epsilon = choice.epsilon if stated is None else _proposed(stated, choice.epsilon)
     outcome = choice.at(epsilon)
+    epsilon = outcome.epsilon
     risk = outcome.risk()
     risk.posterior(prior)  # refuses one that makes no sense
     return Advice(
@@ -198,16 +223,13 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
         prior=float(prior),
         risk=risk,
         family=outcome.risk(people=options.get("family", 4)),
-        year=tuple(
-            (often, outcome.risk(times=times))
-            for often, times in (("every week", 52), ("every day", 365))
-            if choice.repeats
-        ),
-        alone=risk_of(ApproximateDP(epsilon=epsilon, delta=choice.delta)).advantage,
+        year=tuple((often, outcome.risk(times=times)) for often, times in choice.year),
+        alone=risk_of(ApproximateDP(epsilon=epsilon * choice.releases, delta=choice.delta)).advantage,
         errors=outcome.errors,
-        frontier=frontier(choice),
+        frontier=frontier(choice, epsilon),
         stated=stated,
         delta=delta,
+        notes=choice.notes,
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.advise.risk import TOOK_PART, Risk, RiskSource, advantage_of, risk_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
+from sfumato.errors import InvalidArgument
 
 __all__ = [
     "Choice",
@@ -16,12 +17,21 @@ __all__ = [
     "FrontierPoint",
     "LARGEST_EPSILON",
     "Outcome",
+    "WantedError",
+    "YEARLY",
     "choice_of_budget",
+    "few",
     "frontier",
 ]
 
 LARGEST_EPSILON = Fraction(20)
 """Beyond it an attacker is right but for one time in e^20, and no advice is needed."""
+
+WantedError = Number | Mapping[str, float]
+"""The largest error that answers may have: all of them, or each by the name that advice shows."""
+
+YEARLY = (("every week", 52), ("every day", 365))
+"""How often something may be repeated, and how many releases that makes in a year."""
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
@@ -33,6 +43,7 @@ class ExpectedError:
     name: str
     error: float | None
     said: str
+    share: bool = False  # it is a share of ranks, and so below 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +55,46 @@ class Outcome:
     keys_delta: Fraction = Fraction(0)
     errors: tuple[ExpectedError, ...] = ()
     secret: str = TOOK_PART  # what an attacker wants to know
+    times: int = 1  # how often it is released in all
 
-    def risk(self, *, people: int = 1, times: int = 1) -> Risk:
-        """Return what any attacker can learn of it."""
+    def risk(self, *, people: int = 1, times: int | None = None) -> Risk:
+        """Return what any attacker can learn of it, or of another number of releases."""
+        often = self.times if times is None else times
         return risk_of(
-            self.source, keys_delta=self.keys_delta, people=people, times=times, secret=self.secret
+            self.source, keys_delta=self.keys_delta, people=people, times=often, secret=self.secret
         )
 
     @property
     def advantage(self) -> float:
         """The advantage of any attacker, computed without the rest of the risk."""
-        return advantage_of(self.source, keys_delta=self.keys_delta)
+        return advantage_of(self.source, keys_delta=self.keys_delta, times=self.times)
 
     @property
     def said(self) -> str:
         """The errors, in one line."""
-        return ", ".join(f"{one.name} {one.said}" for one in self.errors)
+        return ", ".join(f"{one.name} {one.said}" for one in few(self.errors))
+
+
+def few(errors: Sequence[ExpectedError]) -> tuple[ExpectedError, ...]:
+    """Return errors to show in one line: all of them, or the largest if they are more than three.
+
+    >>> [one.said for one in few([ExpectedError(name=f"q{n}.n", error=n, said=f"±{n}") for n in range(9)])]
+    ['±8 of q8.n']
+    """
+    known = [one for one in errors if one.error is not None]
+    if len(errors) <= 3 or not known:
+        return tuple(errors)
+    largest = max(known, key=lambda one: one.error or 0)
+    said = f"{largest.said} of {largest.name}"
+    return (ExpectedError(name="the largest error", error=largest.error, said=said),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Something whose epsilon can be chosen: a question, a workload, a stream, or a whole budget.
+    """Something whose epsilon can be chosen: a question, a workload, a stream, a survey, or a whole budget.
+
+    The cheapest epsilon for a wanted error is searched for through `at`, unless `cheapest` finds it sooner.
+    `aimed` divides noise otherwise for a wanted error, where it can be divided.
 
     >>> choice = choice_of_budget(PrivacyBudget(epsilon=1))
     >>> round(choice.at(Fraction(1, 2)).risk().advantage, 4)
@@ -75,8 +105,11 @@ class Choice:
     epsilon: Fraction  # the one that stands now
     delta: Fraction  # of the budget
     at: Callable[[Fraction], Outcome]
-    repeats: bool = False  # whether it may be released again and again
-    cheapest: Callable[[Number | Mapping[str, float]], Fraction] | None = None  # for a wanted error
+    year: tuple[tuple[str, int], ...] = ()  # how often it may be repeated, and the releases of a year
+    releases: int = 1  # of this epsilon each, which the risk is of
+    notes: tuple[str, ...] = ()  # what else is to be known of the risk
+    cheapest: Callable[[WantedError], Fraction] | None = None
+    aimed: Callable[[WantedError], Choice] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,31 +119,38 @@ class FrontierPoint:
     epsilon: Fraction
     advantage: float
     errors: tuple[ExpectedError, ...]
-    current: bool
+    current: bool  # it is the epsilon that stands
+    advised: bool  # it is the epsilon that is proposed
 
 
-def frontier(choice: Choice) -> tuple[FrontierPoint, ...]:
-    """Return risk against error at a quarter, half, the same, double and four times the epsilon that stands.
+def frontier(choice: Choice, advised: Fraction) -> tuple[FrontierPoint, ...]:
+    """Return risk against error around the epsilon that is advised, and at the one that stands.
 
-    What is above 20 is left out.
+    A quarter, half, the same, double and four times it. What is above 20 is left out, and what is refused,
+    as too little for questions whose errors are fixed.
 
-    >>> [point.current for point in frontier(choice_of_budget(PrivacyBudget(epsilon=1)))]
-    [False, False, True, False, False]
+    >>> points = frontier(choice_of_budget(PrivacyBudget(epsilon=1)), Fraction(1, 2))
+    >>> [(float(point.epsilon), point.current, point.advised) for point in points][2:4]
+    [(0.5, False, True), (1.0, True, False)]
     """
-    points = []
-    for factor in _FACTORS:
-        if factor > 1 and choice.epsilon * factor > LARGEST_EPSILON:
-            break
-        outcome = choice.at(choice.epsilon * factor)
-        points.append(
-            FrontierPoint(
-                epsilon=outcome.epsilon,
-                advantage=outcome.advantage,
-                errors=outcome.errors,
-                current=factor == 1,
-            )
+    around = {advised * factor for factor in _FACTORS}
+    wanted = {one for one in around if one <= LARGEST_EPSILON} | {advised, choice.epsilon}
+    points = {}
+    for epsilon in sorted(wanted):
+        try:
+            outcome = choice.at(epsilon)
+        except InvalidArgument:
+            if epsilon == advised:
+                raise
+            continue
+        points[outcome.epsilon] = FrontierPoint(
+            epsilon=outcome.epsilon,
+            advantage=outcome.advantage,
+            errors=outcome.errors,
+            current=outcome.epsilon == choice.epsilon,
+            advised=outcome.epsilon == advised,
         )
-    return tuple(points)
+    return tuple(points.values())
 
 
 def choice_of_budget(budget: PrivacyBudget) -> Choice:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from sfumato.advise.choice import LARGEST_EPSILON, Choice, Outcome
+from sfumato.advise.choice import LARGEST_EPSILON, Choice, ExpectedError, Outcome, WantedError
 from sfumato.advise.risk import Risk, checked_prior
-from sfumato.core.arguments import Number, probability
+from sfumato.analysis.forecast import smallest_epsilon
+from sfumato.core.arguments import Number, positive, probability
 from sfumato.errors import InvalidArgument
 
-__all__ = ["EpsilonRange", "Limit", "RiskLimit", "epsilon_range", "largest_epsilon"]
+__all__ = ["EpsilonRange", "Limit", "RiskLimit", "cheapest_epsilon", "epsilon_range", "largest_epsilon"]
 
 _LEAST = Fraction(1, 10_000)
 
@@ -136,8 +137,76 @@ def largest_epsilon(choice: Choice, limit: Limit) -> Fraction:
             epsilon = _between(low, kept[low], high, passed[high], straight=len(kept) + len(passed) < 8)
 
 
+def cheapest_epsilon(choice: Choice, error: WantedError) -> Fraction:
+    """Return about the smallest epsilon at which all errors, or those that are named, are no larger.
+
+    Rounds: up, to three digits. It is searched for up to 20, as if errors fell where epsilon grows; errors
+    are those of the real prices, so that the one found keeps to what is wanted.
+    """
+    if choice.cheapest is not None:
+        return choice.cheapest(error)
+    limits = _wanted(choice, error)
+
+    def excess(epsilon: Fraction) -> float:
+        try:
+            errors = choice.at(epsilon).errors
+        except InvalidArgument:  # less than what parts of it cost that are fixed
+            if epsilon == LARGEST_EPSILON:
+                raise
+            return math.inf
+        return max(_taken(one, limits[one.name]) for one in errors if one.name in limits)
+
+    if excess(LARGEST_EPSILON) > 1:
+        errors = [one for one in choice.at(LARGEST_EPSILON).errors if one.name in limits]
+        worst = max(errors, key=lambda one: _taken(one, limits[one.name]))
+        raise InvalidArgument(
+            f"no epsilon up to {_shown(LARGEST_EPSILON)} makes the error this small",
+            place="error",
+            hints=(
+                f"at {_shown(LARGEST_EPSILON)}, {worst.name} still has {worst.said}",
+                "few people who answer, or a question with an epsilon of its own, have errors at any epsilon",
+            ),
+        )
+    return smallest_epsilon(excess, min(choice.epsilon, LARGEST_EPSILON), high=LARGEST_EPSILON)
+
+
+def _wanted(choice: Choice, error: WantedError) -> dict[str, float]:
+    """Return the error that is wanted, by the names that advice shows."""
+    names = [one.name for one in choice.at(choice.epsilon).errors]
+    if not names:
+        raise InvalidArgument(
+            f"{choice.name} has no error of its own",
+            place="error",
+            hints=('name what is asked: question.advise(error=10), sfumato advise "SELECT .." --error 10',),
+        )
+    if not isinstance(error, Mapping):
+        return dict.fromkeys(names, float(positive(error, "error")))
+    unknown = [str(name) for name in error if name not in names]
+    if unknown or not error:
+        shown = ", ".join(f"`{name}`" for name in names[:10])
+        message = f"no error is called `{unknown[0]}`" if unknown else "no error is named"
+        raise InvalidArgument(message, place="error", hints=(f"there are {shown}",))
+    return {name: float(positive(one, "error")) for name, one in error.items()}
+
+
+def _taken(one: ExpectedError, limit: float) -> float:
+    """Return how much of its limit an error takes; refuse errors that are not known, or not of this kind."""
+    named = "or name those that you mean, as the advice shows them: error={'n': 20}"
+    if one.error is None:
+        raise InvalidArgument(
+            f"the error of `{one.name}` is not known beforehand: {one.said}",
+            place="error",
+            hints=("give the size of a group, if that is what it takes: size=.. or --size", named),
+        )
+    if one.share and limit >= 1:
+        hint = "0.02 of a median: between the 48th and the 52nd percentile"
+        message = f"the error of `{one.name}` is a share of ranks, and so below 1"
+        raise InvalidArgument(message, place="error", hints=(hint, named))
+    return one.error / limit
+
+
 def epsilon_range(
-    choice: Choice, *, limits: tuple[Limit, ...] = (), error: Number | Mapping[str, float] | None = None
+    choice: Choice, *, limits: tuple[Limit, ...] = (), error: WantedError | None = None
 ) -> EpsilonRange:
     """Return which epsilons keep to limits on risk and to a wanted error, or why none does.
 
@@ -148,35 +217,25 @@ def epsilon_range(
     'an advantage of at most 0.1 allows epsilon 0.2'
     """
     allowed = [(largest_epsilon(choice, limit), limit) for limit in limits]
-    least = None
-    if error is not None:
-        if choice.cheapest is None:
-            raise InvalidArgument(
-                "the epsilon for a wanted error is found for one question",
-                place="error",
-                hints=(
-                    f"this is about {choice.name}",
-                    'name one: question.advise(error=10), or sfumato advise "SELECT .." --error 10',
-                ),
-            )
-        least = choice.cheapest(error)
+    least = None if error is None else cheapest_epsilon(choice, error)
+    needed = "" if least is None else f"the wanted error needs epsilon {_shown(least)}"
     if not allowed:
         if least is None:
             raise InvalidArgument("neither a limit nor an error was stated", place="limits")
-        return EpsilonRange(least=least, most=None, said=f"the wanted error needs epsilon {_shown(least)}")
+        return EpsilonRange(least=least, most=None, said=f"{needed}{_errors(choice.at(least))}")
     most, limit = min(allowed, key=lambda one: one[0])
     within = f"{limit.said} allows epsilon {_shown(most)}"
     if least is None:
         return EpsilonRange(least=None, most=most, said=f"{within}{_errors(choice.at(most))}")
     if least <= most:
-        said = f"both can be had: the wanted error needs epsilon {_shown(least)}, and {within}"
+        said = f"both can be had: {needed}, and {within}"
         return EpsilonRange(least=least, most=most, said=said)
     dear = limit.measured(choice.at(least).risk())
     return EpsilonRange(
         least=least,
         most=most,
         said=(
-            f"both cannot be had: the wanted error needs epsilon {_shown(least)}, where {dear};"
+            f"both cannot be had: {needed}, where {dear};"
             f" {within}{_errors(choice.at(most))}. Either the error gives, or the limit does"
         ),
     )

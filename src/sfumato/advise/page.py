@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfumato.advise.advice import Advice
+from sfumato.advise.choice import few
 from sfumato.advise.precedents import DEPLOYMENTS, LITERATURE, LITERATURE_SOURCE, RULES_OF_THUMB
 from sfumato.core.tradeoff import TradeOff
 from sfumato.pages import (
@@ -90,18 +91,18 @@ def _opening(advice: Advice) -> tuple[Block, ...]:
 
 
 def _frontier(advice: Advice) -> tuple[Block, ...]:
-    names = [one.name for one in advice.errors]
+    names = [one.name for one in few(advice.errors)]
     table = PageTable(
         heads=("epsilon", "advantage", *names),
         rows=[
             (
-                f"{float(point.epsilon):.4g}{' (now)' if point.current else ''}",
+                f"{float(point.epsilon):.4g}{'' if (mark := advice.mark(point)) is None else f' ({mark})'}",
                 f"{point.advantage:.4f}",
-                *(one.said for one in point.errors),
+                *(one.said for one in few(point.errors)),
             )
             for point in advice.frontier
         ],
-        caption="A quarter, half, the same, double and four times the epsilon that stands",
+        caption="A quarter, half, the same, double and four times this epsilon; and the one that stands now",
     )
     half = advice.at_half()
     return (table, *(() if half is None else (Paragraph(_sentence(half)),)))
@@ -128,26 +129,26 @@ def _power(advice: Advice) -> Picture:
 
 
 def _error_picture(advice: Advice) -> tuple[Figure, ...]:
-    """Return risk against the error of the first column that has one; nothing if none has."""
-    shown = next((place for place, one in enumerate(advice.errors) if one.error), None)
+    """Return risk against the error of the first column that has one, or the largest of many."""
+    errors = few(advice.errors)
+    shown = next((place for place, one in enumerate(errors) if one.error), None)
     if shown is None:
         return ()
     points = [
-        (error, point.advantage, point.current)
-        for point in advice.frontier
-        if (error := point.errors[shown].error)
+        (error, point) for point in advice.frontier if (error := few(point.errors)[shown].error) is not None
     ]
-    name = advice.errors[shown].name
+    name = errors[shown].name
     picture = Picture(
         title=f"Risk against the error of {name}",
-        caption="Each point is an epsilon; the marked one is where it stands.",
+        caption="Each point of the line is an epsilon. Now: the one that is declared.",
         x=Axis(title=f"95% error of {name}", log=True),
         y=Axis(title="advantage", low=0),
         marks=(
-            Line(label="all epsilons", points=tuple((error, risk) for error, risk, _ in points)),
-            Points(
-                label="where it stands",
-                points=tuple((error, risk, risk, risk) for error, risk, now in points if now),
+            Line(label="all epsilons", points=tuple((error, point.advantage) for error, point in points)),
+            *(
+                Points(label=mark, points=((error, point.advantage, point.advantage, point.advantage),))
+                for error, point in points
+                if (mark := advice.mark(point)) is not None
             ),
         ),
     )

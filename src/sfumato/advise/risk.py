@@ -121,14 +121,18 @@ class Risk:
         return tuple((step / steps, self.curve.tpr(step / steps)) for step in range(number))
 
     @property
+    def right(self) -> int:
+        """How many of 100 people are guessed right at most, where tossing a coin guesses 50 right."""
+        return min(100, math.ceil(50 * (1 + self.advantage) - 1e-9))
+
+    @property
     def sentence(self) -> str:
         """What it means, for a reader who has not heard of epsilon."""
-        right = min(100, math.ceil(50 * (1 + self.advantage) - 1e-9))
         who = "people" if self.people == 1 else f"families of {self.people}"
         after = f", after {self.times} releases like this," if self.times > 1 else ""
         return (
             f"Of 100 {who} whose neighbour knows everything else and guesses{after} {self.secret},"
-            f" at most {right} are guessed right. Tossing a coin guesses 50 right."
+            f" at most {self.right} are guessed right. Tossing a coin guesses 50 right."
         )
 
 
@@ -170,18 +174,26 @@ def risk_of(
             hints=("declare the groups, or give a smaller delta",),
         )
     known, basis = _known(source)
+    known = _repeated(known, often)
     if isinstance(known, RenyiDP):
-        curve = TradeOff.of_guarantee(RenyiDP(order=known.order, epsilon=known.epsilon * often))
-        curve = curve.with_failure(keys).group(family)
+        curve = TradeOff.of_guarantee(known).with_failure(keys).group(family)
     else:
-        curve = _curve(known if often == 1 else Repeated(event=known, times=often), keys, family)
+        curve = _curve(known, keys, family)
     return Risk(curve=curve, basis=basis, people=family, times=often, secret=secret)
 
 
-def advantage_of(source: RiskSource, *, keys_delta: Number = 0) -> float:
+def _repeated(known: Event | RenyiDP, times: int) -> Event | RenyiDP:
+    if times == 1:
+        return known
+    if isinstance(known, RenyiDP):
+        return RenyiDP(order=known.order, epsilon=known.epsilon * times)
+    return Repeated(event=known, times=times)
+
+
+def advantage_of(source: RiskSource, *, keys_delta: Number = 0, times: int = 1) -> float:
     """Return the advantage alone, without its curve: delta at epsilon 0. Much sooner, and as sound."""
-    known, _ = _known(source)
-    keys = upper_float(_keys(source, keys_delta))
+    known = _repeated(_known(source)[0], times)
+    keys = upper_float(_keys(source, keys_delta) * times)
     if isinstance(known, RenyiDP):
         return min(1.0, known.delta_at(0) + keys)
     try:

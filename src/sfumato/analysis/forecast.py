@@ -22,7 +22,7 @@ from sfumato.core.noise_sums import miss, widest_quantile
 from sfumato.errors import InvalidArgument
 from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
-__all__ = ["cheapest", "forecasts"]
+__all__ = ["cheapest", "forecasts", "smallest_epsilon", "worst_forecasts"]
 
 
 def forecasts(
@@ -37,6 +37,19 @@ def forecasts(
         noises = [cost.noise(measure, grouping_set).added for measure in answer.measures]
         found.append(answer.function.record.forecast(answer, noises, rows, level))
     return tuple(found)
+
+
+def worst_forecasts(
+    bounding: Bounding, cost: Cost, *, size: float | None = None, level: float = 0.95
+) -> tuple[Forecast, ...]:
+    """Return what to expect of every aggregate in whichever grouping set it errs most."""
+    places = range(len(bounding.query.grouping_sets))
+    sets = [forecasts(bounding, cost, size=size, level=level, grouping_set=place) for place in places]
+    return tuple(max(one, key=_off) for one in zip(*sets, strict=True))
+
+
+def _off(forecast: Forecast) -> float:
+    return math.inf if forecast.error is None else forecast.error
 
 
 def _consistent(bounding: Bounding, cost: Cost, level: float, place: int) -> tuple[Forecast, ...]:
@@ -84,13 +97,12 @@ def cheapest(
         costs = price_together(several, budget, epsilon=epsilon, options=options, own=own, whole=whole)
         worst = 0.0
         for asked, cost in zip(several, costs, strict=True):
-            for place in range(len(asked.query.grouping_sets)):
-                for one in forecasts(asked, cost, size=size, level=level, grouping_set=place):
-                    if one.name in limits:
-                        worst = max(worst, _known(one, size, limits[one.name]) / limits[one.name])
+            for one in worst_forecasts(asked, cost, size=size, level=level):
+                if one.name in limits:
+                    worst = max(worst, _known(one, size, limits[one.name]) / limits[one.name])
         return worst
 
-    return _smallest(excess, budget_quantity(budget.epsilon, "epsilon"))
+    return smallest_epsilon(excess, budget_quantity(budget.epsilon, "epsilon"))
 
 
 def _known(forecast: Forecast, size: float | None, limit: float) -> float:
@@ -123,9 +135,18 @@ def _known(forecast: Forecast, size: float | None, limit: float) -> float:
     return error
 
 
-def _smallest(excess: Callable[[Fraction], float], start: Fraction) -> Fraction:
-    """Follow error ~ 1/epsilon to where it is met, then narrow down to three digits."""
-    low, high, epsilon = Fraction(0), None, _digits(start)
+def smallest_epsilon(
+    excess: Callable[[Fraction], float], start: Fraction, *, high: Fraction | None = None
+) -> Fraction:
+    """Return about the smallest epsilon at which `excess`, an error over its limit, is 1 at most. Rounds: up.
+
+    It follows error ~ 1/epsilon to where it is met, then narrows down to three digits. `high` is an epsilon
+    that is known to be enough.
+
+    >>> float(smallest_epsilon(lambda epsilon: float(3 / epsilon), Fraction(1)))
+    3.0
+    """
+    low, epsilon = Fraction(0), _digits(start)
     for _ in range(60):
         ratio = excess(epsilon)
         if ratio <= 1:

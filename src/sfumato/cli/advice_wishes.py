@@ -47,7 +47,8 @@ class AdviceWishes:
     ] = None
     prior: Annotated[float, Option("--prior", help="What an attacker believes beforehand.")] = 0.01
     error: Annotated[
-        float | None, Option("--error", help="The 95% error that you can live with, of one question.")
+        float | None,
+        Option("--error", help="The 95% error that you can live with, of every answer."),
     ] = None
     size: Annotated[
         float | None, Option("--size", help="Rows to expect in a group, for the error of averages.")

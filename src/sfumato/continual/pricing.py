@@ -47,6 +47,7 @@ from sfumato.continual.row_rules import RowRules
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, DiscreteGaussian, DiscreteGaussianVector, Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_law import shortened
 from sfumato.core.rules import Rule
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
 from sfumato.pipeline import Priced
@@ -59,6 +60,8 @@ from sfumato.release.lineage import shown_columns
 __all__ = ["PricedStream", "another_stream", "plan_stream"]
 
 _ROUNDING = (1 + Fraction(1, 1 << 19)) ** 2
+_WHOLE_UNITS = Fraction(1, 4)  # three times the variance of rounding to whole units
+_FLOATS = 1 + 1e-9  # more than what floats round in a deviation
 _REMEMBERED = 4_096  # periods whose noise is remembered; a longer stream, or one without an end, has buffers
 _LEAST_RAISE = Fraction(1, 1 << 30)
 _LEAST_PARAMETER = 1000  # the theorem of `correlated_noise` needs it
@@ -126,6 +129,17 @@ class PricedStream:
         """Draw z of a period, in its steps."""
         finer = 4 ** self.factorisation.extra_bits(number)
         return GaussianNoise(self.numbers[measure].parameter * finer).draw(size)
+
+    def cost_of_sum(self, off: float) -> Cost:
+        """Return the cost with the noise of a weighted sum of periods that is rounded to whole units.
+
+        `off` is the deviation of the sum, where z has deviation 1 (`stream_release` has the theorem).
+        """
+        noises = []
+        for noise in self.cost.noises:
+            variance = noise.law.variance * (Fraction(off * _FLOATS) / self.steps(noise.measure)) ** 2
+            noises.append(replace(noise, law=GaussianNoise(shortened(variance + _WHOLE_UNITS))))
+        return replace(self.cost, noises=tuple(noises))
 
     @property
     def names(self) -> Mapping[str, str]:

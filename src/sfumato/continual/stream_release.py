@@ -25,20 +25,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.pricing import Noise
 from sfumato.continual.appearing_keys import WithEarlier
 from sfumato.continual.periods import Moment, moment
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import deviation, period_deviations, total_deviations
-from sfumato.core.gaussian import GaussianNoise
-from sfumato.core.noise_law import shortened
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.outline import labels
 from sfumato.release import NoisyGroups, Release, cost_record, publish, tabulate
@@ -55,9 +51,6 @@ __all__ = ["Span", "StreamRelease"]
 
 Span = int | Moment | tuple[int | Moment, int | Moment]
 """A period, or the first and the last period of a window."""
-
-_ROUNDING = Fraction(1, 4)  # three times the variance of rounding
-_FLOATS = 1 + 1e-9  # more than what floats round in a deviation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -286,10 +279,6 @@ class StreamRelease:
         """
         stream, request = self.stream, self.stream.request
         [named] = request.queries
-        noises = tuple(
-            replace(noise, law=GaussianNoise(shortened(self._variance(noise, off) + _ROUNDING)))
-            for noise in stream.cost.noises
-        )
         groups = NoisyGroups(
             grouping_set=stream.bounding.query.grouping_sets[0],
             keys=decode(self.outputs[last]["keys"]),
@@ -300,7 +289,7 @@ class StreamRelease:
             named.name,
             (groups,),
             stream.bounding,
-            replace(stream.cost, noises=noises),
+            stream.cost_of_sum(off),
             non_negative=divide is None and request.options.non_negative,
             unknown=named.unknown,
         )
@@ -349,10 +338,6 @@ class StreamRelease:
             first = every if often == 1 else f"{often} {every}s"
             told.append(f"not in the intervals: rows of people beyond their first {first}")
         return (*told, *dict.fromkeys(loss.limits.unknown for loss in stream.question.losses))
-
-    def _variance(self, noise: Noise, off: float) -> Fraction:
-        """Return the variance of a sum of a measure's noise, in units; `off` is that for z of deviation 1."""
-        return noise.law.variance * (Fraction(off * _FLOATS) / self.stream.steps(noise.measure)) ** 2
 
     def _whole(self, measure: str, steps: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return integers in whole units, rounded from fine steps."""

@@ -1,4 +1,4 @@
-"""The choice of a survey's epsilon: what a report tells about an answer, and how far off shares are."""
+"""The choice of a survey's epsilon: what reports tell about answers, and how far off shares and means are."""
 
 from __future__ import annotations
 
@@ -6,40 +6,122 @@ import math
 from fractions import Fraction
 
 from sfumato.advise.choice import Choice, ExpectedError, Outcome
+from sfumato.core.arguments import count
 from sfumato.core.measures import PureDP
 from sfumato.errors import Unsupported
-from sfumato.local.chooser import choose
+from sfumato.local.chooser import choose, share_tested
+from sfumato.local.comparison import NORMAL
+from sfumato.local.longitudinal import LongitudinalPlan
+from sfumato.local.means import MeanProtocol
+from sfumato.local.prefix_tree import PrefixTree
+from sfumato.local.protocol import FrequencyProtocol, Protocol
+from sfumato.local.questions import OneAnswer, YesNo
+from sfumato.local.stages import TwoStage
 from sfumato.local.survey import Survey
 
 __all__ = ["choice_of_survey"]
 
-_WIDE = 1.96  # deviations to each side of a 95% interval
+_YEAR = 365
+_KEPT = (
+    "when an answer changed can be seen, for another report is sent then; the risk is of telling"
+    " which values were given, not when"
+)
 
 
 def choice_of_survey(survey: Survey, *, people: int) -> Choice:
-    """Return the choice of a survey's epsilon, with the protocol of least error at each.
+    """Return the choice of the epsilon of one report; `people` is how many answer, from public knowledge.
 
+    At the survey's own epsilon the error is that of its own protocol, elsewhere of the best one there is. The
+    risk of a survey that asks again is that of all reports that a person draws in a year.
     Theorem: between any two answers, a report is a post-processing of randomised response with the same
-    epsilon (Kairouz, Oh, Viswanath 2015), so the curve of pure epsilon holds for every protocol.
+    epsilon (Kairouz, Oh, Viswanath 2015), so the curve of pure epsilon holds for every protocol. All that a
+    person sends is a function of the draws that `longitudinal` counts, each of them such a report.
     """
-    if survey.cap is not None:
+    if isinstance(survey.protocol, TwoStage):
         raise Unsupported(
-            "this is about surveys that ask everybody once",
-            hints=("`sfumato.local.told` says what all reports of a person tell",),
+            "this is about surveys whose reports are sent as they were drawn",
+            hints=("`sfumato.local.told` says what reports of two stages tell",),
         )
+    answering, draws = count(people, "people"), _draws(survey)
 
     def at(epsilon: Fraction) -> Outcome:
-        found = choose(survey.question, epsilon=epsilon, people=people)
-        chosen = next(one for one in found.candidates if one.protocol is found.protocol)
-        error = _WIDE * math.sqrt(chosen.variance / people)
-        said = ExpectedError(
-            name="a rare answer's share, or the mean", error=error, said=f"±{error:.3g} (95%)"
+        if epsilon == survey.epsilon:
+            protocol = survey.protocol
+        else:
+            protocol = choose(survey.question, epsilon=epsilon, people=answering).protocol
+        error = NORMAL * math.sqrt(_worst_variance(protocol) / answering)
+        expected = ExpectedError(
+            name="the mean, at worst" if isinstance(protocol, MeanProtocol) else "a share, at worst",
+            error=error,
+            said=f"±{error:.3g} (95%) if {answering:,} people answer",
         )
         return Outcome(
             epsilon=epsilon,
             source=PureDP(epsilon=epsilon),
-            errors=(said,),
+            times=draws,
+            errors=(expected,),
             secret="which of two answers they gave",
         )
 
-    return Choice(name=f"the survey `{survey.name}`", epsilon=survey.epsilon, delta=Fraction(0), at=at)
+    return Choice(
+        name=f"the survey `{survey.name}`{_again(survey, draws)}",
+        epsilon=survey.epsilon,
+        delta=Fraction(0),
+        at=at,
+        year=_year(survey, draws),
+        releases=draws,
+        notes=(_KEPT,) if draws > 1 and survey.every is None else (),
+    )
+
+
+def _draws(survey: Survey) -> int:
+    """Return how many reports a person draws from answers in a year, at most."""
+    if survey.cap is None:
+        return 1
+    values = survey.question.size if isinstance(survey.question, OneAnswer | YesNo) else _YEAR
+    return LongitudinalPlan(
+        rule="value" if survey.every is None else "calendar",
+        permanent=survey.protocol.lifetime_ratio,
+        days=_YEAR,
+        changes=values - 1,
+        cap=survey.cap,
+        every=survey.every or 1,
+    ).draws
+
+
+def _again(survey: Survey, draws: int) -> str:
+    """Say how a survey asks again."""
+    if survey.cap is None:
+        return ""
+    if survey.every is None:
+        return f", asked every day for a year, with a report kept for each of {draws} values"
+    return f", asked every day for a year, with a fresh report every {survey.every} days, {draws} in all"
+
+
+def _year(survey: Survey, draws: int) -> tuple[tuple[str, int], ...]:
+    """Return other ways to ask for a year, and the reports that they draw of a person."""
+    if survey.cap is None:
+        return (
+            ("asked every week, with fresh coins,", 52),
+            ("asked every day, with fresh coins,", _YEAR),
+            ("asked every day, with a report that is kept and sent again,", 1),
+        )
+    if survey.every is None and draws > 1:
+        return (("asked every day, of an answer that never changes,", 1),)
+    return ()
+
+
+def _worst_variance(protocol: Protocol) -> float:
+    """Return the variance of one person's estimate, noise and sampling together, whatever people answer.
+
+    Theorem: a report of a person drawn at random supports an answer of share f with chance r = q + f (p - q),
+    and the estimate divides by p - q: r is as close to 1/2 as it can be at worst. A number's report y, on
+    [-1, 1], has E[y^2] = A + B E[x^2], which is most of its variance if the mean is 0; E[x^2] is at most 1.
+    """
+    if isinstance(protocol, MeanProtocol):
+        a, b = protocol.moments
+        return float((a + max(b, Fraction(0))) * ((protocol.high - protocol.low) / 2) ** 2)
+    assert isinstance(protocol, FrequencyProtocol | PrefixTree)
+    closest = min(max(protocol.q, Fraction(1, 2)), protocol.p)
+    variance = float(closest * (1 - closest) / (protocol.p - protocol.q) ** 2)
+    return variance / share_tested(protocol) if isinstance(protocol, PrefixTree) else variance

@@ -26,7 +26,7 @@ from sfumato.local.questions import NumberIn, OneAnswer, SeveralOf, SurveyQuesti
 from sfumato.local.response import KaryResponse
 from sfumato.local.sets import SetSelection, SeveralAnswers, UnarySets
 
-__all__ = ["Candidate", "ProtocolChoice", "choose"]
+__all__ = ["Candidate", "ProtocolChoice", "choose", "share_tested"]
 
 _CLOSE = Fraction(101, 100)
 _MESSAGE = 1 << 16  # bits: eight kilobytes
@@ -160,12 +160,12 @@ def _variance(protocol: Protocol) -> float:
     if isinstance(protocol, MeanProtocol):  # in the number's own units
         return protocol.worst_variance * float((protocol.high - protocol.low) / 2) ** 2
     if isinstance(protocol, PrefixTree):  # of a whole text, which some of the reports are about
-        return float(protocol.q * (1 - protocol.q) / (protocol.p - protocol.q) ** 2) / _tested(protocol)
+        return float(protocol.q * (1 - protocol.q) / (protocol.p - protocol.q) ** 2) / share_tested(protocol)
     assert isinstance(protocol, FrequencyProtocol)
     return protocol.variance(0, 1)
 
 
-def _tested(protocol: PrefixTree) -> float:
+def share_tested(protocol: PrefixTree) -> float:
     """Return the share of reports that whole texts are tested by."""
     return protocol.words.count(protocol.lengths[-1]) / len(protocol.words)
 
@@ -184,7 +184,7 @@ def _seconds(protocol: Protocol, people: int) -> float:
         case PrefixTree(hashes=g, levels=levels):  # all words of a length, or reports by beginnings kept
             pairs = people * 2 / len(protocol.words) * max(1 << 12, min(people << 4, 1 << 21))
             words = (float(g**word.digits) for word in levels.words if word.digits < levels.lengths[-1])
-            tested = people * _tested(protocol) * min(people, 1 << 17)
+            tested = people * share_tested(protocol) * min(people, 1 << 17)
             return sum(min(each * 5e-8, pairs * 5e-9) for each in words) + tested * 3e-10
         case _:
             return people * 2e-8

@@ -134,7 +134,9 @@ class Survey:
     def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what a report tells about an answer, how far off the result is, and what else could be had.
 
-        The options are those of `sfumato.advise.advise`, but for `error`; without `people`, 10,000 answer.
+        The options are those of `sfumato.advise.advise`; without `people`, 10,000 answer. The error is that
+        of a share, or of the mean, whatever people answer: of noise and of who happens to be asked. The risk
+        of a survey that asks again is that of a year.
         """
         from sfumato.advise.advice import advise
         from sfumato.local.choices import choice_of_survey

@@ -5,14 +5,16 @@ Prices and forecasts are functions of plans, declarations and the budget. So adv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sfumato.advise.choice import Choice, ExpectedError, Outcome, choice_of_budget
+from sfumato.advise.choice import YEARLY, Choice, ExpectedError, Outcome, WantedError, choice_of_budget
 from sfumato.aggregates.answer import Forecast
-from sfumato.analysis.forecast import forecasts
+from sfumato.analysis.forecast import forecasts, worst_forecasts
+from sfumato.continual.pricing import PricedStream
+from sfumato.continual.series import period_deviations, total_deviations
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.plan.outline import labels
@@ -71,14 +73,14 @@ def choice_of_question(question: Question, *, size: float | None = None) -> Choi
         rows = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
         for place, (named, bounding, cost) in enumerate(rows):
             names = {**labels(named.query), **question.names()}
-            for one in forecasts(bounding, cost, size=size):
+            for one in worst_forecasts(bounding, cost, size=size):
                 on_limits = priced.limits is not None and priced.limits.decide(place, one.name)
-                errors.append(_expected(one, names[one.name], on_limits=on_limits))
+                errors.append(_expected(one, names[one.name], size=size, on_limits=on_limits))
         return Outcome(
             epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
         )
 
-    def cheapest(error: Number | Mapping[str, float]) -> Fraction:
+    def cheapest(error: WantedError) -> Fraction:
         found = question.within(error, size=size).epsilon
         assert found is not None
         return found
@@ -88,61 +90,77 @@ def choice_of_question(question: Question, *, size: float | None = None) -> Choi
         epsilon=terms.epsilon if question.epsilon is None else question.epsilon,
         delta=terms.delta,
         at=at,
-        repeats=True,
+        year=YEARLY,
         cheapest=cheapest,
     )
 
 
 def choice_of_workload(workload: Workload) -> Choice:
     """Return the choice of a workload's epsilon; questions with an epsilon or error of their own keep it."""
-    terms = workload.database.terms
+    terms, settled = workload.database.terms, workload.settled
 
     def at(epsilon: Fraction) -> Outcome:
         priced = replace(workload, epsilon=epsilon).priced()
-        errors = [_expected(one, f"{name}.{column}") for name, column, one in workload.forecasts(priced)]
-        return Outcome(
-            epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
+        errors = tuple(
+            _expected(one, f"{name}.{column}", size=workload.size)
+            for name, column, one in workload.forecasts(priced)
         )
+        own = priced.epsilon if settled else epsilon
+        return Outcome(epsilon=own, source=priced.event, keys_delta=priced.keys_delta, errors=errors)
 
-    standing = terms.epsilon if workload.epsilon is None else workload.epsilon
+    if settled:
+        standing = workload.priced().epsilon
+    else:
+        standing = terms.epsilon if workload.epsilon is None else workload.epsilon
     many = len(workload.names)
     name = f"the workload of {many} question{'' if many == 1 else 's'}"
-    return Choice(name=name, epsilon=standing, delta=terms.delta, at=at, repeats=True)
+    return Choice(name=name, epsilon=standing, delta=terms.delta, at=at, year=YEARLY)
 
 
 def choice_of_marginals(question: MarginalsQuestion) -> Choice:
-    """Return the choice of the epsilon of contingency tables, with the error of each table's cells."""
+    """Return the choice of the epsilon of contingency tables, with the error of each table's cells.
+
+    A wanted error is by table, and noise is divided for it as `release(error=..)` does.
+    """
     terms = question.database.terms
 
     def at(epsilon: Fraction) -> Outcome:
         priced = question.priced(epsilon)
-        errors = [
-            _plain(" x ".join(names) or "total", half_width(error))
-            for names, error in priced.errors().items()
-        ]
+        errors = [_plain(_table(names), half_width(error)) for names, error in priced.errors().items()]
         return Outcome(
             epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
         )
 
+    def aimed(error: WantedError) -> Choice:
+        if not isinstance(error, Mapping):
+            return choice_of_marginals(question.aimed(error))
+        tables: dict[str, Any] = {_table(names): names for names in question.tables()}  # as they are shown
+        return choice_of_marginals(
+            question.aimed({tables.get(name, name): one for name, one in error.items()})
+        )
+
     standing = terms.epsilon if question.epsilon is None else question.epsilon
-    return Choice(name="the tables", epsilon=standing, delta=terms.delta, at=at, repeats=True)
+    return Choice(name="the tables", epsilon=standing, delta=terms.delta, at=at, year=YEARLY, aimed=aimed)
+
+
+def _table(names: Sequence[str]) -> str:
+    return " x ".join(names) or "total"
 
 
 def choice_of_stream(stream: Stream) -> Choice:
-    """Return the choice of a stream's epsilon, which is for all of its periods together."""
+    """Return the choice of a stream's epsilon, which is for all of its periods together.
+
+    Errors are the largest of any running total, and of any period, over the horizon.
+    """
     terms, question, periods = stream.database.terms, stream.question, stream.periods
 
     def at(epsilon: Fraction) -> Outcome:
-        other = replace(stream, question=replace(question, epsilon=epsilon))
-        beside, priced = other.baseline(), other.priced()
-        errors = []
-        if beside.release is not None:
-            column, one = beside.release
-            own = beside.ways[0]
-            for what, times in (("total", own.total), (periods.every, own.period)):
-                errors.append(_plain(f"{column} of the last {what}", times * one))
+        priced = replace(stream, question=replace(question, epsilon=epsilon)).priced()
         return Outcome(
-            epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
+            epsilon=epsilon,
+            source=priced.event,
+            keys_delta=priced.keys_delta,
+            errors=tuple(_stream_errors(priced)),
         )
 
     standing = terms.epsilon if question.epsilon is None else question.epsilon
@@ -150,10 +168,28 @@ def choice_of_stream(stream: Stream) -> Choice:
     return Choice(name=f"the whole stream of {many}", epsilon=standing, delta=terms.delta, at=at)
 
 
+def _stream_errors(stream: PricedStream) -> Iterator[ExpectedError]:
+    """Yield the largest error of each column: among running totals, and among periods.
+
+    A stream without an end has none; it is looked at as far as it was designed for.
+    """
+    many, every = stream.periods.planned, stream.periods.every
+    until = f" of the first {many:,} {every}s" if stream.periods.design else ""
+    for what, find in ((f"running total{until}", total_deviations), (f"{every}{until}", period_deviations)):
+        worst = float(find(stream.factorisation, many).max())
+        for one in forecasts(stream.bounding, stream.cost_of_sum(worst)):
+            name = stream.names.get(one.name, one.name)
+            yield _expected(one, f"{name}, worst {what}", size=None)
+
+
 def _plain(name: str, error: float) -> ExpectedError:
     return ExpectedError(name=name, error=error, said=f"±{error:.4g} (95%)")
 
 
-def _expected(one: Forecast, name: str, *, on_limits: bool = False) -> ExpectedError:
-    said = error_of(one, on_limits=on_limits)
-    return ExpectedError(name=name, error=None if on_limits else one.error, said=said)
+def _expected(one: Forecast, name: str, *, size: float | None, on_limits: bool = False) -> ExpectedError:
+    return ExpectedError(
+        name=name,
+        error=None if on_limits else one.error,
+        said=error_of(one, size=size, on_limits=on_limits),
+        share=one.in_ranks and size is not None,
+    )

@@ -86,6 +86,10 @@ class MarginalsQuestion:
             backend=database.backend,
         )
 
+    def tables(self) -> list[tuple[str, ...]]:
+        """Return the tables, each by the names of its columns."""
+        return [self.workload.names(table) for table in self._tables()]
+
     def check_table(self, names: Sequence[str]) -> None:
         """Refuse a table that will not be part of the release. Free."""
         known = [column.name for column in self.workload.columns]
@@ -103,9 +107,7 @@ class MarginalsQuestion:
         `error` is for the cells of each table, or by table: `{("age", "sex"): 20, "age": 5}`; tables without
         one have the largest. Noise is divided anew among the tables, so that none has less than it needs.
         """
-        targets = self._targets(error)
-        plan = self.workload.plan.within({one: target**2 for one, target in targets.items()})
-        aimed = replace(self, workload=replace(self.workload, weights=tuple(plan.weights.items())))
+        targets, aimed = self._targets(error), self.aimed(error)
         most = self.database.terms.epsilon
         whole = aimed.priced(most)
         best = whole.deviations()
@@ -121,6 +123,11 @@ class MarginalsQuestion:
             middle = high / 2 if low == 0.0 else math.sqrt(low * high)
             low, high = (low, middle) if budget.allowance(middle) >= needed else (middle, high)
         return replace(aimed, epsilon=min(most, Fraction(high * (1 + 1e-5))))
+
+    def aimed(self, error: Number | Mapping[Any, Number]) -> MarginalsQuestion:
+        """Return this question with noise divided so that wanted errors are reached together. Free."""
+        plan = self.workload.plan.within({one: aim**2 for one, aim in self._targets(error).items()})
+        return replace(self, workload=replace(self.workload, weights=tuple(plan.weights.items())))
 
     def _refuse_targets(
         self, missed: Sequence[Subset], reached: Mapping[Subset, float], *, together: bool
@@ -178,7 +185,8 @@ class MarginalsQuestion:
     def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what all tables together tell about a person, and what else could be had. Free.
 
-        The options are those of `Question.advise`, but for `error`, which `within` takes.
+        The options are those of `Question.advise`. `error` is the largest that a cell of any table may have,
+        or by the names that the advice shows: `{"age x sex": 20}`. Noise is divided for it as `within` does.
         """
         from sfumato.advise.advice import advise
         from sfumato.session.choices import choice_of_marginals

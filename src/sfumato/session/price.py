@@ -78,7 +78,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
         names = {**labels(named.query), **shown}
         for one in forecasts(bounding, cost, size=size):
             on_limits = limits is not None and limits.decide(place, one.name)
-            errors.append((names[one.name], error_of(one, on_limits=on_limits)))
+            errors.append((names[one.name], error_of(one, size=size, on_limits=on_limits)))
     notes = (*levels(question, priced), *question.request.query_notes)
     return price_against(database, priced, errors, notes)
 
@@ -146,12 +146,14 @@ def shortage(balance: Balance, charge: Charge, grant: GrantBalance | None = None
     return refusal if refusal is not None or grant is None else grant.shortage(charge)
 
 
-def error_of(one: Forecast, *, on_limits: bool = False) -> str:
-    """Return the error that is expected, as text."""
+def error_of(one: Forecast, *, size: float | None = None, on_limits: bool = False) -> str:
+    """Return the error that is expected, as text; `size` is what the forecast took for that of a group."""
     if on_limits:
         return ON_LIMITS
     if one.error is None:
         return "depends on the group's size"
     if one.falls_short:
         return f"at most {one.error:.4g} {one.falls_short} (95%)"
-    return f"±{one.error:.4g} rows in rank (95%)" if one.in_ranks else f"±{one.error:.4g} (95%)"
+    if one.in_ranks:
+        return f"±{one.error:.4g} rows in rank (95%)" if size is None else f"±{one.error:.2%} of ranks (95%)"
+    return f"±{one.error:.4g} (95%)"

@@ -78,7 +78,8 @@ class Stream:
     def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what the whole stream tells about a person, and what else could be had. Free.
 
-        The options are those of `Question.advise`, but for `error`.
+        The options are those of `Question.advise`. `error` is the largest that any running total and any
+        period may have over the horizon, or by the names that the advice shows.
         """
         from sfumato.advise.advice import advise
         from sfumato.session.choices import choice_of_stream

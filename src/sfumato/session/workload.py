@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.batches import price_together
-from sfumato.analysis.forecast import forecasts
+from sfumato.analysis.forecast import worst_forecasts
 from sfumato.analysis.invariants import NOT_PROTECTED
 from sfumato.analysis.loss_measurement import main_part, priced_losses
 from sfumato.core.arguments import Number, budget_quantity, positive
@@ -91,6 +91,11 @@ class Workload:
 
     def _questions(self) -> list[tuple[str, Question]]:
         return list(zip(self.names, self.questions, strict=True))
+
+    @property
+    def settled(self) -> bool:
+        """Whether every question has an epsilon or an error of its own, so that nothing is left to divide."""
+        return all(self._settled(name, one) for name, one in self._questions())
 
     def _settled(self, name: str, question: Question) -> bool:
         return name in self.targets or question.epsilon is not None
@@ -195,7 +200,7 @@ class Workload:
         for name, question, own in zip(self.names, self.questions, priced.questions, strict=True):
             for asked, bounding in zip(own.request.queries, own.boundings, strict=True):
                 columns = {**labels(asked.query), **question.names()}
-                expected = forecasts(bounding, uses[next(places)], size=self.size)
+                expected = worst_forecasts(bounding, uses[next(places)], size=self.size)
                 found += [(name, columns[one.name], one) for one in expected]
         return found
 
@@ -206,8 +211,9 @@ class Workload:
     def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what all questions together tell about a person, and what else could be had. Free.
 
-        The options are those of `Question.advise`; each question has errors of its own, so `error` is given
-        with the workload.
+        The options are those of `Question.advise`. `error` is the largest that any column of any question may
+        have, or by the names that the advice shows: `{"ages.n": 20}`. Questions with an epsilon or an error
+        of their own keep it.
         """
         from sfumato.advise.advice import advise
         from sfumato.session.choices import choice_of_workload
@@ -314,7 +320,10 @@ def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
         share_alone=sum(rule.charge(one.event) for one in priced.questions) / limit,
         measured=sum(len(one.cost.noises) for one in priced.shared),
         asked=sum(len(cost.noises) for one in priced.questions for cost in one.costs),
-        errors=tuple((name, column, error_of(one)) for name, column, one in workload.forecasts(priced)),
+        errors=tuple(
+            (name, column, error_of(one, size=workload.size))
+            for name, column, one in workload.forecasts(priced)
+        ),
         unprotected=unprotected_totals(priced.all_boundings),
         refusal=shortage(database.balance, charge, grant),
     )
