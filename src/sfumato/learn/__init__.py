@@ -9,8 +9,9 @@ from sfumato.contents import contents as _contents
 if TYPE_CHECKING:
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.models import LinearModel
+    from sfumato.learn.networks import FittedNetwork, NeuralNetwork
 
-__all__ = ["LinearModel", "LogisticRegression"]
+__all__ = ["FittedNetwork", "LinearModel", "LogisticRegression", "NeuralNetwork"]
 
 __getattr__, __dir__ = _contents(
     __name__,
@@ -18,5 +19,6 @@ __getattr__, __dir__ = _contents(
     {
         "logistic": ["LogisticRegression"],
         "models": ["LinearModel"],
+        "networks": ["FittedNetwork", "NeuralNetwork"],
     },
 )

@@ -1,8 +1,7 @@
-"""What estimators have in common: parameters by name, a price, and `fit`, which takes a table."""
+"""What linear estimators have in common: a price, and `fit`, which takes a table."""
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.learn.descent import Descent
 from sfumato.learn.features import ModelColumn, declared_features, declared_label
 from sfumato.learn.models import LinearModel
+from sfumato.learn.named_parameters import NamedParameters
 from sfumato.learn.training import PricedTraining, plan_training, training_rows
 from sfumato.plan.builder import Frame
 from sfumato.session.answers import answered, not_charged_yet
@@ -25,7 +25,7 @@ from sfumato.session.progress import Progress, shown
 __all__ = ["LinearEstimator"]
 
 
-class LinearEstimator(ABC):
+class LinearEstimator(NamedParameters, ABC):
     """A linear model that can be fitted; `release_` is the fitted one, which may be published.
 
     `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and
@@ -56,27 +56,6 @@ class LinearEstimator(ABC):
     @abstractmethod
     def _objective(self, label: ModelColumn) -> str:
         """Return what is minimised, or refuse the label."""
-
-    # -- parameters ---------------------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return what the estimator was made with, by name."""
-        return {
-            name: getattr(self, name)
-            for name in inspect.signature(type(self).__init__).parameters
-            if name != "self"
-        }
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change what the estimator was made with."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise InvalidArgument(
-                    f"there is no parameter `{name}`", place=name, hints=(f"known: {', '.join(known)}",)
-                )
-            setattr(self, name, value)
-        return self
 
     # -- fitting ------------------------------------------------------------------------------
 

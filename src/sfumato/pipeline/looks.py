@@ -114,18 +114,24 @@ def reserved_steps(
     analyst: str | Owner,
     idempotency_key: str,
     purpose: str | None = None,
+    data_may_change: bool = True,
+    parts: frozenset[str] | None = None,
 ) -> Iterator[Reservation]:
-    """Reserve one event for several steps on data that comes in between; the same again resumes them."""
+    """Reserve one event for several steps; the same again resumes them.
+
+    Without `data_may_change` all steps are about the data as it is now; with it data comes in between.
+    """
     before_charge(priced, catalog, ledger, backend)
     with ledger.reserve(
         priced.unit,
         priced.event,
         priced.keys_delta,
         request_hash=priced.fingerprint(),
-        data_version=None,
+        data_version=None if data_may_change else backend.data_version(),
         policy_hash=catalog.fingerprint(),
         idempotency_key=idempotency_key,
         analyst=analyst,
+        parts=parts,
         steps=steps,
         question=kept_text(priced.request, catalog.policy),
         purpose=purpose,

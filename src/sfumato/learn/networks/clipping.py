@@ -1,0 +1,193 @@
+"""Clipping: the sum of the gradients of units, each of norm `clip` at most, in whole steps of a fine grid.
+
+Gradients of single rows are never made: ghost clipping (Li et al. 2022, as Opacus has it) finds their norms
+in one pass, and a second pass sums the rows with weights. The gradient of a unit is the mean of those of its
+rows. Its norm is at most the mean of theirs, by the triangle inequality; the whole unit is scaled by
+min(1, clip / that mean). So a unit is clipped as one, however many rows it has. One whose norm is no finite
+number counts as zero.
+
+Theorem: let one unit change the sum of clipped gradients by a vector of norm at most clip (1 + margin). Each
+entry is rounded to the nearest of `FINE` steps of the clip, which changes the difference of two entries by at
+most one step; so the integers of d parameters change by a vector of norm at most FINE (1 + margin) + sqrt(d).
+Assumes: the margin covers what floats of 32 bits round of norms and sums, and rows that both datasets have
+in common have the same gradients in both. Rows go through the module in blocks of one size, whatever the
+sample is, so that a row's result depends on that row alone as far as the linear algebra underneath treats all
+rows of a block alike; it is not proved that it does (`docs/threat-model.md`).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidArgument
+from sfumato.learn.networks.modules import Parameters, require_torch, set_parameters
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+__all__ = ["ClippedSums", "FINE", "MARGIN", "check_norms", "sensitivity"]
+
+FINE = 1 << 24
+"""How many steps make the clip."""
+
+MARGIN = Fraction(1, 1024)
+"""What is allowed for the rounding of floats, of the clip."""
+
+_BLOCK = 64  # rows that go through the module at once
+_SMALL = 200_000  # parameters
+
+_Integers = npt.NDArray[np.int64]
+
+
+def sensitivity(parameters: int) -> int:
+    """Return how far one unit moves the sum, in steps: see the theorem. Rounds: up.
+
+    >>> sensitivity(1_900_000) / FINE < 1.0011
+    True
+    """
+    return math.ceil(FINE * (1 + MARGIN)) + math.isqrt(parameters) + 1
+
+
+class ClippedSums:
+    """Sums clipped gradients of the loss of a classifier, at any parameters."""
+
+    def __init__(self, module: Module, clip: float) -> None:
+        from opacus.grad_sample import GradSampleModuleFastGradientClipping
+
+        self._torch = require_torch()
+        self._clip = clip
+        self._module = module.train()  # without, Opacus does not look
+        self._ghost = GradSampleModuleFastGradientClipping(module, loss_reduction="sum")
+        self._trained = [one for one in module.parameters() if one.requires_grad]
+
+    def __enter__(self) -> ClippedSums:
+        """Use one thread for a small network: waiting for others would take longer than the work."""
+        self._threads = self._torch.get_num_threads()
+        if sum(one.numel() for one in self._trained) < _SMALL:
+            self._torch.set_num_threads(1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the hooks off the module."""
+        self._torch.set_num_threads(self._threads)
+        self._ghost.remove_hooks()
+
+    def at(
+        self,
+        parameters: Parameters,
+        features: npt.NDArray[np.float32],
+        labels: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+    ) -> _Integers:
+        """Return the sum over units, in steps; rows of a unit are beside each other, `sizes` are theirs."""
+        set_parameters(self._module, parameters)
+        total = np.zeros(len(parameters))
+        for rows, own in _blocks(sizes):
+            total += self._block(features[rows], labels[rows], own)
+        return np.rint(total * (FINE / self._clip)).astype(np.int64)
+
+    def _block(
+        self, features: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        torch, count = self._torch, len(features)
+        rows = max(_BLOCK, count)
+        inputs = torch.zeros((rows, features.shape[1]))
+        inputs[:count] = torch.from_numpy(features)
+        wanted = torch.zeros(rows, dtype=torch.int64)
+        wanted[:count] = torch.from_numpy(labels)
+        losses = self._losses(inputs, wanted)
+        weights = self._weights(losses, sizes)
+        lost = ~np.isfinite(weights)
+        weights[lost] = 0
+        scale = torch.zeros(rows)
+        scale[:count] = torch.from_numpy(weights.astype(np.float32))
+        self._ghost.disable_hooks()
+        try:
+            if lost.any():  # zero times what is no number is none
+                inputs = inputs.detach()
+                inputs[:count][torch.from_numpy(lost)] = 0
+                losses = self._losses(inputs, wanted)
+            gradients = torch.autograd.grad((losses * scale).sum(), self._trained, allow_unused=True)
+        finally:
+            self._ghost.enable_hooks()
+        flat = [
+            torch.zeros_like(one) if found is None else found
+            for one, found in zip(self._trained, gradients, strict=True)
+        ]
+        together = np.concatenate([one.reshape(-1).numpy() for one in flat]).astype(np.float64)
+        return np.nan_to_num(together, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _losses(self, inputs: Tensor, wanted: Tensor) -> Tensor:
+        scores = self._ghost(inputs.requires_grad_(True))
+        losses: Tensor = self._torch.nn.functional.cross_entropy(scores, wanted, reduction="none")
+        return losses
+
+    def _weights(self, losses: Tensor, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the weight of each row, NaN where the norms of its unit are no numbers."""
+        norms = self._norms(losses)[: int(sizes.sum())]
+        starts = np.cumsum(sizes) - sizes
+        means = np.add.reduceat(norms, starts) / sizes
+        with np.errstate(divide="ignore"):
+            factors = np.minimum(1.0, self._clip / means) / sizes
+        factors[~np.isfinite(means)] = np.nan
+        return np.repeat(factors, sizes)
+
+    def _norms(self, losses: Tensor) -> npt.NDArray[np.float64]:
+        """Return the norm of the gradient of each row, all in one pass."""
+        self._torch.autograd.backward(losses.sum(), retain_graph=True)
+        norms: npt.NDArray[np.float64] = self._ghost.get_norm_sample().detach().numpy().astype(np.float64)
+        for one in self._trained:
+            one.grad = None
+            vars(one)["_norm_sample"] = None  # norms of an earlier pass are never taken for later ones
+        return norms
+
+    def norms_and_true_norms(self, width: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the norms of invented rows in one pass, and by the gradient of each row."""
+        torch = self._torch
+        inputs = torch.linspace(-1, 1, 3 * width).reshape(3, width)
+        losses = self._losses(inputs, torch.zeros(3, dtype=torch.int64))
+        found, true = self._norms(losses), []
+        self._ghost.disable_hooks()
+        for loss in losses:
+            each = torch.autograd.grad(loss, self._trained, retain_graph=True, allow_unused=True)
+            true.append(math.sqrt(sum(float((one.double() ** 2).sum()) for one in each if one is not None)))
+        self._ghost.enable_hooks()
+        return found, np.array(true)
+
+
+def check_norms(module: Module, width: int) -> None:
+    """Refuse a module of which norms cannot be found, or are found wrong, on invented rows."""
+    try:
+        sums = ClippedSums(copy.deepcopy(module), 1.0)
+        found, true = sums.norms_and_true_norms(width)
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        raise InvalidArgument(
+            f"the norms of gradients of this module cannot be found ({type(error).__name__})",
+            place="module",
+            hints=("build it of Linear, Conv, Embedding, LayerNorm and GroupNorm, each used once",),
+        ) from None
+    if found.shape != true.shape or not np.allclose(found, true, rtol=1e-4, atol=1e-6):
+        raise InvalidArgument(
+            "the norms of gradients of this module are found wrong",
+            place="module",
+            hints=("use each layer once, and let no two share parameters",),
+        )
+
+
+def _blocks(sizes: npt.NDArray[np.int64]) -> Iterator[tuple[slice, npt.NDArray[np.int64]]]:
+    """Yield as many whole units at a time as have `_BLOCK` rows at most: where their rows are, and sizes."""
+    ends = np.cumsum(sizes)
+    first = 0
+    while first < len(sizes):
+        start = int(ends[first] - sizes[first])
+        last = max(first + 1, int(np.searchsorted(ends, start + _BLOCK, side="right")))
+        yield slice(start, int(ends[last - 1])), sizes[first:last]
+        first = last

@@ -1,0 +1,145 @@
+"""Fitted networks: what leaves. All of it may be shown to anybody, and predicts about public rows."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.catalog.kind import Value
+from sfumato.core.arguments import FloatArray
+from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.learn.features import Features, ModelColumn, public_codes, public_column
+from sfumato.learn.networks.modules import Parameters, architecture, multilayer, require_torch, set_parameters
+from sfumato.release.storage import decode, dump, encode, load
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+__all__ = ["FittedNetwork"]
+
+_FORMAT = 1
+_BLOCK = 64  # rows that go through the module at once, always as many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedNetwork:
+    """A published network: its parameters, and what they are parameters of.
+
+    `hidden` are the sizes of the layers of the built-in network; None: it is a module of the user's, which
+    `architecture` tells from others, and which is given again after loading (`with_module`).
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> from sfumato.learn import FittedNetwork, NeuralNetwork
+    >>> people = pa.table({"who": range(900), "age": [20, 70] * 450, "ill": [False, True] * 450})
+    >>> columns = {"age": sf.between(0, 100)}
+    >>> budget = sf.Budget(epsilon=9, delta=1e-6)
+    >>> db = sf.connect(people, name="people", unit="who", columns=columns, budget=budget)
+    >>> network = NeuralNetwork(label="ill", epsilon=8, hidden=(4,), steps=20, sampling=1)
+    >>> stored = network.fit(db.table("people")).release_.to_json()
+    >>> FittedNetwork.from_json(stored).predict({"age": [10, 90]}).tolist()
+    [False, True]
+    """
+
+    features: Features
+    label: ModelColumn
+    hidden: tuple[int, ...] | None
+    architecture: str
+    parameters: Parameters
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    module: Any = field(default=None, repr=False)  # with these parameters; not stored
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """The values that the label may have."""
+        return self.label.values
+
+    def with_module(self, module: Module) -> FittedNetwork:
+        """Return this network with its module, which gets the parameters; refuse another module."""
+        if architecture(module) != self.architecture:
+            raise InvalidArgument(
+                "this is another module than the one that was trained",
+                place="module",
+                hints=("make it as it was made for training, with the same parameters that are not trained",),
+            )
+        set_parameters(module, self.parameters)
+        return replace(self, module=module.eval())
+
+    def _ready(self) -> Any:
+        if self.module is not None:
+            return self.module
+        if self.hidden is None:
+            raise InvalidArgument(
+                "a network of your own module predicts with that module",
+                place="module",
+                hints=("FittedNetwork.from_json(text).with_module(module)",),
+            )
+        made = multilayer(self.features.width, self.hidden, len(self.classes))
+        set_parameters(made, self.parameters)
+        return made.eval()
+
+    def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray:
+        """Return the probability of each class for encoded rows, always as many rows at once."""
+        torch, module = require_torch(), self._ready()
+        found = np.zeros((len(encoded), len(self.classes)))
+        with torch.no_grad():
+            for first in range(0, len(encoded), _BLOCK):
+                rows = encoded[first : first + _BLOCK]
+                padded = np.zeros((_BLOCK, encoded.shape[1]), dtype=np.float32)
+                padded[: len(rows)] = rows
+                scores = module(torch.from_numpy(padded)).double()
+                found[first : first + _BLOCK] = torch.softmax(scores, dim=1).numpy()[: len(rows)]
+        return found
+
+    def predict_proba(self, data: Any) -> FloatArray:
+        """Return the probability of each class for each public row."""
+        return self.probabilities_of(self.features.of_public(data))
+
+    def predict(self, data: Any) -> npt.NDArray[Any]:
+        """Return the likeliest class of each public row."""
+        return np.asarray(np.array(self.classes)[self.predict_proba(data).argmax(axis=1)])
+
+    def score(self, data: Any, labels: Any = None) -> float:
+        """Return the share of public rows whose class is predicted."""
+        truth = public_column(data, self.label.name) if labels is None else list(labels)
+        return float(np.mean(public_codes(truth, self.classes) == self.predict_proba(data).argmax(axis=1)))
+
+    # -- storage ------------------------------------------------------------------------
+
+    def with_receipt(self, receipt: Mapping[str, Any]) -> FittedNetwork:
+        """Return this network with the receipt of its charge."""
+        return replace(self, receipt=receipt)
+
+    def to_json(self) -> str:
+        """Return the one JSON text of this network; `from_json` gives it back, and it the same text."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "module"}
+        plain["features"] = tuple(_plain(one) for one in self.features.columns)
+        plain["label"] = _plain(self.label)
+        plain["parameters"] = base64.b64encode(self.parameters.astype("<f4").tobytes()).decode()
+        return dump({"network": _FORMAT, **encode(plain)})
+
+    @staticmethod
+    def from_json(text: str) -> FittedNetwork:
+        """Return the network that was stored as `text`."""
+        record = load(text)
+        if record.pop("network", None) != _FORMAT:
+            raise Unsupported("a stored network of another format", place="text")
+        try:
+            plain = decode(record)
+            plain["features"] = Features(tuple(ModelColumn(**one) for one in plain["features"]))
+            plain["label"] = ModelColumn(**plain["label"])
+            plain["parameters"] = np.frombuffer(bytearray(base64.b64decode(plain["parameters"])), "<f4")
+            return FittedNetwork(**plain)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            raise InvalidArgument("this stored network is damaged", place="text") from None
+
+
+def _plain(feature: ModelColumn) -> dict[str, Any]:
+    return {one.name: getattr(feature, one.name) for one in fields(feature)}

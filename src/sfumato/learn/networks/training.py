@@ -1,0 +1,242 @@
+"""Training a network on private rows: one reservation, and a checkpoint in the ledger every some steps.
+
+    reserve all steps (once) ──> until each checkpoint: sample ──> clipped sum ──> + noise ──> Adam
+                             ──> parameters to the ledger ──> .. ──> the network
+
+Theorem: a training publishes one output of each checkpoint at most (`ledger.reservation`), and each step has
+the event that was priced, whatever parameters it starts from (`pricing`). So whatever is killed and resumed,
+what is published is one run of steps that all together cost what was charged. A checkpoint that failed is
+skipped for ever: the next one starts from the parameters before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.bounded import Bounding
+from sfumato.backends import Backend, Exact, UnitRows
+from sfumato.catalog.canonical import fingerprint
+from sfumato.core.entropy import random_bits
+from sfumato.core.events import Event
+from sfumato.errors import LedgerError
+from sfumato.interrupts import deferred
+from sfumato.learn.features import Features, ModelColumn
+from sfumato.learn.networks.adam import NetworkState
+from sfumato.learn.networks.clipping import FINE, ClippedSums
+from sfumato.learn.networks.fitted import FittedNetwork
+from sfumato.learn.networks.modules import architecture, parameters
+from sfumato.learn.networks.pricing import StepNoise
+from sfumato.learn.networks.sampling import UnitSampler
+from sfumato.learn.training import TrainingRows
+from sfumato.ledger import Reservation
+from sfumato.pipeline import parts_charged, reserved_steps
+from sfumato.plan.request import Request
+from sfumato.release.noise import add_noise_in_steps
+
+__all__ = ["PricedNetwork", "train"]
+
+_BURNT = "SF607"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedNetwork:
+    """A training of a network whose cost is known."""
+
+    rows: TrainingRows
+    features: Features
+    label: ModelColumn
+    module: Any
+    hidden: tuple[int, ...] | None
+    noise: StepNoise
+    clip: float
+    rate: float
+    rows_per_unit: int
+    checkpoints: int
+    epsilon: Fraction
+    delta: Fraction
+    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
+
+    @property
+    def request(self) -> Request:
+        """The rows that are read."""
+        return self.rows.request
+
+    @property
+    def unit(self) -> str:
+        """Whose rows they are."""
+        return self.rows.unit
+
+    @property
+    def parts(self) -> frozenset[str] | None:
+        """The parts of the unit's partition that the rows are about."""
+        return self.rows.parts
+
+    @property
+    def all_boundings(self) -> tuple[Bounding, ...]:
+        """None: no group is counted, and no total is public."""
+        return ()
+
+    @property
+    def event(self) -> Event:
+        """What is charged for all steps: see `pricing`."""
+        return self.noise.charged.event
+
+    @property
+    def keys_delta(self) -> Fraction:
+        """The chance that the event says too little, which is charged as that of a key selection is."""
+        return self.noise.charged.failure
+
+    def fingerprint(self) -> str:
+        """Return a hash of what is asked and of what it costs."""
+        return fingerprint(
+            request=self.request,
+            unit=self.unit,
+            features=self.features,
+            label=self.label,
+            architecture=architecture(self.module),
+            clip=self.clip,
+            rate=self.rate,
+            rows_per_unit=self.rows_per_unit,
+            checkpoints=self.checkpoints,
+            cost=self.cost_record(),
+        )
+
+    def cost_record(self) -> dict[str, Any]:
+        """Return what the training costs, as plain data: what is charged, and the steps that it is for."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "keys_delta": self.keys_delta,
+            "events": [self.event.to_dict()],
+            "steps": self.noise.batch(self.noise.steps).to_dict(),
+        }
+
+    def steps_until(self, checkpoint: int) -> int:
+        """Return how many steps are taken until a checkpoint is stored."""
+        return checkpoint * self.noise.steps // self.checkpoints
+
+    def advanced(self, exact: Exact[UnitRows], state: NetworkState, steps: int) -> NetworkState:
+        """Return the state after some more steps. They have to be paid for."""
+        with ClippedSums(self.module, self.clip) as sums:
+            return add_noise_in_steps(
+                exact, lambda rows: self.vectors(rows, sums), self.update, state, [self.noise.law] * steps
+            )
+
+    def vectors(self, rows: UnitRows, sums: ClippedSums) -> Callable[[NetworkState], npt.NDArray[np.int64]]:
+        """Return the function that gives the exact integers of each step: private."""
+        encoded = self.features.encoded(rows.columns)
+        labels = rows.columns[self.label.name].astype(np.int64)
+        sampler = UnitSampler(rows.sizes, self.noise.rate, self.rows_per_unit)
+
+        def vector(state: NetworkState) -> npt.NDArray[np.int64]:
+            places, sizes = sampler.draw()
+            return sums.at(state.point, encoded[places], labels[places], sizes)
+
+        return vector
+
+    def update(self, state: NetworkState, noisy: npt.NDArray[Any]) -> NetworkState:
+        """Return the next state, from noisy integers alone."""
+        gradient = (noisy.astype(np.float64) / FINE).astype(np.float32)
+        return state.moved(gradient, self.rate, late=2 * state.step >= self.noise.steps)
+
+    def start(self) -> NetworkState:
+        """Return the state before the first step: the parameters that the module came with."""
+        return NetworkState.at(parameters(self.module))
+
+    def computed(self, backend: Backend, public: Mapping[str, Any]) -> FittedNetwork:
+        """Return the network, without its receipt, in one look. It has to be paid for."""
+        exact = backend.training_rows(self.rows.relation)
+        return self.fitted(self.advanced(exact, self.start(), self.noise.steps))
+
+    def fitted(self, state: NetworkState) -> FittedNetwork:
+        """Return the network of a state."""
+        left = self.noise.steps - state.step
+        skipped = (f"{left:,} of {self.noise.steps:,} steps failed and are left out",) if left else ()
+        network = FittedNetwork(
+            features=self.features,
+            label=self.label,
+            hidden=self.hidden,
+            architecture=architecture(self.module),
+            parameters=state.mean,
+            cost=self.cost_record(),
+            notes=(
+                f"a unit counts once, with {self.rows_per_unit:,} of its rows at most in a step",
+                f"rows without a listed value of `{self.label.name}` are left out",
+                *skipped,
+            ),
+        )
+        return network.with_module(self.module)
+
+    def read(self, stored: str) -> FittedNetwork:
+        """Return the network that was stored as text."""
+        return FittedNetwork.from_json(stored).with_module(self.module)
+
+
+def train(priced: PricedNetwork, *, key: str | None, purpose: str | None) -> FittedNetwork:
+    """Charge the training, unless it was, and take the steps that were not taken yet."""
+    database = priced.rows.database
+    key = f"training {random_bits(128):032x}" if key is None else key
+    with reserved_steps(
+        priced,
+        priced.checkpoints,
+        catalog=database.catalog,
+        ledger=database.ledger,
+        backend=database.backend,
+        analyst=database.analyst,
+        idempotency_key=key,
+        purpose=purpose,
+        data_may_change=False,
+        parts=parts_charged(priced, catalog=database.catalog, ledger=database.ledger),
+    ) as reservation:
+        if reservation.replayed is not None:
+            return priced.read(reservation.replayed.decode())
+        try:
+            state = _advance(priced, reservation)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted: the training was charged, as reservation {reservation.sequence}; "
+                f"fit(.., key={key!r}) goes on with it, free"
+            ) from None
+        network = priced.fitted(state)
+        digest = hashlib.sha256(network.to_json().encode()).hexdigest()
+        network = network.with_receipt(reservation.receipt(digest))
+        with deferred():
+            reservation.commit(network.to_json().encode())
+        return network
+
+
+def _advance(priced: PricedNetwork, reservation: Reservation) -> NetworkState:
+    """Return the state after the last checkpoint; those that are stored are read, the others are made."""
+    database, backend = priced.rows.database, priced.rows.database.backend
+    asked, version = priced.fingerprint(), backend.data_version()
+    state, exact = priced.start(), None
+    for number in range(1, priced.checkpoints + 1):
+        if exact is None and number > reservation.taken:
+            with backend.admitted():
+                exact = backend.training_rows(priced.rows.relation)
+        first, last = priced.steps_until(number - 1), priced.steps_until(number)
+        spent = priced.noise.epsilon(last, database.terms)
+        priced.tell(f"steps {first + 1:,} to {last:,} of {priced.noise.steps:,}: epsilon {spent:.3g} by then")
+        compute = partial(_computed, priced, exact, state, last - first)
+        try:
+            with backend.admitted(), deferred():
+                stored = reservation.step(number, compute, request_hash=asked, data_version=version)
+        except LedgerError as error:
+            if error.code != _BURNT:
+                raise
+        else:
+            state = NetworkState.from_bytes(stored)
+    return state
+
+
+def _computed(priced: PricedNetwork, exact: Exact[UnitRows] | None, state: NetworkState, steps: int) -> bytes:
+    assert exact is not None, "rows are read before a step that was not taken"
+    return priced.advanced(exact, state, steps).to_bytes()

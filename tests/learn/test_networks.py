@@ -1,0 +1,397 @@
+"""Networks on a table of a session: what one unit can change, what it costs, and what survives a kill."""
+
+from __future__ import annotations
+
+import math
+import signal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from opacus.accountants import PRVAccountant, RDPAccountant
+from torch import nn
+
+import sfumato as sf
+from sfumato.backends import UnitRows
+from sfumato.core.composition import Composition
+from sfumato.core.rules import RenyiRule
+from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
+from sfumato.learn import FittedNetwork, NeuralNetwork
+from sfumato.learn.networks import sampling
+from sfumato.learn.networks.clipping import FINE, ClippedSums, sensitivity
+from sfumato.learn.networks.modules import multilayer, parameters
+from sfumato.learn.networks.pricing import step_noise
+from sfumato.learn.networks.sampling import UnitSampler
+from sfumato.learn.networks.training import PricedNetwork
+from tests.processes import start
+
+COLUMNS = {"x": sf.between(-1, 1), "y": sf.between(-1, 1), "far": sf.one_of("no", "yes")}
+
+
+def people(number: int = 600, seed: int = 5) -> pa.Table:
+    """Return people who are far from the middle or not: a line cannot tell. Some have two rows."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(-1, 1, (2, number))
+    far = np.where(x**2 + y**2 > 0.6, "yes", "no")
+    return pa.table({"who": np.arange(number) * 5 // 6, "x": x, "y": y, "far": far.tolist()})
+
+
+def opened(table: pa.Table | None = None, **options: Any) -> sf.Database:
+    given = {"unit": "who", "columns": COLUMNS, "budget": sf.Budget(epsilon=100, delta=1e-5)}
+    return sf.connect(people() if table is None else table, name="people", **{**given, **options})
+
+
+def small(**options: Any) -> NeuralNetwork:
+    given = {"label": "far", "epsilon": 8, "hidden": (8,), "steps": 4, "sampling": 1, "checkpoints": 2}
+    return NeuralNetwork(**{**given, **options})
+
+
+@pytest.fixture(scope="module")
+def db() -> sf.Database:
+    return opened()
+
+
+# -- what one unit can change -------------------------------------------------------------------
+
+
+def recorded(priced: PricedNetwork, rows: UnitRows, states: list[Any]) -> list[np.ndarray]:
+    """Return the exact integers of every step on some rows, at given states."""
+    with ClippedSums(priced.module, priced.clip) as sums:
+        vector = priced.vectors(rows, sums)
+        return [vector(state) for state in states]
+
+
+def visited(priced: PricedNetwork, rows: UnitRows) -> list[Any]:
+    """Return the states of a training on some rows, with noise that is frozen: the same in every run."""
+    states = [priced.start()]
+    noise = np.random.default_rng(1)
+    with ClippedSums(priced.module, priced.clip) as sums:
+        vector = priced.vectors(rows, sums)
+        for _ in range(priced.noise.steps):
+            exact = vector(states[-1])
+            states.append(priced.update(states[-1], exact + noise.integers(-FINE, FINE, exact.shape)))
+    return states
+
+
+def without(rows: UnitRows, unit: int) -> UnitRows:
+    kept = np.repeat(np.arange(len(rows.sizes)) != unit, rows.sizes)
+    columns = {name: values[kept] for name, values in rows.columns.items()}
+    return UnitRows(columns=columns, sizes=np.delete(rows.sizes, unit))
+
+
+def furthest(priced: PricedNetwork, rows: UnitRows) -> float:
+    """Return how far leaving out a unit of any kind moves any step, in sensitivities."""
+    states = visited(priced, rows)
+    whole = recorded(priced, rows, states)
+    moved = 0.0
+    for unit in (0, 1, 2, 3, len(rows.sizes) - 1):
+        for one, other in zip(whole, recorded(priced, without(rows, unit), states), strict=True):
+            moved = max(moved, math.sqrt(int(np.square((one - other).astype(object)).sum())))
+    return moved / priced.noise.sensitivity
+
+
+@pytest.fixture(scope="module")
+def replayed(db: sf.Database) -> tuple[PricedNetwork, UnitRows]:
+    """Return a priced training, and rows of it: a unit of 30 rows, some with one, and more than a block."""
+    torch.manual_seed(2)
+    priced = small(rows_per_unit=40, clip=0.05).priced(db.table("people"))
+    rng = np.random.default_rng(3)
+    sizes = np.array([30, 1, 2, 1, *[1] * 50])
+    number = int(sizes.sum())
+    columns = {name: rng.uniform(-1, 1, number) for name in ("x", "y")}
+    columns["far"] = rng.integers(0, 2, number).astype(np.float64)
+    columns["far"][:30] = 1
+    return priced, UnitRows(columns=columns, sizes=sizes)
+
+
+def test_one_unit_moves_every_step_by_less_than_the_claim(replayed: tuple[PricedNetwork, UnitRows]) -> None:
+    """All gradients are longer than the clip, so the bound is met; floats stay far within their margin."""
+    moved = furthest(*replayed)
+    assert 0.99 < moved <= 1
+    claimed = sensitivity(len(parameters(replayed[0].module)))
+    assert moved * claimed < FINE * (1 + 1e-5) + 10  # of the margin of 1/1024
+
+
+def test_a_unit_that_is_not_clipped_is_seen(
+    replayed: tuple[PricedNetwork, UnitRows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unclipped(self: ClippedSums, losses: Any, sizes: np.ndarray) -> np.ndarray:
+        weights = clipped(self, losses, sizes)
+        weights[: sizes[0]] = 1 / sizes[0]
+        return weights
+
+    clipped = ClippedSums._weights
+    monkeypatch.setattr(ClippedSums, "_weights", unclipped)
+    assert furthest(*replayed) > 1
+
+
+def test_rows_that_are_clipped_one_by_one_are_seen(
+    replayed: tuple[PricedNetwork, UnitRows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The usual mistake: a person with 30 rows has 30 times the clip."""
+
+    def by_row(self: ClippedSums, losses: Any, sizes: np.ndarray) -> np.ndarray:
+        return clipped(self, losses, np.ones(int(sizes.sum()), dtype=np.int64))
+
+    clipped = ClippedSums._weights
+    monkeypatch.setattr(ClippedSums, "_weights", by_row)
+    assert furthest(*replayed) > 3
+
+
+def test_sums_are_those_of_gradients_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 4, 50)
+    ends = np.cumsum(sizes)
+    features = rng.uniform(-1, 1, (int(ends[-1]), 4)).astype(np.float32)
+    labels = rng.integers(0, 3, len(features))
+    module, clip, total = multilayer(4, (6,), 3), 0.5, 0.0
+    for last, size in zip(ends, sizes, strict=True):
+        each = []
+        for row in range(last - size, last):
+            scores = module(torch.from_numpy(features[row : row + 1]))
+            loss = nn.functional.cross_entropy(scores, torch.from_numpy(labels[row : row + 1]))
+            found = torch.autograd.grad(loss, list(module.parameters()))
+            each.append(np.concatenate([one.numpy().ravel() for one in found]))
+        bound = np.mean([np.linalg.norm(one) for one in each])
+        total = total + np.mean(each, axis=0) * min(1.0, clip / bound)
+    with ClippedSums(module, clip) as sums:
+        at = parameters(module)
+        assert np.abs(sums.at(at, features, labels, sizes) * (clip / FINE) - total).max() < 1e-5
+        # A unit whose gradient is no number counts as zero, and the others as without it.
+        spoilt = features.copy()
+        spoilt[: sizes[0]] = np.inf
+        left = sums.at(at, features[sizes[0] :], labels[sizes[0] :], sizes[1:])
+        assert np.abs(sums.at(at, spoilt, labels, sizes) - left).max() < FINE * 1e-5
+        assert not sums.at(at, features[:0], labels[:0], sizes[:0]).any()
+
+
+def test_units_are_sampled_by_coins_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = np.array([2, 5, 1, 7])
+    places, kept = UnitSampler(sizes, Fraction(1), 100).draw()
+    assert places.tolist() == list(range(15)) and kept.tolist() == sizes.tolist()
+    asked = []
+
+    def coins(rate: Fraction, number: int) -> np.ndarray:
+        asked.append((rate, number))
+        return np.array([False, True, False, True])
+
+    monkeypatch.setattr(sampling, "bernoulli", coins)
+    places, kept = UnitSampler(sizes, Fraction(1, 3), 3).draw()
+    assert asked == [(Fraction(1, 3), 4)] and kept.tolist() == [3, 3]
+    assert set(places[:3]) <= set(range(2, 7)) and set(places[3:]) <= set(range(8, 15))
+    assert len(set(places)) == 6
+    monkeypatch.setattr(sampling, "bernoulli", lambda rate, number: np.zeros(number, dtype=bool))
+    assert [len(one) for one in UnitSampler(sizes, Fraction(1, 3), 3).draw()] == [0, 0]
+
+
+# -- what it costs ------------------------------------------------------------------------------
+
+
+def test_the_price_is_that_of_other_accountants() -> None:
+    """Opacus: its numerical accountant within 1% of ours, neither below the other's bound; Renyi above."""
+    budget = sf.Budget(epsilon=3, delta=1e-5)
+    noise = step_noise(budget, Fraction(3), sensitivity=FINE, rate=Fraction(1, 5), steps=200, failure=None)
+    assert noise.charged.price(budget.rule) <= budget.allowance(3)
+    ours = Composition([noise.batch(200)]).epsilon(budget.delta_loss)
+    theirs, looser = PRVAccountant(), RDPAccountant()
+    theirs.history = looser.history = [(noise.multiplier, 0.2, 200)]
+    prv = theirs.get_epsilon(float(budget.delta_loss))
+    assert 0.99 * prv < ours < 1.01 * prv
+    assert 0.985 * 3 < ours <= 3  # what is charged is hardly more than what it costs
+    assert ours < looser.get_epsilon(float(budget.delta_loss))
+    assert noise.epsilon(200, budget) <= 3 and noise.epsilon(50, budget) < 2
+
+
+def test_a_budget_of_another_rule_prices_samples_or_says_why_not() -> None:
+    given = {"sensitivity": FINE, "rate": Fraction(1, 5), "steps": 50, "failure": None}
+    renyi = sf.Budget(epsilon=3, delta=1e-5, keys_delta=0, rule=RenyiRule(order=8))
+    noise = step_noise(renyi, Fraction(3), **given)
+    assert noise.charged.failure == 0 and noise.charged.price(renyi.rule) <= renyi.allowance(3)
+    assert Composition([noise.batch(50)]).epsilon(1e-5) <= 3
+    with pytest.raises(Unsupported, match="delta for keys"):
+        step_noise(sf.Budget(epsilon=3, delta=1e-5, keys_delta=0), Fraction(3), **given)
+    with pytest.raises(Unsupported, match="pure"):
+        step_noise(sf.Budget(epsilon=3), Fraction(3), **given)
+
+
+def test_it_learns_what_no_line_could_and_is_charged_once(db: sf.Database) -> None:
+    network, told = small(steps=120, epsilon=30, hidden=(16,), sampling=0.2, rate=0.05), []
+    price, before = network.price(db.table("people")), db.balance
+    network.fit(db.table("people"), key="once", progress=told.append)
+    assert db.balance.spent_units == before.spent_units + price.units
+    assert db.balance.keys_spent_units == before.keys_spent_units + price.keys_units > 0
+    release = network.release_
+    assert release.score(people(2000, seed=6)) > 0.75  # the larger class has about 0.53
+    assert network.classes_.tolist() == ["no", "yes"]
+    assert told == [
+        "steps 1 to 60 of 120: epsilon " + told[0].split()[-3] + " by then",
+        "steps 61 to 120 of 120: epsilon 30 by then",
+    ]
+    # It is stored without pickle, and comes back with its receipt; the same key gives it again, free.
+    assert release.receipt["answer"] and release.cost["events"] and release.cost["steps"]
+    again = FittedNetwork.from_json(release.to_json())
+    test = people(50, seed=7)
+    assert np.array_equal(again.predict_proba(test), release.predict_proba(test))
+    assert again.to_json() == release.to_json()
+    repeated = network.fit(db.table("people"), key="once").release_
+    assert repeated.to_json() == release.to_json()
+    assert db.balance.spent_units == before.spent_units + price.units
+
+
+# -- modules of the user ------------------------------------------------------------------------
+
+
+class Mixed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(rows - rows.mean(dim=0))
+
+
+class Shared(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(self.layer(rows))
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), "`1` .BatchNorm1d. mixes the rows"),
+        (nn.Sequential(nn.Linear(2, 2), nn.Dropout()), "`1` .Dropout. draws random numbers"),
+        (nn.LSTM(2, 2), "LSTM"),
+        (Mixed(), "mixes the rows"),
+        (Shared(), "norms of gradients"),
+        (nn.Linear(3, 2), "does not make 2 numbers"),
+        (nn.Linear(2, 2).double(), "32 bits"),
+        ("relu", "torch.nn.Module"),
+    ],
+)
+def test_a_module_that_cannot_be_clipped_by_person_is_refused_by_name(
+    db: sf.Database, module: Any, why: str
+) -> None:
+    before = db.balance.spent_units
+    with pytest.raises(InvalidArgument, match=why):
+        small(module=module).fit(db.table("people"))
+    assert db.balance.spent_units == before
+
+
+def test_a_module_of_ones_own_is_given_again_after_loading(db: sf.Database) -> None:
+    def made() -> nn.Module:
+        return nn.Sequential(nn.Linear(2, 6), nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 2))
+
+    module = made()
+    before = [one.clone() for one in module.parameters()]
+    network = small(module=module).fit(db.table("people"))
+    assert all(torch.equal(*pair) for pair in zip(before, module.parameters(), strict=True))  # it is copied
+    stored, test = FittedNetwork.from_json(network.release_.to_json()), people(20)
+    with pytest.raises(InvalidArgument, match="predicts with that module"):
+        stored.predict(test)
+    with pytest.raises(InvalidArgument, match="another module"):
+        stored.with_module(nn.Linear(2, 2))
+    assert np.array_equal(stored.with_module(made()).predict_proba(test), network.predict_proba(test))
+
+
+# -- bad input ----------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_before_the_charge_or_follows_a_rule(db: sf.Database) -> None:
+    table, before = db.table("people"), db.balance.spent_units
+    for wrong, why in [
+        ({"label": "x"}, "two values"),
+        ({"label": "gone"}, "gone"),
+        ({"epsilon": None}, "may cost"),
+        ({"sampling": 2}, "sampling"),
+        ({"sampling": 0}, "sampling"),
+        ({"steps": 0}, "steps"),
+        ({"clip": 0}, "clip"),
+        ({"features": ["far"]}, "label"),
+    ]:
+        with pytest.raises(SfumatoError, match=why):
+            small(**wrong).fit(table)
+    with pytest.raises(InvalidArgument, match="not to arrays"):
+        small().fit(np.zeros((3, 2)))
+    assert db.balance.spent_units == before
+    # A table without rows trains on noise: empty samples are steps like all others.
+    nobody = small().fit(table.where(sf.col("x") > 5))
+    assert np.isfinite(nobody.release_.parameters).all()
+    one = pa.table({"who": [1] * 5000, "x": [0.5] * 5000, "y": [math.nan] * 5000, "far": ["yes"] * 5000})
+    assert np.isfinite(small().fit(opened(one).table("people")).release_.parameters).all()
+
+
+def test_without_torch_it_says_what_to_install(db: sf.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "opacus", None)
+    with pytest.raises(Unsupported, match=r"pip install 'sfumato\[learn\]'"):
+        small().price(db.table("people"))
+
+
+# -- checkpoints --------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from tests.learn.test_networks import opened, small
+from sfumato.learn.networks.training import PricedNetwork
+advanced, taken = PricedNetwork.advanced, []
+def killed(self, *given):
+    taken.append(1)
+    if len(taken) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return advanced(self, *given)
+PricedNetwork.advanced = killed
+small(checkpoints=3, steps=6).fit(opened(ledger=sys.argv[1]).table("people"), key="run")
+"""
+
+
+@pytest.mark.long
+def test_a_killed_training_goes_on_from_its_checkpoint_without_a_second_charge(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    with start(KILLED, path) as worker:
+        worker.communicate(timeout=120)
+    assert worker.returncode == -signal.SIGKILL
+    db = opened(ledger=path)
+    charged = db.balance.spent_units
+    network = small(checkpoints=3, steps=6)
+    assert charged == network.price(db.table("people")).units > 0
+    taken: list[int] = []
+    advanced = PricedNetwork.advanced
+
+    def counted(self: PricedNetwork, exact: Any, state: Any, steps: int) -> Any:
+        taken.append(state.step)
+        return advanced(self, exact, state, steps)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PricedNetwork, "advanced", counted)
+        release = network.fit(db.table("people"), key="run").release_
+    assert taken == [2, 4]  # the first two steps are those that were stored
+    assert db.balance.spent_units == charged
+    assert not any("failed" in note for note in release.notes)
+    assert network.fit(db.table("people"), key="run").release_.to_json() == release.to_json()
+
+
+def test_a_checkpoint_that_failed_is_left_out_and_never_taken_again() -> None:
+    db, network = opened(), small(checkpoints=3, steps=6)
+    advanced = PricedNetwork.advanced
+
+    def failing(self: PricedNetwork, exact: Any, state: Any, steps: int) -> Any:
+        if state.step == 2:
+            raise MemoryError
+        return advanced(self, exact, state, steps)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PricedNetwork, "advanced", failing)
+        with pytest.raises(MemoryError):
+            network.fit(db.table("people"), key="run")
+    charged = db.balance.spent_units
+    release = network.fit(db.table("people"), key="run").release_
+    assert "2 of 6 steps failed and are left out" in release.notes
+    assert db.balance.spent_units == charged
+    assert charged == network.price(db.table("people")).units
