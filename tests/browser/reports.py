@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from sfumato.audit.subject import ExactEpsilon
 from sfumato.audit.suites import Part
 from sfumato.audit.zoo import ANIMALS
 from sfumato.core import Proportion
+from sfumato.learn.sweep_report import SweepReport, SweepRun
 from sfumato.lessons import LESSONS
 from sfumato.local.compare import compare
 from sfumato.local.comparison_page import comparison_page
@@ -41,6 +43,7 @@ from sfumato.pages import (
 from sfumato.plots import Axis, Band, Bars, Line, Picture, Points
 from tests.cli.programs import make_project, sfumato
 from tests.continual.visits import Visit, database, day, stream
+from tests.learn.invented import noisy_report
 
 LONG = "canary" * 20  # a word that no line holds
 
@@ -204,11 +207,23 @@ def lessons_page() -> str:
     return Page(title="Lessons", sections=(Section("Ideas and measures", *figures),)).html()
 
 
+def sweep_page() -> str:
+    """Return two fairness reports of unequal groups on one page, with names that are long."""
+    worse, better = (noisy_report(right={"f": rate, "m": 0.9}) for rate in (0.5, 0.7))
+    runs = (
+        SweepRun(epsilon=Fraction(1, 10), model=None, report=worse),
+        SweepRun(epsilon=Fraction(1), model=None, report=better),
+    )
+    return SweepReport(runs=runs).page().html()
+
+
 REPORTS: dict[str, Callable[[], str]] = {
     "advice": advice_page,
     "advice compared": compared_page,
     "attacks": attack_page,
     "audit": audit_page,
+    "fairness": lambda: noisy_report(right={"f": 0.6, "m": 0.9}).page().html(),
+    "fairness sweep": sweep_page,
     "ledger": ledger_page,
     "compare": lambda: comparison_page(compare(answers=["yes", "no"], people=60, repetitions=2)).html(),
     "lessons": lessons_page,

@@ -31,6 +31,7 @@ from sfumato.cli.options import (
 from sfumato.cli.query import explain, losses, query
 from sfumato.cli.stream import stream_app
 from sfumato.cli.survey import survey_app
+from sfumato.cli.train import train
 from sfumato.cli.workload import workload
 
 __all__ = ["app", "main"]
@@ -113,6 +114,7 @@ command(app, "explain")(explain)
 command(app, "workload")(workload)
 command(app, "marginals")(marginals)
 command(app, "hierarchy")(hierarchy)
+command(app, "train")(train)
 
 
 @command(app, "budget")

@@ -7,18 +7,38 @@ from typing import TYPE_CHECKING
 from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
+    from sfumato.learn.fairness import fairness_report
+    from sfumato.learn.fairness_release import FairnessReport
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.models import LinearModel
     from sfumato.learn.networks import FittedNetwork, NeuralNetwork
+    from sfumato.learn.public_comparison import compare_with_public
+    from sfumato.learn.sweep import fairness_sweep
+    from sfumato.learn.sweep_report import SweepReport
 
-__all__ = ["FittedNetwork", "LinearModel", "LogisticRegression", "NeuralNetwork"]
+__all__ = [
+    "FairnessReport",
+    "FittedNetwork",
+    "LinearModel",
+    "LogisticRegression",
+    "NeuralNetwork",
+    "SweepReport",
+    "compare_with_public",
+    "fairness_report",
+    "fairness_sweep",
+]
 
 __getattr__, __dir__ = _contents(
     __name__,
     __all__,
     {
+        "fairness": ["fairness_report"],
+        "fairness_release": ["FairnessReport"],
         "logistic": ["LogisticRegression"],
         "models": ["LinearModel"],
         "networks": ["FittedNetwork", "NeuralNetwork"],
+        "public_comparison": ["compare_with_public"],
+        "sweep": ["fairness_sweep"],
+        "sweep_report": ["SweepReport"],
     },
 )

@@ -60,9 +60,13 @@ class LinearModel:
 
     def predict_proba(self, data: Any) -> FloatArray:
         """Return the probability of each class for each public row."""
+        return self.probabilities_of(self.features.of_public(data))
+
+    def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray:
+        """Return the probability of each class for encoded rows: a function of each row alone."""
         if self.objective == "squared":
             raise Unsupported("probabilities of a number", place="predict_proba")
-        found = probabilities(self.margins(data))
+        found = probabilities(self.margins_of(encoded))
         return np.concatenate([1 - found, found], axis=1) if self.objective == "logistic" else found
 
     def predict(self, data: Any) -> npt.NDArray[Any]:

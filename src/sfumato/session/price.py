@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from sfumato.session.database import Database
     from sfumato.session.question import Question
 
-__all__ = ["ON_LIMITS", "Price", "charge_of", "error_of", "fits", "price_against", "price_of", "shortage"]
+__all__ = [
+    "ON_LIMITS", "Price", "charge_of", "error_of", "fits", "price_against", "price_of", "price_together",
+    "shortage",
+]  # fmt: skip
 
 ON_LIMITS = "depends on limits that are found first"
 
@@ -90,11 +93,27 @@ def price_against(
     notes: Iterable[str] = (),
 ) -> Price:
     """Return the price of what can be paid for, against what is left; refuse what the policy forbids."""
-    charge, grant = charge_of(database, priced)
+    return price_together(database, (priced,), errors, notes)
+
+
+def price_together(
+    database: Database,
+    several: Sequence[Payable[Any]],
+    errors: Iterable[tuple[str, str]] = (),
+    notes: Iterable[str] = (),
+) -> Price:
+    """Return the price of several things of the same rows that are charged for one after another."""
+    charges = [charge_of(database, one) for one in several]
+    charge, grant = charges[0]
+    charge = replace(
+        charge,
+        units=sum(one.units for one, _ in charges),
+        keys_units=sum(one.keys_units for one, _ in charges),
+    )
     balance = database.balance
     return Price(
-        epsilon=priced.epsilon,
-        keys_delta=priced.keys_delta,
+        epsilon=sum((one.epsilon for one in several), Fraction(0)),
+        keys_delta=sum((one.keys_delta for one in several), Fraction(0)),
         units=charge.units,
         keys_units=charge.keys_units,
         share=charge.units / max(1, balance.limit),

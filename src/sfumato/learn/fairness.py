@@ -1,0 +1,378 @@
+"""Asking for a fairness report: what a published model does to each group of a private table. It is charged.
+
+The model is public, and is applied to private rows inside the one look that the report pays for. All cells
+(`fairness_cells`) are one vector that gets discrete Gaussian noise of one law; the event is that of a vector
+which a unit moves by `FairnessCells.l2_squared`. All else is post-processing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.bounded import Bounding
+from sfumato.analysis.noise_allocation import Item, calibrated
+from sfumato.backends import Backend, UnitRows
+from sfumato.catalog.canonical import fingerprint
+from sfumato.catalog.kind import Value
+from sfumato.core.arguments import FloatArray, Number, budget_quantity
+from sfumato.core.events import Event
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.mechanism import confidence
+from sfumato.core.noise_law import NoiseLaw
+from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
+from sfumato.learn.fairness_release import FairnessReport
+from sfumato.learn.features import Features, ModelColumn, declared_label
+from sfumato.learn.training import TrainingRows, gaussian_budget, training_rows
+from sfumato.pipeline import refuse_huge
+from sfumato.plan.builder import Frame
+from sfumato.plan.request import Request
+from sfumato.release.noise import add_noise_in_steps
+from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.price import Price, price_against
+from sfumato.session.progress import Progress, shown
+
+__all__ = [
+    "Classifier",
+    "FairnessQuestion",
+    "Groups",
+    "PricedFairness",
+    "cells_of",
+    "fairness_report",
+    "model_named",
+    "plan_fairness",
+    "released",
+]
+
+Groups = Sequence[str | Sequence[str]]
+"""Columns that divide units into groups, each by itself, or several together: ["sex", ("sex", "race")]."""
+
+_SIZES = (100, 1_000, 10_000)  # of groups, whose errors are forecast
+
+
+class Classifier(Protocol):
+    """A published model that is applied to encoded rows: what it says of a row depends on that row alone."""
+
+    @property
+    def features(self) -> Features: ...
+
+    @property
+    def label(self) -> ModelColumn: ...
+
+    @property
+    def classes(self) -> tuple[Value, ...]: ...
+
+    @property
+    def cost(self) -> Mapping[str, Any]: ...
+
+    def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray: ...
+
+    def to_json(self) -> str: ...
+
+
+def released(model: Any) -> Classifier:
+    """Return the published model of a fitted estimator, or the published model that was given."""
+    found = getattr(model, "release_", model)
+    if not hasattr(found, "probabilities_of") or len(getattr(found, "classes", ())) < 2:
+        raise InvalidArgument(
+            "a fairness report is about a fitted model of classes",
+            place="model",
+            hints=("fit it first: LogisticRegression(label='ill', epsilon=1).fit(db.table('people'))",),
+        )
+    known: Classifier = found
+    return known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedFairness:
+    """A fairness report whose cost is known. Without a model it has a price, and cannot be answered."""
+
+    rows: TrainingRows
+    cells: FairnessCells
+    columns: tuple[ModelColumn, ...]
+    law: NoiseLaw
+    epsilon: Fraction
+    delta: Fraction
+    level: float
+    model: Classifier | None = None
+
+    @property
+    def request(self) -> Request:
+        """The rows that are read."""
+        return self.rows.request
+
+    @property
+    def unit(self) -> str:
+        """Whose rows they are."""
+        return self.rows.unit
+
+    @property
+    def parts(self) -> frozenset[str] | None:
+        """The parts of the unit's partition that the rows are about."""
+        return self.rows.parts
+
+    @property
+    def all_boundings(self) -> tuple[Bounding, ...]:
+        """None: all cells get noise, and no total is public."""
+        return ()
+
+    @property
+    def keys_delta(self) -> Fraction:
+        """Nothing: all groups are declared."""
+        return Fraction(0)
+
+    @property
+    def event(self) -> Event:
+        """All cells, as one vector. Theorem: see `fairness_cells`."""
+        return _item(self.cells).event(self.law)
+
+    def fingerprint(self) -> str:
+        """Return a hash of what is asked and of what it costs."""
+        model = "" if self.model is None else self.model.to_json()
+        return fingerprint(
+            request=self.request,
+            unit=self.unit,
+            columns=self.columns,
+            cells=self.cells,
+            level=self.level,
+            model=hashlib.sha256(model.encode()).hexdigest(),
+            cost=self.cost_record(),
+        )
+
+    def cost_record(self) -> dict[str, Any]:
+        """Return what the report costs, as plain data."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "keys_delta": Fraction(0),
+            "events": [self.event.to_dict()],
+        }
+
+    def expected_error(self, units: float) -> float:
+        """Return about half of the interval of the accuracy of a group of so many units, 9 of 10 right."""
+        classes, bins = len(self.cells.classes), self.cells.bins
+        right, wrong = (one * bins / (one + bins) for one in (classes, classes**2 - classes))
+        z = self.law.standard_quantile(float(1 - confidence(self.level)))
+        noise = z * self.law.deviation * math.sqrt(0.1**2 * right + 0.9**2 * wrong)
+        return min(1.0, noise / GRID / units)
+
+    def computed(self, backend: Backend, public: Mapping[str, Any]) -> FairnessReport:
+        """Return the report, without its receipt. It has to be paid for."""
+        assert self.model is not None
+        exact = backend.training_rows(self.rows.relation)
+        nothing: npt.NDArray[Any] = np.zeros(0, dtype=np.int64)
+        measured = add_noise_in_steps(
+            exact,
+            lambda rows: lambda state: self.counted(rows),
+            lambda state, noisy: noisy,
+            nothing,
+            (self.law,),
+        )
+        return FairnessReport(
+            model=model_named(self.model),
+            cells=self.cells,
+            measured=measured,
+            law=self.law,
+            level=self.level,
+            cost=self.cost_record(),
+            notes=self._notes(),
+        )
+
+    def counted(self, rows: UnitRows) -> npt.NDArray[np.int64]:
+        """Return the exact cells of private rows: they have to get noise."""
+        assert self.model is not None
+        model, codes = self.model, {one.name: _codes(rows.columns[one.name]) for one in self.columns}
+        return self.cells.counted(
+            sizes=rows.sizes,
+            labels=_codes(rows.columns[self.cells.label]),
+            columns=codes,
+            probabilities=model.probabilities_of(model.features.encoded(rows.columns)),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        return (
+            "a unit counts as one: each of its rows with a weight of one over their number",
+            "intervals allow for the noise: rates are those of this table, not of a population",
+            f"rows without a declared value of `{self.cells.label}` are left out",
+            "rows without a declared group are among everyone alone",
+        )
+
+    def read(self, stored: str) -> FairnessReport:
+        """Return the report that was stored as text."""
+        return FairnessReport.from_json(stored)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FairnessQuestion:
+    """A fairness report with its price tag; nothing is spent until `release`."""
+
+    model: Classifier
+    frame: Frame[Any]
+    groups: Groups
+    epsilon: Number
+    bins: int = 5
+    level: float = 0.95
+
+    def priced(self) -> PricedFairness:
+        """Return the noise and the cost of the report. Free."""
+        label = self.model.label
+        return plan_fairness(
+            self.frame, self.model.features, label, cells_of(self.frame, label, self.groups, self.bins),
+            epsilon=self.epsilon, level=self.level, model=self.model,
+        )  # fmt: skip
+
+    def price(self) -> Price:
+        """Return what the report would cost, against what is left of the budget. Free."""
+        priced = self.priced()
+        errors = [
+            (f"accuracy of a group of {size:,}", f"±{100 * priced.expected_error(size):.2g} points")
+            for size in _SIZES
+        ]
+        return price_against(priced.rows.database, priced, errors)
+
+    def release(
+        self, *, key: str | None = None, purpose: str | None = None, progress: Progress = None
+    ) -> FairnessReport:
+        """Spend: charge the budget, apply the model to the rows, add noise, and return the report.
+
+        With a `key`, the same request asked again returns the stored report, free.
+        """
+        with not_charged_yet():
+            priced = self.priced()
+        with shown(progress) as tell:
+            return answered(priced.rows.database, priced, key=key, purpose=purpose, tell=tell)
+
+    def __repr__(self) -> str:
+        try:
+            lines = self.price().lines()
+        except SfumatoError as refusal:  # showing something must not fail
+            return f"a fairness report that will be refused:\n{refusal}"
+        return "\n".join(["a fairness report, not asked for yet", *lines])
+
+
+def fairness_report(
+    model: Any,
+    table: Frame[Any],
+    *,
+    groups: Groups,
+    epsilon: Number,
+    bins: int = 5,
+    level: float = 0.95,
+) -> FairnessQuestion:
+    """Ask what a fitted model does to each group of a private table; `.release()` spends.
+
+    `groups` are columns with declared values, or several columns together. `bins` are those of calibration.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> from sfumato.learn import LogisticRegression, fairness_report
+    >>> people = pa.table({"who": range(2000), "age": [20, 70] * 1000, "ill": [False, True] * 1000,
+    ...                    "sex": ["f", "m", "m", "f"] * 500})
+    >>> columns = {"age": sf.between(0, 100), "sex": sf.one_of("f", "m")}
+    >>> budget = sf.Budget(epsilon=3, delta=1e-6)
+    >>> db = sf.connect(people, name="people", unit="who", columns=columns, budget=budget)
+    >>> model = LogisticRegression(label="ill", features=["age"], epsilon=1).fit(db.table("people"))
+    >>> report = fairness_report(model, db.table("people"), groups=["sex"], epsilon=1).release()
+    >>> [one.name for one in report.groups]
+    ['everyone', 'sex = f', 'sex = m']
+    """
+    return FairnessQuestion(
+        model=released(model), frame=table, groups=groups, epsilon=epsilon, bins=bins, level=level
+    )
+
+
+def cells_of(frame: Frame[Any], label: ModelColumn, groups: Groups, bins: int) -> FairnessCells:
+    """Return which cells a report about groups has, from declarations alone. Free."""
+    if isinstance(groups, str) or not isinstance(groups, Sequence):
+        raise InvalidArgument(
+            "groups are columns, each by itself or several together",
+            place="groups",
+            hints=("groups=['sex', 'race', ('sex', 'race')]",),
+        )
+    sets = [Subgroups()]
+    for given in groups:
+        names = (given,) if isinstance(given, str) else tuple(given)
+        if not names or len(set(names)) < len(names):
+            raise InvalidArgument("a group is of different columns, by name", place="groups")
+        found = [_divides(frame, name) for name in names]
+        sets.append(Subgroups(columns=names, values=tuple(one.values for one in found)))
+    return FairnessCells(label=label.name, classes=label.values, sets=tuple(sets), bins=bins)
+
+
+def plan_fairness(
+    frame: Frame[Any],
+    features: Features,
+    label: ModelColumn,
+    cells: FairnessCells,
+    *,
+    epsilon: Number,
+    level: float,
+    model: Classifier | None = None,
+) -> PricedFairness:
+    """Price a report: free, and a function of what is asked, the catalog and the budget alone."""
+    confidence(level)
+    names = dict.fromkeys(name for one in cells.sets for name in one.columns)
+    columns = tuple(_divides(frame, name) for name in names)
+    others = tuple(one for one in columns if one.name != label.name)
+    rows = training_rows(frame, _without_twins((*features.columns, *others)), labels=(label,))
+    budget, asked = rows.database.terms, budget_quantity(epsilon, "epsilon")
+    gaussian_budget(budget, "a fairness report")
+    refuse_huge(asked)
+    [law] = calibrated(GaussianNoise, (_item(cells),), budget, budget.allowance(asked)).laws
+    return PricedFairness(
+        rows=rows,
+        cells=cells,
+        columns=columns,
+        law=law,
+        epsilon=asked,
+        delta=budget.delta_loss,
+        level=level,
+        model=model,
+    )
+
+
+def _item(cells: FairnessCells) -> Item:
+    """Return what gets noise: one vector, of whose shifts the norm is known."""
+    shifts = ((1, cells.l2_squared),)
+    return Item(measure=None, grouping_set=0, sensitivity=1, weight=Fraction(1), shifts=shifts, norm=True)
+
+
+def model_named(model: Classifier) -> str:
+    """Return what a report calls a model."""
+    epsilon = model.cost.get("epsilon")
+    trained = "" if epsilon is None else f", trained with epsilon {float(epsilon):g}"
+    return f"model of {model.label.name}{trained}"
+
+
+def _divides(frame: Frame[Any], name: str) -> ModelColumn:
+    found = declared_label(frame, name)
+    if not found.values:
+        raise InvalidArgument(
+            f"`{name}` is a number, and groups are of declared values",
+            place="groups",
+            hints=(f"make groups of it: db.table(..).select(.., old=sf.col({name!r}) >= 65)",),
+        )
+    return found
+
+
+def _without_twins(columns: Sequence[ModelColumn]) -> tuple[ModelColumn, ...]:
+    """Return each column once: one that divides groups may be a feature of the model, too."""
+    found: dict[str, ModelColumn] = {}
+    for one in columns:
+        if found.setdefault(one.name, one) != one:
+            raise InvalidArgument(
+                f"`{one.name}` is declared otherwise than when the model was trained", place="groups"
+            )
+    return tuple(found.values())
+
+
+def _codes(read: FloatArray) -> npt.NDArray[np.int64]:
+    return np.nan_to_num(read, nan=-1.0).astype(np.int64)

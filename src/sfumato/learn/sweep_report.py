@@ -1,0 +1,197 @@
+"""The reports of a sweep: what each group loses at each epsilon of training, against the largest one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.core.mechanism import confidence
+from sfumato.errors import InvalidArgument
+from sfumato.learn.fairness_page import aligned, loss_said, report_blocks
+from sfumato.learn.fairness_release import FairnessReport
+from sfumato.learn.rates import ConfidenceLimits, Rate
+from sfumato.pages import Figure, Flag, Notice, Page, PageTable, Section, fragment
+from sfumato.plots import Axis, Picture, Points
+
+__all__ = ["GroupCurve", "SweepReport", "SweepRun"]
+
+_CURVES = 6  # groups of one picture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SweepRun:
+    """One epsilon of a sweep: the model that was trained with it, and its fairness report."""
+
+    epsilon: Fraction
+    model: Any
+    report: FairnessReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCurve:
+    """The accuracy of one group at each epsilon, and what it loses against the largest.
+
+    `losses` are what is lost lies between: for all groups and all epsilons together, at the level of the
+    sweep; the last, at the largest epsilon itself, is zero. `everyone` are those of everyone.
+    """
+
+    name: str
+    epsilons: tuple[Fraction, ...]
+    accuracies: tuple[Rate, ...]
+    losses: tuple[ConfidenceLimits, ...]
+    everyone: tuple[ConfidenceLimits, ...]
+
+    def verdict(self, place: int) -> str:
+        """Say whether the group surely loses at an epsilon, and surely more than everyone does."""
+        loss, all_of_them = self.losses[place], self.everyone[place]
+        if loss.low <= 0:
+            return ""
+        return "pays more than everyone" if loss.low > all_of_them.high else "pays"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SweepReport:
+    """The fairness reports of one kind of model, trained with several epsilons, the smallest first.
+
+    Each model and each report was charged for by itself, and has its own receipt. All of it may be shown.
+
+    >>> import numpy as np
+    >>> from sfumato.core.gaussian import GaussianNoise
+    >>> from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
+    >>> cells = FairnessCells(label="ill", classes=("no", "yes"), sets=(Subgroups(),), bins=1)
+    >>> def run(epsilon, right):
+    ...     measured = np.array([right, 500 - right, 500 - right, right, 1000 - 2 * right, 2 * right]) * GRID
+    ...     law = GaussianNoise(Fraction(GRID**2))
+    ...     report = FairnessReport(model="model of ill", cells=cells, measured=measured, law=law)
+    ...     return SweepRun(epsilon=Fraction(epsilon), model=None, report=report)
+    >>> SweepReport(runs=(run(1, 300), run(2, 400))).curves[0].verdict(0)
+    'pays'
+    """
+
+    runs: tuple[SweepRun, ...]
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        confidence(self.level)
+        epsilons = [run.epsilon for run in self.runs]
+        if len(epsilons) < 2 or epsilons != sorted(set(epsilons)):
+            raise InvalidArgument("a sweep has two epsilons at least, each once", place="epsilons")
+        if any(run.report.cells != self.runs[0].report.cells for run in self.runs):
+            raise InvalidArgument("the reports of a sweep are about the same groups", place="runs")
+
+    @property
+    def curves(self) -> tuple[GroupCurve, ...]:
+        """The curve of each group, that of everyone first.
+
+        Theorem: with G groups and E epsilons each of the G E intervals of accuracies misses with probability
+        (1 - level) / (G E) at most, so with probability `level` none misses, and no difference does.
+        """
+        groups = sum(one.size for one in self.runs[0].report.cells.sets)
+        alone = float(1 - confidence(self.level))
+        together = alone / (groups * len(self.runs))
+        narrow, wide = (
+            [list(run.report.accuracies(miss=miss, everyone=miss)) for run in self.runs]
+            for miss in (alone, together)
+        )
+        losses = [_losses([run[place][1] for run in wide]) for place in range(groups)]
+        return tuple(
+            GroupCurve(
+                name=narrow[0][place][0],
+                epsilons=tuple(run.epsilon for run in self.runs),
+                accuracies=tuple(run[place][1] for run in narrow),
+                losses=losses[place],
+                everyone=losses[0],
+            )
+            for place in range(groups)
+        )
+
+    @property
+    def paying(self) -> tuple[str, ...]:
+        """The groups that surely lose at some epsilon."""
+        return tuple(one.name for one in self.curves if any(map(one.verdict, range(len(self.runs)))))
+
+    def page(self) -> Page:
+        """Return the sweep as one HTML page that needs no other file: `sweep.page().html()`."""
+        curves = self.curves
+        reports = [
+            Section(f"The report at epsilon {float(run.epsilon):g}", *report_blocks(run.report))
+            for run in self.runs
+        ]
+        return Page(
+            title=f"Fairness across epsilon: {self.runs[0].report.model}",
+            made=self.cost_said(),
+            opening=(self._notice(),),
+            sections=(Section("Accuracy by group", *_pictures(curves), self._table(curves)), *reports),
+            closing="Everything on this page was published with noise, and may be shown to anybody.",
+        )
+
+    def cost_said(self) -> str:
+        """Say in a sentence what was charged."""
+        trained = ", ".join(f"{float(run.epsilon):g}" for run in self.runs)
+        each = float(self.runs[0].report.cost.get("epsilon", 0))
+        return f"Charged: trainings at epsilon {trained}, and for each a report at epsilon {each:g}."
+
+    def _notice(self) -> Notice:
+        paying = self.paying
+        said = "No group is seen to lose accuracy"
+        if paying:
+            said = f"These lose accuracy: {'; '.join(paying)}"
+        level = f"{self.level:.0%} for all groups and epsilons together"
+        return Notice(f"{said}, against the largest epsilon, at {level}.", tone="bad" if paying else "plain")
+
+    def _table(self, curves: Sequence[GroupCurve]) -> PageTable:
+        rows: list[tuple[str | Flag, ...]] = [
+            (
+                curve.name,
+                f"{float(epsilon):g}",
+                curve.accuracies[place].said(),
+                loss_said(curve.losses[place]) if place < len(curve.epsilons) - 1 else "",
+                Flag(verdict) if (verdict := curve.verdict(place)) else "",
+            )
+            for curve in curves
+            for place, epsilon in enumerate(curve.epsilons)
+        ]
+        return PageTable(
+            heads=("group", "epsilon", "accuracy", "points lost", "verdict"),
+            rows=rows,
+            caption="Points lost against the largest epsilon; their intervals hold for all together.",
+        )
+
+    def __repr__(self) -> str:
+        curves = self.curves
+        return "\n".join([*aligned(self._table(curves)), self._notice().text, f"-- {self.cost_said()}"])
+
+    def _repr_html_(self) -> str:
+        curves = self.curves
+        return fragment(self._notice(), *_pictures(curves), self._table(curves))
+
+
+def _losses(rates: Sequence[Rate]) -> tuple[ConfidenceLimits, ...]:
+    *smaller, largest = rates
+    return (*(largest.minus(one) for one in smaller), ConfidenceLimits(0.0, 0.0))
+
+
+def _pictures(curves: Sequence[GroupCurve]) -> tuple[Figure, ...]:
+    marks = []
+    for curve in curves:
+        known = [
+            (float(epsilon), rate.value, rate.low, rate.high)
+            for epsilon, rate in zip(curve.epsilons, curve.accuracies, strict=True)
+            if rate.informative
+        ]
+        if known:
+            marks.append(Points(label=curve.name, points=tuple(known)))
+    return tuple(
+        Figure(
+            Picture(
+                title="Accuracy by epsilon of training",
+                caption="Each line is an interval. Groups of which nothing is known are left out.",
+                x=Axis(title="epsilon of training", log=True),
+                y=Axis(title="accuracy", percent=True, low=0, high=1),
+                marks=tuple(marks[at : at + _CURVES]),
+            )
+        )
+        for at in range(0, len(marks), _CURVES)
+    )

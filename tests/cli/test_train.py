@@ -1,0 +1,71 @@
+"""`sfumato train`: the price first, a model as JSON, a fairness report as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sfumato.learn import LinearModel
+from tests.cli.programs import make_project, sfumato
+
+COMMON = ("train", "logistic", "--table", "people", "--label", "region", "--epsilon", "0.5")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("train")
+    make_project(made)
+    return made
+
+
+def spent(folder: Path) -> float:
+    return float(json.loads(sfumato(folder, "budget", "--format", "json").stdout)["spent"])
+
+
+def test_the_price_is_shown_and_nothing_is_spent_before_somebody_agrees(folder: Path) -> None:
+    shown = sfumato(folder, *COMMON, "--fairness", "region", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "a training at epsilon 0.5, and a fairness report at epsilon 0.5, on 3 groups" in shown.stdout
+    assert "nothing was spent" in shown.stdout
+    asked = sfumato(folder, *COMMON)
+    assert asked.returncode != 0 and "--yes" in asked.stderr
+    assert spent(folder) == 0
+
+
+def test_a_model_and_its_report_are_written(folder: Path) -> None:
+    files = ("--output", "model.json", "--fairness", "region", "--report", "fairness.html")
+    done = sfumato(folder, *COMMON, *files, "--key", "model", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "epsilon 1:" in done.stderr and "everyone" in done.stdout
+    model = LinearModel.from_json((folder / "model.json").read_text())
+    assert model.classes == ("north", "south") and model.features.names == ("age",)
+    assert "Fairness report" in (folder / "fairness.html").read_text()
+    once = spent(folder)
+    again = sfumato(folder, *COMMON, *files, "--key", "model", "--yes", "--format", "json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["fairness"]["groups"][0]["group"] == "everyone"
+    assert spent(folder) == once > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "forest", "--table", "people", "--label", "region", "-e", "1"), "no kind of model"),
+        (("train", "logistic", "--table", "people", "--label", "region"), "needs a price"),
+        ((*COMMON, "--report", "page.html"), "--fairness"),
+        ((*COMMON, "--fairness", "region", "--report", "page.txt"), "HTML"),
+        ((*COMMON, "--output", "people.parquet"), "the data of table"),
+        ((*COMMON, "--fairness", "age", "--yes"), "is a number"),
+        ((*COMMON, "--features", "name", "--yes"), "no declared bounds"),
+        ((*COMMON[:-1], "50", "--yes"), "budget"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_the_charge(
+    folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    before = spent(folder)
+    refused = sfumato(folder, *arguments)
+    assert refused.returncode != 0 and message in refused.stderr
+    assert spent(folder) == before
