@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sfumato.ledger import Ledger
-from tests.cli.programs import PROJECT, make_project, sfumato
+from tests.cli.programs import PROJECT, destroy_values, make_project, sfumato
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 
@@ -76,10 +76,7 @@ def test_prices_need_no_value_of_a_parquet_file(tmp_path: Path) -> None:
     """All pages are rubbish; the schema, at the end, is whole. A question would fail, its price does not."""
     make_project(tmp_path)
     for name in ("people.parquet", "visits.parquet"):
-        data = bytearray((tmp_path / name).read_bytes())
-        end = int.from_bytes(data[-8:-4], "little") + 8
-        data[4:-end] = b"\xff" * (len(data) - end - 4)
-        (tmp_path / name).write_bytes(bytes(data))
+        destroy_values(tmp_path / name)
     for words in (("explain", COUNT, "-e", "0.1"), ("query", COUNT, "-e", "0.1", "--dry-run"), ("check",)):
         done = sfumato(tmp_path, *words)
         assert done.returncode == 0, done.stderr

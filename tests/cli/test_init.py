@@ -127,7 +127,7 @@ def test_it_asks_in_a_terminal(tmp_path: Path) -> None:
         terminal.expect("whose each row is")
         terminal.send("person\r")
         for said, answer in (
-            ("how many groups", "0"), ("how many groups", "2"), ("how many rows", ""),
+            ("how many groups", "0"), ("how many groups", "2"), ("how many rows", "later"),
             ("region: which values?", "north,south"),
             ("age: between?", "110"), ("two bounds", ""), ("age: between?", "0, 110"),
             ("name: which values?", ""), ("epsilon?", "2.5"), ("How many of them", ""), ("delta?", ""),
@@ -163,6 +163,8 @@ def test_a_budget_that_makes_no_sense_is_asked_for_again(tmp_path: Path) -> None
         assert terminal.wait() == 0
     project = read_project(tmp_path / "sfumato.toml")
     assert (float(project.budget.epsilon), float(project.budget.delta), project.people) == (2, 1e-6, 50_000)
+    declared = project.tables[0].declaration
+    assert (declared.max_groups, declared.max_rows) == (1, 1), "as proposed: the first question has caps"
 
 
 def test_it_says_in_odds_what_is_asked_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.programs import sfumato
+from tests.cli.programs import destroy_values, sfumato
 
 PROJECT = """\
 ledger = "visits.ledger"
@@ -95,3 +95,28 @@ def test_a_stream_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "sfumato.toml").write_text(PROJECT.replace("horizon = 30", "horizon = 0"))
     refused = sfumato(tmp_path, "stream", "show", "daily")
     assert refused.returncode == 2 and "sfumato.toml:" in refused.stderr
+
+
+def test_check_looks_at_streams(tmp_path: Path) -> None:
+    """Without a value, and without a charge: the files are as they were."""
+    pq.write_table(pa.table({"person": [1], "day": [datetime.date(2026, 1, 1)]}), tmp_path / "visits.parquet")
+    destroy_values(tmp_path / "visits.parquet")
+    project = tmp_path / "sfumato.toml"
+    project.write_text(PROJECT)
+    assert sfumato(tmp_path, "ledger", "create").returncode == 0
+    before = (tmp_path / "visits.ledger").read_bytes()
+    checked = sfumato(tmp_path, "check").stdout
+    assert "stream `daily`: epsilon 1 for all days together; it has not begun" in checked
+    project.write_text(PROJECT.replace("epsilon = 1", "epsilon = 9"))
+    assert "it would be refused now" in sfumato(tmp_path, "check").stdout
+    for right, wrong, line, said in (
+        ("COUNT(*)", "COUNT(x)", "question =", "no column `x`"),
+        ('by = "day"', 'by = "dya"', "by =", "by a date or a timestamp"),
+        ('every = "day"', 'every = "dai"', "every =", "no period is called"),
+        ("start = 2026-01-01", 'start = "soon"', "start =", "must be a date"),
+        ("max_rows = 1\n", "", "question =", "how many rows one unit"),
+    ):
+        project.write_text(PROJECT.replace(right, wrong))
+        refused = sfumato(tmp_path, "check")
+        assert refused.returncode == 2 and said in refused.stderr and f"| {line}" in refused.stderr, right
+    assert (tmp_path / "visits.ledger").read_bytes() == before

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from sfumato.backends.files import Files
 from sfumato.catalog import Kind, Project, ProjectTable, Table, read_project
 from sfumato.catalog.declaration import nearest
+from sfumato.catalog.project import ProjectStream
 from sfumato.cli.project import book_of
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import say, working
+from sfumato.cli.stream import declared_stream
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import LARGE_DELTA
-from sfumato.errors import InvalidArgument
+from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.ledger import Binding, Ledger
-from sfumato.session import propose
+from sfumato.session import Database, open_project, propose
+from sfumato.session.price import charge_of, shortage
 
 __all__ = ["run"]
 
@@ -30,6 +33,7 @@ class _Findings:
     left_out: list[str] = field(default_factory=list)
     ledger: str = ""
     grants: list[str] = field(default_factory=list)  # where the ledger says something else than the file
+    streams: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
         """Yield what was found, as text."""
@@ -38,6 +42,7 @@ class _Findings:
             yield f"{each['name']}: {whose}, {each['columns']} columns, {each['declared']} declared"
         yield f"ledger: {self.ledger}"
         yield from (f"grant: {line}" for line in self.grants)
+        yield from (f"stream {line}" for line in self.streams)
         yield from (f"missing: {line}" for line in self.missing)
         yield from (f"left out {line}" for line in self.left_out)
 
@@ -136,6 +141,29 @@ def _ledger(project: Project, schemas: Mapping[str, Schema], findings: _Findings
         if project.unit in ledger.units():
             findings.ledger = str(ledger.balance(project.unit))
         findings.grants = _grants(project, ledger)
+        if project.streams:
+            database = open_project(project, ledger=ledger, read=False)
+            findings.streams = [_stream(project, one.name, database) for one in project.streams]
+
+
+def _stream(project: Project, name: str, database: Database) -> str:
+    """Say what a stream is, and whether it has begun; refuse one that makes no sense, with its line."""
+    keys = {one.name for one in fields(ProjectStream)}
+    try:
+        stream = declared_stream(name, project, database)
+        priced = stream.priced()
+        if stream.begun:
+            state = "it has begun"
+        elif (refusal := shortage(database.balance, *charge_of(database, priced.question))) is not None:
+            state = f"it would be refused now: {refusal.message}"
+        else:
+            state = "it has not begun"
+    except SfumatoError as error:
+        key = error.place if error.place in keys else "question"
+        raise project.written.refusal(
+            f"stream `{name}`: {error.message}", ("streams", name, key), code="SF706", hints=error.hints
+        ) from None
+    return f"`{name}`: epsilon {float(priced.epsilon):g} for all {stream.periods.every}s together; {state}"
 
 
 def _grants(project: Project, ledger: Ledger) -> list[str]:

@@ -46,7 +46,11 @@ _DELTA_WORDS = (
     "delta is the chance that this fails for a person. Keep it far below 1 in the number of people: "
     "at 1/n, publishing the records of one of them, drawn by lot, would count as private"
 )
-_LATER = "(empty: `sfumato caps` finds it later)"
+_LATER = "later"  # what is typed to leave a cap open
+_CAPS = {
+    "max_groups": "In how many groups may one of them count",
+    "max_rows": "With the weight of how many rows in each",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,7 +108,10 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
     state = "begun" if begun else "goes on: what was spent stays spent"
     out.print(f"ledger: {os.path.relpath(made.ledger)}, {state}")
     if any(_uncapped(table.declaration) for table in made.tables):
-        out.print("caps are not set: questions bring their own, or `sfumato caps` finds them privately")
+        out.print(
+            "caps are not set: until then questions bring their own, and streams are refused;"
+            " --max-groups 1 --max-rows 1 counts each once, `sfumato caps` finds them privately"
+        )
     out.print("next: look it through, then `sfumato check`; the first question fixes the budget, for ever")
 
 
@@ -256,10 +263,13 @@ def _talk(wishes: Wishes, draft: _Draft) -> Wishes:
     wishes = replace(wishes, **answered)
     units = _units(wishes, draft) if wishes.unit else {}
     if units:
-        if wishes.max_groups is None:
-            answered["max_groups"] = ask(f"In how many groups may one of them count? {_LATER}", "", _cap)
-        if wishes.max_rows is None:
-            answered["max_rows"] = ask(f"With the weight of how many rows in each? {_LATER}", "", _cap)
+        if None in (wishes.max_groups, wishes.max_rows):
+            out.print(
+                f"With 1 and 1 each of them counts once; `sfumato caps` finds what is left for {_LATER}."
+            )
+        for cap, asked in _CAPS.items():
+            if getattr(wishes, cap) is None:
+                answered[cap] = ask(f"{asked}, or {_LATER}?", "1", _capped)
     said = {one.partition("=")[0] for one in (*(wishes.between or ()), *(wishes.one_of or ()))}
     for name in draft.private:
         for column in draft.schemas[name].names:
@@ -336,6 +346,10 @@ def _column(text: str, known: list[str]) -> str:
 
 def _epsilon(text: str) -> float:
     return float(budget_quantity(float(text), "epsilon"))
+
+
+def _capped(text: str) -> int | None:
+    return None if text.lower() == _LATER else _cap(text)
 
 
 def _cap(text: str) -> int | None:
