@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
-from sfumato.learn import LinearModel, LogisticRegression
+from sfumato.learn import LinearModel, LinearRegression, LogisticRegression
 
 COLUMNS = {
     "age": sf.between(0, 100),
@@ -81,6 +81,32 @@ def test_the_price_is_free_and_a_key_is_charged_once(db: sf.Database) -> None:
     assert again.to_json() == first.to_json() and db.balance.spent_units == before + price.units
     with pytest.raises(SfumatoError):
         LogisticRegression(label="ill", epsilon=0.5, steps=4).fit(db.table("people"), key="model")
+
+
+def test_several_classes_and_scikit_learn(db: sf.Database, fitted: LogisticRegression) -> None:
+    model = LogisticRegression(label="job", epsilon=20, features=["ill", "age"]).fit(db.table("people"))
+    test = people(300, seed=6).to_pandas()
+    assert model.coef_.shape == (3, 2) and model.predict_proba(test).shape == (300, 3)
+    assert model.predict({"ill": ["yes"], "age": [30]}).tolist() == ["smith"]
+    for one in (model, fitted):
+        exported = one.release_.to_sklearn()
+        assert (exported.predict(test) == one.predict(test)).all()
+        assert np.abs(exported.predict_proba(test) - one.predict_proba(test)).max() < 2e-3
+
+
+def test_linear_regression(db: sf.Database) -> None:
+    rng = np.random.default_rng(0)
+    age = rng.uniform(0, 100, 3000)
+    made = pa.table({"who": np.arange(3000), "age": age, "pay": 20 * age + rng.normal(size=3000) * 100})
+    columns = {"age": sf.between(0, 100), "pay": sf.between(0, 3000)}
+    model = LinearRegression(label="pay", epsilon=20).fit(opened(made, columns=columns).table("people"))
+    test = {"age": [10.0, 50.0, 90.0], "pay": [200.0, 1000.0, 1800.0]}
+    assert np.abs(model.predict(test) - test["pay"]).max() < 120 and model.score(test) > 0.95
+    assert np.allclose(model.release_.to_sklearn().predict(test), model.predict(test))
+    with pytest.raises(Unsupported):
+        model.predict_proba(test)
+    with pytest.raises(InvalidArgument, match="two different bounds"):
+        LinearRegression(label="ill", epsilon=1).price(db.table("people"))
 
 
 def test_a_model_survives_storage(fitted: LogisticRegression) -> None:

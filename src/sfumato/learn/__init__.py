@@ -9,6 +9,7 @@ from sfumato.contents import contents as _contents
 if TYPE_CHECKING:
     from sfumato.learn.fairness import fairness_report
     from sfumato.learn.fairness_release import FairnessReport
+    from sfumato.learn.linear import LinearRegression
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.models import LinearModel
     from sfumato.learn.networks import FittedNetwork, NeuralNetwork
@@ -20,6 +21,7 @@ __all__ = [
     "FairnessReport",
     "FittedNetwork",
     "LinearModel",
+    "LinearRegression",
     "LogisticRegression",
     "NeuralNetwork",
     "SweepReport",
@@ -34,6 +36,7 @@ __getattr__, __dir__ = _contents(
     {
         "fairness": ["fairness_report"],
         "fairness_release": ["FairnessReport"],
+        "linear": ["LinearRegression"],
         "logistic": ["LogisticRegression"],
         "models": ["LinearModel"],
         "networks": ["FittedNetwork", "NeuralNetwork"],

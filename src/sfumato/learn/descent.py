@@ -1,9 +1,9 @@
 """Descent on noisy gradients: what is done with them is post-processing, and free.
 
-Nesterov's accelerated gradient descent with a fixed rate, on features in units of their spread; the model is
-the mean of the second half of the points it visits, which averages their noise. Steps, clip, rate and
-momentum are public, and chosen without looking at data: the measurements behind the defaults are of public
-tables, and in docs/training.md.
+Nesterov's accelerated gradient descent with a fixed rate, on features that are centred and scaled; the model
+is the mean of the second half of the points it visits, which averages their noise. Steps, clip, rate and
+momentum are chosen without looking at private data: what the defaults were measured on is in
+docs/training.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray, count, positive
+from sfumato.errors import InvalidArgument
 from sfumato.learn.gradients import SENSITIVITY
+from sfumato.learn.moments import Scaling
 
 __all__ = ["Descent", "DescentState"]
 
@@ -24,30 +26,34 @@ __all__ = ["Descent", "DescentState"]
 class Descent:
     """How parameters move: `steps` of a `rate`, along gradients that are clipped to the norm `clip`.
 
+    The rate is divided by the sum of the variances of features, which bounds the curvature of the loss.
     `shrinkage` is the weight of half the squared norm of the coefficients beside the mean loss of units.
     """
 
     steps: int = 100
     clip: float = 1.0
-    rate: float = 1.0
-    momentum: float = 0.8
+    rate: float = 10.0
+    momentum: float = 0.9
     shrinkage: float = 0.0
 
     def __post_init__(self) -> None:
         count(self.steps, "steps", most=10_000)
         for name in ("clip", "rate"):
             positive(getattr(self, name), name)
+        for name in ("momentum", "shrinkage"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InvalidArgument(f"{name} is at least 0 and below 1", place=name)
 
     def start(self, features: int, classes: int) -> DescentState:
         """Return the state before the first step: all parameters are 0."""
         zeros = np.zeros((features, classes))
         return DescentState(step=0, point=zeros, velocity=zeros, total=zeros, averaged=0)
 
-    def update(self, state: DescentState, noisy: npt.NDArray[Any], units: float) -> DescentState:
-        """Return the state after a step along a noisy sum of clipped gradients of about so many units."""
-        gradient = noisy.astype(np.float64) * (self.clip / SENSITIVITY / units)
+    def update(self, state: DescentState, noisy: npt.NDArray[Any], scaling: Scaling) -> DescentState:
+        """Return the state after a step along a noisy sum of clipped gradients of scaled features."""
+        gradient = noisy.astype(np.float64) * (self.clip / SENSITIVITY / scaling.units)
         gradient[:-1] += self.shrinkage * state.ahead(self.momentum)[:-1]
-        velocity = self.momentum * state.velocity - self.rate * gradient
+        velocity = self.momentum * state.velocity - self.rate / scaling.spread * gradient
         point, late = state.point + velocity, 2 * state.step >= self.steps
         return DescentState(
             step=state.step + 1,

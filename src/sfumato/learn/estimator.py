@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class LinearEstimator(NamedParameters, ABC):
     `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and
     `rate` are of the descent (`Descent`); what is None is chosen from public facts.
     """
+
+    _defaults: ClassVar[dict[str, float]] = {}
 
     def __init__(
         self,
@@ -81,7 +83,7 @@ class LinearEstimator(NamedParameters, ABC):
 
     def _descent(self) -> Descent:
         given = {name: getattr(self, name) for name in ("steps", "clip", "rate", "momentum", "shrinkage")}
-        return Descent(**{name: value for name, value in given.items() if value is not None})
+        return Descent(**self._defaults | {name: one for name, one in given.items() if one is not None})
 
     def price(self, table: Frame[Any]) -> Price:
         """Return what fitting would cost, against what is left of the budget. Free."""

@@ -92,7 +92,7 @@ class EncodedRows:
             features=np.concatenate([features, constant], axis=1),
             norms=np.sqrt(squares) / STEPS,
             labels=labels,
-            shares=np.repeat(1.0 / np.maximum(sizes, 1), sizes),
+            shares=np.repeat(1.0 / sizes, sizes),
         )
 
 

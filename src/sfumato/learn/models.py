@@ -94,6 +94,35 @@ class LinearModel:
             raise InvalidArgument("no row has a listed label", place=self.label.name)
         return float(right[codes >= 0].mean())
 
+    def to_sklearn(self) -> Any:
+        """Return a pipeline of scikit-learn that predicts the same about public tables."""
+        from sklearn import linear_model
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import FunctionTransformer
+
+        found: Any = linear_model.LinearRegression()
+        coefficients, intercept = self.parameters[:-1].T, self.parameters[-1]
+        if self.objective == "squared":
+            half, middle = (
+                (self.label.upper - self.label.lower) / 2,
+                (self.label.upper + self.label.lower) / 2,
+            )
+            found.coef_, found.intercept_ = coefficients[0] * half, intercept[0] * half + middle
+        else:
+            found = linear_model.LogisticRegression()
+            found.coef_, found.intercept_ = coefficients, intercept
+            found.classes_ = np.array(self.classes)
+        found.n_features_in_ = self.features.width
+        return make_pipeline(FunctionTransformer(self.features.of_public), found)
+
+    def __repr__(self) -> str:
+        kinds = {"logistic": "logistic", "softmax": "multinomial logistic", "squared": "linear"}
+        columns, epsilon = len(self.features.columns), float(self.cost.get("epsilon", 0))
+        return (
+            f"<{kinds[self.objective]} regression of `{self.label.name}` on {columns} columns "
+            f"({self.features.width} features), from about {self.units:,.0f} units; epsilon {epsilon:.4g}>"
+        )
+
     # -- storage ------------------------------------------------------------------------
 
     def with_receipt(self, receipt: Mapping[str, Any]) -> LinearModel:

@@ -37,7 +37,7 @@ def moment_norm_squared(features: Features) -> int:
 
 def moment_sums(features: Features, read: Columns, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the number of units, the sums of features, and the sums of squares of numbers, times _UNIT."""
-    shares = np.repeat(float(_UNIT) / np.maximum(sizes, 1), sizes)
+    shares = _shares(sizes)
     sums, squares = [len(sizes) * _UNIT], []
     for column in features.columns:
         for values in column.encoded(read[column.name]).astype(np.float64).T:
@@ -54,6 +54,7 @@ class Scaling:
     units: float  # about how many there are, at least 1
     centres: FloatArray
     scales: FloatArray
+    spread: float  # the sum of the variances of scaled features, and 1 for the constant
 
     @staticmethod
     def of(features: Features, noisy: npt.NDArray[np.int64], deviation: float) -> Scaling:
@@ -66,10 +67,14 @@ class Scaling:
         units = max(1.0, float(moments[0]), 3 * noise)
         numbers = _numbers(features)
         centres = np.clip(moments[1 : features.width + 1] / units, -1.0, 1.0)
-        squares = np.ones(features.width)
-        squares[numbers] = moments[features.width + 1 :] / units - centres[numbers] ** 2
+        squares = _listed_squares(features, centres)
+        squares[numbers] = moments[features.width + 1 :] / units
+        variances = np.clip(squares - centres**2, 0.0, 1.0)
         least = min(1.0, max(_LEAST_SPREAD, 2 * noise / units))
-        return Scaling(units=units, centres=centres, scales=np.sqrt(np.clip(squares, least, 1.0)))
+        scales = np.where(numbers, np.sqrt(np.maximum(variances, least)), 1.0)
+        return Scaling(
+            units=units, centres=centres, scales=scales, spread=1.0 + float((variances / scales**2).sum())
+        )
 
     def scaled(self, features: Features, read: Columns) -> Steps:
         """Return features of rows in steps, centred and scaled: each a function of its own row alone."""
@@ -83,12 +88,33 @@ class Scaling:
                 place += 1
         return found
 
+    def parted(self) -> tuple[Scaling, float, float]:
+        """Return the scaling of all features but the last, and the centre and the scale of the last."""
+        own = Scaling(
+            units=self.units,
+            centres=self.centres[:-1],
+            scales=self.scales[:-1],
+            spread=max(1.0, self.spread - 1.0),
+        )
+        return own, float(self.centres[-1]), float(self.scales[-1])
+
     def unscaled(self, parameters: FloatArray) -> FloatArray:
         """Return the parameters of features as they were; the last row is that of the constant 1."""
         own = parameters[:-1] / self.scales[:, None]
         return np.concatenate([own, parameters[-1:] - (self.centres[None, :] @ own)])
 
 
+def _shares(sizes: npt.NDArray[np.int64]) -> FloatArray:
+    """Return what each row of units with so many rows counts."""
+    return np.repeat(_UNIT / sizes, sizes)
+
+
 def _numbers(features: Features) -> npt.NDArray[np.bool_]:
     """Flag the features that are numbers."""
     return np.array([not column.values for column in features.columns for _ in column.names])
+
+
+def _listed_squares(features: Features, means: FloatArray) -> FloatArray:
+    """Return the mean squares of features that are 0 or 1, which are their means, and 1 for other ones."""
+    single = np.array([len(column.values) > 2 for column in features.columns for _ in column.names])
+    return np.where(single, means, 1.0)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PricedTraining",
     "TrainingRows",
+    "TrainingState",
     "gaussian_budget",
     "plan_training",
     "training_rows",
@@ -153,6 +154,12 @@ class PricedTraining:
         return self.rows.parts
 
     @property
+    def measured(self) -> Features:
+        """The columns whose moments are measured: those of features, and a label that is a number."""
+        label = (self.label,) if self.objective == "squared" else ()
+        return Features((*self.features.columns, *label))
+
+    @property
     def all_boundings(self) -> tuple[Bounding, ...]:
         """None: no group is counted, and no total is public."""
         return ()
@@ -165,7 +172,7 @@ class PricedTraining:
     @property
     def event(self) -> Event:
         """Moments and all gradients, as one batch. Theorem: see the module."""
-        items = _items(self.features, self.descent)
+        items = _items(self.measured, self.descent)
         return Composed(events=tuple(item.event(law) for item, law in zip(items, self.laws, strict=True)))
 
     def fingerprint(self) -> str:
@@ -199,57 +206,59 @@ class PricedTraining:
         return (self.laws[0], *[self.laws[1]] * self.descent.steps)
 
     @property
-    def start(self) -> _State:
+    def start(self) -> TrainingState:
         """The state before the first step."""
-        return _State()
+        return TrainingState()
 
     def trained(self, exact: Exact[UnitRows]) -> LinearModel:
         """Return the model of rows that were read already. They have to be paid for."""
         state = add_noise_in_steps(exact, self.vectors, self.update, self.start, self.step_laws)
         assert state.scaling is not None and state.descent is not None
+        parameters = state.scaling.unscaled(state.descent.mean) * state.label_scale
+        parameters[-1] += state.label_centre
         return LinearModel(
             objective=self.objective,
             features=self.features,
             label=self.label,
-            parameters=state.scaling.unscaled(state.descent.mean),
+            parameters=parameters,
             units=state.scaling.units,
             cost=self.cost_record(),
             notes=self._notes(),
         )
 
-    def vectors(self, rows: UnitRows) -> Callable[[_State], npt.NDArray[Any]]:
+    def vectors(self, rows: UnitRows) -> Callable[[TrainingState], npt.NDArray[Any]]:
         """Return the function that gives the exact integers of each step: private."""
         encoded: list[EncodedRows] = []
 
-        def vector(state: _State) -> npt.NDArray[Any]:
+        def vector(state: TrainingState) -> npt.NDArray[Any]:
             if state.scaling is None or state.descent is None:
-                return moment_sums(self.features, rows.columns, rows.sizes)
+                return moment_sums(self.measured, rows.columns, rows.sizes)
             if not encoded:
                 scaled = state.scaling.scaled(self.features, rows.columns)
-                encoded.append(EncodedRows.of(scaled, self._labels(rows), rows.sizes))
+                encoded.append(EncodedRows.of(scaled, self._labels(rows, state), rows.sizes))
             point = state.descent.ahead(self.descent.momentum)
             self.tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
             return clipped_sum(encoded[0], point, _OBJECTIVES[self.objective], self.descent.clip)
 
         return vector
 
-    def update(self, state: _State, noisy: npt.NDArray[Any]) -> _State:
+    def update(self, state: TrainingState, noisy: npt.NDArray[Any]) -> TrainingState:
         """Return the next state, from noisy integers alone."""
         if state.scaling is None or state.descent is None:
-            deviation = math.sqrt(self.laws[0].variance)
+            scaling = Scaling.of(self.measured, noisy, math.sqrt(self.laws[0].variance))
             classes = len(self.label.values) if self.objective == "softmax" else 1
-            return _State(
-                scaling=Scaling.of(self.features, noisy, deviation),
-                descent=self.descent.start(self.features.width + 1, classes),
-            )
-        moved = self.descent.update(state.descent, noisy, state.scaling.units)
-        return replace(state, descent=moved)
+            start = self.descent.start(self.features.width + 1, classes)
+            if self.objective != "squared":
+                return TrainingState(scaling=scaling, descent=start)
+            scaling, centre, scale = scaling.parted()
+            return TrainingState(scaling=scaling, descent=start, label_centre=centre, label_scale=scale)
+        return replace(state, descent=self.descent.update(state.descent, noisy, state.scaling))
 
-    def _labels(self, rows: UnitRows) -> npt.NDArray[np.float64]:
+    def _labels(self, rows: UnitRows, state: TrainingState) -> npt.NDArray[np.float64]:
         read = rows.columns[self.label.name]
-        if self.objective == "squared":
-            return self.label.encoded(read)[:, 0].astype(np.float64)
-        return read
+        if self.objective != "squared":
+            return read
+        return (self.label.encoded(read)[:, 0].astype(np.float64) - state.label_centre) / state.label_scale
 
     def _notes(self) -> tuple[str, ...]:
         return (
@@ -265,11 +274,13 @@ class PricedTraining:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _State:
+class TrainingState:
     """Where a training is: before its moments are known, and then at a step of its descent. Public."""
 
     scaling: Scaling | None = None
     descent: DescentState | None = None
+    label_centre: float = 0.0
+    label_scale: float = 1.0
 
 
 def _items(features: Features, descent: Descent) -> tuple[Item, ...]:
@@ -307,16 +318,17 @@ def plan_training(
     budget = rows.database.terms
     gaussian_budget(budget, "training")
     refuse_huge(epsilon)
-    items = _items(features, descent)
-    treated = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share)
-    moments, gradients = treated.laws
-    return PricedTraining(
+    none = GaussianNoise(Fraction(1))
+    priced = PricedTraining(
         rows=rows,
         features=features,
         label=label,
         objective=objective,
         descent=descent,
-        laws=(moments, gradients),
+        laws=(none, none),
         epsilon=epsilon,
         delta=budget.delta_loss,
     )
+    items = _items(priced.measured, descent)
+    moments, gradients = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share).laws
+    return replace(priced, laws=(moments, gradients))
