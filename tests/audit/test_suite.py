@@ -15,6 +15,7 @@ from sfumato.audit import suite as whole_suite
 from sfumato.audit.evidence import Evidence
 from sfumato.audit.reports import LIMITS, to_html, to_markdown
 from sfumato.audit.subject import ExactEpsilon
+from sfumato.audit.training_runs import examine_training
 from sfumato.audit.zoo import ANIMALS
 from sfumato.cli import audit as command
 from sfumato.core import Proportion
@@ -32,6 +33,13 @@ def report() -> Report:
     patch.setattr(suites, "WHOLE", questions.WHOLE[:1])
     patch.setattr(
         suites, "released", lambda *given, **options: questions.released(*given, trials=8, **options)
+    )
+    patch.setattr(
+        suites,
+        "examine_training",
+        lambda estimator, miss: examine_training(
+            estimator.set_params(steps=2), canaries=8, rows=2, miss=miss
+        ),
     )
     patch.setattr(suites, "ANIMALS", ANIMALS[:2])
     steps: list[str] = []
@@ -56,7 +64,7 @@ def test_the_system_passes_and_the_auditor_sees(report: Report) -> None:
     """False alarm: at most 1e-6 for the whole suite, divided over what is sampled."""
     assert report.passed and report.sound and report.sighted
     assert [part.name for part in report.parts] == [
-        "Mechanisms", "Questions", "Whole releases", "Prices", "Sound twins",
+        "Mechanisms", "Questions", "Whole releases", "Training", "Prices", "Sound twins",
     ]  # fmt: skip
     sampled = [
         verdict.evidence for part in report.parts for verdict in part.verdicts if verdict.evidence is not None

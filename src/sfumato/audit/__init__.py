@@ -1,10 +1,11 @@
 """The auditor: is what a mechanism claims about itself false? Lower bounds that are sound, and exact values.
 
-    lower_bound     of anything that can be run, between two neighbours
-    examine         a subject: a claim, a run, and neighbours that are proposed
-    examine_query   a question of this system, over neighbours invented from its catalog
-    exact_epsilon   where the law is a finite table
-    suite           this system as a whole, with a zoo of broken mechanisms that must all be caught
+    lower_bound       of anything that can be run, between two neighbours
+    examine           a subject: a claim, a run, and neighbours that are proposed
+    examine_query     a question of this system, over neighbours invented from its catalog
+    examine_training  one training run of a model, with canaries
+    exact_epsilon     where the law is a finite table
+    suite             this system as a whole, with a zoo of broken mechanisms that must all be caught
 
 A lower bound can prove a claim false. It never proves one true.
 """
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sfumato.audit.reports import write_report
     from sfumato.audit.subject import Claim, Subject, Verdict, examine
     from sfumato.audit.suites import Report, suite
+    from sfumato.audit.training_runs import examine_training
     from sfumato.audit.white_box import exact_epsilon, finite_epsilon
     from sfumato.audit.worlds import tables
 
@@ -40,6 +42,7 @@ __all__ = [
     "exact_epsilon",
     "examine",
     "examine_query",
+    "examine_training",
     "finite_epsilon",
     "lower_bound",
     "numbers",
@@ -63,6 +66,7 @@ __getattr__, __dir__ = _contents(
         "reports": ["write_report"],
         "subject": ["Claim", "Subject", "Verdict", "examine"],
         "suites": ["Report", "suite"],
+        "training_runs": ["examine_training"],
         "white_box": ["exact_epsilon", "finite_epsilon"],
         "worlds": ["tables"],
     },

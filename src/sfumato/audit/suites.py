@@ -18,12 +18,20 @@ from sfumato.audit.evidence import read_miss
 from sfumato.audit.mechanisms import mechanisms
 from sfumato.audit.questions import QUESTIONS, WHOLE, examine_questions, released
 from sfumato.audit.subject import Subject, Verdict, examine
+from sfumato.audit.training_runs import examine_training
 from sfumato.audit.zoo import ANIMALS, Animal
+from sfumato.learn import LogisticRegression
 
-__all__ = ["Part", "Report", "question_report", "suite"]
+__all__ = ["Part", "Report", "TRAINING", "single_report", "suite"]
 
 _PACKAGES = ("sfumato", "duckdb", "numpy", "scipy", "pyarrow", "sqlglot")
 _ZOO_MISS = 1e-9
+
+TRAINING = (
+    "models are trained once on invented people, canaries among them by a coin each, and the canaries are"
+    " guessed from the noisy sums; a loose lower bound, and never an epsilon"
+)
+"""What is said about the audit of a training run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,7 @@ def suite(
     core = mechanisms()
     known = {subject.name for subject in core}
     twins = tuple({each.twin.name: each.twin for each in ANIMALS if each.twin.name not in known}.values())
-    each = wrong / (len(core) + len(QUESTIONS) + len(WHOLE) + len(twins))  # what each sampling may err by
+    each = wrong / (len(core) + len(QUESTIONS) + len(WHOLE) + len(twins) + 1)  # what each sampling may err by
 
     def subjects(listed: tuple[Subject, ...]) -> Iterator[Verdict]:
         for subject in listed:
@@ -131,6 +139,10 @@ def suite(
         for kind, text, pair in WHOLE:
             progress(f"whole releases: {kind}")
             yield released(kind, text, pair, miss=each)
+
+    def training() -> Verdict:
+        progress("one training run")
+        return examine_training(LogisticRegression(label="any", epsilon=1), miss=each)
 
     progress("the zoo")
     zoo = []
@@ -156,6 +168,7 @@ def suite(
             "questions as users ask them, through ledger and engine; few, so only gross faults show",
             tuple(whole()),
         ),
+        Part("Training", TRAINING, (training(),)),
         Part(
             "Prices",
             "what batches cost and what budgets admit, beside the enumeration of all outcomes",
@@ -177,15 +190,14 @@ def suite(
     )
 
 
-def question_report(verdict: Verdict, *, miss: float = 1e-9) -> Report:
-    """Return the report of one question that `examine_query` examined, with what it was allowed to err by."""
-    about = "one question, run by the engine on invented neighbours; no row of the data is used"
+def single_report(name: str, about: str, verdict: Verdict, *, miss: float = 1e-9) -> Report:
+    """Return the report of one verdict, with what it was allowed to err by."""
     return Report(
         date=_now(),
         versions=_versions(),
         miss=miss,
         quick=False,
-        parts=(Part("One question", about, (verdict,)),),
+        parts=(Part(name, about, (verdict,)),),
         zoo=(),
     )
 

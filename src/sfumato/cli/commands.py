@@ -33,6 +33,7 @@ from sfumato.cli.stream import stream_app
 from sfumato.cli.survey import survey_app
 from sfumato.cli.train import train
 from sfumato.cli.workload import workload
+from sfumato.errors import InvalidArgument
 
 __all__ = ["app", "main"]
 
@@ -154,15 +155,22 @@ def _audit(
     question: Annotated[
         str | None, Option("--question", help="Instead: one question of a project; SQL, a file or -.")
     ] = None,
+    training: Annotated[
+        bool, Option("--training", help="Instead: one training run of a model, with canaries.")
+    ] = False,
     epsilon: EpsilonOption = None,
     project: ProjectOption = "sfumato.toml",
     style: PlainOption = Plain.table,
 ) -> None:
-    """Look for false privacy claims of this installation, or of one question. Spends nothing."""
-    from sfumato.cli.audit import run, run_question
+    """Look for false privacy claims of this installation, one question, or one training. Spends nothing."""
+    from sfumato.cli.audit import run, run_question, run_training
 
     as_json = style is Plain.json
-    if question is None:
+    if training and question is not None:
+        raise InvalidArgument("a question and a training run are examined one at a time", place="--training")
+    if training:
+        code = run_training(output=output, epsilon=epsilon, as_json=as_json)
+    elif question is None:
         code = run(output=output, quick=quick, as_json=as_json)
     else:
         code = run_question(question, output=output, project=project, epsilon=epsilon, as_json=as_json)
