@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from sfumato.backends.expressions import expression
-from sfumato.backends.sql_values import normalised
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog import Kind
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported
@@ -68,7 +67,7 @@ def rendered(name: str) -> Iterator[tuple[str, Kind]]:
     for node, kind in calls[:: max(1, len(calls) // _CALLS)]:
         for asked in (node, Cast(operand=node, kind=Kind.TEXT)):
             with contextlib.suppress(Unsupported):
-                yield expression(asked, dict.fromkeys(("a0", "a1", "a2"), "x")), kind
+                yield DUCKDB.expression(asked, dict.fromkeys(("a0", "a1", "a2"), "x")), kind
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
@@ -76,6 +75,6 @@ def test_no_function_fails_at_a_value_that_is_set_aside(name: str, path: Path) -
     with duckdb.connect() as connection:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         for sql, kind in rendered(name):
-            source = f"SELECT keep, {normalised(identifier(kind.value), kind)} AS x FROM '{path}'"
+            source = f"SELECT keep, {DUCKDB.normalised(identifier(kind.value), kind)} AS x FROM '{path}'"
             for shape in _SHAPES:
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE answers AS {shape.format(sql, source)}")

@@ -17,8 +17,7 @@ import pytest
 from sfumato.analysis.calendar import of_kind
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.backends.arrays import arrow_array
-from sfumato.backends.expressions import RENDERED, expression
-from sfumato.backends.sql_values import constant, normalised, sql_type
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog import Kind
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported
@@ -91,9 +90,9 @@ def evaluate_all(
     names = [f"a{i}" for i in range(len(kinds))]
     table = pa.table([*arrays, pa.array(range(len(rows)))], names=[*names, "place"])
     cleaned = ", ".join(
-        f"{normalised(name, kind)} AS {name}" for name, kind in zip(names, kinds, strict=True)
+        f"{DUCKDB.normalised(name, kind)} AS {name}" for name, kind in zip(names, kinds, strict=True)
     )
-    listed = [expression(node, {name: name for name in names}) for node in nodes]
+    listed = [DUCKDB.expression(node, {name: name for name in names}) for node in nodes]
     both = ", ".join([*(f"typeof({sql})" for sql in listed), *listed])
     CONNECTION.register("given", table)
     text = f"SELECT {both} FROM (SELECT place, {cleaned} FROM given) ORDER BY place"
@@ -101,12 +100,12 @@ def evaluate_all(
     CONNECTION.unregister("given")
     for place, node in enumerate(nodes):
         if node.kind is not None:
-            assert {row[place] for row in found} <= {sql_type(node.kind)}
+            assert {row[place] for row in found} <= {DUCKDB.sql_type(node.kind)}
     return [list(row[len(nodes) :]) for row in found]
 
 
 def test_every_function_is_rendered_and_nothing_else() -> None:
-    assert set(RENDERED) == set(FUNCTIONS)
+    assert set(DUCKDB.functions) == set(FUNCTIONS)
 
 
 def signatures(name: str) -> list[Call]:
@@ -464,7 +463,7 @@ def test_parts_of_dates() -> None:
 
 
 def test_dates_far_away_are_missing() -> None:
-    sql = normalised("d", Kind.DATE)
+    sql = DUCKDB.normalised("d", Kind.DATE)
     dates = "['infinity'::DATE, '5877641-06-23'::DATE, '2024-01-01'::DATE]"
     text = f"SELECT {sql} FROM (SELECT unnest({dates}) AS d)"
     assert CONNECTION.execute(text).fetchall() == [(None,), (None,), (datetime.date(2024, 1, 1),)]
@@ -496,14 +495,14 @@ def test_branches_have_one_type() -> None:
         kind=Kind.REAL,
     )
     assert evaluate(node, [(None,), (2.5,), (NAN,)], (Kind.REAL,)) == [1.0, 2.5, 1.0]
-    sql = expression(node, {"a0": "a0"}, Kind.REAL)
+    sql = DUCKDB.expression(node, {"a0": "a0"}, Kind.REAL)
     assert CONNECTION.execute(f"SELECT {sql} FROM (SELECT 2.5::DOUBLE AS a0)").fetchall() == [(2.5,)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_constants_come_back(kind: Kind) -> None:
     for value in EXTREMES[kind]:
-        (found,) = CONNECTION.execute(f"SELECT {constant(value, kind)}").fetchall()[0]
+        (found,) = CONNECTION.execute(f"SELECT {DUCKDB.constant(value, kind)}").fetchall()[0]
         if isinstance(value, float) and math.isnan(value):
             assert found is None
         else:
@@ -516,6 +515,6 @@ def test_names_are_quoted_and_odd_texts_refused() -> None:
     with pytest.raises(Unsupported):
         identifier("a\0b")
     with pytest.raises(Unsupported):
-        constant("\ud800")
+        DUCKDB.constant("\ud800")
     with pytest.raises(Unsupported):
-        expression(Call(function="sleep", arguments=(), kind=Kind.INTEGER), {})
+        DUCKDB.expression(Call(function="sleep", arguments=(), kind=Kind.INTEGER), {})

@@ -16,7 +16,8 @@ from pyarrow import parquet
 
 from sfumato.backends import open_tables
 from sfumato.backends.duckdb import engine_files
-from sfumato.backends.duckdb.relations import Relations
+from sfumato.backends.duckdb.dialect import DUCKDB
+from sfumato.backends.relations import Relations
 from sfumato.catalog import Catalog, Table, Unit
 from sfumato.plan.sql import parse
 
@@ -42,7 +43,7 @@ def wrongs(path: Path, column: str, values: list[Any], *, dictionary: bool) -> l
         found = []
         for condition in CONDITIONS[column]:
             (named,) = parse(f"SELECT COUNT(*) FROM t WHERE {condition}", catalog).queries
-            rendered = Relations(catalog=catalog).render(named.query.source)
+            rendered = Relations(catalog=catalog, dialect=DUCKDB).render(named.query.source)
             found.append(sorted(cursor.execute(f"SELECT __unit FROM ({rendered.sql})").fetchall()))
         sides.append(found)
     return [one for one, ours, plain in zip(CONDITIONS[column], *sides, strict=True) if ours != plain]

@@ -11,7 +11,8 @@ import pytest
 
 from sfumato.aggregates.registry import Function
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb.relations import Relations
+from sfumato.backends.duckdb.dialect import DUCKDB
+from sfumato.backends.relations import Relations
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import call
@@ -71,7 +72,7 @@ SAME_PLACE = call("=", (PLACE, NAME))
 def rows(relation: Relation, tables: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
     given = tables or {"visits": VISITS, "people": PEOPLE, "places": PLACES, "logs": LOGS}
     source = open_tables(given)
-    rendered = Relations(catalog=CATALOG).render(relation)
+    rendered = Relations(catalog=CATALOG, dialect=DUCKDB).render(relation)
     cursor = source.cursor()
     columns = [*(["__unit"] if rendered.unit else []), *rendered.names.values()]
     found = cursor.execute(f"SELECT {', '.join(columns)} FROM ({rendered.sql})").fetchall()
@@ -152,7 +153,7 @@ def test_unions_keep_units() -> None:
 )
 def test_what_would_mix_units_is_refused(wrong: Relation) -> None:
     with pytest.raises(Unsupported):
-        Relations(catalog=CATALOG).render(wrong)
+        Relations(catalog=CATALOG, dialect=DUCKDB).render(wrong)
 
 
 def of(function: Function, *arguments: Expression, **named: Any) -> Aggregate:
@@ -188,7 +189,7 @@ def test_aggregates_of_one_unit_do_not_depend_on_order() -> None:
         generator.shuffle(costs)
         table = pa.table({"who": [5] * len(costs), "place": ["x"] * len(costs), "cost": costs})
         source = open_tables({"visits": table}, threads=threads)
-        rendered = Relations(catalog=CATALOG).render(node)
+        rendered = Relations(catalog=CATALOG, dialect=DUCKDB).render(node)
         answers.add(tuple(source.cursor().execute(rendered.sql).fetchall()))
     ((answer,),) = answers
     assert answer[1:5] == (302, 302, 1, 1)

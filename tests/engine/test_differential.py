@@ -25,9 +25,8 @@ import duckdb
 import pytest
 
 import sfumato as sf
-from sfumato.backends import expressions as rendering
 from sfumato.backends import open_tables
-from sfumato.backends.sql_values import normalised, sql_type
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog import Catalog, Kind, Table, Unit
 from sfumato.errors import QueryRefused
 from sfumato.plan.sql import parse
@@ -83,7 +82,7 @@ class Sides:
         self.engine.execute("PRAGMA disable_optimizer")  # it moves arithmetic over comparisons
         fields = self.catalog.tables[0].fields
         self.names = {f"t.{one.name}": f"c_{one.name}" for one in fields}
-        cleaned = (f"{normalised(one.name, one.kind)} AS c_{one.name}" for one in fields)
+        cleaned = (f"{DUCKDB.normalised(one.name, one.kind)} AS c_{one.name}" for one in fields)
         self.engine.execute(f"CREATE TEMP TABLE cleaned AS SELECT {', '.join(cleaned)} FROM t")
 
     def compare(self, said: list[Said]) -> Found:
@@ -111,8 +110,8 @@ class Sides:
         return list(nodes) if len(nodes) == len(some) else [self._planned([one], found)[0] for one in some]
 
     def _compare(self, said: list[Said], nodes: list[Expression], found: Found) -> None:
-        ours = [rendering.expression(node, self.names) for node in nodes]
-        types = [sql_type(node.kind) if node.kind else None for node in nodes]
+        ours = [DUCKDB.expression(node, self.names) for node in nodes]
+        types = [DUCKDB.sql_type(node.kind) if node.kind else None for node in nodes]
         listed = ", ".join(f"{sql}, typeof({sql})" for sql in ours)
         mine = self.engine.execute(f"SELECT {listed} FROM cleaned ORDER BY c_person").fetchall()
         listed = ", ".join(f"TRY({one.plain})" for one in said)
@@ -231,14 +230,14 @@ def test_planted_arithmetic_in_doubles_is_seen(sides: Sides, monkeypatch: pytest
     """The checker has power: sums and products by way of doubles are reported."""
 
     def doubled(name: str) -> Any:
-        def render(arguments: Any, kind: Any, names: Any) -> str:
-            left, right = (rendering.expression(argument, names, Kind.REAL) for argument in arguments)
-            return f"TRY_CAST(({left} {name} {right}) AS {sql_type(kind)})"
+        def render(write: Any, arguments: Any, kind: Any) -> str:
+            left, right = (write(argument, Kind.REAL) for argument in arguments)
+            return f"TRY_CAST(({left} {name} {right}) AS {DUCKDB.sql_type(kind)})"
 
         return render
 
     for name in "+*":
-        monkeypatch.setitem(rendering.RENDERED, name, doubled(name))
+        monkeypatch.setitem(DUCKDB.functions, name, doubled(name))
     assert sides.compare([Said("u8 + 0.5", "u8 + 0.5"), Said("d4 * 3", "d4 * 3")]).different
     assert len(sides.compare(made(SEEDS[-1])).different) >= 5
 

@@ -19,7 +19,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends import Source, open_tables
-from sfumato.backends.duckdb.relations import Relations
+from sfumato.backends.duckdb.dialect import DUCKDB
+from sfumato.backends.relations import Relations
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.plan import tree
@@ -139,7 +140,8 @@ def rows_of_units(source: Source, name: str, catalog: Catalog = CATALOG) -> Coun
     assert table is not None
     named = [field for field in table.fields if table.unit is None or field.name != table.unit.own_column]
     columns = tuple(tree.ColumnRef(name=f"t.{field.name}", kind=field.kind) for field in named)
-    rendered = Relations(catalog=catalog).render(tree.Scan(table=name, alias="t", columns=columns))
+    scan = tree.Scan(table=name, alias="t", columns=columns)
+    rendered = Relations(catalog=catalog, dialect=DUCKDB).render(scan)
     listed = ", ".join(rendered.names[column.name] for column in columns)
     found = source.cursor().execute(f"SELECT __unit, {listed} FROM ({rendered.sql})").fetchall()
     return Counter(found)

@@ -14,7 +14,7 @@ from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate
 from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.population import Population, invent_people
 from sfumato.attacks.victims import TARGET, count_of_use, enough, fair_sample, guess_bits
-from sfumato.backends.sql_values import constant
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Bars, Picture
@@ -78,7 +78,7 @@ def linkage(
         "the attack needs people who are alone with their values of the columns of `on`",
         "and some of them with, some without the value of the secret; name one: value=..",
     )
-    condition = f"{identifier(secret)} = {constant(value)}"
+    condition = f"{identifier(secret)} = {DUCKDB.constant(value)}"
     curve = tuple(_through(tables, condition, chosen, says[chosen], epsilon) for epsilon in epsilons)
     text = f"SELECT COUNT(*) AS n FROM patients WHERE {condition}"
     of_use = count_of_use(tables.data.select([secret]), text, int(says.sum()), name="patients", unit=None)

@@ -1,8 +1,9 @@
 """Touches data: bounded plans become total SQL and exact integers.
 
-Here is what engines share: the meaning of values and expressions (`sql_values`, `expressions`) and of
-integers (`integers`), which of a unit's groups and rows count and with what weight (`priorities`,
-`contributions`), and what comes out (`exact`, `totals`). Each engine has a folder (`duckdb`); the
+Here is what engines share: the meaning of values and expressions (`dialect`, `functions`), of
+relations (`relations`) and of integers (`integers`), which of a unit's groups and rows count and with what weight (`priorities`,
+`contributions`), and what comes out (`exact`, `totals`). Each engine has a folder (`duckdb`), whose
+`dialect` says how the engine spells them; the
 `registry` opens tables with the engine that reads them.
 """
 

@@ -10,13 +10,11 @@ with the smallest double that belongs to each cell. NULL stays NULL everywhere: 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.analysis.bounded import Factor, Measure, MeasureKind
-from sfumato.backends.expressions import expression
-from sfumato.backends.sql_values import NAN, constant
+from sfumato.backends.dialect import Dialect, Writer
 from sfumato.catalog.kind import Kind
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
@@ -47,8 +45,8 @@ class RowInteger:
 class Stage:
     """Columns that are computed once per row, below the integers that are made of them."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self.names = names
+    def __init__(self, write: Writer) -> None:
+        self.write = write
         self.columns: dict[str, str] = {}  # SQL -> the name of its column
 
     def __call__(self, sql: str) -> str:
@@ -57,31 +55,35 @@ class Stage:
 
     def steps(self, factor: Factor) -> str:
         """Return the number of steps of a factor, a BIGINT, NULL where it is absent."""
-        grid, kind = factor.grid, factor.expression.kind
+        grid, kind, constant = factor.grid, factor.expression.kind, self.write.dialect.constant
         if grid.toward_zero:
             raise Unsupported("rounding toward zero in an engine")
         if _is_whole(factor):
             middle = int(factor.centre)
-            column = self(expression(factor.expression, self.names))
-            clamped = _clamped(column, constant(grid.low + middle), constant(grid.high + middle))
+            column = self(self.write(factor.expression))
+            low, high = constant(grid.low + middle), constant(grid.high + middle)
+            clamped = self.write.dialect.clamped(column, low, high)
             clamped = clamped if kind is Kind.INTEGER else f"CAST({clamped} AS BIGINT)"
             return f"({clamped} - {constant(middle)})" if middle else clamped
         if (double := self.double_steps(factor)) is not None:
             return f"CAST({double} AS BIGINT)"
         value, exponent = self(self._centred(factor)), _exponent(grid.step)
-        return _by_comparison(value, grid) if exponent is None else _far(value, grid, exponent)
+        if exponent is None:
+            return _by_comparison(self.write.dialect, value, grid)
+        return _far(self.write.dialect, value, grid, exponent)
 
     def double_steps(self, factor: Factor) -> str | None:
         """Return the number of steps as a DOUBLE where it is rounded from one; None where it is not."""
         grid, exponent = factor.grid, _exponent(factor.grid.step)
         if _is_whole(factor) or exponent is None or max(-grid.low, grid.high) > _EXACT:
             return None
-        twice = self(f"{self._centred(factor)} * {constant(math.ldexp(1.0, 1 - exponent))}")
-        return _rounded(twice, grid.low, grid.high)
+        dialect = self.write.dialect
+        twice = self(dialect.scaled(self._centred(factor), 1 - exponent))
+        return _rounded(dialect, twice, grid.low, grid.high)
 
     def _centred(self, factor: Factor) -> str:
-        value = expression(factor.expression, self.names, Kind.REAL)
-        return f"({value} - {constant(float(factor.centre))})" if factor.centre else value
+        value = self.write(factor.expression, Kind.REAL)
+        return f"({value} - {self.write.dialect.constant(float(factor.centre))})" if factor.centre else value
 
 
 def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
@@ -89,7 +91,7 @@ def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
 
     The index of a cell is given plus one.
     """
-    tests = [] if measure.condition is None else [stage(expression(measure.condition, stage.names))]
+    tests = [] if measure.condition is None else [stage(stage.write(measure.condition))]
     steps: list[str] = []
     doubles: list[str | None] = []
     low, high, scale = 1, 1, 1
@@ -97,7 +99,7 @@ def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
         grid = factor.grid
         if measure.kind is not MeasureKind.CELLS and grid.low == grid.high:
             scale *= grid.low  # it only tells whether the value is there
-            tests.append(f"{stage(expression(factor.expression, stage.names, Kind.REAL))} IS NOT NULL")
+            tests.append(f"{stage(stage.write(factor.expression, Kind.REAL))} IS NOT NULL")
             continue
         steps.append(stage.steps(factor))
         doubles.append(stage.double_steps(factor))
@@ -143,42 +145,29 @@ def _exponent(step: Fraction) -> int | None:
     return exponent
 
 
-def _rounded(twice: str, low: int, high: int) -> str:
+def _rounded(dialect: Dialect, twice: str, low: int, high: int) -> str:
     """Return the nearest whole number to half of a DOUBLE, halves upward, as a DOUBLE."""
-    clamped = _clamped(twice, constant(float(2 * low)), constant(float(2 * high)))
+    clamped = dialect.clamped(twice, dialect.constant(float(2 * low)), dialect.constant(float(2 * high)))
     return f"floor((floor({clamped}) + 1) * 0.5)"
 
 
-def _far(value: str, grid: Grid, exponent: int) -> str:
+def _far(dialect: Dialect, value: str, grid: Grid, exponent: int) -> str:
     """Round to a step of 2^e where bounds may not be doubles: beyond 2^52 steps a double is whole."""
-    steps = f"{value} * {constant(math.ldexp(1.0, -exponent))}"
-    twice = f"{value} * {constant(math.ldexp(1.0, 1 - exponent))}"
-    far = f"CAST({_clamped(steps, constant(-float(_LARGEST)), constant(float(_LARGEST)))} AS BIGINT)"
+    steps, constant = dialect.scaled(value, -exponent), dialect.constant
+    far = f"CAST({dialect.clamped(steps, constant(-float(_LARGEST)), constant(float(_LARGEST)))} AS BIGINT)"
     near = f"abs({steps}) < {constant(float(_EXACT))}"
-    either = f"CASE WHEN {near} THEN CAST({_rounded(twice, -_EXACT, _EXACT)} AS BIGINT) ELSE {far} END"
-    return _clamped(f"({either})", constant(grid.low), constant(grid.high))
+    rounded = _rounded(dialect, dialect.scaled(value, 1 - exponent), -_EXACT, _EXACT)
+    either = f"CASE WHEN {near} THEN CAST({rounded} AS BIGINT) ELSE {far} END"
+    return dialect.clamped(f"({either})", constant(grid.low), constant(grid.high))
 
 
-def _by_comparison(value: str, grid: Grid) -> str:
-    """Round to any step, where the grid has few points: point i begins at a known double.
-
-    The ends are open: nothing is below minus infinity, and nothing is above NaN in DuckDB's order.
-    """
+def _by_comparison(dialect: Dialect, value: str, grid: Grid) -> str:
+    """Round to any step, where the grid has few points: point i begins at a known double."""
     if grid.width >= _MOST_CELLS:
         raise Unsupported("a grid whose step is not a power of two, with many points")
     inner = range(grid.low + 1, grid.high + 1)
-    begins = [constant(_double_at_least((Fraction(i) - Fraction(1, 2)) * grid.step)) for i in inner]
-    table = f"[{', '.join([constant(-math.inf), *begins, NAN])}]"
-    quotient = f"{value} / {constant(float(grid.step))} + 0.5"
-    low, high = constant(float(grid.low)), constant(float(grid.high))
-    guess = f"CAST(floor({_clamped(f'({quotient})', low, high)}) AS BIGINT)"
-    first, following = (f"list_extract({table}, {guess} - {grid.low} + {place})" for place in (1, 2))
-    return f"({guess} - CAST({value} < {first} AS BIGINT) + CAST({value} >= {following} AS BIGINT))"
-
-
-def _clamped(sql: str, low: str, high: str) -> str:
-    """Clamp, and leave NULL as it is: `least` and `greatest` would skip it."""
-    return f"CASE WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} ELSE {sql} END"
+    begins = [_double_at_least((Fraction(i) - Fraction(1, 2)) * grid.step) for i in inner]
+    return dialect.nearest_point(value, grid, begins)
 
 
 def _double_at_least(bound: Fraction) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.columns import dates
-from sfumato.backends.sql_values import sql_type
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog.kind import MOST_DIGITS, Kind, kind_of
 from sfumato.release.answers import NoisyTable, Origin
 from sfumato.release.plain_tables import widened
@@ -64,13 +64,13 @@ def _marks(answer: Answer) -> list[tuple[str, str, Sequence[Any]]]:
         values: list[Any] = list(answer.labels)
         if kind is Kind.REAL:
             values = list(map(float, values))
-        return [("value", widened(sql_type(kind), values), values)]
+        return [("value", widened(DUCKDB.sql_type(kind), values), values)]
     edges: Sequence[Any] = answer.edges
     kind = Kind.REAL
     if answer.epoch is not None:
         edges = dates(answer.epoch, answer.edges)
         kind = kind_of(answer.epoch) or Kind.DATE
-    return [("from", sql_type(kind), edges[:-1]), ("to", sql_type(kind), edges[1:])]
+    return [("from", DUCKDB.sql_type(kind), edges[:-1]), ("to", DUCKDB.sql_type(kind), edges[1:])]
 
 
 def _common(kinds: set[Kind]) -> Kind:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.aggregates.answer import Answer
 from sfumato.analysis.bounded import Bounding
-from sfumato.backends.sql_values import sql_type
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog.kind import Kind
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import NoisyTable
@@ -101,11 +101,11 @@ def _leaves(values: list[Any]) -> Iterable[Any]:
 
 
 def _key_type(kind: Kind | None) -> str:
-    return "VARCHAR" if kind is None else sql_type(kind)
+    return "VARCHAR" if kind is None else DUCKDB.sql_type(kind)
 
 
 def _type(answer: Answer) -> str:
     single = "BIGINT" if answer.integer else "DOUBLE"
     if answer.function.record.chooses or answer.kind in (Kind.DATE, Kind.TIMESTAMP):
-        single = sql_type(answer.kind)
+        single = DUCKDB.sql_type(answer.kind)
     return f"{single}[]" if answer.many else single

@@ -17,14 +17,13 @@ from sfumato.backends.arrays import Keys, array_of, python_values
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import SUMMED_ROWS, Program, compile_query, hash_of, key_table
+from sfumato.backends.duckdb.dialect import DUCKDB, NAN
 from sfumato.backends.duckdb.engine import Engine, with_engine
 from sfumato.backends.duckdb.participants import Participants
 from sfumato.backends.duckdb.period_rows import PROBE, PeriodRows
-from sfumato.backends.duckdb.relations import Relations, Rendered
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
 from sfumato.backends.exact import Exact, ExactGroups, Members, UnitRows
-from sfumato.backends.expressions import expression
-from sfumato.backends.sql_values import NAN, canonical
+from sfumato.backends.relations import Relations, Rendered
 from sfumato.backends.totals import GroupingSet, GroupTotals, SparseCells
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
@@ -112,7 +111,7 @@ class Backend:
         A function of the rows of one unit is then a function of what that unit has in the tables, and of
         nothing else: see `plan.unit_safety`. The names of units decide the order, and nothing else.
         """
-        below = Relations(catalog=self._catalog).render(relation)
+        below = Relations(catalog=self._catalog, dialect=DUCKDB).render(relation)
         if below.unit is None and not below.by_row:
             raise Unsupported("training on rows without a unit")
         numbers = [f"coalesce(CAST({name} AS DOUBLE), {NAN})" for name in below.names.values()]
@@ -154,7 +153,7 @@ class Backend:
         self, relation: Relation, used: set[str] | None, parts: tuple[int, ...] | None = None
     ) -> Rendered:
         """Return a relation with the columns that a question reads, or its rows in some files of a table."""
-        below = Relations(catalog=self._catalog, parts=parts).render(relation)
+        below = Relations(catalog=self._catalog, dialect=DUCKDB, parts=parts).render(relation)
         names = {name: column for name, column in below.names.items() if used is None or name in used}
         return replace(below, names=names)
 
@@ -195,14 +194,18 @@ class Backend:
                     kinds = [column.kind for column in listed.columns]
                     return stack.enter_context(engine.given(key_table(kinds, listed.rows)))
 
-                below = Relations(catalog=self._catalog, given=give).render(relation)
-                values = [canonical(expression(key, below.names), key.kind) for key in keys if key.kind]
+                below = Relations(catalog=self._catalog, dialect=DUCKDB, given=give).render(relation)
+                values = [
+                    DUCKDB.canonical(DUCKDB.expression(key, below.names), key.kind)
+                    for key in keys
+                    if key.kind
+                ]
                 listed = ", ".join(f"{value} AS k{place}" for place, value in enumerate(values))
                 there = " AND ".join(f"k{place} IS NOT NULL" for place in range(len(values)))
                 text = f"SELECT DISTINCT * FROM (SELECT {listed} FROM ({below.sql})) WHERE {there}"
                 return engine.table(f"{text} ORDER BY ALL LIMIT {most + 1}")
 
-        named = Relations(catalog=self._catalog, given=lambda _: "listed").render(relation)
+        named = Relations(catalog=self._catalog, dialect=DUCKDB, given=lambda _: "listed").render(relation)
         found = self._before(named.sql, read)
         if len(found) > most:
             return None
@@ -247,7 +250,7 @@ class Backend:
 
     def _make_texts_readable(self, relation: Relation, used: set[str] | None) -> None:
         """Let no text that is not UTF-8 make a query fail: see `Source`."""
-        writer, named = Relations(catalog=self._catalog), []
+        writer, named = Relations(catalog=self._catalog, dialect=DUCKDB), []
         for scan in scans(relation):
             columns = tuple(one for one in scan.columns if used is None or one.name in used)
             named.append(writer.render(replace(scan, columns=columns)).sql)
@@ -268,7 +271,7 @@ class Backend:
         if program.unit is None:
             return _Known()
         numbers = self._numbers(query) if program.reads_names and not names else None
-        hashed = program.unit == "VARCHAR" and numbers is None and self._told_apart(query)
+        hashed = program.unit is Kind.TEXT and numbers is None and self._told_apart(query)
         whole = program.sums_whole and self._few_rows(query)
         heavy = self._heavy(program, hashed) if whole else None
         return _Known(numbers=numbers, hashed=hashed, whole=whole, heavy=heavy)
@@ -279,7 +282,7 @@ class Backend:
         table = self._catalog.table(scan.table)
         if table is None or table.partition is not None or not self._source.number_rows(scan.table):
             return None
-        units = Relations(catalog=self._catalog).units_by_row(scan.table)
+        units = Relations(catalog=self._catalog, dialect=DUCKDB).units_by_row(scan.table)
         return self._source.once(units, lambda engine: number_units(engine, units))
 
     def _heavy(self, program: Program, hashed: bool) -> Any | None:
@@ -288,14 +291,14 @@ class Backend:
         A unit has no more rows after a filter than before it.
         """
         [scan] = scans(program.query.source)
-        rows = Relations(catalog=self._catalog).render(replace(scan, columns=())).sql
+        rows = Relations(catalog=self._catalog, dialect=DUCKDB).render(replace(scan, columns=())).sql
         text = f"{program.many_rows(f'({_unit_hashes(rows) if hashed else rows})')} LIMIT {_FEW + 1}"
         found = self._source.once(text, lambda engine: engine.table(text))
         return found if len(found) <= _FEW else None
 
     def _told_apart(self, query: BoundedQuery) -> bool:
         """Return whether hashes tell all units of a query's tables apart; then they may stand for units."""
-        writer, units = Relations(catalog=self._catalog), []
+        writer, units = Relations(catalog=self._catalog, dialect=DUCKDB), []
         for scan in scans(query.source):
             rendered = writer.render(replace(scan, columns=()))
             if rendered.unit is not None:
@@ -318,7 +321,7 @@ class Backend:
     def _rows(self, table: Table, fields: Sequence[Field]) -> Rendered:
         columns = tuple(ColumnRef(name=field.name, kind=field.kind) for field in fields)
         scan = Scan(table=table.name, alias=table.name, columns=columns)
-        return Relations(catalog=self._catalog).render(scan)
+        return Relations(catalog=self._catalog, dialect=DUCKDB).render(scan)
 
     def _before(self, sql: str, action: Callable[[Engine], _T]) -> _T:
         """Read something public that SQL names, before anything is charged: say so if it cannot be read."""

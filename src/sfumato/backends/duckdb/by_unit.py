@@ -21,6 +21,7 @@ from sfumato.backends.arrays import array_of
 from sfumato.backends.block_values import BlockRows
 from sfumato.backends.contributions import bound_contributions
 from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out, presence
+from sfumato.backends.duckdb.dialect import NAN
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers
 from sfumato.backends.entries import Entries, bound_entries
@@ -29,7 +30,6 @@ from sfumato.backends.one_group import count_light_rows
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.row_weights import RowWeights
-from sfumato.backends.sql_values import NAN
 from sfumato.backends.totals import (
     GroupingSet,
     GroupTotals,
@@ -39,6 +39,7 @@ from sfumato.backends.totals import (
     empty,
     sum_by_group,
 )
+from sfumato.catalog.kind import Kind
 
 __all__ = ["ROWS_AT_ONCE", "count_units"]
 
@@ -89,7 +90,7 @@ def count_units(
         unit, unit_hashes = "__unit", None
         if numbers is not None:
             unit_hashes = numbers.hashes
-        elif program.unit != "BIGINT" and not hashed:
+        elif program.unit is not Kind.INTEGER and not hashed:
             unit = "n_unit"
             matched, unit_hashes, _ = stack.enter_context(_numbered(engine, "__unit", unit, rows, matched))
         for place, measure in enumerate(distinct):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sfumato.backends.sql_values import within
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Field, UnsupportedColumn
@@ -89,7 +89,7 @@ def _total(column: str, of_type: str) -> str:
     if of_type not in _MOMENTS:
         return column
     converted, (first, last) = _MOMENTS[of_type]
-    near = within(column, f"'{first}'::{of_type}", f"'{last}'::{of_type}")
+    near = DUCKDB.within(column, f"'{first}'::{of_type}", f"'{last}'::{of_type}")
     return f"{converted.format(near)} AS {column}"
 
 

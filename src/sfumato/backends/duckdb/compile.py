@@ -19,11 +19,11 @@ from typing import Any
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.backends.arrays import arrow_array
-from sfumato.backends.duckdb.relations import Relations, Rendered
-from sfumato.backends.expressions import expression
+from sfumato.backends.dialect import Writer
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.integers import RowInteger, Stage, row_integer
 from sfumato.backends.packing import Packing, Slot
-from sfumato.backends.sql_values import canonical, constant, sql_type
+from sfumato.backends.relations import Relations, Rendered
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
 from sfumato.errors import Unsupported
@@ -56,7 +56,7 @@ class Program:
 
     query: BoundedQuery
     rows: str
-    unit: str | None  # the SQL type of the unit; None: each row is one
+    unit: Kind | None  # the kind of the unit; None: each row is one
     kinds: tuple[Kind, ...]  # of the keys
     integers: dict[str, RowInteger | None]  # by measure, and under `presence` whether there is a value
     distinct: dict[str, str]  # the value of each DISTINCT measure, over the columns of `rows`
@@ -71,7 +71,7 @@ class Program:
     def declared(self, source: str) -> str:
         """Return the dictionary of declared keys, from a table that holds them as they were declared."""
         listed = ", ".join(
-            f"{canonical(f'CAST({key} AS {sql_type(kind)})', kind)} AS {key}"
+            f"{DUCKDB.canonical(f'CAST({key} AS {DUCKDB.sql_type(kind)})', kind)} AS {key}"
             for key, kind in zip(self.keys, self.kinds, strict=True)
         )
         return self._numbered(f"SELECT DISTINCT {listed} FROM {source}")
@@ -110,7 +110,7 @@ class Program:
     @property
     def reads_names(self) -> bool:
         """Whether units have names that the engine hands over, row by row, and does nothing else with."""
-        return self.unit == "VARCHAR" and self.plain and not self.sums_first
+        return self.unit is Kind.TEXT and self.plain and not self.sums_first
 
     @property
     def sums_whole(self) -> bool:
@@ -143,7 +143,7 @@ class Program:
                 continue
             bits, offset, found = _bits(integer), _offset(integer), []
             if integer.double is not None and bits <= _SUMMED:
-                offset = f"(coalesce({integer.double}, 0) - {constant(float(integer.low))})"
+                offset = f"(coalesce({integer.double}, 0) - {DUCKDB.constant(float(integer.low))})"
             for lower in range(0, bits, _SUMMED):
                 size = min(_SUMMED, bits - lower)
                 found.append(Slot(word=len(texts), shift=0, bits=size))
@@ -215,17 +215,19 @@ def compile_query(
 
     A `stand_in` is read instead of one of the relations.
     """
-    below = Relations(catalog=catalog, row_numbers=row_numbers, stand_in=stand_in).render(query.source)
+    below = Relations(catalog=catalog, dialect=DUCKDB, row_numbers=row_numbers, stand_in=stand_in).render(
+        query.source
+    )
     if query.row_unit != below.by_row or (below.unit is None and not below.by_row):
         raise Unsupported("a query about rows whose unit is not the one that was bounded")
-    stage = Stage(below.names)
+    stage = Stage(Writer(DUCKDB, below.names))
     kinds = []
     listed = ["__unit"] if below.unit else []
     for place, (_, key) in enumerate(query.keys):
         if key.kind is None:
             raise Unsupported("groups by NULL")
         kinds.append(key.kind)
-        listed.append(f"{canonical(expression(key, below.names), key.kind)} AS k{place}")
+        listed.append(f"{DUCKDB.canonical(stage.write(key), key.kind)} AS k{place}")
     integers: dict[str, RowInteger | None] = {}
     distinct: dict[str, str] = {}
     blocks: dict[str, tuple[str, ...]] = {}
@@ -318,11 +320,12 @@ def _bits(integer: RowInteger) -> int:
 
 def _offset(integer: RowInteger) -> str:
     """Return how far an integer is above its lowest value."""
-    lowest = f" - {constant(integer.low)}" if integer.low else ""
+    lowest = f" - {DUCKDB.constant(integer.low)}" if integer.low else ""
     return f"(coalesce({integer.sql}, 0){lowest})"
 
 
 def _clamped_row(measure: Measure, integer: RowInteger) -> str:
+    constant = DUCKDB.constant
     value = f"({integer.sql})" if integer.scale == 1 else f"({integer.sql}) * {constant(integer.scale)}"
     if measure.clamp is None:
         return f"({value})"
@@ -335,12 +338,16 @@ def _distinct_value(measure: Measure, stage: Stage) -> str:
     if measure.factors:
         integer = row_integer(measure, stage)
         assert integer is not None
-        return f"({integer.sql})" if integer.scale == 1 else f"({integer.sql} * {constant(integer.scale)})"
+        return (
+            f"({integer.sql})"
+            if integer.scale == 1
+            else f"({integer.sql} * {DUCKDB.constant(integer.scale)})"
+        )
     if measure.value is None or measure.value.kind is None:
         raise Unsupported("distinct values of nothing")
-    value = canonical(expression(measure.value, stage.names), measure.value.kind)
+    value = DUCKDB.canonical(stage.write(measure.value), measure.value.kind)
     if measure.condition is not None:
-        value = f"CASE WHEN {expression(measure.condition, stage.names)} THEN {value} END"
+        value = f"CASE WHEN {stage.write(measure.condition)} THEN {value} END"
     return stage(value)
 
 
@@ -350,12 +357,12 @@ def _block_columns(measure: Measure, stage: Stage) -> tuple[str, ...]:
     columns = []
     for argument in measure.blocks.arguments:
         if measure.blocks.statistic is BlockStatistic.ENTROPY and argument.kind is not None:
-            value = canonical(expression(argument, stage.names), argument.kind)
+            value = DUCKDB.canonical(stage.write(argument), argument.kind)
             value = f"CASE WHEN ({value}) IS NOT NULL THEN CAST({hash_of(value)} AS DOUBLE) END"
         else:
-            value = expression(argument, stage.names, Kind.REAL)
+            value = stage.write(argument, Kind.REAL)
         if measure.condition is not None:
-            value = f"CASE WHEN {expression(measure.condition, stage.names)} THEN {value} END"
+            value = f"CASE WHEN {stage.write(measure.condition)} THEN {value} END"
         columns.append(stage(value))
     return tuple(columns)
 

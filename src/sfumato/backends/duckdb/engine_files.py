@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.views import check_view
 from sfumato.backends.files import headers_of
-from sfumato.backends.sql_values import constant, sql_type
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import UnsupportedColumn
@@ -65,7 +65,7 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
             _refuse_drift(name, place, first, found)
         first = first or found
     quoted = tuple(map(quoted_path, paths))
-    listed = ", ".join(map(constant, quoted))
+    listed = ", ".join(map(DUCKDB.constant, quoted))
     # What a file says of the numbers in it leaves out NaN: the engine must not take it for all there is.
     reader = f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false, can_have_nan = true"
     return EngineTable(
@@ -86,8 +86,8 @@ def _parquet_row(connection: Any, quoted: tuple[str, ...], columns: Iterable[str
     if len(quoted) == 1:
         return "file_row_number"
     sizes = [
-        connection.execute(f"SELECT num_rows FROM parquet_file_metadata({constant(path)})").fetchone()[0]
-        for path in quoted
+        connection.execute(f"SELECT num_rows FROM parquet_file_metadata({path})").fetchone()[0]
+        for path in map(DUCKDB.constant, quoted)
     ]
     return f"file_row_number + {list(accumulate(sizes[:-1], initial=0))}[CAST(file_index AS BIGINT) + 1]"
 
@@ -101,7 +101,7 @@ def _misread_texts(connection: Any, quoted: str) -> frozenset[str]:
     """
     import duckdb
 
-    file = constant(quoted)
+    file = DUCKDB.constant(quoted)
     try:
         found = connection.execute(
             f"SELECT DISTINCT path_in_schema FROM parquet_metadata({file})"
@@ -121,7 +121,7 @@ def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[s
     The engine converts milliseconds to microseconds as it reads, and fails where that overflows. Microseconds
     are read as they are, nanoseconds have a type of their own, and 96 bits are cut.
     """
-    quoted = constant(quoted_path(path))
+    quoted = DUCKDB.constant(quoted_path(path))
     described = connection.execute(
         f"DESCRIBE SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
     ).fetchall()
@@ -213,14 +213,15 @@ def _load_private(
     texts = ", ".join(f"{identifier(column)} VARCHAR" for column in names)
     connection.execute(f"CREATE TEMP TABLE __texts ({texts})")
     for path, (own, mark) in files:
-        listed = ", ".join(f"{constant(_written(column))}: 'VARCHAR'" for column in own)
+        listed = ", ".join(f"{DUCKDB.constant(_written(column))}: 'VARCHAR'" for column in own)
+        divided = DUCKDB.constant(mark)
         connection.execute(
-            f"INSERT INTO __texts BY NAME SELECT * FROM read_csv({constant(quoted_path(path))}, "
-            f"auto_detect = false, header = true, delim = {constant(mark)}, quote = '\"', escape = '\"', "
+            f"INSERT INTO __texts BY NAME SELECT * FROM read_csv({DUCKDB.constant(quoted_path(path))}, "
+            f"auto_detect = false, header = true, delim = {divided}, quote = '\"', escape = '\"', "
             f"columns = {{{listed}}}, hive_partitioning = false)"
         )
     typed = ", ".join(
-        f"TRY_CAST({column} AS {sql_type(kind)}) AS {column}"
+        f"TRY_CAST({column} AS {DUCKDB.sql_type(kind)}) AS {column}"
         for column, kind in ((identifier(one), kinds.get(one, Kind.TEXT)) for one in names)
     )  # in a step of its own: the reader would fail at a cast
     connection.execute(f"CREATE TABLE {table} AS SELECT {typed} FROM __texts")
@@ -236,8 +237,8 @@ def _load_public(
     connection: Any, table: str, paths: tuple[str, ...], headers: list[tuple[tuple[str, ...], str]]
 ) -> None:
     marks = {mark for _, mark in headers}
-    divided = f", delim = {constant(marks.pop())}" if len(marks) == 1 else ""
-    listed = ", ".join(constant(quoted_path(path)) for path in paths)
+    divided = f", delim = {DUCKDB.constant(marks.pop())}" if len(marks) == 1 else ""
+    listed = ", ".join(DUCKDB.constant(quoted_path(path)) for path in paths)
     connection.execute(
         f"CREATE TABLE {table} AS SELECT * FROM read_csv([{listed}], header = true, sample_size = -1, "
         f"union_by_name = true, hive_partitioning = false{divided})"
@@ -250,7 +251,7 @@ def _load_public(
 def attached_table(connection: Any, name: str, path: str, number: int, *, private: bool) -> EngineTable:
     """Return the table or view of a DuckDB file that has this name, or the only table in the file."""
     attached = f"__file{number}"
-    connection.execute(f"ATTACH {constant(path)} AS {attached} (READ_ONLY)")
+    connection.execute(f"ATTACH {DUCKDB.constant(path)} AS {attached} (READ_ONLY)")
     schema, table, view = _table_of(connection, attached, name)
     if view:
         check_view(connection, attached, schema, table, private=private)

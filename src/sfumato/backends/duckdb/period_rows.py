@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.engine import Engine
-from sfumato.backends.duckdb.relations import Rendered
-from sfumato.backends.expressions import expression
+from sfumato.backends.relations import Rendered
 from sfumato.plan.tree import ColumnRef, Expression, Relation
 
 __all__ = ["PROBE", "PeriodRows"]
@@ -72,7 +72,7 @@ class PeriodRows:
             own = below.names[self.row_id.name]
             row = f"CASE WHEN {own} IS NULL THEN {row} ELSE hash({own}) END"
         listed = [f"{column} AS {name}" for column, name in zip(columns, named.values(), strict=True)]
-        listed += [f"{row} AS __row", f"{expression(self.on_time, below.names)} AS __on_time"]
+        listed += [f"{row} AS __row", f"{DUCKDB.expression(self.on_time, below.names)} AS __on_time"]
         rows, in_parts = (f"(SELECT __unit, {', '.join(listed)} FROM ({one.sql}))" for one in (below, newer))
         with ExitStack() as stack:
             seen = stack.enter_context(engine.given(_together(self.seen))) if self.seen else None

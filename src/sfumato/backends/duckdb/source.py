@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sfumato.backends.duckdb.admission import Admission, memory_of, note_process_memory
 from sfumato.backends.duckdb.backend import Backend
 from sfumato.backends.duckdb.column_types import is_rounded, readable_columns
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.engine import Engine, with_engine
 from sfumato.backends.duckdb.engine_files import (
     EngineTable,
@@ -46,9 +47,8 @@ from sfumato.backends.duckdb.engine_files import (
     parquet_table,
     table_row,
 )
-from sfumato.backends.duckdb.relations import PART, ROW, numbered_table
 from sfumato.backends.files import Files, ending, found_files
-from sfumato.backends.sql_values import constant
+from sfumato.backends.relations import PART, ROW, numbered_table
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
@@ -377,7 +377,7 @@ def open_source(
                 )
         # A pattern is allowed beside the path that it matches: the engine asks for both.
         allowed = {path for name, table in known.items() for path in (*table.paths, *files[name].paths)}
-        listed = ", ".join(map(constant, sorted(allowed)))
+        listed = ", ".join(map(DUCKDB.constant, sorted(allowed)))
         connection.execute(f"SET allowed_paths = [{listed}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")

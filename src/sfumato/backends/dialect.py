@@ -1,0 +1,226 @@
+"""Dialects: how an engine spells values and expressions, whose meaning is one for all engines.
+
+The rules, the same for every row and every engine:
+
+* a value has the one SQL type of its kind;
+* arithmetic is exact for whole numbers and decimals. What does not fit into 64 or 128 bits, or 38 digits, is
+  NULL;
+* a binary result that is not finite is NULL: overflow, division by zero, the root or
+  logarithm of what has none, infinity minus infinity. NaN is NULL wherever it comes from;
+* a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL;
+* positions in texts count code points; one that does not fit into 32 bits is NULL;
+* regular expressions are RE2's, which reads a text in linear time; where none matches, '' is extracted;
+* zero is written without a sign. Engines hold 0.0 and -0.0 for equal, so which of a person's zeros MIN, MAX,
+  DISTINCT or GROUP BY keeps is up to the order of rows; nothing that is asked can tell which it was;
+* texts are compared code point by code point, whatever collation a column was given. Under another one two
+  spellings are one group, and which of them stands for it (and is shown, and hashed) would be up to one row;
+* `||`, `concat`, `concat_ws` and `replace` cut what they make to 65,536 code points; `replace` and
+  `regexp_replace` of all matches read no more of their text than can become that. Else a short question
+  could make one row too large for any memory.
+
+No row can ever make an expression fail. What an engine has no words for with this meaning is `Unsupported`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sfumato.catalog.kind import Kind, Value, kind_of
+from sfumato.core.grid import Grid
+from sfumato.errors import Unsupported
+from sfumato.plan.tree import Aggregate, Call, Case, Cast, ColumnRef, Expression, Literal
+
+__all__ = ["Arguments", "Dialect", "Renderer", "Writer"]
+
+Arguments = tuple[Expression, ...]
+"""What a function is called with."""
+
+
+class Dialect(ABC):
+    """How one engine spells values, the functions of the allow-list, and aggregates of one unit's rows."""
+
+    functions: Mapping[str, Renderer]
+    """How each function is written; a test holds this against the allow-list itself."""
+
+    # -- values
+
+    @abstractmethod
+    def sql_type(self, kind: Kind) -> str:
+        """Return the one SQL type that values of a kind have."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """Return a constant text."""
+
+    @abstractmethod
+    def converted(self, sql: str, source: Kind | None, kind: Kind | None) -> str:
+        """Return a value as one of a kind that holds it, or is a decimal: NULL if too narrow. None: as is."""
+
+    @abstractmethod
+    def cast(self, sql: str, source: Kind, kind: Kind, limits: tuple[int, int] | None) -> str:
+        """Return a value converted to another kind, or cut to `limits`; NULL where that is impossible."""
+
+    @abstractmethod
+    def normalised(self, sql: str, kind: Kind) -> str:
+        """Return a raw column as a value of its kind: the one place where NaN and far dates become NULL."""
+
+    @abstractmethod
+    def finite(self, sql: str) -> str:
+        """Return a binary number, NULL where it is infinite or NaN."""
+
+    @abstractmethod
+    def plain_text(self, sql: str) -> str:
+        """Return a raw column as a text that equals no text but itself."""
+
+    @abstractmethod
+    def unit_aggregate(self, aggregate: Aggregate, write: Writer) -> str:
+        """Return an aggregate of one unit's rows: a function of those rows, whatever their order."""
+
+    # -- integers of rows: see `integers`
+
+    def scaled(self, value: str, exponent: int) -> str:
+        """Return a binary number times a power of two; what does not fit is infinite, or zero."""
+        return f"{value} * {self.constant(math.ldexp(1.0, exponent))}"
+
+    def clamped(self, sql: str, low: str, high: str) -> str:
+        """Clamp, and leave NULL as it is: `least` and `greatest` would skip it."""
+        return f"CASE WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} ELSE {sql} END"
+
+    @abstractmethod
+    def nearest_point(self, value: str, grid: Grid, begins: Sequence[float]) -> str:
+        """Return the point of a grid nearest to a binary number; point low + 1 + i begins at `begins[i]`."""
+
+    # -- relations
+
+    def rows(self, select: str) -> str:
+        """Return a SELECT as what another one reads FROM."""
+        return f"({select})"
+
+    # -- what all spell alike
+
+    def null(self, kind: Kind) -> str:
+        """Return NULL of a kind."""
+        return f"NULL::{self.sql_type(kind)}"
+
+    def constant(self, value: Value, kind: Kind | None = None) -> str:
+        """Return a constant, of the type of `kind` if one is given."""
+        match value:
+            case None:
+                return "NULL" if kind is None else self.null(kind)
+            case bool():
+                return "TRUE" if value else "FALSE"
+            case int() if -(2**63) <= value < 2**63 and kind is Kind.REAL:
+                return self.constant(float(value))
+            case int() | Decimal():
+                own = kind_of(value)
+                if own is None or not own.exact:
+                    return self.constant(_as_float(value), Kind.REAL)
+                text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+                return self.converted(f"'{text}'::{self.sql_type(own)}", own, kind or own)
+            case float() if kind is not None and kind is not Kind.REAL:
+                return self.converted(self.constant(value), Kind.REAL, kind)
+            case float():
+                double = f"'{value!r}'::{self.sql_type(Kind.REAL)}"
+                return self.null(Kind.REAL) if math.isnan(value) else double
+            case str():
+                if any("\ud800" <= letter <= "\udfff" for letter in value):
+                    raise Unsupported("a text that is not valid unicode")
+                return self.text(value)
+            case datetime.datetime():
+                if value.tzinfo is not None:
+                    raise Unsupported("a timestamp with a time zone")
+                return f"'{value.isoformat(sep=' ')}'::{self.sql_type(Kind.TIMESTAMP)}"
+            case datetime.date():
+                return f"'{value.isoformat()}'::{self.sql_type(Kind.DATE)}"
+
+    def within(self, sql: str, low: str, high: str) -> str:
+        """Return a value if it is between two bounds, and NULL otherwise: nothing of another value is left.
+
+        The bounds are tested and applied. Where DuckDB takes a function for one that cannot fail, it
+        computes with all values of a column's dictionary, also with those of rows that a filter or a CASE
+        set aside. To write a far timestamp as text is such a function, and fails: a far value must not be
+        there at all.
+        """
+        return f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN least(greatest({sql}, {low}), {high}) END"
+
+    def within_years(self, sql: str, kind: Kind) -> str:
+        """Return a date or timestamp of the years 1 to 9999, and NULL for another."""
+        last = "9999-12-31" if kind is Kind.DATE else "9999-12-31 23:59:59.999999"
+        of_type = self.sql_type(kind)
+        return self.within(sql, f"'0001-01-01'::{of_type}", f"'{last}'::{of_type}")
+
+    def canonical(self, sql: str, kind: Kind) -> str:
+        """Return a value in the form that all its equals share: what is shown, hashed or written as text.
+
+        Binary numbers alone have equals that differ, the two zeros; NaN is NULL, and texts are plain.
+        """
+        return f"({sql} + 0.0)" if kind.binary else sql
+
+    # -- expressions
+
+    def expression(self, node: Expression, names: Mapping[str, str], kind: Kind | None = None) -> str:
+        """Return the SQL of an expression; `names` says what columns are called.
+
+        It has the type of the expression's kind, or of `kind`, which must hold the expression's.
+        """
+        return Writer(self, names)(node, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes expressions over columns with these names; renderers of functions write arguments with it."""
+
+    dialect: Dialect
+    names: Mapping[str, str]
+
+    def __call__(self, node: Expression, kind: Kind | None = None) -> str:
+        """Return the SQL of an expression, as a value of `kind` if one is given."""
+        dialect = self.dialect
+        if kind is not None:
+            if isinstance(node, Literal):
+                return dialect.constant(node.value, kind)
+            return dialect.converted(self(node), node.kind, kind)
+        match node:
+            case ColumnRef(name=name):
+                return self.names[name]
+            case Literal(value=value, kind=own):
+                return dialect.constant(value, own)
+            case Call(function=name, arguments=arguments, kind=own):
+                if name not in dialect.functions:
+                    raise Unsupported(f"the function `{name}`")
+                return dialect.functions[name](self, arguments, own)
+            case Case(branches=branches, otherwise=otherwise, kind=own):
+                whens = " ".join(
+                    f"WHEN {self(condition)} THEN {self(value, own)}" for condition, value in branches
+                )
+                return f"CASE {whens} ELSE {self(otherwise, own)} END"
+            case Cast(operand=operand, kind=own, limits=limits):
+                return self._cast(operand, own, limits)
+        raise Unsupported(f"the expression {type(node).__name__}")
+
+    def _cast(self, operand: Expression, kind: Kind, limits: tuple[int, int] | None) -> str:
+        source, dialect = operand.kind, self.dialect
+        if source is None:
+            return dialect.null(kind)
+        timely = {Kind.DATE, Kind.TIMESTAMP}
+        if source is not Kind.TEXT and kind is not Kind.TEXT and (source in timely) != (kind in timely):
+            return dialect.null(kind)
+        if source is kind and limits is None:
+            return self(operand)
+        return dialect.cast(dialect.canonical(self(operand), source), source, kind, limits)
+
+
+Renderer = Callable[[Writer, Arguments, Kind], str]
+"""Writes a call of a function that has a value of a kind."""
+
+
+def _as_float(value: int | Decimal) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

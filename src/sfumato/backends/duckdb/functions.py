@@ -1,0 +1,261 @@
+"""Functions in DuckDB's SQL: 64-bit integers are computed in 128 bits and cut back, decimals are wide enough
+for any result while 38 digits suffice, and TRY catches what overflows 128 bits or 38 digits.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import partial
+
+from sfumato.backends.dialect import Arguments, Renderer, Writer
+from sfumato.backends.functions import COMMON, called, form
+from sfumato.catalog.kind import MOST_DIGITS, Kind
+from sfumato.errors import Unsupported
+from sfumato.plan.moments import steps_of
+from sfumato.plan.numbers import as_decimal, widened
+from sfumato.plan.tree import Call, Literal
+
+__all__ = ["FUNCTIONS"]
+
+_LONGEST_TERM = 20_000  # characters of an expression that is written several times
+_LONGEST = 2**16  # code points of a text that was put together
+_CHAIN = {  # of binary numbers: once not finite, these stay not finite, and that is tested at the top
+    **{name: f"({{}} {name} {{}})" for name in "+-*"},
+    "neg": "(-{})",
+    "abs": "abs({})",
+}
+_TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+
+
+# -- numbers --------------------------------------------------------------------------------
+
+
+def _chained(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """Return arithmetic of binary numbers, which may be infinite or NaN."""
+    operands = []
+    for one in arguments:
+        if isinstance(one, Call) and one.function in _CHAIN and one.kind.binary:
+            inner = _chained(one.function, write, one.arguments, one.kind)
+            operands.append(write.dialect.converted(inner, one.kind, kind))
+        else:
+            operands.append(write(one, kind))
+    return _CHAIN[name].format(*operands)
+
+
+def _arithmetic(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """An operator, or a sign."""
+    pattern = _CHAIN[name]
+    if kind.binary:
+        return write.dialect.finite(_chained(name, write, arguments, kind))
+    if any(argument.kind is None for argument in arguments):
+        return write.dialect.null(kind)
+    if kind is Kind.INTEGER:
+        wide = (f"CAST({write(argument)} AS HUGEINT)" for argument in arguments)
+        return f"TRY_CAST({pattern.format(*wide)} AS BIGINT)"  # in 128 bits nothing overflows
+    if kind is Kind.HUGEINT:
+        return f"TRY({pattern.format(*(write(argument, kind) for argument in arguments))})"
+    if len(arguments) == 1:
+        return pattern.format(write(arguments[0]))
+    first, second = (as_decimal(argument.kind or kind) for argument in arguments)
+    if name == "*":
+        factor, _ = widened(first, second)
+        digits, kinds = factor.digits + second.digits, (factor, second)
+    else:
+        digits = max(first.digits - first.scale, second.digits - second.scale) + kind.scale + 1
+        kinds = (first, second) if digits <= MOST_DIGITS else (kind, kind)
+    # Operands are converted here: a conversion that the engine adds inside TRY, and that two calls
+    # share, is computed once, before and outside of both, and then it fails.
+    sql = pattern.format(*(write(one, own) for one, own in zip(arguments, kinds, strict=True)))
+    sql = sql if digits <= MOST_DIGITS else f"TRY({sql})"
+    huge = name == "*" and any(argument.kind is Kind.HUGEINT for argument in arguments)
+    return _or_zero(sql, write, arguments, kind) if huge else sql
+
+
+def _or_zero(product: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """Return a product with a whole number of 39 digits: that is no decimal, but times zero it is zero."""
+    whole, other = sorted(arguments, key=lambda argument: argument.kind is not Kind.HUGEINT)
+    if len(product) > _LONGEST_TERM:  # its operands stand in it twice: nested ones would double and double
+        raise Unsupported("a product of such long expressions")
+    zero = f"{write(other)} = 0 AND {write(whole)} IS NOT NULL"
+    return f"CASE WHEN {zero} THEN CAST(0 AS {write.dialect.sql_type(kind)}) ELSE {product} END"
+
+
+def _divided(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """A quotient or a remainder: of whole numbers computed in 128 bits."""
+    left, right = (write(one, Kind.HUGEINT if kind.whole else kind) for one in arguments)
+    sql = f"({left} {name} nullif({right}, 0))"
+    if kind.whole:
+        return f"TRY_CAST({sql} AS BIGINT)" if kind is Kind.INTEGER else f"TRY({sql})"
+    return write.dialect.finite(sql) if kind.binary else sql
+
+
+def _whole(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    sql = f"{name}({write(arguments[0], kind if kind.binary else None)})"
+    return write.dialect.finite(sql) if kind.binary else sql
+
+
+def _digits(arguments: Arguments) -> int | None:
+    """Return to how many digits ROUND or TRUNC goes, None for NULL."""
+    if len(arguments) == 1:
+        return 0
+    literal = arguments[1]
+    if not isinstance(literal, Literal) or not isinstance(literal.value, int | None):
+        raise Unsupported("a number of digits that is not a constant")
+    return None if literal.value is None else max(-400, min(400, literal.value))
+
+
+def _cut(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """TRUNC: a whole number loses digits before the point at most."""
+    digits, value = _digits(arguments), write(arguments[0], kind if not kind.digits else None)
+    if digits is None:
+        return write.dialect.null(kind)
+    if kind.whole and digits >= 0:
+        return value
+    sql = f"trunc({value}, {digits})" if digits else f"trunc({value})"
+    return write.dialect.finite(sql) if kind.binary else sql
+
+
+def _round(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    digits, operand = _digits(arguments), arguments[0]
+    if digits is None:
+        return write.dialect.null(kind)
+    if kind is Kind.INTEGER:
+        return f"TRY_CAST(round({write(operand, Kind.HUGEINT)}, {digits}) AS BIGINT)"
+    if kind is Kind.HUGEINT:
+        return f"TRY(round({write(operand, kind)}, {digits}))"
+    if kind.binary:
+        return write.dialect.finite(f"round({write(operand, kind)}, {digits})")
+    own = as_decimal(operand.kind or kind)
+    if -digits > own.digits - own.scale:  # nothing is left of any number; the engine makes 0 of NULL too
+        unit = write.dialect.constant(Decimal((0, (1,), -own.scale)))
+        return f"CAST(({write(operand)} % {unit}) AS {write.dialect.sql_type(kind)})"
+    sql = f"round({write(operand)}, {digits})"
+    return sql if own.digits < MOST_DIGITS else f"TRY({sql})"  # 38 nines have no tens
+
+
+def _real(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """A function of binary numbers; where it has no value the engine's is NaN or infinite."""
+    return write.dialect.finite(called(name, Kind.REAL, write, arguments, kind))
+
+
+# -- values of any kind, texts and times ----------------------------------------------------
+
+
+def _concat(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    return f"left({called(name, Kind.TEXT, write, arguments, kind)}, {_LONGEST})"
+
+
+def _replace(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    text, old, new = (write(argument, Kind.TEXT) for argument in arguments)
+    if not isinstance(arguments[2], Literal):
+        raise Unsupported("replace by a text that is not a constant")
+    times = len(str(arguments[2].value or ""))
+    if times > 1:  # each code point may become this many
+        text = f"left({text}, {_LONGEST // times})"
+    return f"replace({text}, {old}, {new})"
+
+
+def _replace_matches(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """REGEXP_REPLACE: a pattern may match between any two code points, and of nothing."""
+    text, *rest = (write(argument, Kind.TEXT) for argument in arguments)
+    replacement, options = arguments[2], (*arguments, None)[3]
+    if not isinstance(replacement, Literal):
+        raise Unsupported("replace by a text that is not a constant")
+    if not isinstance(options, Literal) or "g" not in str(options.value):
+        return f"regexp_replace({', '.join((text, *rest))})"  # one match: it grows by a constant
+    text = f"left({text}, {_LONGEST // (1 + len(str(replacement.value)))})"
+    return f"left(regexp_replace({', '.join((text, *rest))}), {_LONGEST})"
+
+
+def _with_number(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """A function of texts and of whole numbers, which are constants of 32 bits."""
+    written = (
+        str(one.value) if isinstance(one, Literal) and isinstance(one.value, int) else write(one, Kind.TEXT)
+        for one in arguments
+    )
+    return f"{name}({', '.join(written)})"
+
+
+def _positions(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """A function of a text and positions in it."""
+    text = write(arguments[0], Kind.TEXT)
+    places = (write(argument, Kind.INTEGER) for argument in arguments[1:])
+    cut = (f"CAST(TRY_CAST({place} AS INTEGER) AS BIGINT)" for place in places)
+    return f"{name}({text}, {', '.join(cut)})"
+
+
+def _truncated(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    part, moment = arguments
+    if not isinstance(part, Literal) or part.value not in _TRUNCATIONS:
+        raise Unsupported("date_trunc to a part that is not known")
+    return f"CAST(date_trunc('{part.value}', {write(moment, kind)}) AS {write.dialect.sql_type(kind)})"
+
+
+def _difference(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    part, *moments = arguments
+    if not isinstance(part, Literal) or part.value not in (*_TRUNCATIONS, "microsecond"):
+        raise Unsupported("date_diff in a part that is not known")
+    first, second = (f"CAST({write(one, one.kind or Kind.DATE)} AS TIMESTAMP)" for one in moments)
+    return f"CAST(date_diff('{part.value}', {first}, {second}) AS BIGINT)"
+
+
+def _read(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """STRPTIME: what does not have the format is NULL."""
+    return _in_years(write, f"try_strptime({', '.join(write(one, Kind.TEXT) for one in arguments)})")
+
+
+def _added(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """DATE_ADD: a moment some months, days or seconds later."""
+    part, count, moment = arguments
+    if not isinstance(part, Literal) or not isinstance(count, Literal) or not isinstance(count.value, int):
+        raise Unsupported("date_add of an interval that is not a constant")
+    unit, number = steps_of(str(part.value), count.value)
+    own = write(moment, moment.kind or Kind.TIMESTAMP)
+    return _in_years(write, f"(CAST({own} AS TIMESTAMP) + INTERVAL '{number} {unit}')")
+
+
+def _in_years(write: Writer, sql: str) -> str:
+    if len(sql) > _LONGEST_TERM:
+        raise Unsupported("a moment that is computed from such long expressions")
+    return write.dialect.within_years(sql, Kind.TIMESTAMP)
+
+
+_PARTS = {name: name for name in (*_TRUNCATIONS, "isodow", "dayofyear")} | {"dow": "dayofweek"}
+_TEXTS = (
+    "lower", "upper", "trim", "ltrim", "rtrim", "length", "contains", "starts_with", "ends_with",
+    "regexp_matches", "regexp_full_match",
+)  # fmt: skip
+
+FUNCTIONS: dict[str, Renderer] = {
+    **COMMON,
+    **{name: partial(_arithmetic, name) for name in _CHAIN},
+    **{name: partial(_divided, name) for name in ("/", "//", "%")},
+    **{name: partial(_whole, name) for name in ("floor", "ceil")},
+    "round": _round,
+    "trunc": _cut,
+    "sign": partial(form, "CAST(sign({}) AS BIGINT)", None),
+    **{name: partial(_real, name) for name in ("sqrt", "ln", "log", "log10", "log2", "exp")},
+    "power": partial(_real, "pow"),
+    **{name: partial(called, name, Kind.TEXT) for name in _TEXTS},
+    **{name: partial(form, f"({{}} {name.upper()} {{}})", Kind.TEXT) for name in ("like", "ilike")},
+    "||": partial(form, f"left(({{}} || {{}}), {_LONGEST})", Kind.TEXT),
+    **{name: partial(_concat, name) for name in ("concat", "concat_ws")},
+    "replace": _replace,
+    "regexp_replace": _replace_matches,
+    "position": partial(form, "CAST(strpos({}, {}) AS BIGINT)", Kind.TEXT),
+    **{name: partial(_with_number, name) for name in ("split_part", "regexp_extract", "lpad", "rpad")},
+    **{name: partial(_positions, name) for name in ("substr", "left", "right")},
+    **{
+        name: partial(form, f"CAST({part}(CAST({{}} AS TIMESTAMP)) AS BIGINT)", None)
+        for name, part in _PARTS.items()
+    },
+    "date_trunc": _truncated,
+    "date_diff": _difference,
+    "date_add": _added,
+    "epoch": partial(form, "CAST(epoch(CAST({} AS TIMESTAMP)) AS DOUBLE)", None),
+    "last_day": partial(form, "last_day(CAST({} AS TIMESTAMP))", None),
+    **{name: partial(form, f"{name}(CAST({{}} AS TIMESTAMP))", None) for name in ("dayname", "monthname")},
+    "strftime": partial(form, "strftime(CAST({} AS TIMESTAMP), {})", None),
+    "strptime": _read,
+}
+"""How each function of the allow-list is written."""
