@@ -18,7 +18,8 @@ from sfumato.audit.laboratory import Laboratory
 from sfumato.audit.queries import BUDGET, PURE
 from sfumato.audit.questions import PUBLIC, QUESTIONS, WHOLE, AuditQuestion, released
 from sfumato.audit.worlds import CATALOG
-from sfumato.backends.duckdb import by_unit, relations
+from sfumato.backends import relations
+from sfumato.backends.duckdb import by_unit
 from sfumato.backends.exact import ExactGroups
 from sfumato.core import Grid
 from sfumato.core.gaussian import GaussianNoise
@@ -207,9 +208,11 @@ def undivided_weights(patch: Patch) -> None:
 
 
 def any_unit(patch: Patch) -> None:
-    matched = relations._matched
+    matched = relations.Relations._matched
     patch.setattr(
-        relations, "_matched", lambda left, right, join: matched(left, right, replace(join, on_unit=False))
+        relations.Relations,
+        "_matched",
+        lambda self, left, right, join: matched(self, left, right, replace(join, on_unit=False)),
     )
 
 

@@ -22,8 +22,8 @@ import pytest
 from sfumato.analysis import bound, price
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.analysis.missing_limits import missing_limits
-from sfumato.backends import Source, block_values
-from sfumato.backends.duckdb import backend, by_unit, relations
+from sfumato.backends import Source, block_values, relations
+from sfumato.backends.duckdb import backend, by_unit
 from sfumato.backends.duckdb.compile import compile_query
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.catalog import Kind
@@ -408,9 +408,11 @@ def test_a_choice_by_order_is_caught(text: str, monkeypatch: pytest.MonkeyPatch)
 def test_a_join_that_forgets_the_unit_is_caught(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has such an order until somebody comes: then all rows go, if whose it is does not matter."""
     assert caught(honest(text)) == []
-    matched = relations._matched
+    matched = relations.Relations._matched
     monkeypatch.setattr(
-        relations, "_matched", lambda left, right, join: matched(left, right, replace(join, on_unit=False))
+        relations.Relations,
+        "_matched",
+        lambda self, left, right, join: matched(self, left, right, replace(join, on_unit=False)),
     )
     assert any("moved by" in wrong for wrong in caught(honest(text)))
 

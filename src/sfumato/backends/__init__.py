@@ -1,10 +1,10 @@
 """Touches data: bounded plans become total SQL and exact integers.
 
-Here is what engines share: the meaning of values and expressions (`dialect`, `functions`), of
-relations (`relations`) and of integers (`integers`), which of a unit's groups and rows count and with what weight (`priorities`,
-`contributions`), and what comes out (`exact`, `totals`). Each engine has a folder (`duckdb`), whose
-`dialect` says how the engine spells them; the
-`registry` opens tables with the engine that reads them.
+Here is what engines share: the meaning of values and expressions (`dialect`, `functions`), of relations
+(`relations`) and of integers (`integers`), which of a unit's groups and rows count and with what weight
+(`priorities`, `contributions`), and what comes out (`exact`, `totals`). Each engine has a folder (`duckdb`),
+whose `dialect` says how the engine spells values and expressions; the `registry` opens tables with the
+engine that reads them.
 """
 
 from sfumato.backends.duckdb.backend import Backend
