@@ -14,7 +14,7 @@ from sfumato.attacks.attack_result import EPSILONS, AttackResult, MeasuredRate
 from sfumato.attacks.joined import Linked, Tables, alone, cells_of
 from sfumato.attacks.population import Population, invent_people
 from sfumato.attacks.victims import TARGET, count_of_use, enough, fair_sample, guess_bits
-from sfumato.backends.duckdb.dialect import DUCKDB
+from sfumato.backends import DUCKDB
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import InvalidArgument
 from sfumato.plots import Axis, Bars, Picture

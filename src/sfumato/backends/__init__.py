@@ -8,6 +8,7 @@ engine that reads them.
 """
 
 from sfumato.backends.duckdb.backend import Backend
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.participants import Participants
 from sfumato.backends.duckdb.period_rows import PeriodRows
 from sfumato.backends.duckdb.source import Source
@@ -16,6 +17,7 @@ from sfumato.backends.registry import open_tables
 
 __all__ = [
     "Backend",
+    "DUCKDB",
     "Exact",
     "ExactGroups",
     "Members",

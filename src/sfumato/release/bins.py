@@ -11,7 +11,7 @@ from typing import Any
 
 from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.columns import dates
-from sfumato.backends.duckdb.dialect import DUCKDB
+from sfumato.backends import DUCKDB
 from sfumato.catalog.kind import MOST_DIGITS, Kind, kind_of
 from sfumato.release.answers import NoisyTable, Origin
 from sfumato.release.plain_tables import widened

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.aggregates.answer import Answer
 from sfumato.analysis.bounded import Bounding
-from sfumato.backends.duckdb.dialect import DUCKDB
+from sfumato.backends import DUCKDB
 from sfumato.catalog.kind import Kind
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import NoisyTable
