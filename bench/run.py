@@ -20,6 +20,7 @@ from hierarchy import hierarchy_rows
 from ledger import ledger_rows
 from local import local_rows
 from marginals import marginal_rows
+from networks import network_rows
 from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
@@ -73,6 +74,7 @@ def main() -> int:
     rows += stream_error_rows(options.rivals)
     rows += stream_group_rows()
     rows += advance_rows()
+    rows += network_rows()
     surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
     rows += surveys
     show(rows, rivals["versions"])

@@ -91,12 +91,31 @@ class ClippedSums:
         set_parameters(self._module, parameters)
         total = np.zeros(len(parameters))
         for rows, own in _blocks(sizes):
-            total += self._block(features[rows], labels[rows], own)
+            self._add(total, features[rows], labels[rows], own)
         return np.rint(total * (FINE / self._clip)).astype(np.int64)
+
+    def _add(
+        self,
+        total: npt.NDArray[np.float64],
+        features: npt.NDArray[np.float32],
+        labels: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+    ) -> None:
+        """Add the sum over some units; one whose gradient is no number, though its norm is, adds nothing."""
+        gradients = self._block(features, labels, sizes)
+        if not all(bool(self._torch.isfinite(one.sum())) for one in gradients):
+            if len(sizes) > 1:
+                for rows, own in _blocks(sizes, at_once=1):
+                    self._add(total, features[rows], labels[rows], own)
+            return
+        at = 0
+        for one in gradients:
+            total[at : at + one.numel()] += one.reshape(-1).numpy()
+            at += one.numel()
 
     def _block(
         self, features: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
+    ) -> list[Tensor]:
         torch, count = self._torch, len(features)
         rows = max(_BLOCK, count)
         inputs = torch.zeros((rows, features.shape[1]))
@@ -115,15 +134,9 @@ class ClippedSums:
                 inputs = inputs.detach()
                 inputs[:count][torch.from_numpy(lost)] = 0
                 losses = self._losses(inputs, wanted)
-            gradients = torch.autograd.grad((losses * scale).sum(), self._trained, allow_unused=True)
+            return list(torch.autograd.grad((losses * scale).sum(), self._trained))
         finally:
             self._ghost.enable_hooks()
-        flat = [
-            torch.zeros_like(one) if found is None else found
-            for one, found in zip(self._trained, gradients, strict=True)
-        ]
-        together = np.concatenate([one.reshape(-1).numpy() for one in flat]).astype(np.float64)
-        return np.nan_to_num(together, nan=0.0, posinf=0.0, neginf=0.0)
 
     def _losses(self, inputs: Tensor, wanted: Tensor) -> Tensor:
         scores = self._ghost(inputs.requires_grad_(True))
@@ -182,12 +195,14 @@ def check_norms(module: Module, width: int) -> None:
         )
 
 
-def _blocks(sizes: npt.NDArray[np.int64]) -> Iterator[tuple[slice, npt.NDArray[np.int64]]]:
-    """Yield as many whole units at a time as have `_BLOCK` rows at most: where their rows are, and sizes."""
+def _blocks(
+    sizes: npt.NDArray[np.int64], at_once: int = _BLOCK
+) -> Iterator[tuple[slice, npt.NDArray[np.int64]]]:
+    """Yield some whole units, of so many rows, or one of more: where their rows are, and their sizes."""
     ends = np.cumsum(sizes)
     first = 0
     while first < len(sizes):
         start = int(ends[first] - sizes[first])
-        last = max(first + 1, int(np.searchsorted(ends, start + _BLOCK, side="right")))
+        last = max(first + 1, int(np.searchsorted(ends, start + at_once, side="right")))
         yield slice(start, int(ends[last - 1])), sizes[first:last]
         first = last
