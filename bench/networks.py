@@ -4,7 +4,7 @@
 
 Digits are those of scikit-learn, 1,797 images of 8 x 8 points; every fifth is for testing, as public data.
 The accuracy beside it is that of DP-SGD by a plain reference implementation. Clipping and noise are timed on
-a network of 1.9 million parameters, in one thread and in one run; epsilon is that of one and the same training.
+a network of 1.9 million parameters, in one thread and in one run; epsilon is that of one training.
 """
 
 from __future__ import annotations
