@@ -81,7 +81,7 @@ $(RIVALS)/installed: bench/rivals-constraints.txt
 	@echo "building $(RIVALS)"
 	@$(PYTHON) -m venv --clear $(RIVALS)
 	@$(RIVALS)/bin/python $(PIP_INSTALL) -c bench/rivals-constraints.txt dp-accounting 'opendp[polars]' \
-		multi-freq-ldpy pure-ldp scikit-learn statsmodels xxhash
+		diffprivlib multi-freq-ldpy pure-ldp scikit-learn statsmodels xxhash
 	@touch $@
 
 # mkdocs reads the source; it does not import the package.

@@ -17,6 +17,7 @@ import numpy as np
 from anonymity import anonymity_rows
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
 from hierarchy import hierarchy_rows
+from learning import learning_rows
 from ledger import ledger_rows
 from local import local_rows
 from marginals import marginal_rows
@@ -71,6 +72,7 @@ def main() -> int:
     rows += workload_rows(adult)
     rows += marginal_rows(adult, options.rivals)
     rows += hierarchy_rows()
+    rows += learning_rows(adult, options.rivals)
     rows += stream_error_rows(options.rivals)
     rows += stream_group_rows()
     rows += advance_rows()
