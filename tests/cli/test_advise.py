@@ -151,7 +151,8 @@ def test_an_error_is_stated_of_whatever_is_declared(folder: Path, subject, error
     assert found.returncode == 0, found.stderr
     both = json.loads(found.stdout)
     assert not both["feasible"] and "both cannot be had" in both["stated"] and both["advantage"] <= 0.02
-    alone = json.loads(sfumato(folder, "advise", *subject, "--error", str(error), "-f", "json").stdout)
+    named = f"{next(iter(both['errors']))}={error}"
+    alone = json.loads(sfumato(folder, "advise", *subject, "--error", named, "-f", "json").stdout)
     [advised] = [point for point in alone["frontier"] if point["advised"]]
     assert 0.97 * error < max(advised["errors"].values()) <= error
     assert alone["epsilon"] > both["epsilon"]
@@ -285,6 +286,9 @@ def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
         (("--stream", "daily", "--size", "9"), "need no size"),
         (("--workload", "monthly", "--write"), "are about the budget"),
         (("--survey", "survey.toml", "--people", "9", "--error", "0.1"), "no epsilon up to 20 makes"),
+        (("--workload", "monthly", "--error", "regions.m=3"), "no error is called `regions.m`"),
+        (("--workload", "monthly", "--error", "3", "--error", "n=3"), "a number, for all answers or by name"),
+        (("--workload", "monthly", "--error", "n=few"), "a number, for all answers or by name"),
         (("--survey", "survey.toml", "--delta", "1e-6"), "neither a delta nor groups"),
         (
             ("--funds", "-1", "--harm-chance", "0.1", "--harm-cost", "1", "--people", "9"),

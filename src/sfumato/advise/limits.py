@@ -17,6 +17,7 @@ from sfumato.errors import InvalidArgument
 __all__ = ["EpsilonRange", "Limit", "RiskLimit", "cheapest_epsilon", "epsilon_range", "largest_epsilon"]
 
 _LEAST = Fraction(1, 10_000)
+_NAMED = "errors have the names that the advice shows: error={'n': 20}, or --error n=20"
 
 
 class Limit(Protocol):
@@ -164,14 +165,19 @@ def cheapest_epsilon(choice: Choice, error: WantedError) -> Fraction:
             place="error",
             hints=(
                 f"at {_shown(LARGEST_EPSILON)}, {worst.name} still has {worst.said}",
-                "few people who answer, or a question with an epsilon of its own, have errors at any epsilon",
+                "allow a larger error, ask more people, or name the errors that you mean",
+                _NAMED,
             ),
         )
     return smallest_epsilon(excess, min(choice.epsilon, LARGEST_EPSILON), high=LARGEST_EPSILON)
 
 
 def _wanted(choice: Choice, error: WantedError) -> dict[str, float]:
-    """Return the error that is wanted, by the names that advice shows."""
+    """Return the error that is wanted, by the names that advice shows.
+
+    A name that stands before a dot or a comma is of all errors that begin with it: a question of a workload,
+    a column of a stream.
+    """
     names = [one.name for one in choice.at(choice.epsilon).errors]
     if not names:
         raise InvalidArgument(
@@ -181,27 +187,32 @@ def _wanted(choice: Choice, error: WantedError) -> dict[str, float]:
         )
     if not isinstance(error, Mapping):
         return dict.fromkeys(names, float(positive(error, "error")))
-    unknown = [str(name) for name in error if name not in names]
-    if unknown or not error:
-        shown = ", ".join(f"`{name}`" for name in names[:10])
-        message = f"no error is called `{unknown[0]}`" if unknown else "no error is named"
-        raise InvalidArgument(message, place="error", hints=(f"there are {shown}",))
-    return {name: float(positive(one, "error")) for name, one in error.items()}
+    found: dict[str, float] = {}
+    for given, limit in error.items():
+        meant = [name for name in names if name == given or name.startswith((f"{given}.", f"{given}, "))]
+        if not meant:
+            shown = ", ".join(f"`{name}`" for name in names[:10])
+            raise InvalidArgument(
+                f"no error is called `{given}`", place="error", hints=(f"there are {shown}",)
+            )
+        found |= dict.fromkeys(meant, float(positive(limit, "error")))
+    if not found:
+        raise InvalidArgument("no error is named", place="error", hints=(_NAMED,))
+    return found
 
 
 def _taken(one: ExpectedError, limit: float) -> float:
     """Return how much of its limit an error takes; refuse errors that are not known, or not of this kind."""
-    named = "or name those that you mean, as the advice shows them: error={'n': 20}"
     if one.error is None:
         raise InvalidArgument(
             f"the error of `{one.name}` is not known beforehand: {one.said}",
             place="error",
-            hints=("give the size of a group, if that is what it takes: size=.. or --size", named),
+            hints=(_NAMED, "questions and workloads take the size of a group: size=.. or --size"),
         )
     if one.share and limit >= 1:
         hint = "0.02 of a median: between the 48th and the 52nd percentile"
         message = f"the error of `{one.name}` is a share of ranks, and so below 1"
-        raise InvalidArgument(message, place="error", hints=(hint, named))
+        raise InvalidArgument(message, place="error", hints=(hint, _NAMED))
     return one.error / limit
 
 
@@ -218,7 +229,9 @@ def epsilon_range(
     """
     allowed = [(largest_epsilon(choice, limit), limit) for limit in limits]
     least = None if error is None else cheapest_epsilon(choice, error)
-    needed = "" if least is None else f"the wanted error needs epsilon {_shown(least)}"
+    needed = (
+        "" if least is None else f"the wanted error needs epsilon {_shown(least)}{_beyond(choice, least)}"
+    )
     if not allowed:
         if least is None:
             raise InvalidArgument("neither a limit nor an error was stated", place="limits")
@@ -239,6 +252,12 @@ def epsilon_range(
             f" {within}{_errors(choice.at(most))}. Either the error gives, or the limit does"
         ),
     )
+
+
+def _beyond(choice: Choice, epsilon: Fraction) -> str:
+    if choice.whole is None or epsilon <= choice.whole:
+        return ""
+    return f", above the {_shown(choice.whole)} of the whole budget"
 
 
 def _errors(outcome: Outcome) -> str:

@@ -47,8 +47,8 @@ class AdviceWishes:
     ] = None
     prior: Annotated[float, Option("--prior", help="What an attacker believes beforehand.")] = 0.01
     error: Annotated[
-        float | None,
-        Option("--error", help="The 95% error that you can live with, of every answer."),
+        list[str] | None,
+        Option("--error", help="The 95% error you can live with, of all answers or by name: 20, or n=20."),
     ] = None
     size: Annotated[
         float | None, Option("--size", help="Rows to expect in a group, for the error of averages.")
@@ -112,5 +112,24 @@ def options_of(wishes: AdviceWishes) -> AdviceOptions:
         "advantage": wishes.advantage,
         "posterior": wishes.posterior,
         "harm": harm,
-        "error": wishes.error,
+        "error": None if wishes.error is None else _error(wishes.error),
     }
+
+
+def _error(said: list[str]) -> float | dict[str, float]:
+    """Return one error for all answers, or each by its name.
+
+    >>> _error(["n, worst day=20", "years=300"])
+    {'n, worst day': 20.0, 'years': 300.0}
+    """
+    found = {name: number for name, _, number in (one.rpartition("=") for one in said)}
+    try:
+        errors = {name.strip(): float(number) for name, number in found.items()}
+    except ValueError:
+        errors = {}
+    if len(errors) < len(said) or ("" in errors and len(said) > 1):
+        hint = "--error 20 for all of them, or --error n=20 --error age=0.5"
+        raise InvalidArgument(
+            "an error is a number, for all answers or by name", place="--error", hints=(hint,)
+        )
+    return errors.get("", errors)

@@ -190,7 +190,7 @@ def _talk(wishes: AdviceWishes, declared: Project, project: str) -> AdviceWishes
         answered["questions"] = [given] if given else None
         if given:
             asked = "How far off may its answer be, 95 times of 100?"
-            answered["error"] = ask(asked, "", lambda text: _above_zero(float(text)) if text else None)
+            answered["error"] = ask(asked, "", lambda text: [_above_zero(text)] if text else None)
     return replace(wishes, **answered)
 
 
@@ -201,10 +201,10 @@ def _delta(people: int, text: str) -> float:
     return delta
 
 
-def _above_zero(error: float) -> float:
-    if not 0 < error < math.inf:
+def _above_zero(text: str) -> str:
+    if not 0 < float(text) < math.inf:
         raise InvalidArgument("a number above 0")
-    return error
+    return text
 
 
 def _sql(project: str, text: str) -> str:

@@ -92,6 +92,7 @@ def choice_of_question(question: Question, *, size: float | None = None) -> Choi
         at=at,
         year=YEARLY,
         cheapest=cheapest,
+        whole=terms.epsilon,
     )
 
 
@@ -114,7 +115,7 @@ def choice_of_workload(workload: Workload) -> Choice:
         standing = terms.epsilon if workload.epsilon is None else workload.epsilon
     many = len(workload.names)
     name = f"the workload of {many} question{'' if many == 1 else 's'}"
-    return Choice(name=name, epsilon=standing, delta=terms.delta, at=at, year=YEARLY)
+    return Choice(name=name, epsilon=standing, delta=terms.delta, at=at, year=YEARLY, whole=terms.epsilon)
 
 
 def choice_of_marginals(question: MarginalsQuestion) -> Choice:
@@ -140,7 +141,15 @@ def choice_of_marginals(question: MarginalsQuestion) -> Choice:
         )
 
     standing = terms.epsilon if question.epsilon is None else question.epsilon
-    return Choice(name="the tables", epsilon=standing, delta=terms.delta, at=at, year=YEARLY, aimed=aimed)
+    return Choice(
+        name="the tables",
+        epsilon=standing,
+        delta=terms.delta,
+        at=at,
+        year=YEARLY,
+        whole=terms.epsilon,
+        aimed=aimed,
+    )
 
 
 def _table(names: Sequence[str]) -> str:
@@ -165,7 +174,9 @@ def choice_of_stream(stream: Stream) -> Choice:
 
     standing = terms.epsilon if question.epsilon is None else question.epsilon
     many = f"{periods.every}s without an end" if periods.design else f"{periods.horizon} {periods.every}s"
-    return Choice(name=f"the whole stream of {many}", epsilon=standing, delta=terms.delta, at=at)
+    return Choice(
+        name=f"the whole stream of {many}", epsilon=standing, delta=terms.delta, at=at, whole=terms.epsilon
+    )
 
 
 def _stream_errors(stream: PricedStream) -> Iterator[ExpectedError]:
