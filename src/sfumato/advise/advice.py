@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from sfumato.advise.choice import Choice, ExpectedError, FrontierPoint, WantedError, few, frontier
 from sfumato.advise.deltas import about_delta
-from sfumato.advise.limits import EpsilonRange, Limit, RiskLimit, epsilon_range
+from sfumato.advise.limits import EpsilonRange, Limit, RiskLimit, epsilon_range, wanted_errors
 from sfumato.advise.money import Harm
 from sfumato.advise.risk import Risk, risk_of
 from sfumato.core.arguments import Number
@@ -226,7 +226,7 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
         year=tuple((often, outcome.risk(times=times)) for often, times in choice.year),
         alone=risk_of(ApproximateDP(epsilon=epsilon * choice.releases, delta=choice.delta)).advantage,
         errors=outcome.errors,
-        frontier=frontier(choice, epsilon),
+        frontier=frontier(choice, epsilon, names=None if error is None else wanted_errors(choice, error)),
         stated=stated,
         delta=delta,
         notes=choice.notes,

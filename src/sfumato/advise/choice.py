@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.advise.risk import TOOK_PART, Risk, RiskSource, advantage_of, risk_of
@@ -69,6 +69,12 @@ class Outcome:
         """The advantage of any attacker, computed without the rest of the risk."""
         return advantage_of(self.source, keys_delta=self.keys_delta, times=self.times)
 
+    def only(self, names: Collection[str] | None) -> Outcome:
+        """Return it with the errors of these names alone; None: with all."""
+        if names is None:
+            return self
+        return replace(self, errors=tuple(one for one in self.errors if one.name in names))
+
     @property
     def said(self) -> str:
         """The errors, in one line."""
@@ -124,11 +130,13 @@ class FrontierPoint:
     advised: bool  # it is the epsilon that is proposed
 
 
-def frontier(choice: Choice, advised: Fraction) -> tuple[FrontierPoint, ...]:
+def frontier(
+    choice: Choice, advised: Fraction, *, names: Collection[str] | None = None
+) -> tuple[FrontierPoint, ...]:
     """Return risk against error around the epsilon that is advised, and at the one that stands.
 
     A quarter, half, the same, double and four times it. What is above 20 is left out, and what is refused,
-    as too little for questions whose errors are fixed.
+    as too little for questions whose errors are fixed. With `names`, the errors are those that are meant.
 
     >>> points = frontier(choice_of_budget(PrivacyBudget(epsilon=1)), Fraction(1, 2))
     >>> [(float(point.epsilon), point.current, point.advised) for point in points][2:4]
@@ -147,7 +155,7 @@ def frontier(choice: Choice, advised: Fraction) -> tuple[FrontierPoint, ...]:
         points[outcome.epsilon] = FrontierPoint(
             epsilon=outcome.epsilon,
             advantage=outcome.advantage,
-            errors=outcome.errors,
+            errors=outcome.only(names).errors,
             current=outcome.epsilon == choice.epsilon,
             advised=outcome.epsilon == advised,
         )

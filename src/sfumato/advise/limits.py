@@ -14,7 +14,15 @@ from sfumato.analysis.forecast import smallest_epsilon
 from sfumato.core.arguments import Number, positive, probability
 from sfumato.errors import InvalidArgument
 
-__all__ = ["EpsilonRange", "Limit", "RiskLimit", "cheapest_epsilon", "epsilon_range", "largest_epsilon"]
+__all__ = [
+    "EpsilonRange",
+    "Limit",
+    "RiskLimit",
+    "cheapest_epsilon",
+    "epsilon_range",
+    "largest_epsilon",
+    "wanted_errors",
+]
 
 _LEAST = Fraction(1, 10_000)
 _NAMED = "errors have the names that the advice shows: error={'n': 20}, or --error n=20"
@@ -146,7 +154,7 @@ def cheapest_epsilon(choice: Choice, error: WantedError) -> Fraction:
     """
     if choice.cheapest is not None:
         return choice.cheapest(error)
-    limits = _wanted(choice, error)
+    limits = wanted_errors(choice, error)
 
     def excess(epsilon: Fraction) -> float:
         try:
@@ -172,7 +180,7 @@ def cheapest_epsilon(choice: Choice, error: WantedError) -> Fraction:
     return smallest_epsilon(excess, min(choice.epsilon, LARGEST_EPSILON), high=LARGEST_EPSILON)
 
 
-def _wanted(choice: Choice, error: WantedError) -> dict[str, float]:
+def wanted_errors(choice: Choice, error: WantedError) -> dict[str, float]:
     """Return the error that is wanted, by the names that advice shows.
 
     A name that stands before a dot or a comma is of all errors that begin with it: a question of a workload,
@@ -235,7 +243,9 @@ def epsilon_range(
     if not allowed:
         if least is None:
             raise InvalidArgument("neither a limit nor an error was stated", place="limits")
-        return EpsilonRange(least=least, most=None, said=f"{needed}{_errors(choice.at(least))}")
+        assert error is not None
+        meant = choice.at(least).only(wanted_errors(choice, error))
+        return EpsilonRange(least=least, most=None, said=f"{needed}{_errors(meant)}")
     most, limit = min(allowed, key=lambda one: one[0])
     within = f"{limit.said} allows epsilon {_shown(most)}"
     if least is None:

@@ -91,7 +91,7 @@ def _opening(advice: Advice) -> tuple[Block, ...]:
 
 
 def _frontier(advice: Advice) -> tuple[Block, ...]:
-    names = [one.name for one in few(advice.errors)]
+    names = [one.name for one in few(advice.frontier[0].errors)]
     table = PageTable(
         heads=("epsilon", "advantage", *names),
         rows=[
@@ -130,7 +130,7 @@ def _power(advice: Advice) -> Picture:
 
 def _error_picture(advice: Advice) -> tuple[Figure, ...]:
     """Return risk against the error of the first column that has one, or the largest of many."""
-    errors = few(advice.errors)
+    errors = few(next(point.errors for point in advice.frontier if point.advised))
     shown = next((place for place, one in enumerate(errors) if one.error), None)
     if shown is None:
         return ()
