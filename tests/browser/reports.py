@@ -219,7 +219,6 @@ def sweep_page() -> str:
 
 REPORTS: dict[str, Callable[[], str]] = {
     "advice": advice_page,
-    "advice compared": compared_page,
     "attacks": attack_page,
     "audit": audit_page,
     "fairness": lambda: noisy_report(right={"f": 0.6, "m": 0.9}).page().html(),
@@ -235,4 +234,5 @@ REPORTS: dict[str, Callable[[], str]] = {
     "measured": lambda: measures_page(
         measure(people(), ["age_in_completed_years_at_admission", "sex"], sensitive="diagnosis")
     ).html(),
+    "advice compared": compared_page,
 }

@@ -202,10 +202,10 @@ def _verdict(one: ComparedProject, other: ComparedProject) -> str:
             f" fewer people, the advantage is {least:.3g} and not {most:.3g}. {_as_strict(strict, loose)}"
         )
     return (
-        f"neither {one.name} nor {other.name} is stricter: their curves cross at {_listed(crossed)} false"
-        f" alarms. Where these are rarer, an attacker finds fewer people with {strict.name}; where they are"
-        f" more frequent, with {loose.name}. The advantage is {least:.3g} with {strict.name}, {most:.3g} with"
-        f" {loose.name}"
+        f"neither {one.name} nor {other.name} is stricter: their curves cross where {_listed(crossed)}"
+        f" is a false alarm. Where such alarms are rarer, an attacker finds fewer people with {strict.name};"
+        f" where they are more frequent, with {loose.name}. The advantage is {least:.3g} with {strict.name},"
+        f" {most:.3g} with {loose.name}"
     )
 
 
@@ -219,4 +219,4 @@ def _as_strict(strict: ComparedProject, loose: ComparedProject) -> str:
 
 
 def _listed(rates: Sequence[float]) -> str:
-    return " and ".join(f"{rate:.2g}" for rate in rates)
+    return " and where ".join(f"one in {float(f'{1 / rate:.2g}'):,.0f}" for rate in rates)

@@ -24,7 +24,7 @@ class AdviceWishes:
     questions: Annotated[
         list[str] | None,
         Argument(
-            help="Questions that the budget is for: SQL, or files of it. With --compare: project files."
+            help="Questions that the budget is for: SQL, or files of it. With --compare: project files, too."
         ),
     ] = None
     stream: Annotated[

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.advice_wishes import AdviceWishes, options_of
@@ -16,10 +18,12 @@ if TYPE_CHECKING:
     from sfumato.advise.advice import AdviceOptions
     from sfumato.advise.risk import Risk
     from sfumato.catalog import Project
+    from sfumato.catalog.project import ProjectStream
     from sfumato.session.database import Database
 
 __all__ = ["compare_projects"]
 
+_ANY = Fraction(1)  # in the place of an epsilon that may differ
 _IN_A_YEAR = {"day": 365, "week": 52, "month": 12, "year": 1}
 
 
@@ -27,32 +31,35 @@ def compare_projects(wishes: AdviceWishes, output: str | None, *, as_json: bool)
     """Show what the budgets of projects mean, and what they declare in common."""
     from sfumato.catalog import read_project
 
-    files = list(dict.fromkeys(wishes.questions or []))
+    named = list(dict.fromkeys(wishes.questions or []))
+    files = [one for one in named if one.lower().endswith(".toml")]
     if len(files) < 2:
         raise InvalidArgument(
             "name two project files at least",
             place="--compare",
-            hints=("sfumato advise --compare a.toml b.toml",),
+            hints=('sfumato advise --compare a.toml b.toml, and questions for both: "SELECT .."',),
         )
-    free = ("questions", "people", "prior", "family")
+    free = ("questions", "people", "prior", "family", "size")
     if replace(AdviceWishes(), **{name: getattr(wishes, name) for name in free}) != wishes:
         raise InvalidArgument(
             "projects are compared as they are: no other epsilon, no limit and no error can be stated",
             place="--compare",
-            hints=("--people, --prior and --family are the same for all of them",),
+            hints=("--people, --prior, --family and --size are the same for all of them",),
         )
     projects = {file: read_project(file) for file in files}
     for project in projects.values():
         can_write(output, kept(project))
     with working("comparing"):
-        found = _compared(projects, wishes)
+        found = _compared(projects, [one for one in named if one not in files], wishes)
         if output is not None:
             write(found.page().html().encode(), output, paid=False)
     lines = [*found.lines(), *([] if output is None else [f"written: {output}"])]
     say(found.record(), "\n".join(lines), as_json=as_json)
 
 
-def _compared(projects: Mapping[str, Project], wishes: AdviceWishes) -> ProjectComparison:
+def _compared(
+    projects: Mapping[str, Project], questions: Sequence[str], wishes: AdviceWishes
+) -> ProjectComparison:
     from sfumato.advise import ProjectComparison
 
     options = {
@@ -60,7 +67,7 @@ def _compared(projects: Mapping[str, Project], wishes: AdviceWishes) -> ProjectC
         for file, project in projects.items()
     }
     compared = {file: _project(file, project, options[file]) for file, project in projects.items()}
-    shared, notes = _shared(projects, options)
+    shared, notes = _shared(projects, [*_asked(questions, wishes.size), *_declared(projects)], options)
     return ProjectComparison(
         projects=tuple(
             replace(one, shared={name: advised[file] for name, advised in shared.items()})
@@ -107,95 +114,124 @@ def _year(project: Project, whole: Risk) -> Risk:
     return min(whole, year, key=lambda risk: risk.advantage)
 
 
-# -- what all of them declare -----------------------------------------------------------------
+# -- what is asked of all of them -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """A kind of thing that project files declare by name."""
+class _Common:
+    """Something that can be asked of every project: a question, or what all files declare by one name."""
 
-    said: str
-    declared: Callable[[Project], Mapping[str, Any]]
-    asked: Callable[[Any], object]  # what is asked, without how much is spent on it
-    choice: Callable[[str, Project, Database], Choice]
-
-
-def _kinds() -> tuple[_Kind, ...]:
-    from sfumato.cli.marginals import declared_marginals
-    from sfumato.cli.stream import declared_stream
-    from sfumato.cli.workload import declared_workload
-    from sfumato.session.choices import choice_of_marginals, choice_of_stream, choice_of_workload
-
-    return (
-        _Kind(
-            said="stream",
-            declared=lambda project: {one.name: one for one in project.streams},
-            asked=lambda one: _fields(one, "epsilon", "purpose"),
-            choice=lambda *named: choice_of_stream(declared_stream(*named)),
-        ),
-        _Kind(
-            said="workload",
-            declared=lambda project: project.workloads,
-            asked=lambda one: (_statements(one.file), one.size),
-            choice=lambda *named: choice_of_workload(declared_workload(*named)),
-        ),
-        _Kind(
-            said="marginals",
-            declared=lambda project: project.marginals,
-            asked=lambda one: _fields(one, "epsilon", "weights"),
-            choice=lambda *named: choice_of_marginals(declared_marginals(*named)),
-        ),
-    )
-
-
-def _fields(declared: Any, *left_out: str) -> dict[str, object]:
-    return {one.name: getattr(declared, one.name) for one in fields(declared) if one.name not in left_out}
-
-
-def _statements(file: str) -> list[tuple[str, str]]:
-    """Return the questions of a file, without the comments that say how much is spent on each."""
-    from sfumato.cli.query import text_of
-    from sfumato.cli.workload import questions_of
-
-    def words(sql: str) -> str:
-        kept_lines = (line for line in sql.splitlines() if not line.lstrip().startswith("--"))
-        return " ".join(" ".join(kept_lines).rstrip(";").split())
-
-    return [(one.name, words(one.sql)) for one in questions_of(text_of(file))]
+    name: str
+    choice: Callable[[Project, Database], Choice]
+    asked: Callable[[Project], object]  # without how much is spent on it: it must be the same for all
 
 
 def _shared(
-    projects: Mapping[str, Project], options: Mapping[str, AdviceOptions]
+    projects: Mapping[str, Project], common: Iterable[_Common], options: Mapping[str, AdviceOptions]
 ) -> tuple[dict[str, dict[str, Advice]], list[str]]:
-    """Return advice on what all projects declare and ask alike, by file; and what is left out, and why."""
+    """Return advice on what all projects can be asked, by file; and what is left out, and why."""
     from sfumato.advise import advise
     from sfumato.cli.project import open_tables
 
     found: dict[str, dict[str, Advice]] = {}
     notes = []
     opened: dict[str, Database] = {}
-    for kind in _kinds():
-        declared = [kind.declared(project) for project in projects.values()]
-        for name in declared[0]:
-            if not all(name in one for one in declared):
+    for one in common:
+        advised = {}
+        try:
+            asked = [one.asked(project) for project in projects.values()]
+            if any(each != asked[0] for each in asked):
+                notes.append(f"{one.name} is not compared: it does not ask the same everywhere")
                 continue
-            item = f"{kind.said} {name}"
-            advised = {}
-            try:
-                if not _all_equal([kind.asked(one[name]) for one in declared]):
-                    notes.append(f"{item} is not compared: it does not ask the same everywhere")
-                    continue
-                for file, project in projects.items():
-                    if file not in opened:
-                        opened[file] = open_tables(file, free=True)[1]
-                    choice = kind.choice(name, project, opened[file])
-                    advised[file] = advise(choice, **options[file])
-            except SfumatoError as error:
-                notes.append(f"{item} is not compared: {error.message}")
-            else:
-                found[item] = advised
+            for file, project in projects.items():
+                if file not in opened:
+                    opened[file] = open_tables(file, free=True)[1]
+                advised[file] = advise(one.choice(project, opened[file]), **options[file])
+        except SfumatoError as error:
+            notes.append(f"{one.name} is not compared: {error.message}")
+        else:
+            found[one.name] = advised
     return found, notes
 
 
-def _all_equal(values: Sequence[object]) -> bool:
-    return all(one == values[0] for one in values)
+def _asked(questions: Sequence[str], size: float | None) -> Iterator[_Common]:
+    """Yield questions that are put to every project, as if all of its budget went to each of them."""
+    from sfumato.cli.query import question_text
+    from sfumato.session.choices import choice_of_database
+
+    for place, one in enumerate(questions, 1):
+        text = question_text(one)
+
+        def choice(_: Project, database: Database, text: str = text) -> Choice:
+            return choice_of_database(database, [database.sql(text)], size=size)
+
+        yield _Common(name=f"question {place}", choice=choice, asked=lambda _: None)
+
+
+def _declared(projects: Mapping[str, Project]) -> Iterator[_Common]:
+    """Yield the streams, workloads and marginals that all projects declare by the same name."""
+    from sfumato.cli.marginals import declared_marginals
+    from sfumato.cli.stream import declared_stream
+    from sfumato.cli.workload import declared_workload
+    from sfumato.session.choices import choice_of_marginals, choice_of_stream, choice_of_workload
+
+    for name in _names(projects, _streams):
+        yield _Common(
+            name=f"stream {name}",
+            choice=_chosen(choice_of_stream, declared_stream, name),
+            asked=partial(_periods, name),
+        )
+    for name in _names(projects, lambda project: project.workloads):
+        yield _Common(
+            name=f"workload {name}",
+            choice=_chosen(choice_of_workload, declared_workload, name),
+            asked=partial(_statements, name),
+        )
+    for name in _names(projects, lambda project: project.marginals):
+        yield _Common(
+            name=f"marginals {name}",
+            choice=_chosen(choice_of_marginals, declared_marginals, name),
+            asked=partial(_tables, name),
+        )
+
+
+def _chosen(
+    choice: Callable[[Any], Choice], declared: Callable[[str, Project, Database], object], name: str
+) -> Callable[[Project, Database], Choice]:
+    """Return how the epsilon of what is declared by a name is chosen, in whichever project."""
+    return lambda project, database: choice(declared(name, project, database))
+
+
+def _names(
+    projects: Mapping[str, Project], declared: Callable[[Project], Mapping[str, object]]
+) -> Iterator[str]:
+    """Yield the names that all projects declare."""
+    first, *others = (declared(project) for project in projects.values())
+    return (name for name in first if all(name in one for one in others))
+
+
+def _streams(project: Project) -> dict[str, ProjectStream]:
+    return {one.name: one for one in project.streams}
+
+
+def _periods(name: str, project: Project) -> object:
+    """Return what a stream asks of which periods."""
+    return replace(_streams(project)[name], epsilon=_ANY, purpose=None)
+
+
+def _tables(name: str, project: Project) -> object:
+    """Return which tables are asked for."""
+    return replace(project.marginals[name], epsilon=_ANY, weights="cells")
+
+
+def _statements(name: str, project: Project) -> object:
+    """Return the questions of a workload, without the comments that say how much is spent on each."""
+    from sfumato.cli.query import text_of
+    from sfumato.cli.workload import questions_of
+
+    def words(sql: str) -> str:
+        said = (line for line in sql.splitlines() if not line.lstrip().startswith("--"))
+        return " ".join(" ".join(said).rstrip(";").split())
+
+    declared = project.workloads[name]
+    return declared.size, [(one.name, words(one.sql)) for one in questions_of(text_of(declared.file))]
