@@ -16,6 +16,7 @@ from sfumato.learn.descent import Descent
 from sfumato.learn.features import ModelColumn, declared_features, declared_label
 from sfumato.learn.models import LinearModel
 from sfumato.learn.named_parameters import NamedParameters
+from sfumato.learn.reweighting import Weights, declared_weights
 from sfumato.learn.training import PricedTraining, plan_training, training_rows
 from sfumato.plan.builder import Frame
 from sfumato.session.answers import answered, not_charged_yet
@@ -29,7 +30,8 @@ class LinearEstimator(NamedParameters, ABC):
     """A linear model that can be fitted; `release_` is the fitted one, which may be published.
 
     `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and
-    `rate` are of the descent (`Descent`); what is None is chosen from public facts.
+    `rate` are of the descent (`Descent`); what is None is chosen from public facts. `weights` say how much
+    rows of declared values count against others: {"sex": {"f": 3}}.
     """
 
     _defaults: ClassVar[dict[str, float]] = {}
@@ -45,6 +47,7 @@ class LinearEstimator(NamedParameters, ABC):
         rate: float | None = None,
         momentum: float | None = None,
         shrinkage: float = 0.0,
+        weights: Weights | None = None,
     ) -> None:
         self.label = label
         self.epsilon = epsilon
@@ -54,6 +57,7 @@ class LinearEstimator(NamedParameters, ABC):
         self.rate = rate
         self.momentum = momentum
         self.shrinkage = shrinkage
+        self.weights = weights
 
     @abstractmethod
     def _objective(self, label: ModelColumn) -> str:
@@ -70,7 +74,9 @@ class LinearEstimator(NamedParameters, ABC):
         label = declared_label(table, self.label)
         objective = self._objective(label)
         features = declared_features(table, self.features, but=(self.label,))
-        rows = training_rows(table, features.columns, labels=(label,))
+        weights = declared_weights(table, self.weights)
+        read = features.columns if weights is None else (*features.columns, *weights.columns)
+        rows = training_rows(table, read, labels=(label,))
         return plan_training(
             rows,
             features=features,
@@ -79,6 +85,7 @@ class LinearEstimator(NamedParameters, ABC):
             descent=self._descent(),
             epsilon=budget_quantity(self.epsilon, "epsilon"),
             share=share,
+            weights=weights,
         )
 
     def _descent(self) -> Descent:

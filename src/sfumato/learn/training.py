@@ -42,6 +42,7 @@ from sfumato.learn.gradients import (
 )
 from sfumato.learn.models import LinearModel
 from sfumato.learn.moments import Scaling, moment_norm_squared, moment_sums
+from sfumato.learn.reweighting import Reweighting
 from sfumato.pipeline import parts_of_request, refuse_huge
 from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.request import Request
@@ -136,6 +137,7 @@ class PricedTraining:
     laws: tuple[NoiseLaw, NoiseLaw]
     epsilon: Fraction
     delta: Fraction
+    weights: Reweighting | None = None
     tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
@@ -184,6 +186,7 @@ class PricedTraining:
             label=self.label,
             objective=self.objective,
             descent=self.descent,
+            weights=self.weights,
             cost=self.cost_record(),
         )
 
@@ -229,6 +232,7 @@ class PricedTraining:
     def vectors(self, rows: UnitRows) -> Callable[[TrainingState], npt.NDArray[Any]]:
         """Return the function that gives the exact integers of each step: private."""
         encoded: list[EncodedRows] = []
+        weights = None if self.weights is None else self.weights.of_rows(rows.columns)
 
         def vector(state: TrainingState) -> npt.NDArray[Any]:
             if state.scaling is None or state.descent is None:
@@ -238,7 +242,7 @@ class PricedTraining:
                 encoded.append(EncodedRows.of(scaled, self._labels(rows, state), rows.sizes))
             point = state.descent.ahead(self.descent.momentum)
             self.tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
-            return clipped_sum(encoded[0], point, _OBJECTIVES[self.objective], self.descent.clip)
+            return clipped_sum(encoded[0], point, _OBJECTIVES[self.objective], self.descent.clip, weights)
 
         return vector
 
@@ -310,6 +314,7 @@ def plan_training(
     descent: Descent,
     epsilon: Fraction,
     share: Fraction = Fraction(1),
+    weights: Reweighting | None = None,
 ) -> PricedTraining:
     """Price a training: free, and a function of the rows asked for, the catalog and the budget alone.
 
@@ -328,6 +333,7 @@ def plan_training(
         laws=(none, none),
         epsilon=epsilon,
         delta=budget.delta_loss,
+        weights=weights,
     )
     items = _items(priced.measured, descent)
     moments, gradients = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share).laws
