@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from anonymity import anonymity_rows
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
+from fairness import fairness_rows
 from hierarchy import hierarchy_rows
 from learning import learning_rows
 from ledger import ledger_rows
@@ -73,6 +74,7 @@ def main() -> int:
     rows += marginal_rows(adult, options.rivals)
     rows += hierarchy_rows()
     rows += learning_rows(adult, options.rivals)
+    rows += fairness_rows()
     rows += stream_error_rows(options.rivals)
     rows += stream_group_rows()
     rows += advance_rows()

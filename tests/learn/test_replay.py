@@ -113,10 +113,11 @@ MODELS: list[LinearEstimator] = [
     LogisticRegression(label="old", epsilon=2, steps=4),
     LogisticRegression(label="job", epsilon=2, steps=4, clip=0.05, rate=1000.0),
     LinearRegression(label="pay", epsilon=20, steps=4, clip=30.0),
+    LogisticRegression(label="old", epsilon=2, steps=4, weights={"job": {"c": 50}, "old": {"no": 0.1}}),
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=["logistic", "multinomial", "linear"])
+@pytest.mark.parametrize("model", MODELS, ids=["logistic", "multinomial", "linear", "weighted"])
 @pytest.mark.parametrize("people", [0, 40])
 def test_one_person_moves_every_step_by_no_more_than_is_charged(model: LinearEstimator, people: int) -> None:
     worst = largest_excess(model, people)

@@ -69,4 +69,3 @@ def declared_weights(frame: Frame[Any], given: Weights | None) -> Reweighting | 
         weights.append(tuple(one / max(found) for one in found))
         others.append(min(1.0, 1.0 / max(found)))
     return Reweighting(columns=tuple(columns), weights=tuple(weights), others=tuple(others))
-
