@@ -37,7 +37,7 @@ def test_honest_training_stands() -> None:
 
 
 def test_a_unit_that_is_not_clipped_as_one_is_caught(unclipped: None) -> None:
-    """Power: with 50 rows all but two of 2,000 guesses were right, and 97 of 100 are enough; here are 120."""
+    """Power: with 50 rows all of 2,000 guesses were right, and 97 of 100 are enough; here are 120."""
     verdict = examine_training(_FEW, rows=120)
     assert verdict.caught and "epsilon is at least" in str(verdict)
 

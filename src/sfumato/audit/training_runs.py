@@ -8,9 +8,10 @@ integers show, the likelier the canary is in the data:
 
     sum over steps of (<noisy, own> - <own, own> / 2) / variance of the noise
 
-is the logarithm of the likelihood ratio of Gaussian noise, over the numbers of the canary's own feature,
-which other canaries hardly move. The quarter of canaries with the largest are
-guessed to be in, the quarter with the smallest to be out; nothing is guessed of the others.
+is the logarithm of the likelihood ratio of Gaussian noise. It is taken of the numbers of the canary's own
+feature, less what all others add there, which follows from the numbers of the constant feature. The quarter
+of canaries with the largest are guessed to be in, the quarter with the smallest to be out; nothing is guessed
+of the others.
 
 Theorem: `one_run.one_run_miss`. The coins are independent of everything else, and guesses depend on noisy
 integers alone, which the charged event covers. So a training that keeps its claim is called false with
@@ -47,8 +48,8 @@ LOOSE = "one run gives a loose lower bound: a small one is no evidence of privac
 _MOST = 1_000  # canaries: each is a feature
 _CROWD = 20  # for each canary: what they learn drowns the noise that canaries would hide behind
 
-_Seen = list[tuple[Any, npt.NDArray[Any]]]
-"""The state before each step, and the noisy integers of the step. Public."""
+_Step = tuple[Any, npt.NDArray[Any], npt.NDArray[Any]]
+"""The state before a step, its noisy integers, and what one of the crowd would add to them. Public."""
 
 
 class _Classifier(Protocol):
@@ -101,7 +102,7 @@ def examine_training(
         budget=PrivacyBudget(epsilon=settings["epsilon"], delta=delta),
     )
     priced = trained.priced(database.table("canaries"))
-    seen: _Seen = []
+    seen: list[tuple[Any, npt.NDArray[Any]]] = []
 
     def update(state: Any, noisy: npt.NDArray[Any]) -> Any:
         seen.append((state, noisy))
@@ -109,8 +110,10 @@ def examine_training(
 
     exact = database.backend.training_rows(priced.rows.relation)
     add_noise_in_steps(exact, priced.vectors, update, priced.start, priced.step_laws)
+    others = priced.vectors(_rows(-1, True, 1))
+    steps = [(state, noisy, others(state)) for state, noisy in seen]
     scores = [
-        _score(place, _rows(place, bool(labels[place]), times), priced, seen) for place in range(number)
+        _score(place, _rows(place, bool(labels[place]), times), priced, steps) for place in range(number)
     ]
     right, guesses = _guessed(np.array(scores), present)
     return Verdict(
@@ -135,13 +138,17 @@ def _rows(place: int, label: bool, times: int) -> UnitRows:
     return UnitRows(columns=columns, sizes=np.array([times]))
 
 
-def _score(place: int, rows: UnitRows, priced: PricedTraining, seen: _Seen) -> float:
+def _score(place: int, rows: UnitRows, priced: PricedTraining, steps: list[_Step]) -> float:
     """Return the logarithm of the likelihood ratio of one canary, in and out, from all steps."""
     vectors, total = priced.vectors(rows), 0.0
-    for (state, noisy), law in zip(seen, priced.step_laws, strict=True):
-        at = place + 1 if noisy.ndim == 1 else place  # moments begin with the number of units
-        own, found = (np.asarray(one[at], dtype=np.float64) for one in (vectors(state), noisy))
-        total += float((own * (found - own / 2)).sum()) / float(law.variance)
+    for (state, noisy, others), law in zip(steps, priced.step_laws, strict=True):
+        at, constant = (place + 1, 0) if noisy.ndim == 1 else (place, -1)  # moments begin with a constant
+        lean = np.asarray(others[at], dtype=np.float64) / np.asarray(others[constant], dtype=np.float64)
+        own, found = (
+            np.asarray(one[at], dtype=np.float64) - lean * np.asarray(one[constant], dtype=np.float64)
+            for one in (vectors(state), noisy)
+        )
+        total += float((own * (found - own / 2) / (1 + lean**2)).sum()) / float(law.variance)
     return total
 
 
