@@ -377,6 +377,21 @@ def test_a_killed_training_goes_on_from_its_checkpoint_without_a_second_charge(t
     assert network.fit(db.table("people"), key="run").release_.to_json() == release.to_json()
 
 
+def test_an_interrupted_training_says_how_it_goes_on() -> None:
+    db, network, told = opened(), small(), []
+
+    def interrupting(step: str) -> None:
+        told.append(step)
+        if len(told) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="training was charged, as reservation") as stopped:
+        network.fit(db.table("people"), progress=interrupting)
+    charged, key = db.balance.spent_units, str(stopped.value).split("'")[1]
+    assert "failed" not in str(network.fit(db.table("people"), key=key).release_.notes)
+    assert db.balance.spent_units == charged
+
+
 def test_a_checkpoint_that_failed_is_left_out_and_never_taken_again() -> None:
     db, network = opened(), small(checkpoints=3, steps=6)
     advanced = PricedNetwork.advanced

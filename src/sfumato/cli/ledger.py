@@ -217,7 +217,15 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
             sequence=number,
             hints=("--step 1 shows the first of them",),
         )
-    return stored_release(stored.decode())
+    try:
+        return stored_release(stored.decode())
+    except UnicodeDecodeError:
+        raise LedgerError(
+            f"step {step} of charge {number} is a checkpoint of a training, and no table",
+            code="SF608",
+            sequence=number,
+            hints=("the trained network is what `fit` returns, under the same key",),
+        ) from None
 
 
 def _project(file: str) -> Project | None:

@@ -152,7 +152,8 @@ class NeuralNetwork(NamedParameters):
     def price(self, table: Frame[Any]) -> Price:
         """Return what fitting would cost, against what is left of the budget. Free."""
         priced = self.priced(table)
-        return price_against(priced.rows.database, priced, ())
+        noise = f"{priced.noise.steps:,} steps, each with noise of {priced.noise.multiplier:.3g} clips"
+        return price_against(priced.rows.database, priced, (), (noise,))
 
     def fit(
         self,
