@@ -55,3 +55,5 @@ def test_verdicts():
     assert said(large, pure).startswith("neither b nor c is stricter: their curves cross where one in ")
     assert "protect different things, `person` and `visit`" in said(pure, other)
     assert "as strict as each other" in said(pure, pure)
+    careless = project("e", epsilon=1, delta=0.05, keys_delta=0.04)
+    assert "No epsilon would give e" in said(project("f", epsilon=0.01), careless)

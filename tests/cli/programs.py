@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -104,10 +105,23 @@ def make_tables(folder: Path, people: int = 3_000) -> None:
 
 
 def destroy_values(path: Path) -> None:
-    """Overwrite every value of a Parquet or CSV file, but not its footer or header: to decode one fails."""
+    """Overwrite every value of a Parquet, CSV or DuckDB file, and not its schema: to decode one fails."""
     if path.suffix == ".csv":
         header = path.read_bytes().partition(b"\n")[0]
         path.write_bytes(header + b'\n\xff\xfe,"\n')
+        return
+    if path.suffix == ".duckdb":
+        with duckdb.connect(path, read_only=True) as connection:
+            [(table,)] = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+            blocks = connection.execute(
+                f"SELECT DISTINCT block_id FROM pragma_storage_info('{table}')"
+            ).fetchall()
+        raw = bytearray(path.read_bytes())
+        for (block,) in blocks:
+            if block is not None and block >= 0:  # after three headers; a block begins with its checksum
+                start, end = (3 * 4096 + (block + more) * 2**18 for more in (0, 1))
+                raw[start + 8 : end] = b"\xff" * (end - start - 8)
+        path.write_bytes(raw)
         return
     pq.write_table(pq.read_table(path), path, write_statistics=False)  # their ends are values, too
     raw = path.read_bytes()

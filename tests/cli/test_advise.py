@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -108,6 +109,22 @@ def test_a_question_needs_the_values_that_advice_does_without(
     copied = Path(shutil.copytree(folder, tmp_path / "copied"))
     refused = sfumato(copied, "query", asked, "--epsilon", "0.1")
     assert refused.returncode != 0 and ("SF501" in refused.stderr or "cannot be read" in refused.stderr)
+
+
+def test_a_duckdb_file_without_values(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "people.duckdb") as connection:
+        ages = "CASE WHEN i % 2 = 0 THEN 'north' ELSE 'south' END AS region, hash(i) % 110 AS age"
+        connection.execute(f"CREATE TABLE people AS SELECT i AS person, {ages} FROM range(9000) each(i)")
+    destroy_values(tmp_path / "people.duckdb")
+    tables = PROJECT.partition("[tables.visits]")[0].replace("people.parquet", "people.duckdb")
+    (tmp_path / "sfumato.toml").write_text(f"{tables}[budget]\nepsilon = 2\ndelta = 1e-6\n")
+    assert sfumato(tmp_path, "ledger", "create").returncode == 0
+    before = contents(tmp_path)
+    asked = "SELECT AVG(age) AS age FROM people"
+    advised = sfumato(tmp_path, "advise", asked, "--size", "9")
+    assert advised.returncode == 0 and "Of 100 people" in advised.stdout, advised.stderr
+    assert contents(tmp_path) == before
+    assert "SF501" in sfumato(tmp_path, "query", asked, "--epsilon", "0.1").stderr
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

@@ -13,6 +13,7 @@ from sfumato.advise.advice import Advice
 from sfumato.advise.choice import Choice
 from sfumato.advise.limits import RiskLimit, largest_epsilon
 from sfumato.advise.risk import FALSE_ALARMS, Risk
+from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.pages import Page
@@ -211,7 +212,10 @@ def _verdict(one: ComparedProject, other: ComparedProject) -> str:
 
 def _as_strict(strict: ComparedProject, loose: ComparedProject) -> str:
     """Say which epsilon of the looser one has the advantage of the stricter one."""
-    wanted = largest_epsilon(loose.budget, RiskLimit(advantage=strict.advice.risk.advantage))
+    try:
+        wanted = largest_epsilon(loose.budget, RiskLimit(advantage=strict.advice.risk.advantage))
+    except InvalidArgument:  # its delta alone tells more
+        return f"No epsilon would give {loose.name} the advantage of {strict.name}: its delta is too large"
     return (
         f"{loose.name} would have the advantage of {strict.name} at epsilon {float(wanted):.3g},"
         f" and not {float(loose.budget.epsilon):.3g}"
