@@ -10,7 +10,7 @@ noisy integers is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -99,13 +99,24 @@ def training_rows(
     for label in labels:
         there = col(label.name)
         frame = frame.where(there.is_in(*label.values) if label.values else ~there.is_null())
-    read = {one.name: one.read() for one in dict.fromkeys((*columns, *labels))}
-    asked = frame.select(**read).agg(n=count())
-    database, request = asked.database, with_join_conditions(asked.request)
+    read = tuple(dict.fromkeys((*columns, *labels)))
+    asked = frame.select(**{f"c{place}": one.read() for place, one in enumerate(read)}).agg(n=count())
+    database = asked.database
+    request = with_join_conditions(_renamed(asked.request, [one.name for one in read]))
     [named] = request.queries
     unit = check_units(named.query, database.catalog)
     refuse_copies([named.query], database.catalog, database.backend.public_copies)
     return TrainingRows(database=database, request=replace(request, postprocessing=None), unit=unit.name)
+
+
+def _renamed(request: Request, names: Sequence[str]) -> Request:
+    """Return a request whose columns have these names: nothing above reads them, and any name will do."""
+    [named] = request.queries
+    source = named.query.source
+    assert isinstance(source, Projection)
+    columns = tuple((name, one) for name, (_, one) in zip(names, source.columns, strict=True))
+    query = replace(named.query, source=replace(source, columns=columns))
+    return replace(request, queries=(replace(named, query=query),))
 
 
 def gaussian_budget(budget: PrivacyBudget, what: str) -> None:
