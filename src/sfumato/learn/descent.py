@@ -51,7 +51,7 @@ class Descent:
 
     def update(self, state: DescentState, noisy: npt.NDArray[Any], scaling: Scaling) -> DescentState:
         """Return the state after a step along a noisy sum of clipped gradients of scaled features."""
-        gradient = noisy.astype(np.float64) * (self.clip / SENSITIVITY / scaling.units)
+        gradient = noisy.astype(np.float64) * (self.clip / SENSITIVITY / scaling.divisor)
         gradient[:-1] += self.shrinkage * state.ahead(self.momentum)[:-1]
         velocity = self.momentum * state.velocity - self.rate / scaling.spread * gradient
         point, late = state.point + velocity, 2 * state.step >= self.steps

@@ -15,6 +15,7 @@ from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.learn.features import Features, ModelColumn, public_codes, public_column
 from sfumato.learn.gradients import probabilities
 from sfumato.release.storage import decode, dump, encode, load
+from sfumato.workloads.marginal_release import NoisyCount
 
 __all__ = ["LinearModel"]
 
@@ -26,8 +27,8 @@ class LinearModel:
     """A published linear model: a parameter for each feature and class, and of the constant 1 at the end.
 
     `objective` is "logistic" (one column of parameters, for the second of two classes), "softmax" (one for
-    each class), or "squared" (a number, by the bounds of the label). `units` is about how many people there
-    were, with noise.
+    each class), or "squared" (a number, by the bounds of the label). `units` is how many people there were,
+    with noise of a standard deviation.
     """
 
     objective: str
@@ -35,6 +36,7 @@ class LinearModel:
     label: ModelColumn
     parameters: FloatArray
     units: float
+    units_deviation: float = 0.0
     cost: Mapping[str, Any] = field(default_factory=dict)
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -43,6 +45,10 @@ class LinearModel:
     def classes(self) -> tuple[Value, ...]:
         """The values that the label may have."""
         return self.label.values
+
+    def units_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the (low, high) that covers how many units there were, with probability `level`."""
+        return NoisyCount(self.units, self.units_deviation).interval(level)
 
     def margins(self, data: Any) -> FloatArray:
         """Return the linear score of each public row, and of each class."""

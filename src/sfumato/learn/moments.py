@@ -14,7 +14,7 @@ Sums are of whole numbers, and exact in every order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,8 @@ def moment_sums(features: Features, read: Columns, sizes: npt.NDArray[np.int64])
 class Scaling:
     """How features are centred and scaled, from noisy moments. Public."""
 
-    units: float  # about how many there are, at least 1
+    units: float  # how many there are, with noise
+    deviation: float  # of that noise
     centres: FloatArray
     scales: FloatArray
     spread: float  # the sum of the variances of scaled features, and 1 for the constant
@@ -63,9 +64,8 @@ class Scaling:
         What noise hides is left alone: a variance below two deviations counts as two, one above 1 as 1.
         """
         moments = noisy.astype(np.float64) / _UNIT
-        noise = deviation / _UNIT
+        noise, numbers = deviation / _UNIT, _numbers(features)
         units = max(1.0, float(moments[0]), 3 * noise)
-        numbers = _numbers(features)
         centres = np.clip(moments[1 : features.width + 1] / units, -1.0, 1.0)
         squares = _listed_squares(features, centres)
         squares[numbers] = moments[features.width + 1 :] / units
@@ -73,8 +73,17 @@ class Scaling:
         least = min(1.0, max(_LEAST_SPREAD, 2 * noise / units))
         scales = np.where(numbers, np.sqrt(np.maximum(variances, least)), 1.0)
         return Scaling(
-            units=units, centres=centres, scales=scales, spread=1.0 + float((variances / scales**2).sum())
+            units=float(moments[0]),
+            deviation=noise,
+            centres=centres,
+            scales=scales,
+            spread=1.0 + float((variances / scales**2).sum()),
         )
+
+    @property
+    def divisor(self) -> float:
+        """What sums are divided by to make means: the number of units, where noise does not hide it."""
+        return max(1.0, self.units, 3 * self.deviation)
 
     def scaled(self, features: Features, read: Columns) -> Steps:
         """Return features of rows in steps, centred and scaled: each a function of its own row alone."""
@@ -90,11 +99,8 @@ class Scaling:
 
     def parted(self) -> tuple[Scaling, float, float]:
         """Return the scaling of all features but the last, and the centre and the scale of the last."""
-        own = Scaling(
-            units=self.units,
-            centres=self.centres[:-1],
-            scales=self.scales[:-1],
-            spread=max(1.0, self.spread - 1.0),
+        own = replace(
+            self, centres=self.centres[:-1], scales=self.scales[:-1], spread=max(1.0, self.spread - 1.0)
         )
         return own, float(self.centres[-1]), float(self.scales[-1])
 

@@ -236,6 +236,7 @@ class PricedTraining:
             label=self.label,
             parameters=parameters,
             units=state.scaling.units,
+            units_deviation=state.scaling.deviation,
             cost=self.cost_record(),
             notes=self._notes(),
         )
