@@ -12,10 +12,10 @@ import numpy as np
 
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument
+from sfumato.learn.base_estimator import Estimator
 from sfumato.learn.descent import Descent
 from sfumato.learn.features import ModelColumn, declared_features, declared_label
 from sfumato.learn.models import LinearModel
-from sfumato.learn.named_parameters import NamedParameters
 from sfumato.learn.reweighting import Weights, declared_weights
 from sfumato.learn.training import PricedTraining, plan_training, training_rows
 from sfumato.plan.builder import Frame
@@ -26,7 +26,7 @@ from sfumato.session.progress import Progress, shown
 __all__ = ["LinearEstimator"]
 
 
-class LinearEstimator(NamedParameters, ABC):
+class LinearEstimator(Estimator[LinearModel], ABC):
     """A linear model that can be fitted; `release_` is the fitted one, which may be published.
 
     `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and
@@ -117,12 +117,6 @@ class LinearEstimator(NamedParameters, ABC):
 
     # -- what was fitted ----------------------------------------------------------------------
 
-    def _fitted(self) -> LinearModel:
-        found: LinearModel | None = getattr(self, "release_", None)
-        if found is None:
-            raise InvalidArgument("this model is not fitted yet", place="fit", hints=("fit(db.table(..))",))
-        return found
-
     @property
     def coef_(self) -> FloatArray:
         """The coefficients: a row for each class (for the second of two), a column for each feature."""
@@ -132,15 +126,3 @@ class LinearEstimator(NamedParameters, ABC):
     def intercept_(self) -> FloatArray:
         """The parameter of the constant 1, for each class."""
         return np.array(self._fitted().parameters[-1])
-
-    def predict(self, data: Any) -> Any:
-        """Return the likeliest class of each public row, or the number that is predicted for it."""
-        return self._fitted().predict(data)
-
-    def predict_proba(self, data: Any) -> FloatArray:
-        """Return the probability of each class for each public row."""
-        return self._fitted().predict_proba(data)
-
-    def score(self, data: Any, labels: Any = None) -> float:
-        """Return how well public rows are predicted: the share of right classes, or R squared."""
-        return self._fitted().score(data, labels)

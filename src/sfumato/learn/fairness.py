@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Backend, UnitRows
 from sfumato.catalog.canonical import fingerprint
@@ -31,10 +30,9 @@ from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
-from sfumato.learn.training import TrainingRows, gaussian_budget, training_rows
+from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
 from sfumato.pipeline import refuse_huge
 from sfumato.plan.builder import Frame
-from sfumato.plan.request import Request
 from sfumato.release.noise import add_noise_in_steps
 from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.price import Price, price_against
@@ -92,7 +90,7 @@ def released(model: Any) -> Classifier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricedFairness:
+class PricedFairness(PricedRows):
     """A fairness report whose cost is known. Without a model it has a price, and cannot be answered."""
 
     rows: TrainingRows
@@ -103,26 +101,6 @@ class PricedFairness:
     delta: Fraction
     level: float
     model: Classifier | None = None
-
-    @property
-    def request(self) -> Request:
-        """The rows that are read."""
-        return self.rows.request
-
-    @property
-    def unit(self) -> str:
-        """Whose rows they are."""
-        return self.rows.unit
-
-    @property
-    def parts(self) -> frozenset[str] | None:
-        """The parts of the unit's partition that the rows are about."""
-        return self.rows.parts
-
-    @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """None: all cells get noise, and no total is public."""
-        return ()
 
     @property
     def keys_delta(self) -> Fraction:

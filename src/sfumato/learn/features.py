@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class ModelColumn:
     lower: float = 0.0
     upper: float = 0.0
 
+    def plain(self) -> dict[str, Any]:
+        """Return the column as plain data, from which `ModelColumn(**plain)` makes it again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the features that the column becomes."""
@@ -68,6 +72,14 @@ class ModelColumn:
             return col(self.name).cast("real")
         places = ((col(self.name) == value, place) for place, value in enumerate(self.values))
         return when(*places, otherwise=-1)
+
+    def accuracy(self, truth: Sequence[Any], predicted: npt.NDArray[Any]) -> float:
+        """Return the share of public rows with a listed label whose class is predicted."""
+        codes = public_codes(truth, self.values)
+        if not (codes >= 0).any():
+            raise InvalidArgument("no row has a listed label", place=self.name)
+        right = codes == public_codes(predicted.tolist(), self.values)
+        return float(right[codes >= 0].mean())
 
     def public(self, values: Sequence[Any]) -> FloatArray:
         """Return the same of values of a public table."""

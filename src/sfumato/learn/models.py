@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.features import Features, ModelColumn, public_codes, public_column
+from sfumato.learn.features import Features, ModelColumn, public_column
 from sfumato.learn.gradients import probabilities
 from sfumato.release.storage import decode, dump, encode, load
 from sfumato.workloads.marginal_release import NoisyCount
@@ -94,11 +94,7 @@ class LinearModel:
             exact, found = np.asarray(truth, dtype=np.float64), self.predict(data)
             spread = np.square(exact - exact.mean()).sum()
             return float(1 - np.square(exact - found).sum() / spread) if spread else 0.0
-        codes = public_codes(truth, self.classes)
-        right = codes == public_codes(self.predict(data).tolist(), self.classes)
-        if not (codes >= 0).any():
-            raise InvalidArgument("no row has a listed label", place=self.label.name)
-        return float(right[codes >= 0].mean())
+        return self.label.accuracy(truth, self.predict(data))
 
     def to_sklearn(self) -> Any:
         """Return a pipeline of scikit-learn that predicts the same about public tables."""
@@ -138,8 +134,8 @@ class LinearModel:
     def to_json(self) -> str:
         """Return the one JSON text of this model; `from_json` gives it back, and it the same text."""
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain["features"] = tuple(_plain(one) for one in self.features.columns)
-        plain["label"] = _plain(self.label)
+        plain["features"] = tuple(one.plain() for one in self.features.columns)
+        plain["label"] = self.label.plain()
         return dump({"model": _FORMAT, **encode(plain)})
 
     @staticmethod
@@ -155,7 +151,3 @@ class LinearModel:
             return LinearModel(**plain)
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             raise InvalidArgument("this stored model is damaged", place="text") from None
-
-
-def _plain(feature: ModelColumn) -> dict[str, Any]:
-    return {one.name: getattr(feature, one.name) for one in fields(feature)}

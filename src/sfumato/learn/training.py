@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sfumato.session.database import Database
 
 __all__ = [
+    "PricedRows",
     "PricedTraining",
     "TrainingRows",
     "TrainingState",
@@ -86,6 +87,34 @@ class TrainingRows:
     def parts(self) -> frozenset[str] | None:
         """The parts of the unit's partition that the rows are about."""
         return parts_of_request(self.request, self.database.catalog)
+
+
+class PricedRows:
+    """What `pipeline` asks of whatever is priced about rows: which, whose, and in which parts."""
+
+    __slots__ = ()
+
+    rows: TrainingRows
+
+    @property
+    def request(self) -> Request:
+        """The rows that are read."""
+        return self.rows.request
+
+    @property
+    def unit(self) -> str:
+        """Whose rows they are."""
+        return self.rows.unit
+
+    @property
+    def parts(self) -> frozenset[str] | None:
+        """The parts of the unit's partition that the rows are about."""
+        return self.rows.parts
+
+    @property
+    def all_boundings(self) -> tuple[Bounding, ...]:
+        """None: no group is counted, and no total is public."""
+        return ()
 
 
 def training_rows(
@@ -137,7 +166,7 @@ _OBJECTIVES: dict[str, Residuals] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricedTraining:
+class PricedTraining(PricedRows):
     """A training whose cost is known: the noise of the moments, and that of each gradient."""
 
     rows: TrainingRows
@@ -152,30 +181,10 @@ class PricedTraining:
     tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
-    def request(self) -> Request:
-        """The rows that are read."""
-        return self.rows.request
-
-    @property
-    def unit(self) -> str:
-        """Whose rows they are."""
-        return self.rows.unit
-
-    @property
-    def parts(self) -> frozenset[str] | None:
-        """The parts of the unit's partition that the rows are about."""
-        return self.rows.parts
-
-    @property
     def measured(self) -> Features:
         """The columns whose moments are measured: those of features, and a label that is a number."""
         label = (self.label,) if self.objective == "squared" else ()
         return Features((*self.features.columns, *label))
-
-    @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """None: no group is counted, and no total is public."""
-        return ()
 
     @property
     def keys_delta(self) -> Fraction:

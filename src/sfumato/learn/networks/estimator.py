@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from sfumato.core.arguments import (
-    FloatArray,
     Number,
     budget_quantity,
     count,
@@ -19,8 +18,8 @@ from sfumato.core.arguments import (
     probability,
 )
 from sfumato.errors import InvalidArgument
+from sfumato.learn.base_estimator import Estimator
 from sfumato.learn.features import declared_features, declared_label
-from sfumato.learn.named_parameters import NamedParameters
 from sfumato.learn.networks.clipping import check_norms, sensitivity
 from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.networks.modules import checked, multilayer, parameters, require_torch
@@ -41,7 +40,7 @@ __all__ = ["NeuralNetwork"]
 _LEAST = Fraction(1, 10**6)
 
 
-class NeuralNetwork(NamedParameters):
+class NeuralNetwork(Estimator[FittedNetwork]):
     """A classifier trained by noisy gradient descent on random samples of people (DP-SGD, with Adam).
 
     Each of `steps` samples every person with probability `sampling`, clips what each of them says to the norm
@@ -177,12 +176,6 @@ class NeuralNetwork(NamedParameters):
 
     # -- what was fitted ----------------------------------------------------------------------
 
-    def _fitted(self) -> FittedNetwork:
-        found: FittedNetwork | None = getattr(self, "release_", None)
-        if found is None:
-            raise InvalidArgument("this network is not fitted yet", place="fit", hints=("fit(db.table(..))",))
-        return found
-
     @property
     def module_(self) -> Module:
         """The trained module: a copy of the one that was given."""
@@ -192,15 +185,3 @@ class NeuralNetwork(NamedParameters):
     def classes_(self) -> Any:
         """The values of the label, as an array."""
         return np.array(self._fitted().classes)
-
-    def predict(self, data: Any) -> Any:
-        """Return the likeliest class of each public row."""
-        return self._fitted().predict(data)
-
-    def predict_proba(self, data: Any) -> FloatArray:
-        """Return the probability of each class for each public row."""
-        return self._fitted().predict_proba(data)
-
-    def score(self, data: Any, labels: Any = None) -> float:
-        """Return the share of public rows whose class is predicted."""
-        return self._fitted().score(data, labels)

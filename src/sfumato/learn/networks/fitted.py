@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.features import Features, ModelColumn, public_codes, public_column
+from sfumato.learn.features import Features, ModelColumn, public_column
 from sfumato.learn.networks.modules import Parameters, architecture, multilayer, require_torch, set_parameters
 from sfumato.release.storage import decode, dump, encode, load
 
@@ -107,9 +107,16 @@ class FittedNetwork:
         return np.asarray(np.array(self.classes)[self.predict_proba(data).argmax(axis=1)])
 
     def score(self, data: Any, labels: Any = None) -> float:
-        """Return the share of public rows whose class is predicted."""
+        """Return the share of public rows with a listed label whose class is predicted."""
         truth = public_column(data, self.label.name) if labels is None else list(labels)
-        return float(np.mean(public_codes(truth, self.classes) == self.predict_proba(data).argmax(axis=1)))
+        return self.label.accuracy(truth, self.predict(data))
+
+    def __repr__(self) -> str:
+        columns, epsilon = len(self.features.columns), float(self.cost.get("epsilon", 0))
+        return (
+            f"<network of `{self.label.name}` on {columns} columns ({self.features.width} features), with "
+            f"{len(self.parameters):,} parameters; epsilon {epsilon:.4g}>"
+        )
 
     # -- storage ------------------------------------------------------------------------
 
@@ -120,8 +127,8 @@ class FittedNetwork:
     def to_json(self) -> str:
         """Return the one JSON text of this network; `from_json` gives it back, and it the same text."""
         plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "module"}
-        plain["features"] = tuple(_plain(one) for one in self.features.columns)
-        plain["label"] = _plain(self.label)
+        plain["features"] = tuple(one.plain() for one in self.features.columns)
+        plain["label"] = self.label.plain()
         plain["parameters"] = base64.b64encode(self.parameters.astype("<f4").tobytes()).decode()
         return dump({"network": _FORMAT, **encode(plain)})
 
@@ -139,7 +146,3 @@ class FittedNetwork:
             return FittedNetwork(**plain)
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             raise InvalidArgument("this stored network is damaged", place="text") from None
-
-
-def _plain(feature: ModelColumn) -> dict[str, Any]:
-    return {one.name: getattr(feature, one.name) for one in fields(feature)}

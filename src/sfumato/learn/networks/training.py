@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.bounded import Bounding
 from sfumato.backends import Backend, Exact, UnitRows
 from sfumato.catalog.canonical import fingerprint
 from sfumato.core.entropy import random_bits
@@ -35,10 +34,9 @@ from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.networks.modules import architecture, parameters
 from sfumato.learn.networks.pricing import StepNoise
 from sfumato.learn.networks.sampling import UnitSampler
-from sfumato.learn.training import TrainingRows
+from sfumato.learn.training import PricedRows, TrainingRows
 from sfumato.ledger import Reservation
 from sfumato.pipeline import parts_charged, reserved_steps
-from sfumato.plan.request import Request
 from sfumato.release.noise import add_noise_in_steps
 
 __all__ = ["PricedNetwork", "train"]
@@ -47,7 +45,7 @@ _BURNT = "SF607"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricedNetwork:
+class PricedNetwork(PricedRows):
     """A training of a network whose cost is known."""
 
     rows: TrainingRows
@@ -63,26 +61,6 @@ class PricedNetwork:
     epsilon: Fraction
     delta: Fraction
     tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
-
-    @property
-    def request(self) -> Request:
-        """The rows that are read."""
-        return self.rows.request
-
-    @property
-    def unit(self) -> str:
-        """Whose rows they are."""
-        return self.rows.unit
-
-    @property
-    def parts(self) -> frozenset[str] | None:
-        """The parts of the unit's partition that the rows are about."""
-        return self.rows.parts
-
-    @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """None: no group is counted, and no total is public."""
-        return ()
 
     @property
     def event(self) -> Event:

@@ -1,0 +1,67 @@
+"""What all estimators have in common: parameters by name, as in scikit-learn, and what a fitted one says."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from sfumato.core.arguments import FloatArray
+from sfumato.errors import InvalidArgument
+
+__all__ = ["Estimator", "Predictor"]
+
+
+class Predictor(Protocol):
+    """A fitted model, which may be published."""
+
+    def predict(self, data: Any) -> Any: ...
+
+    def predict_proba(self, data: Any) -> FloatArray: ...
+
+    def score(self, data: Any, labels: Any = None) -> float: ...
+
+
+_Model = TypeVar("_Model", bound=Predictor)
+
+
+class Estimator(Generic[_Model]):
+    """An estimator: what it was made with, each under its own name, and `release_` once it is fitted."""
+
+    release_: _Model
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return what the estimator was made with, by name."""
+        return {
+            name: getattr(self, name)
+            for name in inspect.signature(type(self).__init__).parameters
+            if name != "self"
+        }
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change what the estimator was made with."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise InvalidArgument(
+                    f"there is no parameter `{name}`", place=name, hints=(f"known: {', '.join(known)}",)
+                )
+            setattr(self, name, value)
+        return self
+
+    def _fitted(self) -> _Model:
+        found: _Model | None = getattr(self, "release_", None)
+        if found is None:
+            raise InvalidArgument("this model is not fitted yet", place="fit", hints=("fit(db.table(..))",))
+        return found
+
+    def predict(self, data: Any) -> Any:
+        """Return the likeliest class of each public row, or the number that is predicted for it."""
+        return self._fitted().predict(data)
+
+    def predict_proba(self, data: Any) -> FloatArray:
+        """Return the probability of each class for each public row."""
+        return self._fitted().predict_proba(data)
+
+    def score(self, data: Any, labels: Any = None) -> float:
+        """Return how well public rows are predicted: the share of right classes, or R squared."""
+        return self._fitted().score(data, labels)
