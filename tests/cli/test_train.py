@@ -36,6 +36,7 @@ def test_the_price_is_shown_and_nothing_is_spent_before_somebody_agrees(folder: 
 
 def test_a_model_and_its_report_are_written(folder: Path) -> None:
     files = ("--output", "model.json", "--fairness", "region", "--report", "fairness.html")
+    files = (*files, "--weight", "region=South:2")
     done = sfumato(folder, *COMMON, *files, "--key", "model", "--yes")
     assert done.returncode == 0, done.stderr
     assert "epsilon 1:" in done.stderr and "everyone" in done.stdout
@@ -47,6 +48,20 @@ def test_a_model_and_its_report_are_written(folder: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["fairness"]["groups"][0]["group"] == "everyone"
     assert spent(folder) == once > 0
+    (folder / "public.csv").write_text("age\n20\n70\n")
+    told = sfumato(folder, "predict", "model.json", "public.csv")
+    assert told.returncode == 0 and told.stdout.splitlines()[0] == '"region"' and told.stdout.count("\n") == 3
+
+
+def test_what_was_learned_is_kept(folder: Path) -> None:
+    done = sfumato(folder, *COMMON, "--fairness", "region", "-o", "m.json", "--yes", "--format", "json")
+    record = json.loads(done.stdout)
+    model, report = (one["receipt"]["reservation"] for one in (record, record["fairness"]))
+    assert "everyone" in sfumato(folder, "ledger", "show", report).stdout
+    stored = sfumato(folder, "ledger", "show", model, "--format", "json")
+    assert stored.stdout == (folder / "m.json").read_text()
+    assert sfumato(folder, "ledger", "receipt", "m.json").returncode == 0
+    assert "no csv file" in sfumato(folder, "ledger", "show", model, "--format", "csv").stderr
 
 
 @pytest.mark.parametrize(
@@ -60,6 +75,9 @@ def test_a_model_and_its_report_are_written(folder: Path) -> None:
         ((*COMMON, "--fairness", "age", "--yes"), "is a number"),
         ((*COMMON, "--features", "name", "--yes"), "no declared bounds"),
         ((*COMMON[:-1], "50", "--yes"), "budget"),
+        ((*COMMON, "--weight", "region=east:3", "--yes"), "one of its declared values"),
+        (("train", "linear", *COMMON[2:4], "--label", "age", "-e", "1", "--fairness", "region"), "classes"),
+        (("predict", "nothing.json", "regions.csv"), "cannot be read"),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_charge(

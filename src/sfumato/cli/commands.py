@@ -28,6 +28,7 @@ from sfumato.cli.options import (
     Wishes,
     command,
 )
+from sfumato.cli.predict import predict
 from sfumato.cli.query import explain, losses, query
 from sfumato.cli.stream import stream_app
 from sfumato.cli.survey import survey_app
@@ -116,6 +117,7 @@ command(app, "workload")(workload)
 command(app, "marginals")(marginals)
 command(app, "hierarchy")(hierarchy)
 command(app, "train")(train)
+command(app, "predict")(predict)
 
 
 @command(app, "budget")

@@ -28,12 +28,13 @@ from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, Sfumato
 
 if TYPE_CHECKING:
     from sfumato.catalog import Project
+    from sfumato.learn import FairnessReport, FittedNetwork, LinearModel
     from sfumato.ledger import Ledger
     from sfumato.release import Release
     from sfumato.release.workload_release import WorkloadRelease
     from sfumato.workloads.marginal_release import Marginals
 
-    Stored = Release | WorkloadRelease | Marginals
+    Stored = Release | WorkloadRelease | Marginals | FairnessReport | LinearModel | FittedNetwork
 
 __all__ = ["ledger_app"]
 
@@ -188,15 +189,25 @@ def _show(
 
 def _rendered(release: Stored, style: str, level: float) -> bytes:
     from sfumato.cli.marginals import rendered_marginals
+    from sfumato.release import Release
     from sfumato.release.formats import rendered
+    from sfumato.release.workload_release import WorkloadRelease
     from sfumato.workloads.marginal_release import Marginals
 
     if isinstance(release, Marginals):
         return rendered_marginals(release, style, level=level)
-    return rendered(release, style, level)
+    if isinstance(release, Release | WorkloadRelease):
+        return rendered(release, style, level)
+    if style not in ("table", "json"):
+        raise InvalidArgument(
+            f"what was learned is no {style} file", place="--format", hints=("--format json",)
+        )
+    shown = release.to_json() if style == "json" else repr(release)
+    return f"{shown}\n".encode()
 
 
 def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
+    from sfumato.learn.stored import is_learned, stored_model
     from sfumato.workloads.marginal_release import stored_release
 
     try:
@@ -218,7 +229,7 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
             hints=("--step 1 shows the first of them",),
         )
     try:
-        return stored_release(stored.decode())
+        text = stored.decode()
     except UnicodeDecodeError:
         raise LedgerError(
             f"step {step} of charge {number} is a checkpoint of a training, and no table",
@@ -226,6 +237,8 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
             sequence=number,
             hints=("the trained network is what `fit` returns, under the same key",),
         ) from None
+    found: Stored = stored_model(text) if is_learned(text) else stored_release(text)
+    return found
 
 
 def _project(file: str) -> Project | None:

@@ -13,21 +13,27 @@ from sfumato.cli.screen import say, screen, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.learn.estimator import LinearEstimator
     from sfumato.session.price import Price
 
 __all__ = ["train"]
 
-_KINDS = {"logistic": "LogisticRegression"}
+_KINDS = {"logistic": "LogisticRegression", "linear": "LinearRegression", "network": "NeuralNetwork"}
+_BINS, _LEVEL = 5, 0.95
 
 
 def train(
     *,
-    kind: Annotated[str, Argument(help="What kind of model: logistic.")],
+    kind: Annotated[
+        str, Argument(help="What kind of model: logistic or network, for classes; linear, for a number.")
+    ],
     label: Annotated[str, Option("--label", help="The column that is predicted.")],
     table: Annotated[str, Option("--table", help="The private table.")],
     features: Annotated[
         str | None, Option("--features", help="The columns it is predicted from: age,job; else all declared.")
+    ] = None,
+    weights: Annotated[
+        list[str] | None,
+        Option("--weight", help="How much rows of a value count against others: sex=f:3; may be repeated."),
     ] = None,
     output: Annotated[str | None, Option("--output", "-o", help="A file for the model: model.json.")] = None,
     fairness: Annotated[
@@ -47,8 +53,7 @@ def train(
     """Train a model on a private table, and spend: the price is shown first. With --fairness, also report."""
     from sfumato.catalog import read_project
     from sfumato.cli.project import open_tables
-    from sfumato.learn import fairness_report
-    from sfumato.learn.fairness import cells_of, plan_fairness
+    from sfumato.learn.fairness import FairnessQuestion, cells_of, plan_fairness
     from sfumato.session.price import price_together
 
     if options.epsilon is None:
@@ -66,18 +71,17 @@ def train(
     declared = read_project(options.project)
     for path, place in ((output, "--output"), (page, "--report")):
         can_write(path, kept(declared), place=place)
-    estimator = _estimator(kind, label=label, epsilon=options.epsilon, features=features)
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
     frame = database.table(table)
+    estimator = _estimator(kind, frame, weights, label=label, epsilon=options.epsilon, features=features)
     training = estimator.priced(frame)
-    several: list[Any] = [training]
+    several, said = [training], [f"a training at epsilon {options.epsilon:g}"]
     groups = [] if fairness is None else [tuple(one.split("+")) for one in names_of(fairness)]
     spent = options.epsilon if fairness_epsilon is None else fairness_epsilon
-    said = [f"a training at epsilon {options.epsilon:g}"]
     if groups:
-        cells = cells_of(frame, training.label, groups, 5)
+        cells = cells_of(frame, training.label, groups, _BINS)
         several.append(
-            plan_fairness(frame, training.features, training.label, cells, epsilon=spent, level=0.95)
+            plan_fairness(frame, training.features, training.label, cells, epsilon=spent, level=_LEVEL)
         )
         said.append(
             f"a fairness report at epsilon {spent:g}, on {sum(one.size for one in cells.sets)} groups"
@@ -89,38 +93,63 @@ def train(
             raise price.refusal
         return
     _agree(price, yes=yes)
-    key = options.key
+    key, purpose = options.key, options.purpose
     with working("charging, training, adding noise"):
-        model = estimator.fit(frame, key=key, purpose=options.purpose).release_
+        model = estimator.fit(frame, key=key, purpose=purpose).release_
+    names = list(model.features.names)
+    record: dict[str, Any] = {"label": label, "features": names, "receipt": dict(model.receipt)}
+    text = [f"a {kind} model of `{label}` from {len(names)} features"]
     if output is not None:
         write(f"{model.to_json()}\n".encode(), output)
-    record: dict[str, Any] = {
-        "label": label,
-        "features": list(model.features.names),
-        "receipt": dict(model.receipt),
-    }
-    text = [f"a {kind} model of `{label}` from {len(model.features.names)} features"]
-    text += [] if output is None else [f"written: {output}"]
+        text.append(f"written: {output}")
     if groups:
-        asked = fairness_report(model, frame, groups=groups, epsilon=spent)
+        asked = FairnessQuestion(
+            model=model, frame=frame, groups=groups, epsilon=spent, bins=_BINS, level=_LEVEL
+        )
         with working("charging, applying the model, adding noise"):
-            report = asked.release(key=None if key is None else f"{key} fairness", purpose=options.purpose)
+            report = asked.release(key=None if key is None else f"{key} fairness", purpose=purpose)
+        record["fairness"] = report.record()
+        text.append(repr(report))
         if page is not None:
             write(report.page().html().encode(), page, place="--report")
-        record["fairness"] = report.record()
-        text += [repr(report), *([] if page is None else [f"written: {page}"])]
+            text.append(f"written: {page}")
     say(record, "\n".join(text), as_json=options.style is Plain.json)
 
 
-def _estimator(kind: str, *, label: str, epsilon: float, features: str | None) -> LinearEstimator:
+def _estimator(
+    kind: str, frame: Any, weights: list[str] | None, *, features: str | None, **given: Any
+) -> Any:
     from sfumato import learn
 
     if kind not in _KINDS:
         raise InvalidArgument(
             f"no kind of model is called `{kind}`", place="kind", hints=(f"there are {', '.join(_KINDS)}",)
         )
+    if weights and kind == "network":
+        raise InvalidArgument("a network has no weights of rows", place="--weight", hints=("train logistic",))
+    if weights:
+        given["weights"] = _weights(frame, weights)
     named = None if features is None else names_of(features)
-    found: LinearEstimator = getattr(learn, _KINDS[kind])(label=label, epsilon=epsilon, features=named)
+    return getattr(learn, _KINDS[kind])(features=named, **given)
+
+
+def _weights(frame: Any, given: list[str]) -> dict[str, dict[Any, float]]:
+    """Return weights that are written as column=value:factor; values are named as they are declared."""
+    from sfumato.learn.features import declared_label
+
+    found: dict[str, dict[Any, float]] = {}
+    for one in given:
+        name, _, rest = one.partition("=")
+        text, _, factor = rest.rpartition(":")
+        values = {str(value).lower(): value for value in declared_label(frame, name).values}
+        try:
+            found.setdefault(name, {})[values[text.lower()]] = float(factor)
+        except (KeyError, ValueError):
+            raise InvalidArgument(
+                "a weight names a column, one of its declared values, and a factor",
+                place="--weight",
+                hints=("--weight sex=f:3",),
+            ) from None
     return found
 
 
@@ -128,12 +157,10 @@ def _agree(price: Price, *, yes: bool) -> None:
     """Show the price, and ask whether to pay it; where nobody can be asked, --yes has to say so."""
     if price.refusal is not None:
         raise price.refusal
-    shown = price.lines()[:-1]
-    screen(error=True).print("\n".join(shown))
+    screen(error=True).print("\n".join(price.lines()[:-1]))
     if yes:
         return
     if not sys.stdin.isatty():
         raise InvalidArgument("nobody can be asked whether to spend", place="--yes", hints=("add --yes",))
-    given = input("spend? [y/N] ")
-    if given.strip().lower() not in ("y", "yes"):
+    if input("spend? [y/N] ").strip().lower() not in ("y", "yes"):
         raise InvalidArgument("nothing was spent", place="--yes")

@@ -269,6 +269,8 @@ def fairness_report(
 
 def cells_of(frame: Frame[Any], label: ModelColumn, groups: Groups, bins: int) -> FairnessCells:
     """Return which cells a report about groups has, from declarations alone. Free."""
+    if len(label.values) < 2:
+        raise InvalidArgument("a fairness report is about a model of classes", place="label")
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise InvalidArgument(
             "groups are columns, each by itself or several together",

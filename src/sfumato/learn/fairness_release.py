@@ -242,6 +242,7 @@ class FairnessReport:
             "level": self.level,
             "groups": [_plain(one) for one in self.groups],
             "notes": list(self.notes),
+            "receipt": dict(self.receipt),
         }
 
     def with_receipt(self, receipt: Mapping[str, Any]) -> FairnessReport:

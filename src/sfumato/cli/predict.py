@@ -1,0 +1,45 @@
+"""`sfumato predict`: what a saved model says about public rows. Free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from sfumato.cli.outputs import can_write, write
+from sfumato.errors import InvalidArgument
+
+__all__ = ["predict"]
+
+
+def predict(
+    *,
+    model: Annotated[str, Argument(help="The file of a model that `sfumato train` wrote.")],
+    data: Annotated[str, Argument(help="Public rows: a CSV or Parquet file with the columns of the model.")],
+    output: Annotated[
+        str | None,
+        Option("--output", "-o", help="A CSV file, instead of standard output."),
+    ] = None,
+) -> None:
+    """Predict about public rows with a saved model: a CSV file of a prediction for each. Spends nothing."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    from sfumato.learn.stored import stored_model
+
+    can_write(output, {model: "the model", data: "the public rows"})
+    try:
+        text = Path(model).read_text(encoding="utf-8")
+        rows = parquet.read_table(data) if data.lower().endswith(".parquet") else csv.read_csv(data)
+    except (OSError, UnicodeDecodeError, pa.ArrowInvalid):
+        raise InvalidArgument(
+            "the model or the rows cannot be read", place="predict", hints=("predict model.json rows.csv",)
+        ) from None
+    found = stored_model(text)
+    if not hasattr(found, "predict"):
+        raise InvalidArgument("this is not a model", place="model", hints=("`sfumato train` writes one",))
+    table = pa.table({found.label.name: found.predict(rows).tolist()})
+    sink = pa.BufferOutputStream()
+    csv.write_csv(table, sink)
+    write(bytes(sink.getvalue()), output, paid=False)
