@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sfumato.learn.models import LinearModel
     from sfumato.learn.networks import FittedNetwork, NeuralNetwork
     from sfumato.learn.public_comparison import compare_with_public
+    from sfumato.learn.selected_model import SelectedModel
+    from sfumato.learn.selection import ModelSelection, select_model
     from sfumato.learn.sweep import fairness_sweep
     from sfumato.learn.sweep_report import SweepReport
 
@@ -23,11 +25,14 @@ __all__ = [
     "LinearModel",
     "LinearRegression",
     "LogisticRegression",
+    "ModelSelection",
     "NeuralNetwork",
+    "SelectedModel",
     "SweepReport",
     "compare_with_public",
     "fairness_report",
     "fairness_sweep",
+    "select_model",
 ]
 
 __getattr__, __dir__ = _contents(
@@ -41,6 +46,8 @@ __getattr__, __dir__ = _contents(
         "models": ["LinearModel"],
         "networks": ["FittedNetwork", "NeuralNetwork"],
         "public_comparison": ["compare_with_public"],
+        "selected_model": ["SelectedModel"],
+        "selection": ["ModelSelection", "select_model"],
         "sweep": ["fairness_sweep"],
         "sweep_report": ["SweepReport"],
     },

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from sfumato.core.arguments import FloatArray
-from sfumato.errors import InvalidArgument
+from sfumato.errors import InvalidArgument, Unsupported
 
 __all__ = ["Estimator", "Predictor"]
 
@@ -47,6 +47,14 @@ class Estimator(Generic[_Model]):
                 )
             setattr(self, name, value)
         return self
+
+    def __sklearn_tags__(self) -> NoReturn:
+        """Refuse scikit-learn's search and cross-validation, which ask for this before they fit anything."""
+        raise Unsupported(
+            "scikit-learn's search and cross-validation fit arrays again and again, and charge nothing",
+            place="fit",
+            hints=("sfumato.learn.select_model([..], db.table('people'), epsilon=1) is charged once",),
+        )
 
     def _fitted(self) -> _Model:
         found: _Model | None = getattr(self, "release_", None)

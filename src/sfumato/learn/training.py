@@ -247,7 +247,7 @@ class PricedTraining(PricedRows):
             units=state.scaling.units,
             units_deviation=state.scaling.deviation,
             cost=self.cost_record(),
-            notes=self._notes(),
+            notes=self.notes(),
         )
 
     def vectors(self, rows: UnitRows) -> Callable[[TrainingState], npt.NDArray[Any]]:
@@ -285,7 +285,13 @@ class PricedTraining(PricedRows):
             return read
         return (self.label.encoded(read)[:, 0].astype(np.float64) - state.label_centre) / state.label_scale
 
-    def _notes(self) -> tuple[str, ...]:
+    @property
+    def columns(self) -> tuple[ModelColumn, ...]:
+        """What is read of each row, beside the label."""
+        return (*self.features.columns, *(() if self.weights is None else self.weights.columns))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader of the model should know."""
         return (
             "a unit counts once: each of its rows with a weight of one over their number",
             f"rows without a listed value of `{self.label.name}` are left out"

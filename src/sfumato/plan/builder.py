@@ -230,6 +230,17 @@ class Frame(Generic[_T]):
         whose = "public" if rows.unit is None else "private"
         return f"<{whose} rows of {', '.join(scope.names())}; .agg(n=sf.count()) asks>"
 
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse to become an array: scikit-learn and numpy ask every table for one."""
+        raise InvalidArgument(
+            "rows of a session do not become an array",
+            place="table",
+            hints=(
+                ".agg(n=sf.count()) asks about them",
+                "to choose among models, use sfumato.learn.select_model([..], db.table('people'), epsilon=1)",
+            ),
+        )
+
     def _built(self, question: Statement) -> tuple[ScopedRows, Scope]:
         rows, scope = self.build(question)
         relation = kept(rows.relation, [_condition(one, scope) for one in self.conditions])

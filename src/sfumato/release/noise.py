@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,9 @@ from sfumato.plan.tree import GroupChoice
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import found_in_rounds, weights_of
 
+if TYPE_CHECKING:
+    from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip
+
 __all__ = [
     "NoisyGroups",
     "SortedKeys",
@@ -50,12 +53,15 @@ __all__ = [
     "add_noise_in_steps",
     "add_noise_to_keys",
     "add_noise_to_queries",
+    "choose_by_score",
+    "hidden",
     "key_order",
     "rest_of",
 ]
 
 _Secret = TypeVar("_Secret")
 _State = TypeVar("_State")
+_Part = TypeVar("_Part")
 
 _Integers = npt.NDArray[Any]
 
@@ -157,6 +163,26 @@ def add_noise_in_steps(
             raise Unsupported("noise for what are not integers")
         state = update(state, _narrow(_plus_draw(values, law)))
     return state
+
+
+def hidden(exact: Exact[_Secret], function: Callable[[_Secret], _Part]) -> Exact[_Part]:
+    """Return a public function of a secret, as hidden as the secret: the rows of some units, for example."""
+    return Exact(function(_opened(exact)))
+
+
+def choose_by_score(
+    exact: Exact[_Secret],
+    scores: Callable[[_Secret], _Integers],
+    mechanism: ExponentialMechanism | PermuteAndFlip,
+) -> int:
+    """Return the place of the candidate that a mechanism chooses by exact integer scores; no score leaves.
+
+    What one unit moves the scores by, and so what the choice costs, is for the caller to prove.
+    """
+    found = scores(_opened(exact))
+    if found.dtype != np.int64 and found.dtype != object:
+        raise Unsupported("a choice by what are not integers")
+    return mechanism.release(found)
 
 
 class SortedKeys:
