@@ -7,48 +7,49 @@ from fractions import Fraction
 
 from sfumato.advise.choice import Choice, ExpectedError, Outcome
 from sfumato.core.arguments import count
+from sfumato.core.exponential import log_above
 from sfumato.core.measures import PureDP
-from sfumato.errors import Unsupported
 from sfumato.local.chooser import choose, share_tested
 from sfumato.local.comparison import NORMAL
-from sfumato.local.longitudinal import LongitudinalPlan
 from sfumato.local.means import MeanProtocol
 from sfumato.local.prefix_tree import PrefixTree
 from sfumato.local.protocol import FrequencyProtocol, Protocol
-from sfumato.local.questions import OneAnswer, YesNo
-from sfumato.local.stages import TwoStage
+from sfumato.local.stages import TwoStage, TwoStageResponse, TwoStageUnary
 from sfumato.local.survey import Survey
 
 __all__ = ["choice_of_survey"]
 
 _YEAR = 365
 _KEPT = (
-    "when an answer changed can be seen, for another report is sent then; the risk is of telling"
+    "when an answer changed is not hidden: another report is sent from then on. The risk is of telling"
     " which values were given, not when"
 )
+_STAGES = "epsilon is that of a report that is kept; what is sent on one day alone tells less"
 
 
 def choice_of_survey(survey: Survey, *, people: int) -> Choice:
     """Return the choice of the epsilon of one report; `people` is how many answer, from public knowledge.
 
-    At the survey's own epsilon the error is that of its own protocol, elsewhere of the best one there is. The
-    risk of a survey that asks again is that of all reports that a person draws in a year.
+    At the survey's own epsilon the error is that of its own protocol, elsewhere of the best one there is; of
+    two stages, of the same ones. Their epsilon is that of a report that is kept, and a day's report has a
+    fixed share of it. The risk of a survey that asks again is that of all that a person draws in a year.
     Theorem: between any two answers, a report is a post-processing of randomised response with the same
     epsilon (Kairouz, Oh, Viswanath 2015), so the curve of pure epsilon holds for every protocol. All that a
     person sends is a function of the draws that `longitudinal` counts, each of them such a report.
     """
-    if isinstance(survey.protocol, TwoStage):
-        raise Unsupported(
-            "this is about surveys whose reports are sent as they were drawn",
-            hints=("`sfumato.local.told` says what reports of two stages tell",),
-        )
-    answering, draws = count(people, "people"), _draws(survey)
+    answering, draws = count(people, "people"), survey.draws(_YEAR)
+    two_stages = isinstance(survey.protocol, TwoStage)
+    standing = Fraction(log_above(survey.protocol.lifetime_ratio)) if two_stages else survey.epsilon
 
     def at(epsilon: Fraction) -> Outcome:
-        if epsilon == survey.epsilon:
-            protocol = survey.protocol
-        else:
-            protocol = choose(survey.question, epsilon=epsilon, people=answering).protocol
+        match survey.protocol:
+            case protocol if epsilon == standing:
+                pass
+            case TwoStageResponse() | TwoStageUnary() as own:
+                first = epsilon * Fraction(own.epsilon) / standing
+                protocol = type(own).from_epsilon(epsilon, first=first, size=own.size)
+            case _:
+                protocol = choose(survey.question, epsilon=epsilon, people=answering).protocol
         error = NORMAL * math.sqrt(_worst_variance(protocol) / answering)
         expected = ExpectedError(
             name="the mean, at worst" if isinstance(protocol, MeanProtocol) else "a share, at worst",
@@ -65,28 +66,13 @@ def choice_of_survey(survey: Survey, *, people: int) -> Choice:
 
     return Choice(
         name=f"the survey `{survey.name}`{_again(survey, draws)}",
-        epsilon=survey.epsilon,
+        epsilon=standing,
         delta=Fraction(0),
         at=at,
         year=_year(survey, draws),
         releases=draws,
-        notes=(_KEPT,) if draws > 1 and survey.every is None else (),
+        notes=(*([_KEPT] if draws > 1 and survey.every is None else ()), *([_STAGES] if two_stages else ())),
     )
-
-
-def _draws(survey: Survey) -> int:
-    """Return how many reports a person draws from answers in a year, at most."""
-    if survey.cap is None:
-        return 1
-    values = survey.question.size if isinstance(survey.question, OneAnswer | YesNo) else _YEAR
-    return LongitudinalPlan(
-        rule="value" if survey.every is None else "calendar",
-        permanent=survey.protocol.lifetime_ratio,
-        days=_YEAR,
-        changes=values - 1,
-        cap=survey.cap,
-        every=survey.every or 1,
-    ).draws
 
 
 def _again(survey: Survey, draws: int) -> str:
@@ -94,7 +80,7 @@ def _again(survey: Survey, draws: int) -> str:
     if survey.cap is None:
         return ""
     if survey.every is None:
-        return f", asked every day for a year, with a report kept for each of {draws} values"
+        return f", asked every day for a year, with a report kept for each value, {draws} at most"
     return f", asked every day for a year, with a fresh report every {survey.every} days, {draws} in all"
 
 

@@ -193,14 +193,29 @@ class Survey:
         """What reports carry: the first 32 hexadecimal digits of the SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
+    def draws(self, days: int | None = None) -> int:
+        """Return how many reports are drawn from one person's answers at most: ever, or on so many days.
+
+        By the calendar, `days` in a row may begin with the last day of a period. Kept by value, there is one
+        report for each value at most.
+
+        >>> Survey.plan("daily", YesNo(words="Today?"), epsilon=1, cap=100, every=30).draws(365)
+        14
+        """
+        if self.cap is None:
+            return 1
+        drawn = self.cap if days is None else min(self.cap, days)
+        if self.every is not None:
+            return drawn if days is None else min(drawn, 1 + (days + self.every - 2) // self.every)
+        single = isinstance(self.question, (YesNo, OneAnswer)) and not isinstance(self.question, SeveralOf)
+        return min(drawn, self.question.size) if single else drawn  # type: ignore[attr-defined]
+
     def _promise_a_lifetime(self) -> None:
         if self.cap is None:
             if self.lifetime is not None:
                 raise InvalidArgument("a lifetime is promised, and no cap keeps it", place="limits.lifetime")
             return
-        single = isinstance(self.question, (YesNo, OneAnswer)) and not isinstance(self.question, SeveralOf)
-        values = self.question.size if single else self.cap  # type: ignore[attr-defined]
-        drawn = self.cap if self.every is not None else min(self.cap, values)  # kept by value: one for each
+        drawn = self.draws()
         cost = Fraction(log_above(self.protocol.lifetime_ratio)) * drawn  # from above
         if self.lifetime is None:
             object.__setattr__(self, "lifetime", Fraction(math.ceil(cost * _SIXTH), _SIXTH))
