@@ -29,6 +29,14 @@ class LinearModel:
     `objective` is "logistic" (one column of parameters, for the second of two classes), "softmax" (one for
     each class), or "squared" (a number, by the bounds of the label). `units` is how many people there were,
     with noise of a standard deviation.
+
+    >>> age, ill = ModelColumn(name="age", lower=0, upper=100), ModelColumn(name="ill", values=(False, True))
+    >>> parameters = np.array([[5.0], [0.0]])
+    >>> model = LinearModel(
+    ...     objective="logistic", features=Features((age,)), label=ill, parameters=parameters, units=900
+    ... )
+    >>> LinearModel.from_json(model.to_json()).predict({"age": [10, 90]}).tolist()
+    [False, True]
     """
 
     objective: str
