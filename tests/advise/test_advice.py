@@ -26,6 +26,7 @@ from sfumato.advise import (
 )
 from sfumato.advise.limits import cheapest_epsilon
 from sfumato.analysis.forecast import forecasts
+from sfumato.continual.series import period_deviations, total_deviations
 from sfumato.core.events import DiscreteLaplace
 from sfumato.core.measures import ApproximateDP
 from sfumato.errors import InvalidArgument
@@ -376,6 +377,16 @@ def test_the_cheapest_epsilon_of_a_stream_is_for_its_worst_period(db, stream):
     )
     with pytest.raises(InvalidArgument, match="`c, worst running total of the first 30 days` is not known"):
         endless.advise(error=100)
+    errors = choice_of_stream(endless, size=200).at(Fraction(4)).errors
+    known = {one.name.removesuffix(" of the first 30 days"): one.error for one in errors}
+    priced = replace(endless, question=replace(endless.question, epsilon=Fraction(4))).priced()
+    for what, find in (("running total", total_deviations), ("day", period_deviations)):
+        every = [
+            forecasts(priced.bounding, priced.cost_of_sum(float(off)), size=200 * (at if "t" in what else 1))
+            for at, off in enumerate(find(priced.factorisation, 30), 1)
+        ]
+        for place, column in enumerate("nc"):
+            assert known[f"{column}, worst {what}"] == max(one[place].error for one in every)
 
 
 def test_the_cheapest_epsilon_of_a_survey_is_for_its_worst_answer(survey):

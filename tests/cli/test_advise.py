@@ -302,7 +302,7 @@ def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
         (("--stream", ""), "declares no such stream"),
         (("--stream", "hourly"), "declares no such stream"),
         (("--stream", "daily", "--marginals", "yearly"), "one thing at a time"),
-        (("--stream", "daily", "--size", "9"), "need no size"),
+        (("--marginals", "yearly", "--size", "9"), "need no size"),
         (("--workload", "monthly", "--write"), "are about the budget"),
         (("--survey", "survey.toml", "--people", "9", "--error", "0.1"), "no epsilon up to 20 makes"),
         (("--workload", "monthly", "--error", "regions.m=3"), "no error is called `regions.m`"),

@@ -224,7 +224,7 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
         risk=risk,
         family=outcome.risk(people=options.get("family", 4)),
         year=tuple((often, outcome.risk(times=times)) for often, times in choice.year),
-        alone=risk_of(ApproximateDP(epsilon=epsilon * choice.releases, delta=choice.delta)).advantage,
+        alone=risk_of(ApproximateDP(epsilon=epsilon * outcome.times, delta=choice.delta)).advantage,
         errors=outcome.errors,
         frontier=frontier(choice, epsilon, names=None if error is None else wanted_errors(choice, error)),
         stated=stated,

@@ -112,7 +112,6 @@ class Choice:
     delta: Fraction  # of the budget
     at: Callable[[Fraction], Outcome]
     year: tuple[tuple[str, int], ...] = ()  # how often it may be repeated, and the releases of a year
-    releases: int = 1  # of this epsilon each, which the risk is of
     notes: tuple[str, ...] = ()  # what else is to be known of the risk
     whole: Fraction | None = None  # the epsilon of the budget that it is paid from
     cheapest: Callable[[WantedError], Fraction] | None = None

@@ -215,7 +215,7 @@ def _taken(one: ExpectedError, limit: float) -> float:
         raise InvalidArgument(
             f"the error of `{one.name}` is not known beforehand: {one.said}",
             place="error",
-            hints=(_NAMED, "questions and workloads take the size of a group: size=.. or --size"),
+            hints=("give the size of a group, if that is what it takes: size=.. or --size", _NAMED),
         )
     if one.share and limit >= 1:
         hint = "0.02 of a median: between the 48th and the 52nd percentile"

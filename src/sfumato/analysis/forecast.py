@@ -7,7 +7,7 @@ which must be said. All of this concerns noise: what clamping and capping remove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ from sfumato.core.noise_sums import miss, widest_quantile
 from sfumato.errors import InvalidArgument
 from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
-__all__ = ["cheapest", "forecasts", "smallest_epsilon", "worst_forecasts"]
+__all__ = ["cheapest", "forecasts", "smallest_epsilon", "worst_forecasts", "worst_of"]
 
 
 def forecasts(
@@ -44,7 +44,11 @@ def worst_forecasts(
 ) -> tuple[Forecast, ...]:
     """Return what to expect of every aggregate in whichever grouping set it errs most."""
     places = range(len(bounding.query.grouping_sets))
-    sets = [forecasts(bounding, cost, size=size, level=level, grouping_set=place) for place in places]
+    return worst_of(forecasts(bounding, cost, size=size, level=level, grouping_set=one) for one in places)
+
+
+def worst_of(sets: Iterable[tuple[Forecast, ...]]) -> tuple[Forecast, ...]:
+    """Return of every aggregate the largest of several forecasts; what is not known is the largest."""
     return tuple(max(one, key=_off) for one in zip(*sets, strict=True))
 
 

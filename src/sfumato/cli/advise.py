@@ -126,12 +126,12 @@ def _declared_choice(wishes: AdviceWishes, declared: Project, project: str) -> C
     from sfumato.cli.workload import declared_workload
     from sfumato.session.choices import choice_of_marginals, choice_of_stream, choice_of_workload
 
-    if wishes.size is not None and wishes.workload is None:
-        raise InvalidArgument("the errors of this need no size of groups", place="--size")
+    if wishes.size is not None and wishes.marginals is not None:
+        raise InvalidArgument("the errors of tables need no size of groups", place="--size")
     _, database = open_tables(project, free=True)
     database = replace(database, terms=budget_of(replace(wishes, epsilon=None), declared))
     if wishes.stream is not None:
-        return choice_of_stream(declared_stream(wishes.stream, declared, database))
+        return choice_of_stream(declared_stream(wishes.stream, declared, database), size=wishes.size)
     if wishes.workload is not None:
         return choice_of_workload(declared_workload(wishes.workload, declared, database, size=wishes.size))
     assert wishes.marginals is not None

@@ -70,7 +70,6 @@ def choice_of_survey(survey: Survey, *, people: int) -> Choice:
         delta=Fraction(0),
         at=at,
         year=_year(survey, draws),
-        releases=draws,
         notes=(*([_KEPT] if draws > 1 and survey.every is None else ()), *([_STAGES] if two_stages else ())),
     )
 

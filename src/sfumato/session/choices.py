@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.advise.choice import YEARLY, Choice, ExpectedError, Outcome, WantedError, choice_of_budget
 from sfumato.aggregates.answer import Forecast
-from sfumato.analysis.forecast import forecasts, worst_forecasts
+from sfumato.analysis.forecast import forecasts, worst_forecasts, worst_of
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import period_deviations, total_deviations
 from sfumato.core.arguments import Number, budget_quantity
@@ -156,10 +156,11 @@ def _table(names: Sequence[str]) -> str:
     return " x ".join(names) or "total"
 
 
-def choice_of_stream(stream: Stream) -> Choice:
+def choice_of_stream(stream: Stream, *, size: float | None = None) -> Choice:
     """Return the choice of a stream's epsilon, which is for all of its periods together.
 
-    Errors are the largest of any running total, and of any period, over the horizon.
+    Errors are the largest of any running total, and of any period, over the horizon, where a group has `size`
+    rows in each period.
     """
     terms, question, periods = stream.database.terms, stream.question, stream.periods
 
@@ -169,7 +170,7 @@ def choice_of_stream(stream: Stream) -> Choice:
             epsilon=epsilon,
             source=priced.event,
             keys_delta=priced.keys_delta,
-            errors=tuple(_stream_errors(priced)),
+            errors=tuple(_stream_errors(priced, size)),
         )
 
     standing = terms.epsilon if question.epsilon is None else question.epsilon
@@ -179,18 +180,25 @@ def choice_of_stream(stream: Stream) -> Choice:
     )
 
 
-def _stream_errors(stream: PricedStream) -> Iterator[ExpectedError]:
+def _stream_errors(stream: PricedStream, size: float | None) -> Iterator[ExpectedError]:
     """Yield the largest error of each column: among running totals, and among periods.
 
-    A stream without an end has none; it is looked at as far as it was designed for.
+    Noise is largest in the last of them. A total of fewer periods has fewer rows, by which an average divides
+    its noise, and that falls faster than noise grows: the first total is the worst of an average. A stream
+    without an end has no largest error; it is looked at as far as it was designed for.
     """
     many, every = stream.periods.planned, stream.periods.every
     until = f" of the first {many:,} {every}s" if stream.periods.design else ""
-    for what, find in ((f"running total{until}", total_deviations), (f"{every}{until}", period_deviations)):
-        worst = float(find(stream.factorisation, many).max())
-        for one in forecasts(stream.bounding, stream.cost_of_sum(worst)):
+    for what, find in (("running total", total_deviations), (every, period_deviations)):
+        noise = find(stream.factorisation, many)
+        rows = {at: None if size is None else size * (at + 1 if what != every else 1) for at in (0, many - 1)}
+        ends = (
+            forecasts(stream.bounding, stream.cost_of_sum(float(noise[at])), size=each)
+            for at, each in rows.items()
+        )
+        for one in worst_of(ends):
             name = stream.names.get(one.name, one.name)
-            yield _expected(one, f"{name}, worst {what}", size=None)
+            yield _expected(one, f"{name}, worst {what}{until}", size=size)
 
 
 def _plain(name: str, error: float) -> ExpectedError:

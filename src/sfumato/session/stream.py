@@ -75,16 +75,17 @@ class Stream:
         database.backend.check(stream.query(1))
         return stream
 
-    def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
+    def advise(self, *, size: float | None = None, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what the whole stream tells about a person, and what else could be had. Free.
 
-        The options are those of `Question.advise`. `error` is the largest that any running total and any
-        period may have over the horizon, or by the names that the advice shows.
+        `size` is how many rows a group has in each period, for averages. The options are those of
+        `Question.advise`. `error` is the largest that any running total and any period may have over the
+        horizon, or by the names that the advice shows.
         """
         from sfumato.advise.advice import advise
         from sfumato.session.choices import choice_of_stream
 
-        return advise(choice_of_stream(self), **options)
+        return advise(choice_of_stream(self, size=size), **options)
 
     def start(self) -> StreamRelease:
         """Spend: charge the whole horizon, unless that was done before."""
