@@ -60,20 +60,18 @@ def db() -> sf.Database:
 
 def recorded(priced: PricedNetwork, rows: UnitRows, states: list[Any]) -> list[np.ndarray]:
     """Return the exact integers of every step on some rows, at given states."""
-    with ClippedSums(priced.module, priced.clip) as sums:
-        vector = priced.vectors(rows, sums)
-        return [vector(state) for state in states]
+    vector = priced.vectors(rows)
+    return [vector(state) for state in states]
 
 
 def visited(priced: PricedNetwork, rows: UnitRows) -> list[Any]:
     """Return the states of a training on some rows, with noise that is frozen: the same in every run."""
-    states = [priced.start()]
+    states = [priced.start]
     noise = np.random.default_rng(1)
-    with ClippedSums(priced.module, priced.clip) as sums:
-        vector = priced.vectors(rows, sums)
-        for _ in range(priced.noise.steps):
-            exact = vector(states[-1])
-            states.append(priced.update(states[-1], exact + noise.integers(-FINE, FINE, exact.shape)))
+    vector = priced.vectors(rows)
+    for _ in range(priced.noise.steps):
+        exact = vector(states[-1])
+        states.append(priced.update(states[-1], exact + noise.integers(-FINE, FINE, exact.shape)))
     return states
 
 
@@ -158,15 +156,15 @@ def test_sums_are_those_of_gradients_one_by_one() -> None:
             each.append(np.concatenate([one.numpy().ravel() for one in found]))
         bound = np.mean([np.linalg.norm(one) for one in each])
         total = total + np.mean(each, axis=0) * min(1.0, clip / bound)
-    with ClippedSums(module, clip) as sums:
-        at = parameters(module)
-        assert np.abs(sums.at(at, features, labels, sizes) * (clip / FINE) - total).max() < 1e-5
-        # A unit whose gradient is no number counts as zero, and the others as without it.
-        spoilt = features.copy()
-        spoilt[: sizes[0]] = np.inf
-        left = sums.at(at, features[sizes[0] :], labels[sizes[0] :], sizes[1:])
-        assert np.abs(sums.at(at, spoilt, labels, sizes) - left).max() < FINE * 1e-5
-        assert not sums.at(at, features[:0], labels[:0], sizes[:0]).any()
+    sums = ClippedSums(module, clip)
+    at = parameters(module)
+    assert np.abs(sums.at(at, features, labels, sizes) * (clip / FINE) - total).max() < 1e-5
+    # A unit whose gradient is no number counts as zero, and the others as without it.
+    spoilt = features.copy()
+    spoilt[: sizes[0]] = np.inf
+    left = sums.at(at, features[sizes[0] :], labels[sizes[0] :], sizes[1:])
+    assert np.abs(sums.at(at, spoilt, labels, sizes) - left).max() < FINE * 1e-5
+    assert not sums.at(at, features[:0], labels[:0], sizes[:0]).any()
 
 
 def test_units_are_sampled_by_coins_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

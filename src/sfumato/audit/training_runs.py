@@ -20,6 +20,9 @@ probability at most `miss`. The bound is loose: it can prove a claim false, and 
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,6 +39,7 @@ from sfumato.core.arguments import Number, count
 from sfumato.core.coins import bernoulli
 from sfumato.core.proportion import Proportion
 from sfumato.errors import InvalidArgument
+from sfumato.learn.networks.training import PricedNetwork
 from sfumato.learn.training import PricedTraining
 from sfumato.release.noise import add_noise_in_steps
 from sfumato.session import connect
@@ -57,7 +61,7 @@ class _Classifier(Protocol):
 
     def get_params(self) -> dict[str, Any]: ...
 
-    def priced(self, table: Any) -> PricedTraining: ...
+    def priced(self, table: Any) -> PricedTraining | PricedNetwork: ...
 
 
 def examine_training(
@@ -83,6 +87,12 @@ def examine_training(
             place="epsilon",
             hints=("LogisticRegression(label='any', epsilon=1)",),
         )
+    if settings.get("module") is not None:
+        raise InvalidArgument(
+            "a training is examined with the network that is built in: that of a module sees other features",
+            place="module",
+            hints=("NeuralNetwork(label='any', epsilon=1, hidden=(16,))",),
+        )
     claim = Claim(epsilon=float(settings["epsilon"]), delta=float(delta))
     trained = type(estimator)(**{**settings, "label": "label", "features": ["canary"]})
     present, labels = bernoulli(0.5, size=number), bernoulli(0.5, size=number)
@@ -99,7 +109,7 @@ def examine_training(
         name="canaries",
         unit="unit",
         columns={"canary": one_of(*range(number))},
-        budget=PrivacyBudget(epsilon=settings["epsilon"], delta=delta),
+        budget=PrivacyBudget(epsilon=settings["epsilon"], delta=claim.delta, keys_delta=claim.delta / 10),
     )
     priced = trained.priced(database.table("canaries"))
     seen: list[tuple[Any, npt.NDArray[Any]]] = []
@@ -109,12 +119,16 @@ def examine_training(
         return priced.update(state, noisy)
 
     exact = database.backend.training_rows(priced.rows.relation)
-    add_noise_in_steps(exact, priced.vectors, update, priced.start, priced.step_laws)
-    others = priced.vectors(_rows(-1, True, 1))
-    steps = [(state, noisy, others(state)) for state, noisy in seen]
-    scores = [
-        _score(place, _rows(place, bool(labels[place]), times), priced, steps) for place in range(number)
-    ]
+    vectors: Any = priced.vectors
+    add_noise_in_steps(exact, vectors, update, priced.start, priced.step_laws)
+    own = [_rows(place, bool(labels[place]), times) for place in range(number)]
+    if isinstance(priced, PricedNetwork):
+        assert priced.hidden is not None, "a module of the user's is refused before"
+        scores = [_network_score(place, rows, priced, seen) for place, rows in enumerate(own)]
+    else:
+        others = priced.vectors(_rows(-1, True, 1))
+        steps = [(state, noisy, others(state)) for state, noisy in seen]
+        scores = [_score(place, rows, priced, steps) for place, rows in enumerate(own)]
     right, guesses = _guessed(np.array(scores), present)
     return Verdict(
         name=f"{type(estimator).__name__}: one training run",
@@ -149,6 +163,24 @@ def _score(place: int, rows: UnitRows, priced: PricedTraining, steps: list[_Step
             for one in (vectors(state), noisy)
         )
         total += float((own * (found - own / 2) / (1 + lean**2)).sum()) / float(law.variance)
+    return total
+
+
+def _network_score(
+    place: int, rows: UnitRows, priced: PricedNetwork, steps: list[tuple[Any, npt.NDArray[Any]]]
+) -> float:
+    """Return the same for a network, from the weights that its first layer gives to the canary's own feature.
+
+    All others have none of it, so that nothing but noise hides the canary there; but it may not be sampled.
+    """
+    surely = replace(priced, noise=replace(priced.noise, rate=Fraction(1)))
+    vectors, rate, total = surely.vectors(rows), float(priced.noise.rate), 0.0
+    width = priced.features.width
+    mine = place + width * np.arange(next(priced.module.parameters()).shape[0])
+    for state, noisy in steps:
+        own, found = (one[mine].astype(np.float64) for one in (vectors(state), noisy))
+        ratio = float((own * (found - own / 2)).sum()) / float(priced.noise.law.variance)
+        total += math.log(1 - rate + rate * math.exp(min(ratio, 700.0)))
     return total
 
 

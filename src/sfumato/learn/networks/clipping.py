@@ -57,28 +57,16 @@ def sensitivity(parameters: int) -> int:
 
 
 class ClippedSums:
-    """Sums clipped gradients of the loss of a classifier, at any parameters."""
+    """Sums clipped gradients of the loss of a classifier, a copy of a module, at any parameters."""
 
     def __init__(self, module: Module, clip: float) -> None:
         from opacus.grad_sample import GradSampleModuleFastGradientClipping
 
         self._torch = require_torch()
         self._clip = clip
-        self._module = module.train()  # without, Opacus does not look
-        self._ghost = GradSampleModuleFastGradientClipping(module, loss_reduction="sum")
-        self._trained = [one for one in module.parameters() if one.requires_grad]
-
-    def __enter__(self) -> ClippedSums:
-        """Use one thread for a small network: waiting for others would take longer than the work."""
-        self._threads = self._torch.get_num_threads()
-        if sum(one.numel() for one in self._trained) < _SMALL:
-            self._torch.set_num_threads(1)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Take the hooks off the module."""
-        self._torch.set_num_threads(self._threads)
-        self._ghost.remove_hooks()
+        self._module = copy.deepcopy(module).train()  # without, Opacus does not look
+        self._ghost = GradSampleModuleFastGradientClipping(self._module, loss_reduction="sum")
+        self._trained = [one for one in self._module.parameters() if one.requires_grad]
 
     def at(
         self,
@@ -87,11 +75,19 @@ class ClippedSums:
         labels: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.int64],
     ) -> _Integers:
-        """Return the sum over units, in steps; rows of a unit are beside each other, `sizes` are theirs."""
+        """Return the sum over units, in steps; rows of a unit are beside each other, `sizes` are theirs.
+
+        A small network takes one thread: waiting for others would take longer than the work.
+        """
         set_parameters(self._module, parameters)
-        total = np.zeros(len(parameters))
-        for rows, own in _blocks(sizes):
-            self._add(total, features[rows], labels[rows], own)
+        total, threads = np.zeros(len(parameters)), self._torch.get_num_threads()
+        if len(parameters) < _SMALL:
+            self._torch.set_num_threads(1)
+        try:
+            for rows, own in _blocks(sizes):
+                self._add(total, features[rows], labels[rows], own)
+        finally:
+            self._torch.set_num_threads(threads)
         return np.rint(total * (FINE / self._clip)).astype(np.int64)
 
     def _add(
@@ -179,7 +175,7 @@ class ClippedSums:
 def check_norms(module: Module, width: int) -> None:
     """Refuse a module of which norms cannot be found, or are found wrong, on invented rows."""
     try:
-        sums = ClippedSums(copy.deepcopy(module), 1.0)
+        sums = ClippedSums(module, 1.0)
         found, true = sums.norms_and_true_norms(width)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         raise InvalidArgument(

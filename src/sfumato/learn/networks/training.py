@@ -25,6 +25,7 @@ from sfumato.backends import Backend, Exact, UnitRows
 from sfumato.catalog.canonical import fingerprint
 from sfumato.core.entropy import random_bits
 from sfumato.core.events import Event
+from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import LedgerError
 from sfumato.interrupts import deferred
 from sfumato.learn.features import Features, ModelColumn
@@ -103,16 +104,18 @@ class PricedNetwork(PricedRows):
 
     def advanced(self, exact: Exact[UnitRows], state: NetworkState, steps: int) -> NetworkState:
         """Return the state after some more steps. They have to be paid for."""
-        with ClippedSums(self.module, self.clip) as sums:
-            return add_noise_in_steps(
-                exact, lambda rows: self.vectors(rows, sums), self.update, state, [self.noise.law] * steps
-            )
+        return add_noise_in_steps(exact, self.vectors, self.update, state, self.step_laws[:steps])
 
-    def vectors(self, rows: UnitRows, sums: ClippedSums) -> Callable[[NetworkState], npt.NDArray[np.int64]]:
-        """Return the function that gives the exact integers of each step: private."""
-        encoded = self.features.encoded(rows.columns)
-        labels = rows.columns[self.label.name].astype(np.int64)
+    @property
+    def step_laws(self) -> tuple[NoiseLaw, ...]:
+        """The noise of each step."""
+        return (self.noise.law,) * self.noise.steps
+
+    def vectors(self, rows: UnitRows) -> Callable[[NetworkState], npt.NDArray[np.int64]]:
+        """Return the function that gives the exact integers of each step, of a sample of units: private."""
+        encoded, labels = self.features.encoded(rows.columns), rows.columns[self.label.name].astype(np.int64)
         sampler = UnitSampler(rows.sizes, self.noise.rate, self.rows_per_unit)
+        sums = ClippedSums(self.module, self.clip)
 
         def vector(state: NetworkState) -> npt.NDArray[np.int64]:
             places, sizes = sampler.draw()
@@ -125,6 +128,7 @@ class PricedNetwork(PricedRows):
         gradient = (noisy.astype(np.float64) / FINE).astype(np.float32)
         return state.moved(gradient, self.rate, late=2 * state.step >= self.noise.steps)
 
+    @property
     def start(self) -> NetworkState:
         """Return the state before the first step: the parameters that the module came with."""
         return NetworkState.at(parameters(self.module))
@@ -132,7 +136,7 @@ class PricedNetwork(PricedRows):
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> FittedNetwork:
         """Return the network, without its receipt, in one look. It has to be paid for."""
         exact = backend.training_rows(self.rows.relation)
-        return self.fitted(self.advanced(exact, self.start(), self.noise.steps))
+        return self.fitted(self.advanced(exact, self.start, self.noise.steps))
 
     def fitted(self, state: NetworkState) -> FittedNetwork:
         """Return the network of a state."""
@@ -195,7 +199,7 @@ def _advance(priced: PricedNetwork, reservation: Reservation) -> NetworkState:
     """Return the state after the last checkpoint; those that are stored are read, the others are made."""
     database, backend = priced.rows.database, priced.rows.database.backend
     asked, version = priced.fingerprint(), backend.data_version()
-    state, exact = priced.start(), None
+    state, exact = priced.start, None
     for number in range(1, priced.checkpoints + 1):
         if exact is None and number > reservation.taken:
             with backend.admitted():
