@@ -5,10 +5,29 @@ from __future__ import annotations
 from functools import partial
 
 from sfumato.backends.dialect import Arguments, Renderer, Writer
-from sfumato.catalog.kind import Kind
+from sfumato.catalog.kind import MOST_DIGITS, Kind
+from sfumato.errors import Unsupported
 from sfumato.plan.functions import common_kind
+from sfumato.plan.numbers import as_decimal, widened
+from sfumato.plan.tree import Literal
 
-__all__ = ["COMMON", "called", "common", "form"]
+__all__ = [
+    "COMMON",
+    "LONGEST",
+    "TRUNCATIONS",
+    "called",
+    "common",
+    "digits_of",
+    "form",
+    "operand_kinds",
+    "with_numbers",
+]
+
+LONGEST = 2**16
+"""Code points of a text that was put together; what is longer is cut."""
+
+TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+"""Parts of a date that it is cut to."""
 
 
 def form(pattern: str, of: Kind | None, write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -47,6 +66,49 @@ def _nullif(write: Writer, arguments: Arguments, kind: Kind) -> str:
     return f"CASE WHEN {left} = {right} THEN NULL ELSE {write(arguments[0], kind)} END"
 
 
+def operand_kinds(name: str, arguments: Arguments, kind: Kind) -> tuple[int, tuple[Kind, Kind]]:
+    """Return as which decimals two operands enter +, - or *, and how many digits the result may have."""
+    first, second = (as_decimal(argument.kind or kind) for argument in arguments)
+    if name == "*":
+        factor, _ = widened(first, second)
+        return factor.digits + second.digits, (factor, second)
+    digits = max(first.digits - first.scale, second.digits - second.scale) + kind.scale + 1
+    return digits, (first, second) if digits <= MOST_DIGITS else (kind, kind)
+
+
+def digits_of(arguments: Arguments) -> int | None:
+    """Return to how many digits ROUND or TRUNC goes, None for NULL."""
+    if len(arguments) == 1:
+        return 0
+    literal = arguments[1]
+    if not isinstance(literal, Literal) or not isinstance(literal.value, int | None):
+        raise Unsupported("a number of digits that is not a constant")
+    return None if literal.value is None else max(-400, min(400, literal.value))
+
+
+def with_numbers(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """Call a function of texts and of whole numbers, which are constants of 32 bits."""
+    written = (
+        str(one.value) if isinstance(one, Literal) and isinstance(one.value, int) else write(one, Kind.TEXT)
+        for one in arguments
+    )
+    return f"{name}({', '.join(written)})"
+
+
+def _concat(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    return f"left({called(name, Kind.TEXT, write, arguments, kind)}, {LONGEST})"
+
+
+def _replace(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    text, old, new = (write(argument, Kind.TEXT) for argument in arguments)
+    if not isinstance(arguments[2], Literal):
+        raise Unsupported("replace by a text that is not a constant")
+    times = len(str(arguments[2].value or ""))
+    if times > 1:  # each code point may become this many
+        text = f"left({text}, {LONGEST // times})"
+    return f"replace({text}, {old}, {new})"
+
+
 COMMON: dict[str, Renderer] = {
     **{name: partial(called, name, None) for name in ("least", "greatest", "coalesce")},
     **{name: partial(_compared, f"({{}} {name} {{}})") for name in ("=", "<>", "<", "<=", ">", ">=")},
@@ -56,5 +118,9 @@ COMMON: dict[str, Renderer] = {
     **{name: partial(form, f"({{}} {name.upper()} {{}})", Kind.BOOLEAN) for name in ("and", "or")},
     "not": partial(form, "(NOT {})", Kind.BOOLEAN),
     "is_null": partial(form, "({} IS NULL)", None),
+    "||": partial(form, f"left(({{}} || {{}}), {LONGEST})", Kind.TEXT),
+    **{name: partial(_concat, name) for name in ("concat", "concat_ws")},
+    "replace": _replace,
+    "position": partial(form, "CAST(strpos({}, {}) AS BIGINT)", Kind.TEXT),
 }
 """The functions that every dialect has as they are here."""

@@ -20,7 +20,7 @@ from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
 from sfumato.backends.block_values import BlockRows
 from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out, presence
+from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out
 from sfumato.backends.duckdb.dialect import NAN
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers
@@ -29,6 +29,7 @@ from sfumato.backends.exact import Members
 from sfumato.backends.one_group import count_light_rows
 from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
 from sfumato.backends.priorities import different_pairs, mixed, starts_of
+from sfumato.backends.row_values import presence
 from sfumato.backends.row_weights import RowWeights
 from sfumato.backends.totals import (
     GroupingSet,

@@ -13,23 +13,22 @@ compiled later; it decides the layout of words, and never a result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.backends.arrays import arrow_array
-from sfumato.backends.dialect import Writer
 from sfumato.backends.duckdb.dialect import DUCKDB
-from sfumato.backends.integers import RowInteger, Stage, row_integer
+from sfumato.backends.integers import RowInteger, Stage
 from sfumato.backends.packing import Packing, Slot
 from sfumato.backends.relations import Relations, Rendered
+from sfumato.backends.row_values import RowValues, row_values
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
-from sfumato.errors import Unsupported
 from sfumato.plan.tree import Filter, Projection, Relation, Scan
 
-__all__ = ["Layout", "Program", "SUMMED_ROWS", "compile_query", "hash_of", "key_table", "lay_out", "presence"]
+__all__ = ["Layout", "Program", "SUMMED_ROWS", "compile_query", "hash_of", "key_table", "lay_out"]
 
 _FINGERPRINT = 32  # bits: few units of a hundred million share so much of a hash
 _LIMB = 8  # bits of an integer that lie in one word at least, however many groups there are
@@ -51,22 +50,10 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(RowValues):
     """The texts that answer a query, up to what its keys are."""
 
-    query: BoundedQuery
-    rows: str
-    unit: Kind | None  # the kind of the unit; None: each row is one
-    kinds: tuple[Kind, ...]  # of the keys
-    integers: dict[str, RowInteger | None]  # by measure, and under `presence` whether there is a value
-    distinct: dict[str, str]  # the value of each DISTINCT measure, over the columns of `rows`
-    blocks: dict[str, tuple[str, ...]]  # the columns, of DOUBLE, of each BLOCKS measure
     plain: bool  # reading the rows again costs no more than reading the table
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns of the keys."""
-        return tuple(f"k{place}" for place in range(len(self.kinds)))
 
     def declared(self, source: str) -> str:
         """Return the dictionary of declared keys, from a table that holds them as they were declared."""
@@ -218,43 +205,9 @@ def compile_query(
     below = Relations(catalog=catalog, dialect=DUCKDB, row_numbers=row_numbers, stand_in=stand_in).render(
         query.source
     )
-    if query.row_unit != below.by_row or (below.unit is None and not below.by_row):
-        raise Unsupported("a query about rows whose unit is not the one that was bounded")
-    stage = Stage(Writer(DUCKDB, below.names))
-    kinds = []
-    listed = ["__unit"] if below.unit else []
-    for place, (_, key) in enumerate(query.keys):
-        if key.kind is None:
-            raise Unsupported("groups by NULL")
-        kinds.append(key.kind)
-        listed.append(f"{DUCKDB.canonical(stage.write(key), key.kind)} AS k{place}")
-    integers: dict[str, RowInteger | None] = {}
-    distinct: dict[str, str] = {}
-    blocks: dict[str, tuple[str, ...]] = {}
-    for measure in query.measures:
-        if measure.kind is MeasureKind.DISTINCT:
-            distinct[measure.name] = _distinct_value(measure, stage)
-        elif measure.kind is MeasureKind.BLOCKS:
-            if below.by_row:
-                raise Unsupported("blocks of rows that are units by themselves")
-            blocks[measure.name] = _block_columns(measure, stage)
-        else:
-            integers[measure.name] = row_integer(measure, stage)
-            if measure.kind is MeasureKind.CELLS and integers[measure.name] is None:
-                raise Unsupported("a histogram of nothing")
-            if measure.skips_absent:
-                integers[presence(measure.name)] = _presence(integers[measure.name])
-    listed += [f"{sql} AS {name}" for sql, name in stage.columns.items()]
-    return Program(
-        query=query,
-        rows=f"SELECT {', '.join(listed) or 'NULL AS nothing'} FROM ({below.sql})",
-        unit=below.unit,
-        kinds=tuple(kinds),
-        integers=integers,
-        distinct=distinct,
-        blocks=blocks,
-        plain=_plain(query.source, catalog),
-    )
+    values = row_values(query, below, DUCKDB, _block_columns)
+    given = {one.name: getattr(values, one.name) for one in fields(values)}
+    return Program(**given, plain=_plain(query.source, catalog))
 
 
 def lay_out(program: Program, groups: int) -> Layout:
@@ -300,20 +253,6 @@ def lay_out(program: Program, groups: int) -> Layout:
     return Layout(packing=Packing(code_bits=code_bits, value_bits=value_bits), slots=slots, words=texts)
 
 
-def presence(measure: str) -> str:
-    """Return the name under which it is noted whether a row has a value for a measure.
-
-    >>> presence("m0")
-    'm0?'
-    """
-    return f"{measure}?"
-
-
-def _presence(integer: RowInteger | None) -> RowInteger:
-    assert integer is not None
-    return RowInteger(sql=f"CASE WHEN ({integer.sql}) IS NOT NULL THEN 1::BIGINT END", low=0, high=1)
-
-
 def _bits(integer: RowInteger) -> int:
     return (integer.high - integer.low).bit_length()
 
@@ -332,23 +271,6 @@ def _clamped_row(measure: Measure, integer: RowInteger) -> str:
     low, high = measure.clamp
     clamped = f"least(greatest(coalesce({value}, 0), {constant(low)}), {constant(high)})"
     return f"CASE WHEN {value} IS NOT NULL THEN {clamped} END" if measure.skips_absent else clamped
-
-
-def _distinct_value(measure: Measure, stage: Stage) -> str:
-    if measure.factors:
-        integer = row_integer(measure, stage)
-        assert integer is not None
-        return (
-            f"({integer.sql})"
-            if integer.scale == 1
-            else f"({integer.sql} * {DUCKDB.constant(integer.scale)})"
-        )
-    if measure.value is None or measure.value.kind is None:
-        raise Unsupported("distinct values of nothing")
-    value = DUCKDB.canonical(stage.write(measure.value), measure.value.kind)
-    if measure.condition is not None:
-        value = f"CASE WHEN {stage.write(measure.condition)} THEN {value} END"
-    return stage(value)
 
 
 def _block_columns(measure: Measure, stage: Stage) -> tuple[str, ...]:

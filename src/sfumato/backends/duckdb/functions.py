@@ -8,23 +8,30 @@ from decimal import Decimal
 from functools import partial
 
 from sfumato.backends.dialect import Arguments, Renderer, Writer
-from sfumato.backends.functions import COMMON, called, form
+from sfumato.backends.functions import (
+    COMMON,
+    LONGEST,
+    TRUNCATIONS,
+    called,
+    digits_of,
+    form,
+    operand_kinds,
+    with_numbers,
+)
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.moments import steps_of
-from sfumato.plan.numbers import as_decimal, widened
+from sfumato.plan.numbers import as_decimal
 from sfumato.plan.tree import Call, Literal
 
 __all__ = ["FUNCTIONS"]
 
 _LONGEST_TERM = 20_000  # characters of an expression that is written several times
-_LONGEST = 2**16  # code points of a text that was put together
 _CHAIN = {  # of binary numbers: once not finite, these stay not finite, and that is tested at the top
     **{name: f"({{}} {name} {{}})" for name in "+-*"},
     "neg": "(-{})",
     "abs": "abs({})",
 }
-_TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
 # -- numbers --------------------------------------------------------------------------------
@@ -56,13 +63,7 @@ def _arithmetic(name: str, write: Writer, arguments: Arguments, kind: Kind) -> s
         return f"TRY({pattern.format(*(write(argument, kind) for argument in arguments))})"
     if len(arguments) == 1:
         return pattern.format(write(arguments[0]))
-    first, second = (as_decimal(argument.kind or kind) for argument in arguments)
-    if name == "*":
-        factor, _ = widened(first, second)
-        digits, kinds = factor.digits + second.digits, (factor, second)
-    else:
-        digits = max(first.digits - first.scale, second.digits - second.scale) + kind.scale + 1
-        kinds = (first, second) if digits <= MOST_DIGITS else (kind, kind)
+    digits, kinds = operand_kinds(name, arguments, kind)
     # Operands are converted here: a conversion that the engine adds inside TRY, and that two calls
     # share, is computed once, before and outside of both, and then it fails.
     sql = pattern.format(*(write(one, own) for one, own in zip(arguments, kinds, strict=True)))
@@ -94,19 +95,9 @@ def _whole(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     return write.dialect.finite(sql) if kind.binary else sql
 
 
-def _digits(arguments: Arguments) -> int | None:
-    """Return to how many digits ROUND or TRUNC goes, None for NULL."""
-    if len(arguments) == 1:
-        return 0
-    literal = arguments[1]
-    if not isinstance(literal, Literal) or not isinstance(literal.value, int | None):
-        raise Unsupported("a number of digits that is not a constant")
-    return None if literal.value is None else max(-400, min(400, literal.value))
-
-
 def _cut(write: Writer, arguments: Arguments, kind: Kind) -> str:
     """TRUNC: a whole number loses digits before the point at most."""
-    digits, value = _digits(arguments), write(arguments[0], kind if not kind.digits else None)
+    digits, value = digits_of(arguments), write(arguments[0], kind if not kind.digits else None)
     if digits is None:
         return write.dialect.null(kind)
     if kind.whole and digits >= 0:
@@ -116,7 +107,7 @@ def _cut(write: Writer, arguments: Arguments, kind: Kind) -> str:
 
 
 def _round(write: Writer, arguments: Arguments, kind: Kind) -> str:
-    digits, operand = _digits(arguments), arguments[0]
+    digits, operand = digits_of(arguments), arguments[0]
     if digits is None:
         return write.dialect.null(kind)
     if kind is Kind.INTEGER:
@@ -141,20 +132,6 @@ def _real(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
 # -- values of any kind, texts and times ----------------------------------------------------
 
 
-def _concat(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
-    return f"left({called(name, Kind.TEXT, write, arguments, kind)}, {_LONGEST})"
-
-
-def _replace(write: Writer, arguments: Arguments, kind: Kind) -> str:
-    text, old, new = (write(argument, Kind.TEXT) for argument in arguments)
-    if not isinstance(arguments[2], Literal):
-        raise Unsupported("replace by a text that is not a constant")
-    times = len(str(arguments[2].value or ""))
-    if times > 1:  # each code point may become this many
-        text = f"left({text}, {_LONGEST // times})"
-    return f"replace({text}, {old}, {new})"
-
-
 def _replace_matches(write: Writer, arguments: Arguments, kind: Kind) -> str:
     """REGEXP_REPLACE: a pattern may match between any two code points, and of nothing."""
     text, *rest = (write(argument, Kind.TEXT) for argument in arguments)
@@ -163,17 +140,8 @@ def _replace_matches(write: Writer, arguments: Arguments, kind: Kind) -> str:
         raise Unsupported("replace by a text that is not a constant")
     if not isinstance(options, Literal) or "g" not in str(options.value):
         return f"regexp_replace({', '.join((text, *rest))})"  # one match: it grows by a constant
-    text = f"left({text}, {_LONGEST // (1 + len(str(replacement.value)))})"
-    return f"left(regexp_replace({', '.join((text, *rest))}), {_LONGEST})"
-
-
-def _with_number(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
-    """A function of texts and of whole numbers, which are constants of 32 bits."""
-    written = (
-        str(one.value) if isinstance(one, Literal) and isinstance(one.value, int) else write(one, Kind.TEXT)
-        for one in arguments
-    )
-    return f"{name}({', '.join(written)})"
+    text = f"left({text}, {LONGEST // (1 + len(str(replacement.value)))})"
+    return f"left(regexp_replace({', '.join((text, *rest))}), {LONGEST})"
 
 
 def _positions(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -186,14 +154,14 @@ def _positions(name: str, write: Writer, arguments: Arguments, kind: Kind) -> st
 
 def _truncated(write: Writer, arguments: Arguments, kind: Kind) -> str:
     part, moment = arguments
-    if not isinstance(part, Literal) or part.value not in _TRUNCATIONS:
+    if not isinstance(part, Literal) or part.value not in TRUNCATIONS:
         raise Unsupported("date_trunc to a part that is not known")
     return f"CAST(date_trunc('{part.value}', {write(moment, kind)}) AS {write.dialect.sql_type(kind)})"
 
 
 def _difference(write: Writer, arguments: Arguments, kind: Kind) -> str:
     part, *moments = arguments
-    if not isinstance(part, Literal) or part.value not in (*_TRUNCATIONS, "microsecond"):
+    if not isinstance(part, Literal) or part.value not in (*TRUNCATIONS, "microsecond"):
         raise Unsupported("date_diff in a part that is not known")
     first, second = (f"CAST({write(one, one.kind or Kind.DATE)} AS TIMESTAMP)" for one in moments)
     return f"CAST(date_diff('{part.value}', {first}, {second}) AS BIGINT)"
@@ -220,7 +188,7 @@ def _in_years(write: Writer, sql: str) -> str:
     return write.dialect.within_years(sql, Kind.TIMESTAMP)
 
 
-_PARTS = {name: name for name in (*_TRUNCATIONS, "isodow", "dayofyear")} | {"dow": "dayofweek"}
+_PARTS = {name: name for name in (*TRUNCATIONS, "isodow", "dayofyear")} | {"dow": "dayofweek"}
 _TEXTS = (
     "lower", "upper", "trim", "ltrim", "rtrim", "length", "contains", "starts_with", "ends_with",
     "regexp_matches", "regexp_full_match",
@@ -238,12 +206,8 @@ FUNCTIONS: dict[str, Renderer] = {
     "power": partial(_real, "pow"),
     **{name: partial(called, name, Kind.TEXT) for name in _TEXTS},
     **{name: partial(form, f"({{}} {name.upper()} {{}})", Kind.TEXT) for name in ("like", "ilike")},
-    "||": partial(form, f"left(({{}} || {{}}), {_LONGEST})", Kind.TEXT),
-    **{name: partial(_concat, name) for name in ("concat", "concat_ws")},
-    "replace": _replace,
     "regexp_replace": _replace_matches,
-    "position": partial(form, "CAST(strpos({}, {}) AS BIGINT)", Kind.TEXT),
-    **{name: partial(_with_number, name) for name in ("split_part", "regexp_extract", "lpad", "rpad")},
+    **{name: partial(with_numbers, name) for name in ("split_part", "regexp_extract", "lpad", "rpad")},
     **{name: partial(_positions, name) for name in ("substr", "left", "right")},
     **{
         name: partial(form, f"CAST({part}(CAST({{}} AS TIMESTAMP)) AS BIGINT)", None)
