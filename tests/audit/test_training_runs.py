@@ -55,7 +55,7 @@ def test_honest_bounds_do_not_pass_the_claim() -> None:
 
 @pytest.mark.soak
 def test_a_network_stands_and_one_that_clips_row_by_row_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """False alarm: at most 1e-9. Power: 97 right guesses of 100 are enough; all of 600 were right."""
+    """False alarm: at most 1e-9. Power: 97 right guesses of 100 are enough; all of 300 were right."""
     given = {"label": "any", "epsilon": 1, "steps": 10, "hidden": (16,), "rows_per_unit": 120}
     for sampling in (1, 0.5):
         assert examine_training(NeuralNetwork(sampling=sampling, **given), canaries=40, rows=3).passed

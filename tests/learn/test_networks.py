@@ -16,13 +16,12 @@ from opacus.accountants import PRVAccountant, RDPAccountant
 from torch import nn
 
 import sfumato as sf
-from sfumato.backends import UnitRows
 from sfumato.core.composition import Composition
 from sfumato.core.rules import RenyiRule
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 from sfumato.learn import FittedNetwork, NeuralNetwork
 from sfumato.learn.networks import sampling
-from sfumato.learn.networks.clipping import FINE, ClippedSums, sensitivity
+from sfumato.learn.networks.clipping import FINE, ClippedSums
 from sfumato.learn.networks.modules import multilayer, parameters
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.sampling import UnitSampler
@@ -56,88 +55,6 @@ def db() -> sf.Database:
 
 
 # -- what one unit can change -------------------------------------------------------------------
-
-
-def recorded(priced: PricedNetwork, rows: UnitRows, states: list[Any]) -> list[np.ndarray]:
-    """Return the exact integers of every step on some rows, at given states."""
-    vector = priced.vectors(rows)
-    return [vector(state) for state in states]
-
-
-def visited(priced: PricedNetwork, rows: UnitRows) -> list[Any]:
-    """Return the states of a training on some rows, with noise that is frozen: the same in every run."""
-    states = [priced.start]
-    noise = np.random.default_rng(1)
-    vector = priced.vectors(rows)
-    for _ in range(priced.noise.steps):
-        exact = vector(states[-1])
-        states.append(priced.update(states[-1], exact + noise.integers(-FINE, FINE, exact.shape)))
-    return states
-
-
-def without(rows: UnitRows, unit: int) -> UnitRows:
-    kept = np.repeat(np.arange(len(rows.sizes)) != unit, rows.sizes)
-    columns = {name: values[kept] for name, values in rows.columns.items()}
-    return UnitRows(columns=columns, sizes=np.delete(rows.sizes, unit))
-
-
-def furthest(priced: PricedNetwork, rows: UnitRows) -> float:
-    """Return how far leaving out a unit of any kind moves any step, in sensitivities."""
-    states = visited(priced, rows)
-    whole = recorded(priced, rows, states)
-    moved = 0.0
-    for unit in (0, 1, 2, 3, len(rows.sizes) - 1):
-        for one, other in zip(whole, recorded(priced, without(rows, unit), states), strict=True):
-            moved = max(moved, math.sqrt(int(np.square((one - other).astype(object)).sum())))
-    return moved / priced.noise.sensitivity
-
-
-@pytest.fixture(scope="module")
-def replayed(db: sf.Database) -> tuple[PricedNetwork, UnitRows]:
-    """Return a priced training, and rows of it: a unit of 30 rows, some with one, and more than a block."""
-    torch.manual_seed(2)
-    priced = small(rows_per_unit=40, clip=0.05).priced(db.table("people"))
-    rng = np.random.default_rng(3)
-    sizes = np.array([30, 1, 2, 1, *[1] * 50])
-    number = int(sizes.sum())
-    columns = {name: rng.uniform(-1, 1, number) for name in ("x", "y")}
-    columns["far"] = rng.integers(0, 2, number).astype(np.float64)
-    columns["far"][:30] = 1
-    return priced, UnitRows(columns=columns, sizes=sizes)
-
-
-def test_one_unit_moves_every_step_by_less_than_the_claim(replayed: tuple[PricedNetwork, UnitRows]) -> None:
-    """All gradients are longer than the clip, so the bound is met; floats stay far within their margin."""
-    moved = furthest(*replayed)
-    assert 0.99 < moved <= 1
-    claimed = sensitivity(len(parameters(replayed[0].module)))
-    assert moved * claimed < FINE * (1 + 1e-5) + 10  # of the margin of 1/1024
-
-
-def test_a_unit_that_is_not_clipped_is_seen(
-    replayed: tuple[PricedNetwork, UnitRows], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unclipped(self: ClippedSums, losses: Any, sizes: np.ndarray) -> np.ndarray:
-        weights = clipped(self, losses, sizes)
-        weights[: sizes[0]] = 1 / sizes[0]
-        return weights
-
-    clipped = ClippedSums._weights
-    monkeypatch.setattr(ClippedSums, "_weights", unclipped)
-    assert furthest(*replayed) > 1
-
-
-def test_rows_that_are_clipped_one_by_one_are_seen(
-    replayed: tuple[PricedNetwork, UnitRows], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The usual mistake: a person with 30 rows has 30 times the clip."""
-
-    def by_row(self: ClippedSums, losses: Any, sizes: np.ndarray) -> np.ndarray:
-        return clipped(self, losses, np.ones(int(sizes.sum()), dtype=np.int64))
-
-    clipped = ClippedSums._weights
-    monkeypatch.setattr(ClippedSums, "_weights", by_row)
-    assert furthest(*replayed) > 3
 
 
 def test_sums_are_those_of_gradients_one_by_one() -> None:

@@ -16,9 +16,11 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.core.events import DiscreteGaussianVector
-from sfumato.learn import LinearRegression, LogisticRegression, gradients, moments
+from sfumato.core.events import DiscreteGaussianVector, PoissonSubsampled
+from sfumato.learn import LinearRegression, LogisticRegression, NeuralNetwork, gradients, moments
 from sfumato.learn.estimator import LinearEstimator
+from sfumato.learn.networks.clipping import ClippedSums
+from sfumato.learn.networks.training import PricedNetwork
 from sfumato.learn.training import PricedTraining
 from sfumato.release.noise import add_noise_in_steps
 
@@ -72,7 +74,7 @@ def worlds_of(people: int) -> list[sf.Database]:
     return [opened(each) for each in (rows, *with_one_more(rows, people))]
 
 
-def largest_excess(model: LinearEstimator, people: int) -> float:
+def largest_excess(model: LinearEstimator | NeuralNetwork, people: int) -> float:
     """Return the largest ratio of a squared move to the one that the event of its step allows."""
     worlds = worlds_of(people)
     priced = model.priced(worlds[0].table("people"))
@@ -90,7 +92,7 @@ def largest_excess(model: LinearEstimator, people: int) -> float:
     exact = [world.backend.training_rows(priced.rows.relation) for world in worlds]
     add_noise_in_steps(exact[0], recording, priced.update, priced.start, priced.step_laws)
     claimed = allowed(priced)
-    assert len(recorded) == len(claimed) == 1 + priced.descent.steps
+    assert len(recorded) == len(claimed) == len(priced.step_laws) > model.steps - 1
     worst = 0.0
     for other in exact[1:]:
         of_rows = priced.vectors(other.reveal())
@@ -100,26 +102,32 @@ def largest_excess(model: LinearEstimator, people: int) -> float:
     return worst
 
 
-def allowed(priced: PricedTraining) -> list[Any]:
+def allowed(priced: PricedTraining | PricedNetwork) -> list[Any]:
     """Return the squared norm that each step may move by, read off the event that is charged."""
     found = []
     for event, times in priced.event.parts():
+        if isinstance(event, PoissonSubsampled):
+            assert event.rate == 1  # here everybody is in every step
+            event = event.event
         assert isinstance(event, DiscreteGaussianVector)
         found += [event.l2_squared] * times
     return found
 
 
-MODELS: list[LinearEstimator] = [
+MODELS: list[LinearEstimator | NeuralNetwork] = [
     LogisticRegression(label="old", epsilon=2, steps=4),
     LogisticRegression(label="job", epsilon=2, steps=4, clip=0.05, rate=1000.0),
     LinearRegression(label="pay", epsilon=20, steps=4, clip=30.0),
     LogisticRegression(label="old", epsilon=2, steps=4, weights={"job": {"c": 50}, "old": {"no": 0.1}}),
+    NeuralNetwork(label="old", epsilon=2, steps=4, hidden=(8,), sampling=1, rows_per_unit=1000, clip=0.05),
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=["logistic", "multinomial", "linear", "weighted"])
+@pytest.mark.parametrize("model", MODELS, ids=["logistic", "multinomial", "linear", "weighted", "network"])
 @pytest.mark.parametrize("people", [0, 40])
-def test_one_person_moves_every_step_by_no_more_than_is_charged(model: LinearEstimator, people: int) -> None:
+def test_one_person_moves_every_step_by_no_more_than_is_charged(
+    model: LinearEstimator | NeuralNetwork, people: int
+) -> None:
     worst = largest_excess(model, people)
     assert 0.1 < worst <= 1.0  # inside the box, and the box is not far too large
 
@@ -134,3 +142,19 @@ def test_a_planted_row_that_is_not_clipped_is_caught(monkeypatch: pytest.MonkeyP
 def test_a_planted_unit_whose_rows_each_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "_shares", lambda sizes: np.full(int(sizes.sum()), float(1 << 24)))
     assert largest_excess(MODELS[0], 40) > 1.0
+
+
+def test_a_planted_unit_of_a_network_that_is_not_clipped_as_one_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not clipped at all; and the usual mistake: each row clipped by itself, so that many weigh as many."""
+    clipped = ClippedSums._weights
+    with monkeypatch.context() as planted:
+        planted.setattr(ClippedSums, "_weights", lambda *given: np.ones_like(clipped(*given)))
+        assert largest_excess(MODELS[-1], 40) > 1.0
+    monkeypatch.setattr(
+        ClippedSums,
+        "_weights",
+        lambda self, losses, sizes: clipped(self, losses, np.ones(int(sizes.sum()), dtype=np.int64)),
+    )
+    assert largest_excess(MODELS[-1], 40) > 10.0
