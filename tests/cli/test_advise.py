@@ -169,7 +169,8 @@ def test_an_error_is_stated_of_whatever_is_declared(folder: Path, subject, error
     both = json.loads(found.stdout)
     assert not both["feasible"] and "both cannot be had" in both["stated"] and both["advantage"] <= 0.02
     named = f"{next(iter(both['errors']))}={error}"
-    alone = json.loads(sfumato(folder, "advise", *subject, "--error", named, "-f", "json").stdout)
+    alone = json.loads(sfumato(folder, "advise", *subject, "--error", named, "-e", "7", "-f", "json").stdout)
+    assert [point["epsilon"] for point in alone["frontier"] if point["current"]] == [7]
     [advised] = [point for point in alone["frontier"] if point["advised"]]
     assert 0.97 * error < max(advised["errors"].values()) <= error
     assert alone["epsilon"] > both["epsilon"]

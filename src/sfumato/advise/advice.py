@@ -209,7 +209,7 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
     limits = _limits(options, prior)
     delta = about_delta(choice.delta, options.get("people"))
     if error is not None and choice.aimed is not None:
-        choice = choice.aimed(error)
+        choice = replace(choice.aimed(error), epsilon=choice.epsilon)
     choice = replace(choice, at=cache(choice.at))  # the same prices are looked at several times
     stated = epsilon_range(choice, limits=limits, error=error) if limits or error is not None else None
     epsilon = choice.epsilon if stated is None else _proposed(stated, choice.epsilon)

@@ -186,7 +186,7 @@ def wanted_errors(choice: Choice, error: WantedError) -> dict[str, float]:
     A name that stands before a dot or a comma is of all errors that begin with it: a question of a workload,
     a column of a stream.
     """
-    names = [one.name for one in choice.at(choice.epsilon).errors]
+    names = [one.name for one in choice.at(LARGEST_EPSILON).errors]
     if not names:
         raise InvalidArgument(
             f"{choice.name} has no error of its own",
@@ -237,15 +237,14 @@ def epsilon_range(
     """
     allowed = [(largest_epsilon(choice, limit), limit) for limit in limits]
     least = None if error is None else cheapest_epsilon(choice, error)
+    meant = None if error is None else wanted_errors(choice, error)
     needed = (
         "" if least is None else f"the wanted error needs epsilon {_shown(least)}{_beyond(choice, least)}"
     )
     if not allowed:
         if least is None:
             raise InvalidArgument("neither a limit nor an error was stated", place="limits")
-        assert error is not None
-        meant = choice.at(least).only(wanted_errors(choice, error))
-        return EpsilonRange(least=least, most=None, said=f"{needed}{_errors(meant)}")
+        return EpsilonRange(least=least, most=None, said=f"{needed}{_errors(choice.at(least).only(meant))}")
     most, limit = min(allowed, key=lambda one: one[0])
     within = f"{limit.said} allows epsilon {_shown(most)}"
     if least is None:
@@ -259,7 +258,7 @@ def epsilon_range(
         most=most,
         said=(
             f"both cannot be had: {needed}, where {dear};"
-            f" {within}{_errors(choice.at(most))}. Either the error gives, or the limit does"
+            f" {within}{_errors(choice.at(most).only(meant))}. Either the error gives, or the limit does"
         ),
     )
 
