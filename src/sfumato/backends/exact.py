@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -15,7 +15,6 @@ from sfumato.errors import Unsupported
 __all__ = ["Exact", "ExactGroups", "Members", "UnitRows"]
 
 _T = TypeVar("_T")
-_U = TypeVar("_U")
 
 
 class Exact(Generic[_T]):
@@ -43,10 +42,6 @@ class Exact(Generic[_T]):
     def reveal(self) -> _T:
         """Return the secret, to add noise to it."""
         return self.__secret
-
-    def map(self, function: Callable[[_T], _U]) -> Exact[_U]:
-        """Return a public function of the secret, as hidden as the secret is."""
-        return Exact(function(self.__secret))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -126,7 +126,7 @@ class Backend:
             starts = np.flatnonzero(np.diff(found.pop(0), prepend=0)) if ranks else np.arange(size)
             return UnitRows(
                 columns={
-                    name.rpartition(".")[2]: values.astype(np.float64)
+                    name: values.astype(np.float64, copy=False)
                     for name, values in zip(below.names, found, strict=True)
                 },
                 sizes=np.diff(starts, append=size),
