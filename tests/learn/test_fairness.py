@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
-from sfumato.learn import LogisticRegression, compare_with_public, fairness_report, fairness_sweep
+from sfumato.learn import (
+    LogisticRegression,
+    compare_with_public,
+    fairness_report,
+    fairness_sweep,
+)
 from sfumato.learn.fairness_cells import GRID
 from sfumato.learn.models import LinearModel
-
-COLUMNS = {"age": sf.between(0, 100), "sex": sf.one_of("f", "m")}
-GROUPS: list[str | tuple[str, ...]] = ["sex", "old", ("sex", "old")]
-
-
-def visits(people: int, seed: int = 3) -> pa.Table:
-    """Return rows of people: most have one, some have many; values are missing or not declared at times."""
-    draw = np.random.default_rng(seed)
-    who = np.concatenate([np.arange(people), np.repeat([1, 2, 3], [2, 7, 200])])
-    rows = len(who)
-    sex = draw.choice(["f", "m", "x"], rows, p=[0.3, 0.65, 0.05])
-    age = draw.uniform(0, 100, rows)
-    ill = np.where(sex == "f", age > 70, age > 40)  # one threshold cannot be right for both
-    return pa.table(
-        {
-            "who": who,
-            "sex": pa.array(sex.tolist(), mask=draw.random(rows) < 0.02),
-            "old": pa.array((age > 60).tolist(), mask=draw.random(rows) < 0.02),
-            "age": pa.array(age, mask=draw.random(rows) < 0.02),
-            "ill": pa.array(ill.tolist(), mask=draw.random(rows) < 0.02),
-        }
-    )
-
-
-def opened(table: pa.Table, **more: Any) -> sf.Database:
-    budget = sf.Budget(epsilon=100, delta=1e-6)
-    return sf.connect(
-        table, **{"name": "visits", "unit": "who", "columns": COLUMNS, "budget": budget, **more}
-    )
+from tests.learn.invented import GROUPS, clinic, engine_cells, visits
 
 
 @pytest.fixture(scope="module")
 def db() -> sf.Database:
-    return opened(visits(3000))
+    return clinic(visits(3000))
 
 
 @pytest.fixture(scope="module")
@@ -55,21 +30,13 @@ def model(db: sf.Database) -> LinearModel:
     return LogisticRegression(label="ill", features=["age"], epsilon=8).fit(db.table("visits")).release_
 
 
-def exact_cells(table: pa.Table, model: LinearModel) -> tuple[np.ndarray, int]:
-    """Return the cells of a table before noise, from the engine's rows, and the norm that is claimed."""
-    frame = opened(table).table("visits")
-    priced = fairness_report(model, frame, groups=GROUPS, epsilon=1).priced()
-    rows = priced.rows.database.backend.training_rows(priced.rows.relation).reveal()
-    return priced.counted(rows), int(Fraction(priced.event.to_dict()["l2_squared"]))
-
-
 def test_with_and_without_each_person_cells_differ_by_the_claimed_norm(model: LinearModel) -> None:
     """Record and replay: rows of the engine, with frozen noise. Power: rows that are not weighed are seen."""
     table = visits(12)
-    (whole, claimed), who = exact_cells(table, model), table["who"].to_numpy()
+    (whole, claimed), who = engine_cells(table, model), table["who"].to_numpy()
     norms = []
     for person in range(12):
-        moved = whole - exact_cells(table.filter(pa.array(who != person)), model)[0]
+        moved = whole - engine_cells(table.filter(pa.array(who != person)), model)[0]
         assert (moved >= 0).all()
         norms.append(int((moved**2).sum()))
     assert max(norms) == claimed == 8 * GRID**2  # of four sets of columns, two tables each
@@ -123,7 +90,7 @@ def test_what_makes_no_sense_is_refused_before_the_charge(
 def test_a_model_has_to_be_fitted_and_a_budget_to_have_a_delta(db: sf.Database, model: LinearModel) -> None:
     with pytest.raises(InvalidArgument, match="fitted"):
         fairness_report(LogisticRegression(label="ill"), db.table("visits"), groups=["sex"], epsilon=1)
-    pure = opened(visits(10), budget=sf.Budget(epsilon=1)).table("visits")
+    pure = clinic(visits(10), budget=sf.Budget(epsilon=1)).table("visits")
     asked = fairness_report(model, pure, groups=["sex"], epsilon=1)
     with pytest.raises(SfumatoError, match="Gaussian"):
         asked.release()
@@ -132,8 +99,22 @@ def test_a_model_has_to_be_fitted_and_a_budget_to_have_a_delta(db: sf.Database, 
         fairness_report(model, visits(10), groups=["sex"], epsilon=1).release()  # type: ignore[arg-type]
 
 
+def test_groups_may_be_computed_and_a_table_may_be_empty(db: sf.Database, model: LinearModel) -> None:
+    """What is computed from a row divides groups as a column does; of nobody, a report costs the same."""
+    frame = db.table("visits").select("age", "ill", late=sf.col("age") > 90)
+    asked = fairness_report(model, frame, groups=["late"], epsilon=1)
+    assert [one.name for one in asked.release().groups] == ["everyone", "late = false", "late = true"]
+    empty = clinic(visits(2).slice(0, 0)).table("visits")
+    nobody = fairness_report(model, empty, groups=["sex"], epsilon=1)
+    assert (
+        nobody.price().units
+        == fairness_report(model, db.table("visits"), groups=["sex"], epsilon=1).price().units
+    )
+    assert len(nobody.release().groups) == 3
+
+
 def test_every_epsilon_of_a_sweep_is_charged_and_the_whole_is_priced_before() -> None:
-    db = opened(visits(500))
+    db = clinic(visits(500))
     estimator = LogisticRegression(label="ill", features=["age"], steps=5)
     options: dict[str, Any] = {"groups": ["sex"], "epsilons": [1, 0.01], "report_epsilon": 2}
     asked = fairness_sweep(estimator, db.table("visits"), **options)

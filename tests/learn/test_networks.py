@@ -19,13 +19,14 @@ import sfumato as sf
 from sfumato.core.composition import Composition
 from sfumato.core.rules import RenyiRule
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
-from sfumato.learn import FittedNetwork, NeuralNetwork
+from sfumato.learn import FittedNetwork, NeuralNetwork, fairness_report, fairness_sweep
 from sfumato.learn.networks import sampling
 from sfumato.learn.networks.clipping import FINE, ClippedSums
 from sfumato.learn.networks.modules import multilayer, parameters
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.sampling import UnitSampler
 from sfumato.learn.networks.training import PricedNetwork
+from tests.learn.invented import clinic, engine_cells, visits
 from tests.processes import start
 
 COLUMNS = {"x": sf.between(-1, 1), "y": sf.between(-1, 1), "far": sf.one_of("no", "yes")}
@@ -325,3 +326,23 @@ def test_a_checkpoint_that_failed_is_left_out_and_never_taken_again() -> None:
     assert "2 of 6 steps failed and are left out" in release.notes
     assert db.balance.spent_units == charged
     assert charged == network.price(db.table("people")).units
+
+
+def test_a_network_has_a_report_like_any_model() -> None:
+    """What a network says of a row depends on that row alone: records of neighbours differ by one person."""
+    table = visits(40)
+    db = clinic(table)
+    network = NeuralNetwork(label="ill", features=["age"], hidden=(3,), steps=3, sampling=1, epsilon=5)
+    fitted = network.fit(db.table("visits")).release_
+    assert len(fairness_report(fitted, db.table("visits"), groups=["sex"], epsilon=1).release().groups) == 3
+    (whole, claimed), who = engine_cells(table, fitted), table["who"].to_numpy()
+    moved = whole - engine_cells(table.filter(pa.array(who != 3)), fitted)[0]
+    assert (moved >= 0).all() and 0 < int((moved**2).sum()) <= claimed
+
+
+@pytest.mark.soak
+def test_a_network_has_a_sweep_like_any_model() -> None:
+    network = NeuralNetwork(label="ill", features=["age"], hidden=(3,), steps=3, sampling=1)
+    table = clinic(visits(40)).table("visits")
+    sweep = fairness_sweep(network, table, groups=["sex"], epsilons=[1, 2], report_epsilon=1)
+    assert [run.model.cost["epsilon"] for run in sweep.release().runs] == [1, 2]

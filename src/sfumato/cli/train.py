@@ -92,8 +92,10 @@ def train(
         if price.refusal is not None:
             raise price.refusal
         return
-    _agree(price, yes=yes)
     key, purpose = options.key, options.purpose
+    if price.refusal is not None and key is None:  # with a key it may have been paid for already
+        raise price.refusal
+    _agree(price, yes=yes)
     with working("charging, training, adding noise"):
         model = estimator.fit(frame, key=key, purpose=purpose).release_
     names = list(model.features.names)
@@ -155,8 +157,6 @@ def _weights(frame: Any, given: list[str]) -> dict[str, dict[Any, float]]:
 
 def _agree(price: Price, *, yes: bool) -> None:
     """Show the price, and ask whether to pay it; where nobody can be asked, --yes has to say so."""
-    if price.refusal is not None:
-        raise price.refusal
     screen(error=True).print("\n".join(price.lines()[:-1]))
     if yes:
         return

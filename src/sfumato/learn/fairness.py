@@ -134,13 +134,17 @@ class PricedFairness(PricedRows):
             "events": [self.event.to_dict()],
         }
 
-    def expected_error(self, units: float) -> float:
+    def expected_error(self, units: float, *, most: float = 1.0) -> float:
         """Return about half of the interval of the accuracy of a group of so many units, 9 of 10 right."""
         classes, bins = len(self.cells.classes), self.cells.bins
         right, wrong = (one * bins / (one + bins) for one in (classes, classes**2 - classes))
         z = self.law.standard_quantile(float(1 - confidence(self.level)))
         noise = z * self.law.deviation * math.sqrt(0.1**2 * right + 0.9**2 * wrong)
-        return min(1.0, noise / GRID / units)
+        return min(most, noise / GRID / units)
+
+    def least_units(self, error: float) -> int:
+        """Return about how many units a group needs for an error of its accuracy that is no larger."""
+        return math.ceil(self.expected_error(1.0, most=math.inf) / error)
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> FairnessReport:
         """Return the report, without its receipt. It has to be paid for."""
@@ -181,6 +185,8 @@ class PricedFairness(PricedRows):
             "intervals allow for the noise: rates are those of this table, not of a population",
             f"rows without a declared value of `{self.cells.label}` are left out",
             "rows without a declared group are among everyone alone",
+            f"an accuracy is known to about 10 points for groups of {self.least_units(0.1):,} units or more",
+            "with twice the epsilon half as many units are enough",
         )
 
     def read(self, stored: str) -> FairnessReport:
@@ -301,8 +307,7 @@ def plan_fairness(
     confidence(level)
     names = dict.fromkeys(name for one in cells.sets for name in one.columns)
     columns = tuple(_divides(frame, name) for name in names)
-    others = tuple(one for one in columns if one.name != label.name)
-    rows = training_rows(frame, _without_twins((*features.columns, *others)), labels=(label,))
+    rows = training_rows(frame, _without_twins((*features.columns, *columns, label)), labels=(label,))
     budget, asked = rows.database.terms, budget_quantity(epsilon, "epsilon")
     gaussian_budget(budget, "a fairness report")
     refuse_huge(asked)

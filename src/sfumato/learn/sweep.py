@@ -11,6 +11,7 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.learn.estimator import LinearEstimator
 from sfumato.learn.fairness import FairnessQuestion, Groups, cells_of, plan_fairness
+from sfumato.learn.networks import NeuralNetwork
 from sfumato.learn.sweep_report import SweepReport, SweepRun
 from sfumato.plan.builder import Frame
 from sfumato.session.price import Price, price_together
@@ -23,7 +24,7 @@ __all__ = ["FairnessSweep", "fairness_sweep"]
 class FairnessSweep:
     """Trainings and reports at several epsilons, with one price tag; nothing is spent until `release`."""
 
-    estimator: LinearEstimator
+    estimator: LinearEstimator | NeuralNetwork
     frame: Frame[Any]
     groups: Groups
     epsilons: tuple[Fraction, ...]
@@ -78,7 +79,7 @@ class FairnessSweep:
             runs.append(SweepRun(epsilon=epsilon, model=model.release_, report=report))
         return SweepReport(runs=tuple(runs), level=self.level)
 
-    def _estimator(self, epsilon: Fraction) -> LinearEstimator:
+    def _estimator(self, epsilon: Fraction) -> LinearEstimator | NeuralNetwork:
         return type(self.estimator)(**{**self.estimator.get_params(), "epsilon": epsilon})
 
     def __repr__(self) -> str:
@@ -90,7 +91,7 @@ class FairnessSweep:
 
 
 def fairness_sweep(
-    estimator: LinearEstimator,
+    estimator: LinearEstimator | NeuralNetwork,
     table: Frame[Any],
     *,
     groups: Groups,
