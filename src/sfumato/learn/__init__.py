@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
+    from sfumato.learn.cluster_model import ClusterModel
     from sfumato.learn.fairness import fairness_report
     from sfumato.learn.fairness_release import FairnessReport
+    from sfumato.learn.k_means import KMeans
     from sfumato.learn.linear import LinearRegression
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.models import LinearModel
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
     from sfumato.learn.sweep_report import SweepReport
 
 __all__ = [
+    "ClusterModel",
     "FairnessReport",
     "FittedNetwork",
+    "KMeans",
     "LinearModel",
     "LinearRegression",
     "LogisticRegression",
@@ -39,8 +43,10 @@ __getattr__, __dir__ = _contents(
     __name__,
     __all__,
     {
+        "cluster_model": ["ClusterModel"],
         "fairness": ["fairness_report"],
         "fairness_release": ["FairnessReport"],
+        "k_means": ["KMeans"],
         "linear": ["LinearRegression"],
         "logistic": ["LogisticRegression"],
         "models": ["LinearModel"],
