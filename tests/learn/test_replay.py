@@ -17,7 +17,14 @@ import pytest
 
 import sfumato as sf
 from sfumato.core.events import DiscreteGaussianVector, PoissonSubsampled
-from sfumato.learn import LinearRegression, LogisticRegression, NeuralNetwork, gradients, moments
+from sfumato.learn import (
+    LinearRegression,
+    LogisticRegression,
+    NeuralNetwork,
+    gradients,
+    least_squares,
+    moments,
+)
 from sfumato.learn.estimator import LinearEstimator
 from sfumato.learn.networks.clipping import ClippedSums
 from sfumato.learn.networks.training import PricedNetwork
@@ -92,7 +99,7 @@ def largest_excess(model: LinearEstimator | NeuralNetwork, people: int) -> float
     exact = [world.backend.training_rows(priced.rows.relation) for world in worlds]
     add_noise_in_steps(exact[0], recording, priced.update, priced.start, priced.step_laws)
     claimed = allowed(priced)
-    assert len(recorded) == len(claimed) == len(priced.step_laws) > model.steps - 1
+    assert len(recorded) == len(claimed) == len(priced.step_laws)
     worst = 0.0
     for other in exact[1:]:
         of_rows = priced.vectors(other.reveal())
@@ -119,11 +126,14 @@ MODELS: list[LinearEstimator | NeuralNetwork] = [
     LogisticRegression(label="job", epsilon=2, steps=4, clip=0.05, rate=1000.0),
     LinearRegression(label="pay", epsilon=20, steps=4, clip=30.0),
     LogisticRegression(label="old", epsilon=2, steps=4, weights={"job": {"c": 50}, "old": {"no": 0.1}}),
+    LinearRegression(label="pay", epsilon=20, method="moments", weights={"job": {"c": 50}}),
     NeuralNetwork(label="old", epsilon=2, steps=4, hidden=(8,), sampling=1, rows_per_unit=1000, clip=0.05),
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=["logistic", "multinomial", "linear", "weighted", "network"])
+@pytest.mark.parametrize(
+    "model", MODELS, ids=["logistic", "multinomial", "linear", "weighted", "moments", "network"]
+)
 @pytest.mark.parametrize("people", [0, 40])
 def test_one_person_moves_every_step_by_no_more_than_is_charged(
     model: LinearEstimator | NeuralNetwork, people: int
@@ -137,6 +147,12 @@ def test_a_planted_row_that_is_not_clipped_is_caught(monkeypatch: pytest.MonkeyP
         gradients, "_scales", lambda residuals, norms, clip: np.full(len(norms), gradients.LIMIT / clip)
     )
     assert largest_excess(MODELS[1], 40) > 1.0
+
+
+def test_a_planted_row_that_counts_in_full_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = float(gradients.LIMIT)
+    monkeypatch.setattr(least_squares, "_bounded", lambda wanted, squares: np.full(len(squares), whole))
+    assert largest_excess(MODELS[4], 40) > 1.0
 
 
 def test_a_planted_unit_whose_rows_each_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.learn.base_estimator import Estimator
 from sfumato.learn.descent import Descent
-from sfumato.learn.features import ModelColumn, declared_features, declared_label
+from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.models import LinearModel
 from sfumato.learn.reweighting import Weights, declared_weights
 from sfumato.learn.training import PricedTraining, plan_training, training_rows
@@ -82,13 +82,14 @@ class LinearEstimator(Estimator[LinearModel], ABC):
             features=features,
             label=label,
             objective=objective,
-            descent=self._descent(),
+            descent=self._descent(features),
             epsilon=budget_quantity(self.epsilon, "epsilon"),
             share=share,
             weights=weights,
         )
 
-    def _descent(self) -> Descent:
+    def _descent(self, features: Features) -> Descent | None:
+        """Return the descent, None for least squares from second moments."""
         given = {name: getattr(self, name) for name in ("steps", "clip", "rate", "momentum", "shrinkage")}
         return Descent(**self._defaults | {name: one for name, one in given.items() if one is not None})
 

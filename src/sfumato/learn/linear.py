@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument
+from sfumato.learn.descent import Descent
 from sfumato.learn.estimator import LinearEstimator
-from sfumato.learn.features import ModelColumn
+from sfumato.learn.features import Features, ModelColumn
+from sfumato.learn.reweighting import Weights
 
 __all__ = ["LinearRegression"]
 
+_FEW = 8  # features: for more, descent errs less
+
 
 class LinearRegression(LinearEstimator):
-    """Linear regression by noisy full-batch gradient descent on the squared error.
+    """Linear regression: by least squares from noisy second moments, or by noisy gradient descent.
+
+    `method` is "moments", which tells intervals of coefficients and is better for few features, or "descent";
+    without, moments are for up to 8 features, unless something is said of the descent.
 
     >>> import pyarrow as pa
     >>> import sfumato as sf
@@ -27,6 +36,45 @@ class LinearRegression(LinearEstimator):
     """
 
     _defaults: ClassVar[dict[str, float]] = {"clip": 2.0, "rate": 2.5}
+
+    def __init__(
+        self,
+        *,
+        label: str,
+        epsilon: Number | None = None,
+        features: Sequence[str] | None = None,
+        method: str | None = None,
+        steps: int | None = None,
+        clip: float | None = None,
+        rate: float | None = None,
+        momentum: float | None = None,
+        shrinkage: float = 0.0,
+        weights: Weights | None = None,
+    ) -> None:
+        super().__init__(
+            label=label,
+            epsilon=epsilon,
+            features=features,
+            steps=steps,
+            clip=clip,
+            rate=rate,
+            momentum=momentum,
+            shrinkage=shrinkage,
+            weights=weights,
+        )
+        self.method = method
+
+    def _descent(self, features: Features) -> Descent | None:
+        if self.method not in (None, "descent", "moments"):
+            raise InvalidArgument("a method is 'moments' or 'descent'", place="method")
+        said = self.shrinkage or any(
+            one is not None for one in (self.steps, self.clip, self.rate, self.momentum)
+        )
+        if self.method == "moments" and said:
+            raise InvalidArgument("steps, clip, rate, momentum and shrinkage are of descent", place="method")
+        if self.method == "moments" or (self.method is None and not said and features.width <= _FEW):
+            return None
+        return super()._descent(features)
 
     def _objective(self, label: ModelColumn) -> str:
         if label.values or label.lower == label.upper:

@@ -45,6 +45,7 @@ class LinearModel:
     parameters: FloatArray
     units: float
     units_deviation: float = 0.0
+    half_widths: tuple[float, ...] | None = None  # of the intervals of parameters, where they are known
     cost: Mapping[str, Any] = field(default_factory=dict)
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -57,6 +58,24 @@ class LinearModel:
     def units_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the (low, high) that covers how many units there were, with probability `level`."""
         return NoisyCount(self.units, self.units_deviation).interval(level)
+
+    def coefficient_intervals(self) -> dict[str, tuple[float, float]]:
+        """Return the (low, high) of each coefficient, which hold all at once with probability 0.95.
+
+        They cover the coefficients that the same rows have without noise, bounded as they are. Of descent
+        none are known.
+        """
+        if self.half_widths is None:
+            raise Unsupported(
+                "intervals of coefficients of a descent",
+                place="coefficient_intervals",
+                hints=("LinearRegression(.., method='moments') has them",),
+            )
+        pairs = zip(self.parameters[:-1, 0].tolist(), self.half_widths[:-1], strict=True)
+        return {
+            name: (own - width, own + width)
+            for name, (own, width) in zip(self.features.names, pairs, strict=True)
+        }
 
     def margins(self, data: Any) -> FloatArray:
         """Return the linear score of each public row, and of each class."""

@@ -104,6 +104,13 @@ class Scaling:
         )
         return own, float(self.centres[-1]), float(self.scales[-1])
 
+    def unscaled_widths(self, widths: FloatArray) -> FloatArray:
+        """Return how far off parameters may be as `unscaled` returns them, from how far they are before."""
+        own = widths[:-1] / self.scales
+        with np.errstate(invalid="ignore"):  # 0 times infinity
+            constant = widths[-1] + np.where(self.centres == 0, 0.0, np.abs(self.centres) * own).sum()
+        return np.append(own, constant)
+
     def unscaled(self, parameters: FloatArray) -> FloatArray:
         """Return the parameters of features as they were; the last row is that of the constant 1."""
         own = parameters[:-1] / self.scales[:, None]

@@ -216,6 +216,8 @@ def _named(training: PricedTraining) -> str:
     """Return what tells a candidate from others."""
     descent = training.descent
     columns = ", ".join(one.name for one in training.features.columns)
+    if descent is None:
+        return f"least squares on {columns}"
     return (
         f"steps {descent.steps}, clip {descent.clip:g}, rate {descent.rate:g}, momentum {descent.momentum:g},"
         f" shrinkage {descent.shrinkage:g}; on {columns}"

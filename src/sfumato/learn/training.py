@@ -1,10 +1,11 @@
 """Training a linear model on private rows, on the one path: one reservation, one look, many noisy sums.
 
-The event is one noisy vector of moments (`moments`) and T noisy sums of clipped gradients (`gradients`),
-each chosen after the noisy answers before it. Theorem (adaptive composition): whatever the parameters are
-when a step is taken, one unit moves the moments by at most `moment_norm_squared`, and each gradient by at
-most SENSITIVITY, so that all together cost at most the composed event that is charged. What is made of the
-noisy integers is post-processing.
+The event is one noisy vector of moments (`moments`), and either T noisy sums of clipped gradients
+(`gradients`), or one noisy matrix of second moments (`least_squares`), each chosen after the noisy answers
+before it. Theorem (adaptive composition): whatever these were, one unit moves the moments by at most
+`moment_norm_squared`, each gradient by at most SENSITIVITY, and the matrix by at most what
+SECOND_MOMENTS_SQUARED says, so that all together cost at most the composed event that is charged. What is
+made of the noisy integers is post-processing.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from sfumato.learn.gradients import (
     softmax_residuals,
     squared_residuals,
 )
+from sfumato.learn.least_squares import SECOND_MOMENTS_SQUARED, Solution, second_moments, solved
 from sfumato.learn.models import LinearModel
 from sfumato.learn.moments import Scaling, moment_norm_squared, moment_sums
 from sfumato.learn.reweighting import Reweighting
@@ -66,6 +68,7 @@ __all__ = [
 ]
 
 _MOMENTS_SHARE = Fraction(1, 20)  # of the cost; more makes scales no better than the clip needs
+_TYPICAL = 2.0  # times the mean of squared norms: rows beyond count less in second moments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,7 @@ class PricedTraining(PricedRows):
     features: Features
     label: ModelColumn
     objective: str  # logistic, softmax or squared
-    descent: Descent
+    descent: Descent | None  # None: least squares from second moments
     laws: tuple[NoiseLaw, NoiseLaw]
     epsilon: Fraction
     delta: Fraction
@@ -226,7 +229,7 @@ class PricedTraining(PricedRows):
     @property
     def step_laws(self) -> tuple[NoiseLaw, ...]:
         """The noise of each step: of the moments, and of each gradient."""
-        return (self.laws[0], *[self.laws[1]] * self.descent.steps)
+        return (self.laws[0], *[self.laws[1]] * (1 if self.descent is None else self.descent.steps))
 
     @property
     def start(self) -> TrainingState:
@@ -236,10 +239,17 @@ class PricedTraining(PricedRows):
     def trained(self, exact: Exact[UnitRows]) -> LinearModel:
         """Return the model of rows that were read already. They have to be paid for."""
         state = add_noise_in_steps(exact, self.vectors, self.update, self.start, self.step_laws)
-        assert state.scaling is not None and state.descent is not None
-        parameters = state.scaling.unscaled(state.descent.mean) * state.label_scale
+        assert state.scaling is not None
+        if state.solution is not None:
+            scaled, half_widths = state.solution.parameters, state.solution.half_widths
+            half_widths = state.scaling.unscaled_widths(half_widths) * state.label_scale
+        else:
+            assert state.descent is not None
+            scaled, half_widths = state.descent.mean, None
+        parameters = state.scaling.unscaled(scaled) * state.label_scale
         parameters[-1] += state.label_centre
         return LinearModel(
+            half_widths=None if half_widths is None else tuple(half_widths.tolist()),
             objective=self.objective,
             features=self.features,
             label=self.label,
@@ -256,11 +266,13 @@ class PricedTraining(PricedRows):
         weights = None if self.weights is None else self.weights.of_rows(rows.columns)
 
         def vector(state: TrainingState) -> npt.NDArray[Any]:
-            if state.scaling is None or state.descent is None:
+            if state.scaling is None:
                 return moment_sums(self.measured, rows.columns, rows.sizes)
             if not encoded:
                 scaled = state.scaling.scaled(self.features, rows.columns)
                 encoded.append(EncodedRows.of(scaled, self._labels(rows, state), rows.sizes))
+            if self.descent is None or state.descent is None:
+                return second_moments(encoded[0], _TYPICAL * (state.scaling.spread + 1), weights)
             point = state.descent.ahead(self.descent.momentum)
             self.tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
             return clipped_sum(encoded[0], point, _OBJECTIVES[self.objective], self.descent.clip, weights)
@@ -269,14 +281,17 @@ class PricedTraining(PricedRows):
 
     def update(self, state: TrainingState, noisy: npt.NDArray[Any]) -> TrainingState:
         """Return the next state, from noisy integers alone."""
-        if state.scaling is None or state.descent is None:
+        width = self.features.width + 1
+        if state.scaling is None:
             scaling = Scaling.of(self.measured, noisy, math.sqrt(self.laws[0].variance))
             classes = len(self.label.values) if self.objective == "softmax" else 1
-            start = self.descent.start(self.features.width + 1, classes)
+            start = None if self.descent is None else self.descent.start(width, classes)
             if self.objective != "squared":
                 return TrainingState(scaling=scaling, descent=start)
             scaling, centre, scale = scaling.parted()
             return TrainingState(scaling=scaling, descent=start, label_centre=centre, label_scale=scale)
+        if self.descent is None or state.descent is None:
+            return replace(state, solution=solved(noisy, width, math.sqrt(self.laws[1].variance)))
         return replace(state, descent=self.descent.update(state.descent, noisy, state.scaling))
 
     def _labels(self, rows: UnitRows, state: TrainingState) -> npt.NDArray[np.float64]:
@@ -310,14 +325,16 @@ class TrainingState:
 
     scaling: Scaling | None = None
     descent: DescentState | None = None
+    solution: Solution | None = None
     label_centre: float = 0.0
     label_scale: float = 1.0
 
 
-def _items(features: Features, descent: Descent) -> tuple[Item, ...]:
-    """Return what gets noise: moments, and gradients as often as there are steps."""
+def _items(features: Features, descent: Descent | None) -> tuple[Item, ...]:
+    """Return what gets noise: moments, and gradients as often as there are steps, or the second moments."""
     shares = (_MOMENTS_SHARE, 1 - _MOMENTS_SHARE)
-    squares = (moment_norm_squared(features), SENSITIVITY**2)
+    second, steps = (SECOND_MOMENTS_SQUARED, 1) if descent is None else (SENSITIVITY**2, descent.steps)
+    squares = (moment_norm_squared(features), second)
     return tuple(
         Item(
             measure=None,
@@ -328,7 +345,7 @@ def _items(features: Features, descent: Descent) -> tuple[Item, ...]:
             levels=levels,
             norm=True,
         ).with_share(share, GaussianNoise, pure=False)
-        for share, square, levels in zip(shares, squares, (1, descent.steps), strict=True)
+        for share, square, levels in zip(shares, squares, (1, steps), strict=True)
     )
 
 
@@ -338,7 +355,7 @@ def plan_training(
     features: Features,
     label: ModelColumn,
     objective: str,
-    descent: Descent,
+    descent: Descent | None,
     epsilon: Fraction,
     share: Fraction = Fraction(1),
     weights: Reweighting | None = None,
