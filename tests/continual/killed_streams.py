@@ -56,7 +56,7 @@ def opened(folder: Path, number: int, days: int) -> Stream:
         start=FIRST,
         horizon=None if number % 4 in (0, 3) else days,
         epsilon=1,
-        participation=sf.Participation(periods=2, apart=5),
+        participation=sf.Participation(periods=2 if number % 3 else 1, apart=5),
     )
 
 

@@ -1,13 +1,15 @@
-"""Late rows where a person counts in one period: they are found in files that changed, and in no other."""
+"""Late rows are found in files that changed, and in no other: the same rows count as if all were read."""
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +17,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends import Backend, PeriodRows
+from sfumato.backends.duckdb.period_rows import _period
+from sfumato.continual.periods import Periods
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import EngineFailure
 from tests.continual.test_streams import changed, outputs
@@ -90,17 +94,25 @@ def counts(release: Any) -> list[int | None]:
     return [int(found.pop(0)) if at in release.outputs else None for at in range(1, len(release) + 1)]
 
 
-def expected(days: Sequence[Files | None], most: int = 3) -> list[int | None]:
-    """Return what is published: people count once, with all rows of the last days that are there by then."""
+def expected(days: Sequence[Files | None], *, by_person: bool = True, most: int = 3) -> list[int | None]:
+    """Return what is published, given what all files hold.
+
+    By person, all rows of the last days count of whoever was not counted; else those that were not seen.
+    """
     counted: set[int] = set()
+    seen: Counter[Visit] = Counter()
     found: list[int | None] = []
     for today, files in enumerate(days):
         if files is None:
             found.append(None)
             continue
-        rows = [row for listed in files.values() for row in listed if today - LATE <= row[1] <= today]
-        people = Counter(row[0] for row in rows if row[0] not in counted)
-        counted |= people.keys()
+        held = [row for listed in files.values() for row in listed if today - LATE <= row[1] <= today]
+        rows = Counter(row for row in held if not by_person or row[0] not in counted)
+        if not by_person:
+            rows -= Counter({row: many for row, many in seen.items() if row[1] < today})
+        counted |= {row[0] for row in rows}
+        seen += rows
+        people = Counter(row[0] for row in rows.elements())
         found.append(sum(min(many, most) for many in people.values()))
     return found
 
@@ -141,10 +153,36 @@ def simulated(seed: int) -> list[Files | None]:
     return days
 
 
-@pytest.mark.parametrize("seed", rest_soaked(range(24), every=24))
-def test_the_same_counts_as_if_all_files_were_read(tmp_path: Path, seed: int) -> None:
-    days = simulated(seed)
-    assert counts(published(tmp_path / "files", days)) == expected(days)
+CASES = [(seed, told) for seed in range(24) for told in ("by person", "by row", "by row, one hash")]
+
+
+@pytest.mark.parametrize("case", rest_soaked(CASES, every=25), ids=str)
+def test_the_same_counts_as_if_all_files_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: tuple[int, str]
+) -> None:
+    """Also where all rows of a person have one hash."""
+    seed, told = case
+    days, by_person = simulated(seed), told == "by person"
+    if told.endswith("one hash"):
+        monkeypatch.setattr("sfumato.backends.duckdb.period_rows._HASH", "0::UBIGINT")
+    more = {} if by_person else {"participation": sf.Participation(periods=len(days))}
+    assert counts(published(tmp_path / "files", days, **more)) == expected(days, by_person=by_person)
+
+
+@pytest.mark.parametrize("every", ["hour", "day", "week", "month"])
+def test_rows_of_different_periods_differ(every: str) -> None:
+    """The engine numbers periods as `Periods` does, from the first moment to the last."""
+    periods = Periods(every=every, start=datetime.datetime(1969, 11, 1), horizon=500)
+    tick, found = datetime.timedelta(microseconds=1), []
+    for number in range(1, 501):
+        first, last = periods.begin(number), periods.end(number) - tick
+        texts = [f"TIMESTAMP '{first}'", f"TIMESTAMP '{last}'"]
+        texts += [] if every == "hour" else [f"DATE '{first.date()}'", f"DATE '{last.date()}'"]
+        found.append([_period(text, every, periods.start) for text in texts])
+    listed = ", ".join(f"[{', '.join(texts)}]" for texts in found)
+    numbers = duckdb.execute(f"SELECT unnest([{listed}])").fetchall()
+    assert all(len(set(one)) == 1 for (one,) in numbers)
+    assert [one[0] - numbers[0][0][0] for (one,) in numbers] == list(range(500))
 
 
 def test_files_are_read_again_if_a_public_table_changes(tmp_path: Path, read: list[Any]) -> None:
@@ -167,13 +205,20 @@ def test_rows_that_count_together_are_remembered(tmp_path: Path) -> None:
     days: list[Files | None] = [first, first | {"1": [visit(1, 1)]}]
     release = published(tmp_path / "files", days, sql)
     assert not release.stream.late_by_person and counts(release) == [1, 0]
-    for more in ({"duplicates": "once"}, {"participation": sf.Participation(periods=2)}, {"late": 0}):
+    often = {"participation": sf.Participation(periods=2)}
+    for more in ({"duplicates": "once"}, often, {"late": 0}):
         assert not stream(database([]), COUNT, **more).priced().late_by_person
+    for more, by_file in (({"duplicates": "once"}, False), (often, True), ({**often, "row_id": "at"}, False)):
+        assert stream(database([]), COUNT, **more).priced().late_by_file is by_file
 
 
-@pytest.mark.parametrize("rewrites", rest_soaked([True, False], every=2))
-def test_one_person_changes_no_more_than_was_claimed(tmp_path: Path, rewrites: bool) -> None:
+@pytest.mark.parametrize(
+    "case", rest_soaked([(True, 1), (False, 1), (True, 5), (False, 5)], every=3), ids=str
+)
+def test_one_person_changes_no_more_than_was_claimed(tmp_path: Path, case: tuple[bool, int]) -> None:
     """One who has rows every day, also late ones: in files of each day, or so that old files change."""
+    rewrites, periods = case
+    cap = sf.Participation(periods=periods)
 
     def files(until: int, greedy: bool) -> Files:
         found: Files = {str(at): [] for at in range(until)}
@@ -189,9 +234,12 @@ def test_one_person_changes_no_more_than_was_claimed(tmp_path: Path, rewrites: b
 
     sql = "SELECT place, COUNT(*) AS n, SUM(cost) AS cost FROM visits GROUP BY place"
     runs = [
-        published(tmp_path / str(greedy), [files(until, greedy) for until in range(1, 6)], sql)
+        published(
+            tmp_path / str(greedy), [files(until, greedy) for until in range(1, 6)], sql, participation=cap
+        )
         for greedy in (True, False)
     ]
     assert 0.05 < max(changed(*runs).values()) <= 1
     difference = outputs(runs[0])["m0"] - outputs(runs[1])["m0"]
-    assert np.flatnonzero(difference.any(axis=1)).tolist() == [0] and (difference >= 0).all()
+    assert np.flatnonzero(difference.any(axis=1)).tolist() == list(cap.earliest(5))
+    assert (difference >= 0).all(), "nobody else counts less"

@@ -176,7 +176,7 @@ def test_a_state_forgets_what_is_too_old(tmp_path: Path) -> None:
     with sqlite3.connect(state) as connection:
         kept = connection.execute("SELECT kind, period FROM remembered ORDER BY 1, 2").fetchall()
     connection.close()
-    assert kept == [("people", 4), ("people", 5), ("rows", 4), ("rows", 5)]
+    assert kept == [("parts", 5), ("people", 4), ("people", 5), ("rows", 4), ("rows", 5)]
 
 
 # -- what one person changes ------------------------------------------------------------------------

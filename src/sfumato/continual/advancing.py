@@ -105,9 +105,8 @@ class _Advancing:
     ) -> None:
         self._stream, self._state, self._backend, self._reservation = stream, state, backend, reservation
         self._settled = (0, "")  # the last period that was computed here, and from which version of the data
-        by_person = stream.late_by_person
-        self._parts = backend.parts(stream.by.scan.table) if by_person else ()
-        self._row_hash = backend.row_hash().encode() if stream.rows.remembers and not by_person else b""
+        self._parts = backend.parts(stream.by.scan.table) if stream.late_by_file else ()
+        self._row_hash = backend.row_hash().encode() if stream.rows.remembers else b""
         self._keys = None if stream.rule is None else AppearingKeys(stream, stream.rule, state.keys())
         self._sorted = SortedKeys()
         self._shown: tuple[Any, Any] = (None, None)  # declared keys, and as they are stored
@@ -122,10 +121,7 @@ class _Advancing:
             compute = partial(self._committed, number)
             if not committed:  # what it needs is read here: a state that is damaged takes no step
                 participants = self._participants(number)
-                if self._stream.late_by_person:
-                    query, rows = self._rows_of_others(number, participants)
-                else:
-                    query, rows = self._rows(number, version)
+                query, rows = self._rows(number, version, participants)
                 compute = partial(self._computed, number, query, participants, rows)
             with backend.admitted(), deferred():
                 self._reservation.step(number, compute, request_hash=asked, data_version=version)
@@ -168,7 +164,7 @@ class _Advancing:
         )
         needed = {"rows": number + 1 - stream.rows.late, "people": 1, "parts": number}  # from which on
         if participants is not None and participants.most is None:
-            needed["people"] = participants.since + 2
+            needed["people"] = number - stream.participation.apart + 2
         state.commit([*skipped, last], forget=self._noise.forgets, needed=needed)
         return output
 
@@ -191,61 +187,61 @@ class _Advancing:
         often = most is not None and number > most  # so that somebody may have been counted so often
         earlier = self._state.people(1 if often else since + 1)
         together = pyarrow.concat_tables(earlier) if earlier else None
-        return Participants(most=most, since=since, earlier=together)
+        return Participants(most=most, since=since if cap.apart > 1 else None, earlier=together)
 
-    def _rows(self, number: int, version: str) -> tuple[BoundedQuery, PeriodRows | None]:
+    def _rows(
+        self, number: int, version: str, participants: Participants | None
+    ) -> tuple[BoundedQuery, PeriodRows | None]:
         """Return what is computed of a period, and which of its rows count; None: all of them.
 
-        Where the period before was computed from the same data, no row is late. Rows that were seen through
-        another hash cannot be compared: those periods have no late rows any more.
+        Where the period before was computed from the same data, no row is late.
         """
         stream, rules = self._stream, self._stream.rows
         if not rules.remembers and not rules.once:
             return stream.query(number), None
+        known = self._state.parts(number - 1)  # none, if that period failed
+        new = tuple(place for place, part in enumerate(self._parts) if part not in known)
+        since, seen = number, list[Any]()
+        if new or not self._parts:
+            since, seen = self._seen(number)
+        if self._settled == (number - 1, version):
+            since = number
+        query = stream.query(number, since)
+        if stream.late_by_person and since == number:
+            return query, None
+        return query, PeriodRows(
+            relation=stream.by.rows(query.source),
+            on_time=stream.by.from_on(stream.periods.begin(number)),
+            moment=stream.by.column,
+            every=stream.periods.every,
+            start=stream.periods.start,
+            row_id=stream.by.row_id,
+            once=rules.once,
+            late=since < number,
+            seen=seen,
+            remember=not stream.late_by_person and rules.remembers,
+            by_person=stream.late_by_person,
+            counted=None if participants is None else participants.earlier,
+            parts=new if len(new) < len(self._parts) else None,
+        )
+
+    def _seen(self, number: int) -> tuple[int, list[Any]]:
+        """Return since which period rows may be late, and what periods since then have seen.
+
+        Rows that were seen through another hash cannot be compared: those periods have no late rows any more.
+        """
+        oldest = max(1, number - self._stream.rows.late)
+        if self._stream.late_by_person:
+            return oldest, []
         seen: list[Any] = []
         since = number
-        while since > max(1, number - rules.late):
+        while since > oldest:
             table = self._state.rows(since - 1)
             if table is not None and table.schema.metadata[_HASHED_BY] != self._row_hash:
                 break
             since -= 1
             seen += [] if table is None else [table]
-        if self._settled == (number - 1, version):
-            since = number
-        query = stream.query(number, since)
-        return query, PeriodRows(
-            relation=stream.by.rows(query.source),
-            on_time=stream.by.from_on(stream.periods.begin(number)),
-            row_id=stream.by.row_id,
-            once=rules.once,
-            late=since < number,
-            seen=seen,
-            remember=rules.remembers,
-        )
-
-    def _rows_of_others(
-        self, number: int, participants: Participants | None
-    ) -> tuple[BoundedQuery, PeriodRows | None]:
-        """Return the same where late rows are those of people who were not counted yet."""
-        stream = self._stream
-        known = self._state.parts(number - 1)  # none, if that period failed
-        new = tuple(place for place, part in enumerate(self._parts) if part not in known)
-        since = max(1, number - stream.rows.late)
-        if not new or since == number:
-            return stream.query(number), None
-        query = stream.query(number, since)
-        return query, PeriodRows(
-            relation=stream.by.rows(query.source),
-            on_time=stream.by.from_on(stream.periods.begin(number)),
-            row_id=stream.by.row_id,
-            once=False,
-            late=True,
-            seen=(),
-            remember=False,
-            by_person=True,
-            counted=None if participants is None else participants.earlier,
-            parts=new if len(new) < len(self._parts) else None,
-        )
+        return since, seen
 
     def _drawn(self) -> npt.NDArray[Any]:
         """Return the noise of the next period: of each measure in turn, of all of its groups."""

@@ -217,6 +217,12 @@ class PricedStream:
         once = self.capped and self.participation.periods == 1
         return self.rows.remembers and not self.rows.once and once and row_by_row
 
+    @property
+    def late_by_file(self) -> bool:
+        """Whether late rows are looked for in files that changed: see `PeriodRows`."""
+        told_by_period = self.rows.remembers and not self.rows.once and self.rows.row_id is None
+        return self.late_by_person or told_by_period
+
     def fingerprint(self) -> str:
         """Return a hash of all that was asked: it must not change while the stream runs.
 

@@ -22,7 +22,7 @@ class Participants:
     """
 
     most: int | None  # None: any number
-    since: int
+    since: int | None  # None: anybody may be counted in two periods one after the other
     earlier: Any | None  # an Arrow table of `__unit` and `period`: who was counted when; None: nobody
     counted: Any | None = None  # of `__unit`: who counts now
 
@@ -43,9 +43,12 @@ class Participants:
             yield rows
 
     def _refused(self, earlier: str, people: str) -> str:
-        """Return a SELECT of those among people who were counted too lately, or too often."""
+        """Return a SELECT of those among people who were counted too lately, or too often; some twice."""
         here = f"SELECT e.* FROM {earlier} AS e SEMI JOIN {people} AS p ON e.__unit = p.__unit"
-        over = [f"max(period) > {self.since}"]
-        if self.most is not None:
-            over.append(f"count(*) >= {self.most}")
-        return f"SELECT __unit FROM ({here}) GROUP BY __unit HAVING {' OR '.join(over)}"
+        if self.most == 1:
+            return f"SELECT __unit FROM ({here})"
+        lately = f"SELECT __unit FROM ({here}) WHERE period > {self.since}"
+        if self.most is None:
+            return lately
+        often = f"SELECT __unit FROM ({here}) GROUP BY __unit HAVING count(*) >= {self.most}"
+        return often if self.since is None else f"{often} UNION ALL {lately}"
