@@ -208,9 +208,10 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
     prior, error = options.get("prior", 0.01), options.get("error")
     limits = _limits(options, prior)
     delta = about_delta(choice.delta, options.get("people"))
-    if error is not None and choice.aimed is not None:
-        choice = replace(choice.aimed(error), epsilon=choice.epsilon)
     choice = replace(choice, at=cache(choice.at))  # the same prices are looked at several times
+    wanted = None if error is None else wanted_errors(choice, error)
+    if wanted is not None and choice.aimed is not None:
+        choice = replace(choice, at=cache(choice.aimed(wanted).at))
     stated = epsilon_range(choice, limits=limits, error=error) if limits or error is not None else None
     epsilon = choice.epsilon if stated is None else _proposed(stated, choice.epsilon)
     outcome = choice.at(epsilon)
@@ -226,7 +227,7 @@ def advise(choice: Choice, **options: Unpack[AdviceOptions]) -> Advice:
         year=tuple((often, outcome.risk(times=times)) for often, times in choice.year),
         alone=risk_of(ApproximateDP(epsilon=epsilon * outcome.times, delta=choice.delta)).advantage,
         errors=outcome.errors,
-        frontier=frontier(choice, epsilon, names=None if error is None else wanted_errors(choice, error)),
+        frontier=frontier(choice, epsilon, names=wanted),
         stated=stated,
         delta=delta,
         notes=choice.notes,

@@ -115,7 +115,7 @@ class Choice:
     notes: tuple[str, ...] = ()  # what else is to be known of the risk
     whole: Fraction | None = None  # the epsilon of the budget that it is paid from
     cheapest: Callable[[WantedError], Fraction] | None = None
-    aimed: Callable[[WantedError], Choice] | None = None
+    aimed: Callable[[Mapping[str, float]], Choice] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato.advise.choice import YEARLY, Choice, ExpectedError, Outcome, WantedError, choice_of_budget
 from sfumato.aggregates.answer import Forecast
@@ -132,13 +132,9 @@ def choice_of_marginals(question: MarginalsQuestion) -> Choice:
             epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
         )
 
-    def aimed(error: WantedError) -> Choice:
-        if not isinstance(error, Mapping):
-            return choice_of_marginals(question.aimed(error))
-        tables: dict[str, Any] = {_table(names): names for names in question.tables()}  # as they are shown
-        return choice_of_marginals(
-            question.aimed({tables.get(name, name): one for name, one in error.items()})
-        )
+    def aimed(wanted: Mapping[str, float]) -> Choice:
+        tables = {_table(names): names for names in question.tables()}
+        return choice_of_marginals(question.aimed({tables[name]: one for name, one in wanted.items()}))
 
     standing = terms.epsilon if question.epsilon is None else question.epsilon
     return Choice(
