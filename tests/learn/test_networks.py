@@ -21,7 +21,7 @@ from sfumato.core.rules import RenyiRule
 from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 from sfumato.learn import FittedNetwork, NeuralNetwork, fairness_report, fairness_sweep
 from sfumato.learn.networks import sampling
-from sfumato.learn.networks.clipping import FINE, ClippedSums
+from sfumato.learn.networks.clipping import FINE, MARGIN, ClippedSums, sensitivity
 from sfumato.learn.networks.modules import multilayer, parameters
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.sampling import UnitSampler
@@ -83,6 +83,19 @@ def test_sums_are_those_of_gradients_one_by_one() -> None:
     left = sums.at(at, features[sizes[0] :], labels[sizes[0] :], sizes[1:])
     assert np.abs(sums.at(at, spoilt, labels, sizes) - left).max() < FINE * 1e-5
     assert not sums.at(at, features[:0], labels[:0], sizes[:0]).any()
+
+
+def test_what_floats_do_to_others_is_far_within_the_margin() -> None:
+    """One unit less shifts all others to other places of their blocks: their sums hardly change."""
+    rng = np.random.default_rng(4)
+    features, labels = rng.uniform(-1, 1, (500, 4)).astype(np.float32), rng.integers(0, 3, 500)
+    module, ones = multilayer(4, (6,), 3), np.ones(500, dtype=np.int64)
+    sums, at = ClippedSums(module, 0.5), parameters(module)
+    whole, own = sums.at(at, features, labels, ones), sums.at(at, features[:1], labels[:1], ones[:1])
+    others = sums.at(at, features[1:], labels[1:], ones[1:])
+    rounding = math.sqrt(len(at))
+    assert np.linalg.norm(whole - others - own) < FINE * float(MARGIN) / 50 + rounding
+    assert sensitivity(len(at)) >= FINE * (1 + MARGIN) + rounding
 
 
 def test_units_are_sampled_by_coins_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
