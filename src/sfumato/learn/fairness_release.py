@@ -146,7 +146,7 @@ class FairnessReport:
             units, width = self._units(tables, group, miss)
             yield GroupReport(
                 name=name,
-                units=units,
+                units=max(0.0, units),
                 units_interval=ConfidenceLimits(max(0.0, units - width), max(0.0, units + width)),
                 accuracy=self._accuracy(tables, group, miss),
                 classes=tuple(self._classes(tables, group, miss)),

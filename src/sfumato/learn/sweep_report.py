@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from sfumato.core.mechanism import confidence
@@ -13,7 +14,7 @@ from sfumato.learn.fairness_page import aligned, loss_said, report_blocks
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.rates import ConfidenceLimits, Rate
 from sfumato.pages import Figure, Flag, Notice, Page, PageTable, Section, fragment
-from sfumato.plots import Axis, Picture, Points
+from sfumato.plots import Axis, Line, Picture, Points
 
 __all__ = ["GroupCurve", "SweepReport", "SweepRun"]
 
@@ -42,6 +43,11 @@ class GroupCurve:
     accuracies: tuple[Rate, ...]
     losses: tuple[ConfidenceLimits, ...]
     everyone: tuple[ConfidenceLimits, ...]
+
+    def loss_said(self, place: int) -> str:
+        """Return what is lost at an epsilon, in points; nothing at the largest, or where nothing is known."""
+        known = self.accuracies[place].informative and self.accuracies[-1].informative
+        return loss_said(self.losses[place]) if known and place < len(self.epsilons) - 1 else ""
 
     def verdict(self, place: int) -> str:
         """Say whether the group surely loses at an epsilon, and surely more than everyone does."""
@@ -147,7 +153,7 @@ class SweepReport:
                 curve.name,
                 f"{float(epsilon):g}",
                 curve.accuracies[place].said(),
-                loss_said(curve.losses[place]) if place < len(curve.epsilons) - 1 else "",
+                curve.loss_said(place),
                 Flag(verdict) if (verdict := curve.verdict(place)) else "",
             )
             for curve in curves
@@ -174,7 +180,7 @@ def _losses(rates: Sequence[Rate]) -> tuple[ConfidenceLimits, ...]:
 
 
 def _pictures(curves: Sequence[GroupCurve]) -> tuple[Figure, ...]:
-    marks = []
+    marks: list[tuple[Line, Points]] = []
     for curve in curves:
         known = [
             (float(epsilon), rate.value, rate.low, rate.high)
@@ -182,15 +188,16 @@ def _pictures(curves: Sequence[GroupCurve]) -> tuple[Figure, ...]:
             if rate.informative
         ]
         if known:
-            marks.append(Points(label=curve.name, points=tuple(known)))
+            line = Line(label=curve.name, points=tuple((x, y) for x, y, *_ in known))
+            marks.append((line, Points(label=curve.name, points=tuple(known))))
     return tuple(
         Figure(
             Picture(
                 title="Accuracy by epsilon of training",
-                caption="Each line is an interval. Groups of which nothing is known are left out.",
+                caption="Upright lines are intervals. Groups of which nothing is known are left out.",
                 x=Axis(title="epsilon of training", log=True),
                 y=Axis(title="accuracy", percent=True, low=0, high=1),
-                marks=tuple(marks[at : at + _CURVES]),
+                marks=tuple(chain.from_iterable(marks[at : at + _CURVES])),
             )
         )
         for at in range(0, len(marks), _CURVES)
