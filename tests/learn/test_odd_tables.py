@@ -14,6 +14,7 @@ from sfumato.learn import LinearRegression, LogisticRegression
 
 COLUMNS = {
     "x": sf.between(0, 1),
+    "tiny": sf.between(0, 1e-30),
     "same": sf.between(3, 3),
     "kind": sf.one_of(*map(str, range(30))),
     "label": sf.one_of("no", "yes"),
@@ -27,6 +28,7 @@ def table(number: int, *, who: Any = None, **columns: Any) -> pa.Table:
     made = {
         "who": np.arange(number) if who is None else who,
         "x": pa.array([0.5] * number, pa.float64()),
+        "tiny": pa.array([1e300] * number, pa.float64()),  # so far beyond its bounds that doubles overflow
         "same": [3] * number,
         "kind": ["1"] * number,
         "label": pa.array(["no", "yes"] * (number // 2), pa.string()),
@@ -64,9 +66,16 @@ def test_odd_tables_train_and_cost_the_same(name: str) -> None:
         model.fit(db.table("t"))
         assert db.balance.spent_units == before + price.units
         assert np.isfinite(model.release_.parameters).all() and np.isfinite(model.release_.units)
-        assert model.release_.features.width == 33
+        assert model.release_.features.width == 34
         predicted = model.predict(
-            {"x": [0.0, None], "same": [3, 9], "kind": ["1", "x"], "much": [0, 1], "label": ["no", None]}
+            {
+                "x": [0.0, None],
+                "same": [3, 9],
+                "tiny": [0, 1],
+                "kind": ["1", "x"],
+                "much": [0, 1],
+                "label": ["no", None],
+            }
         )
         assert len(predicted) == 2
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime
 import pickle
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sfumato.analysis.bounded import MeasureKind
 from sfumato.backends.exact import Exact
-from sfumato.errors import Unsupported
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.errors import EngineFailure, Unsupported
 from sfumato.release import add_noise
-from sfumato.release.noise import key_order
+from sfumato.release.noise import add_noise_in_steps, key_order
 from tests.release import made
 
 MOMENT, CELLS = MeasureKind.MOMENT, MeasureKind.CELLS
@@ -37,6 +39,34 @@ def test_noise_is_added_to_every_number() -> None:
     assert (noisy.measures["n"] != [5, 6]).any()
     assert all((layer != 0).any() for layer in noisy.layers["c"])
     assert set(noisy.measures) == {"n"} and set(noisy.layers) == {"c"}
+
+
+def test_steps_see_noisy_integers_alone() -> None:
+    """False alarm: a draw of scale 10^9 is zero, below 1e-8 each; all of three are, below 1e-24."""
+    exact, law = Exact(np.array([3, 4])), GaussianNoise(Fraction(10**18))
+    seen = add_noise_in_steps(
+        exact,
+        lambda rows: lambda state: rows * (len(state) + 1),
+        lambda state, noisy: (*state, noisy),
+        tuple[Any, ...](),
+        [law] * 3,
+    )
+    assert [one.dtype for one in seen] == [np.int64] * 3
+    assert any((one != np.array([3, 4]) * place).any() for place, one in enumerate(seen, 1))
+    with pytest.raises(Unsupported):
+        add_noise_in_steps(exact, lambda rows: lambda state: rows / 2, lambda state, noisy: state, 0, [law])
+
+
+def test_what_fails_among_rows_always_says_the_same() -> None:
+    def failing(rows: Any) -> Any:
+        raise ValueError(f"could not use {rows}")
+
+    for vectors in (failing, lambda rows: lambda state: failing(rows)):
+        with pytest.raises(EngineFailure) as raised:
+            add_noise_in_steps(
+                Exact("12345"), vectors, lambda state, noisy: state, 0, [GaussianNoise(Fraction(1))]
+            )
+        assert raised.value.__context__ is None and "12345" not in str(raised.value)
 
 
 def test_layers_are_sums_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,8 @@ class ModelColumn:
             middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
             if half == 0:
                 return np.zeros((len(read), 1), dtype=np.float32)
-            inside = np.clip((read - middle) / half, -1.0, 1.0)
+            with np.errstate(all="ignore"):  # a warning of a value far away would tell that it is there
+                inside = np.clip((read - middle) / half, -1.0, 1.0)
             return np.nan_to_num(inside, nan=0.0).astype(np.float32)[:, None]
         if len(self.values) == 2:
             return np.where(read < 0, 0, 2 * read - 1).astype(np.float32)[:, None]

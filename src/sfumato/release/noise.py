@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -37,7 +38,7 @@ from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.backends.totals import SparseCells
 from sfumato.catalog.kind import Value
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.errors import Unsupported
+from sfumato.errors import EngineFailure, Unsupported
 from sfumato.plan.tree import GroupChoice
 from sfumato.release.single_quantile import Search
 from sfumato.release.weighted_selection import found_in_rounds, weights_of
@@ -154,20 +155,36 @@ def add_noise_in_steps(
     `vectors(rows)` is a function of the state, and returns the exact integers of a step; `update` is given
     the noisy ones, and returns the next state. Neither the rows nor exact integers go on to the next step.
     What one unit moves each vector by, whatever the state, is for the caller to prove; then the steps cost
-    what their events, composed adaptively, cost.
+    what their events, composed adaptively, cost. Whatever goes wrong among the rows is an `EngineFailure`,
+    which always says the same.
     """
-    of_rows = vectors(_opened(exact))
+    secret = _opened(exact)
+    of_rows = _guarded(lambda: vectors(secret))
     for law in laws:
-        values = of_rows(state)
+        values = _guarded(partial(of_rows, state))
         if values.dtype != np.int64 and values.dtype != object:
             raise Unsupported("noise for what are not integers")
         state = update(state, _narrow(_plus_draw(values, law)))
     return state
 
 
+def _guarded(action: Callable[[], _Part]) -> _Part:
+    """Return what an action on private rows returns; no error and no warning of it tells anything of them."""
+    done: list[_Part] = []
+    try:
+        with np.errstate(all="ignore"):
+            done.append(action())
+    except Exception:
+        done.clear()
+    if not done:  # raised here, so that not even the context of the exception holds a value
+        raise EngineFailure
+    return done[0]
+
+
 def hidden(exact: Exact[_Secret], function: Callable[[_Secret], _Part]) -> Exact[_Part]:
     """Return a public function of a secret, as hidden as the secret: the rows of some units, for example."""
-    return Exact(function(_opened(exact)))
+    secret = _opened(exact)
+    return Exact(_guarded(lambda: function(secret)))
 
 
 def choose_by_score(
