@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from fractions import Fraction
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
-from sfumato.core.arguments import FloatArray
+from sfumato.core.arguments import FloatArray, positive
 from sfumato.errors import InvalidArgument, Unsupported
 
-__all__ = ["Estimator", "Predictor"]
+__all__ = ["Estimator", "Predictor", "moderate"]
+
+
+def moderate(value: Any, name: str) -> float:
+    """Return a setting of a training that is from 1e-6 to 1e6: floats hold all that is made of it.
+
+    >>> moderate(10, "rate")
+    10.0
+    """
+    exact = positive(value, name)
+    if not Fraction(1, 10**6) <= exact <= 10**6:
+        raise InvalidArgument(f"{name} is from 1e-6 to 1e6", place=name)
+    return float(exact)
 
 
 class Predictor(Protocol):

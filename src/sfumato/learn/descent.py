@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import FloatArray, count, positive
+from sfumato.core.arguments import FloatArray, count
 from sfumato.errors import InvalidArgument
-from sfumato.learn.gradients import SENSITIVITY
+from sfumato.learn.base_estimator import moderate
+from sfumato.learn.gradients import FARTHEST, SENSITIVITY
 from sfumato.learn.moments import Scaling
 
 __all__ = ["Descent", "DescentState"]
@@ -39,7 +40,7 @@ class Descent:
     def __post_init__(self) -> None:
         count(self.steps, "steps", most=10_000)
         for name in ("clip", "rate"):
-            positive(getattr(self, name), name)
+            object.__setattr__(self, name, moderate(getattr(self, name), name))
         for name in ("momentum", "shrinkage"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgument(f"{name} is at least 0 and below 1", place=name)
@@ -53,8 +54,10 @@ class Descent:
         """Return the state after a step along a noisy sum of clipped gradients of scaled features."""
         gradient = noisy.astype(np.float64) * (self.clip / SENSITIVITY / scaling.divisor)
         gradient[:-1] += self.shrinkage * state.ahead(self.momentum)[:-1]
-        velocity = self.momentum * state.velocity - self.rate / scaling.spread * gradient
-        point, late = state.point + velocity, 2 * state.step >= self.steps
+        velocity = np.clip(
+            self.momentum * state.velocity - self.rate / scaling.spread * gradient, -FARTHEST, FARTHEST
+        )
+        point, late = np.clip(state.point + velocity, -FARTHEST, FARTHEST), 2 * state.step >= self.steps
         return DescentState(
             step=state.step + 1,
             point=point,

@@ -29,6 +29,7 @@ from sfumato.core.arguments import FloatArray
 
 __all__ = [
     "EncodedRows",
+    "FARTHEST",
     "LIMIT",
     "Residuals",
     "SENSITIVITY",
@@ -50,6 +51,9 @@ LIMIT = 1 << 25
 
 SENSITIVITY = LIMIT * STEPS
 """By how much, in Euclidean norm, one unit moves the whole numbers of a clipped sum."""
+
+FARTHEST = 2.0**30
+"""The largest parameter."""
 
 _MOST = 1 << 14  # steps of a feature
 _ROWS = 1 << 13  # at once: 2^13 rows, 2^25 of a residual and 2^14 of a feature make at most 2^52
@@ -101,7 +105,7 @@ def on_grid(parameters: FloatArray) -> FloatArray:
 
     Public: they are scaled down where they are so large that margins would not be exact.
     """
-    found = np.trunc(np.nan_to_num(parameters, nan=0.0, posinf=2.0**30, neginf=-(2.0**30)) * _GRID)
+    found = np.trunc(np.clip(np.nan_to_num(parameters, nan=0.0), -FARTHEST, FARTHEST) * _GRID)
     widest = np.abs(found).sum(axis=0).max(initial=0.0)
     if widest >= _WIDEST / 2:
         found = np.trunc(found * (_WIDEST / 2 / widest))
@@ -117,6 +121,7 @@ def clipped_sum(
 ) -> npt.NDArray[Any]:
     """Return the sum of clipped gradients in whole numbers: a unit of `clip` / SENSITIVITY each.
 
+    The clip is `moderate`: a residual that is so small that its square is lost becomes 0 whole steps.
     `weights` of rows are functions of each row alone; they count before gradients are clipped.
     """
     steps = on_grid(parameters) * _GRID
@@ -173,5 +178,5 @@ def squared_residuals(margins: FloatArray, labels: FloatArray) -> FloatArray:
 
 def _exponential(exponents: FloatArray) -> FloatArray:
     """Return about e^x of x <= 0, from a table: the same for equal x, wherever they stand in an array."""
-    places = np.minimum(np.rint(exponents * -_FINE), _FAR * _FINE).astype(np.int64)
+    places = np.rint(np.clip(np.nan_to_num(exponents, nan=-_FAR), -_FAR, 0) * -_FINE).astype(np.int64)
     return np.asarray(_EXPONENTIALS[places])

@@ -50,6 +50,17 @@ class LinearModel:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        columns = len(self.classes) if self.objective == "softmax" else 1
+        if (
+            self.objective not in ("logistic", "softmax", "squared")
+            or (self.objective == "logistic") != (len(self.classes) == 2)
+            or (self.objective == "squared") != (not self.classes)
+            or np.shape(self.parameters) != (self.features.width + 1, columns)
+            or not np.isfinite(self.parameters).all()
+        ):
+            raise InvalidArgument("these are not the parameters of a linear model", place="parameters")
+
     @property
     def classes(self) -> tuple[Value, ...]:
         """The values that the label may have."""

@@ -14,11 +14,10 @@ from sfumato.core.arguments import (
     budget_quantity,
     count,
     delta_quantity,
-    positive,
     probability,
 )
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Estimator
+from sfumato.learn.base_estimator import Estimator, moderate
 from sfumato.learn.features import declared_features, declared_label
 from sfumato.learn.networks.clipping import check_norms, sensitivity
 from sfumato.learn.networks.fitted import FittedNetwork
@@ -133,8 +132,8 @@ class NeuralNetwork(Estimator[FittedNetwork]):
             module=module,
             hidden=hidden,
             noise=noise,
-            clip=float(positive(self.clip, "clip")),
-            rate=float(positive(self.rate, "rate")),
+            clip=moderate(self.clip, "clip"),
+            rate=moderate(self.rate, "rate"),
             rows_per_unit=count(self.rows_per_unit, "rows_per_unit", most=100_000),
             checkpoints=min(steps, count(self.checkpoints, "checkpoints", most=10_000)),
             epsilon=epsilon,

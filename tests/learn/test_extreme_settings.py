@@ -1,0 +1,78 @@
+"""Settings and models that floats cannot hold: what one person adds is bounded, or they are refused."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import InvalidArgument
+from sfumato.learn import LinearRegression, LogisticRegression, NeuralNetwork, fairness_report
+from sfumato.learn.gradients import (
+    SENSITIVITY,
+    STEPS,
+    EncodedRows,
+    clipped_sum,
+    logistic_residuals,
+    probabilities,
+    squared_residuals,
+)
+from sfumato.learn.models import LinearModel
+
+COLUMNS = {"x": sf.between(0, 1e-3), "label": sf.one_of("no", "yes")}
+
+
+@pytest.fixture(scope="module")
+def db() -> sf.Database:
+    rows = pa.table({"who": range(8), "x": [1e308, 0.0, 1e-3, 5e-4] * 2, "label": ["no", "yes"] * 4})
+    return sf.connect(
+        rows, name="t", unit="who", columns=COLUMNS, budget=sf.Budget(epsilon=99, delta=1e-6)
+    )
+
+
+@pytest.mark.parametrize("size", [1e305, 1e308, np.inf, np.nan])
+@pytest.mark.parametrize("residuals", [logistic_residuals, squared_residuals])
+def test_parameters_that_floats_cannot_hold_move_no_sum_too_far(size: float, residuals: Any) -> None:
+    features = np.array([[STEPS, 0], [0, 8 * STEPS], [-STEPS, STEPS]], dtype=np.int16)
+    rows = EncodedRows.of(features, np.array([1.0, 0.0, 1.0]), np.array([3]))
+    found = clipped_sum(rows, np.array([[size], [-size], [size]]), residuals, 1.0)
+    assert sum(int(one) ** 2 for one in found.ravel()) <= SENSITIVITY**2
+
+
+def test_a_margin_that_is_no_number_has_probabilities() -> None:
+    for width in (1, 3):
+        with np.errstate(invalid="ignore"):
+            assert np.isfinite(probabilities(np.array([[np.nan] * width, [np.inf] * width]))).all()
+
+
+@pytest.mark.parametrize("settings", [{"clip": 1e-250}, {"clip": 1e300}, {"rate": 1e303}, {"rate": 10**400}])
+def test_settings_that_floats_cannot_hold_are_refused(db: sf.Database, settings: dict[str, Any]) -> None:
+    for kind in (LogisticRegression, NeuralNetwork):
+        with pytest.raises(InvalidArgument, match="is from 1e-6 to 1e6"):
+            kind(label="label", epsilon=1, **settings).price(db.table("t"))
+
+
+def test_a_model_whose_parameters_are_no_numbers_is_refused_before_it_meets_a_row(db: sf.Database) -> None:
+    model = LogisticRegression(label="label", epsilon=1, steps=2).fit(db.table("t")).release_
+    for parameters in (np.array([[np.inf], [-np.inf]]), np.zeros((2, 5)), np.zeros((3, 1))):
+        with pytest.raises(InvalidArgument):
+            replace(model, parameters=parameters)
+    stored = json.loads(model.to_json())
+    stored["objective"] = "softmax"
+    with pytest.raises(InvalidArgument):
+        LinearModel.from_json(json.dumps(stored))
+
+
+def test_no_warning_tells_that_a_row_overflowed(db: sf.Database) -> None:
+    """1e308 over a thousandth is no double: the row counts as its bound, and nobody hears of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LogisticRegression(label="label", epsilon=1, steps=2).fit(db.table("t"))
+        LinearRegression(label="x", epsilon=1, features=["label"], steps=2).fit(db.table("t"))
+        fairness_report(model, db.table("t"), groups=["label"], epsilon=1).release()
