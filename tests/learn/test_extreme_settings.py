@@ -31,9 +31,7 @@ COLUMNS = {"x": sf.between(0, 1e-3), "label": sf.one_of("no", "yes")}
 @pytest.fixture(scope="module")
 def db() -> sf.Database:
     rows = pa.table({"who": range(8), "x": [1e308, 0.0, 1e-3, 5e-4] * 2, "label": ["no", "yes"] * 4})
-    return sf.connect(
-        rows, name="t", unit="who", columns=COLUMNS, budget=sf.Budget(epsilon=99, delta=1e-6)
-    )
+    return sf.connect(rows, name="t", unit="who", columns=COLUMNS, budget=sf.Budget(epsilon=99, delta=1e-6))
 
 
 @pytest.mark.parametrize("size", [1e305, 1e308, np.inf, np.nan])
