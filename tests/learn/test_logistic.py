@@ -154,7 +154,7 @@ def test_missing_declarations_are_refused_with_the_cure() -> None:
     with pytest.raises(InvalidArgument, match="no declared bounds") as refused:
         bare = opened(table, columns={"ill": sf.one_of("no", "yes")})
         LogisticRegression(label="ill", epsilon=1, features=["age"]).fit(bare.table("people"))
-    assert "sf.between" in refused.value.hints[0]
+    assert refused.value.hints[0] == "declare them: columns={'age': sf.between(0, 100)}"
     pure = opened(table, budget=sf.Budget(epsilon=1))
     with pytest.raises(Unsupported, match="Gaussian"):
         LogisticRegression(label="ill", epsilon=1).fit(pure.table("people"))
@@ -170,6 +170,7 @@ def test_parameters_are_those_of_scikit_learn() -> None:
     from sklearn.base import clone
 
     model = LogisticRegression(label="ill", epsilon=1, features=["age"])
+    assert repr(model) == "LogisticRegression(label='ill', epsilon=1, features=['age'])"
     copy = clone(model)
     assert copy is not model and copy.get_params() == model.get_params()
     assert copy.set_params(epsilon=2).epsilon == 2

@@ -61,6 +61,11 @@ class Estimator(Generic[_Model]):
             setattr(self, name, value)
         return self
 
+    def __repr__(self) -> str:
+        known = inspect.signature(type(self).__init__).parameters
+        given = {name: one for name, one in self.get_params().items() if one != known[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={one!r}' for name, one in given.items())})"
+
     def __sklearn_tags__(self) -> NoReturn:
         """Refuse scikit-learn's search and cross-validation, which ask for this before they fit anything."""
         raise Unsupported(

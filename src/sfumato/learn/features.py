@@ -237,17 +237,17 @@ def _named(columns: Mapping[str, tuple[ColumnRef, Known]], name: str, but: Seque
     column, known = columns[name]
     found = _feature(name, column, known)
     if found is None:
-        cure = f"{name}: sf.between(0, 100)" if column.kind.numeric else f"{name}: sf.one_of('a', 'b')"
-        hints = tuple(_cures(column.kind, name, cure))
+        hints = tuple(_cures(column.kind, name))
         raise InvalidArgument(f"`{name}` has no declared bounds or values", place=name, hints=hints)
     return found
 
 
-def _cures(kind: Kind, name: str, cure: str) -> Iterator[str]:
+def _cures(kind: Kind, name: str) -> Iterator[str]:
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         yield f"make a number of it: db.table(..).select(.., year=sf.call('year', sf.col({name!r})))"
         return
-    yield f"declare them: columns={{{cure}}}"
+    domain = "sf.between(0, 100)" if kind.numeric else "sf.one_of('a', 'b')"
+    yield f"declare them: columns={{{name!r}: {domain}}}"
     yield "do not read them off the data: what is public knowledge of the column will do"
 
 
