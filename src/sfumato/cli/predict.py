@@ -37,9 +37,11 @@ def predict(
             "the model or the rows cannot be read", place="predict", hints=("predict model.json rows.csv",)
         ) from None
     found = stored_model(text)
+    found = getattr(found, "model", found)  # of a choice, the model that was chosen
     if not hasattr(found, "predict"):
         raise InvalidArgument("this is not a model", place="model", hints=("`sfumato train` writes one",))
-    table = pa.table({found.label.name: found.predict(rows).tolist()})
+    name = found.label.name if hasattr(found, "label") else "cluster"
+    table = pa.table({name: found.predict(rows).tolist()})
     sink = pa.BufferOutputStream()
     csv.write_csv(table, sink)
     write(bytes(sink.getvalue()), output, paid=False)

@@ -77,8 +77,9 @@ class Classifier(Protocol):
 
 
 def released(model: Any) -> Classifier:
-    """Return the published model of a fitted estimator, or the published model that was given."""
+    """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
+    found = getattr(found, "model", found)
     if not hasattr(found, "probabilities_of") or len(getattr(found, "classes", ())) < 2:
         raise InvalidArgument(
             "a fairness report is about a fitted model of classes",
@@ -103,11 +104,6 @@ class PricedFairness(PricedRows):
     model: Classifier | None = None
 
     @property
-    def keys_delta(self) -> Fraction:
-        """Nothing: all groups are declared."""
-        return Fraction(0)
-
-    @property
     def event(self) -> Event:
         """All cells, as one vector. Theorem: see `fairness_cells`."""
         return _item(self.cells).event(self.law)
@@ -124,15 +120,6 @@ class PricedFairness(PricedRows):
             model=hashlib.sha256(model.encode()).hexdigest(),
             cost=self.cost_record(),
         )
-
-    def cost_record(self) -> dict[str, Any]:
-        """Return what the report costs, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": Fraction(0),
-            "events": [self.event.to_dict()],
-        }
 
     def expected_error(self, units: float, *, most: float = 1.0) -> float:
         """Return about half of the interval of the accuracy of a group of so many units, 9 of 10 right."""

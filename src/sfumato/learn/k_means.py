@@ -77,11 +77,6 @@ class PricedClusters(PricedRows):
     tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
-    def keys_delta(self) -> Fraction:
-        """Nothing: no group is selected."""
-        return Fraction(0)
-
-    @property
     def event(self) -> Event:
         """All rounds. Theorem: see the module."""
         return _item(self.rounds).event(self.law)
@@ -106,15 +101,6 @@ class PricedClusters(PricedRows):
             rounds=self.rounds,
             cost=self.cost_record(),
         )
-
-    def cost_record(self) -> dict[str, Any]:
-        """Return what the clusters cost, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": Fraction(0),
-            "events": [self.event.to_dict()],
-        }
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> ClusterModel:
         """Return the clusters, without their receipt. They have to be paid for."""

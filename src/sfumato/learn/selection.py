@@ -110,11 +110,6 @@ class PricedSelection(PricedRows):
     tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
-    def keys_delta(self) -> Fraction:
-        """Nothing: no group is selected."""
-        return Fraction(0)
-
-    @property
     def event(self) -> Event:
         """All trainings, choice and score, as one event. Theorems: see the module.
 
@@ -143,15 +138,6 @@ class PricedSelection(PricedRows):
             all_folds=bool(self.refits),
             cost=self.cost_record(),
         )
-
-    def cost_record(self) -> dict[str, Any]:
-        """Return what the choice costs, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": Fraction(0),
-            "events": [self.event.to_dict()],
-        }
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> SelectedModel:
         """Return the chosen model, without its receipt. It has to be paid for."""

@@ -1,7 +1,8 @@
-"""What was learned and stored as text: models and fairness reports."""
+"""What was learned and stored as text: models, choices, clusters and fairness reports."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from sfumato.errors import Unsupported
@@ -9,31 +10,29 @@ from sfumato.release.storage import load
 
 __all__ = ["is_learned", "stored_model"]
 
-_KINDS = ("fairness", "model", "network")
+# By what the text holds; a choice holds its model, too.
+_HOMES = {
+    "fairness": ("fairness_release", "FairnessReport"),
+    "network": ("networks", "FittedNetwork"),
+    "clusters": ("cluster_model", "ClusterModel"),
+    "selection": ("selected_model", "SelectedModel"),
+    "model": ("models", "LinearModel"),
+}
 
 
 def is_learned(text: str) -> bool:
-    """Return whether a text is a stored model or fairness report.
+    """Return whether a text is a stored model, or something else that was learned.
 
     >>> is_learned('{"model": 1}'), is_learned('{"marginals": 1}')
     (True, False)
     """
-    return any(kind in load(text) for kind in _KINDS)
+    return not _HOMES.keys().isdisjoint(load(text))
 
 
 def stored_model(text: str) -> Any:
-    """Return the model or the fairness report that was stored as text."""
+    """Return what was learned and stored as text."""
     record = load(text)
-    if "fairness" in record:
-        from sfumato.learn.fairness_release import FairnessReport
-
-        return FairnessReport.from_json(text)
-    if "network" in record:
-        from sfumato.learn.networks import FittedNetwork
-
-        return FittedNetwork.from_json(text)
-    if "model" in record:
-        from sfumato.learn.models import LinearModel
-
-        return LinearModel.from_json(text)
+    for kind, (module, name) in _HOMES.items():
+        if kind in record:
+            return getattr(import_module(f"sfumato.learn.{module}"), name).from_json(text)
     raise Unsupported("a stored release of another format", place="text")

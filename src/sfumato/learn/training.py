@@ -11,6 +11,7 @@ made of the noisy integers is post-processing.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -92,12 +93,33 @@ class TrainingRows:
         return parts_of_request(self.request, self.database.catalog)
 
 
-class PricedRows:
-    """What `pipeline` asks of whatever is priced about rows: which, whose, and in which parts."""
+class PricedRows(ABC):
+    """What `pipeline` asks of whatever is priced about rows: which, whose, in which parts, and its cost."""
 
     __slots__ = ()
 
     rows: TrainingRows
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """What is charged."""
+
+    @property
+    def keys_delta(self) -> Fraction:
+        """Nothing, unless it is said otherwise: no group is selected."""
+        return Fraction(0)
+
+    def cost_record(self) -> dict[str, Any]:
+        """Return what it costs, as plain data."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "keys_delta": self.keys_delta,
+            "events": [self.event.to_dict()],
+        }
 
     @property
     def request(self) -> Request:
@@ -190,11 +212,6 @@ class PricedTraining(PricedRows):
         return Features((*self.features.columns, *label))
 
     @property
-    def keys_delta(self) -> Fraction:
-        """Nothing: no group is selected."""
-        return Fraction(0)
-
-    @property
     def event(self) -> Event:
         """Moments and all gradients, as one batch. Theorem: see the module."""
         items = _items(self.measured, self.descent)
@@ -212,15 +229,6 @@ class PricedTraining(PricedRows):
             weights=self.weights,
             cost=self.cost_record(),
         )
-
-    def cost_record(self) -> dict[str, Any]:
-        """Return what the training costs, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": Fraction(0),
-            "events": [self.event.to_dict()],
-        }
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> LinearModel:
         """Return the model, without its receipt. It has to be paid for."""

@@ -90,13 +90,8 @@ class PricedNetwork(PricedRows):
 
     def cost_record(self) -> dict[str, Any]:
         """Return what the training costs, as plain data: what is charged, and the steps that it is for."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": self.keys_delta,
-            "events": [self.event.to_dict()],
-            "steps": self.noise.batch(self.noise.steps).to_dict(),
-        }
+        steps = self.noise.batch(self.noise.steps).to_dict()
+        return {**PricedRows.cost_record(self), "steps": steps}
 
     def steps_until(self, checkpoint: int) -> int:
         """Return how many steps are taken until a checkpoint is stored."""
