@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from sfumato.core.arguments import FloatArray, positive
 from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.plan.builder import Frame
+from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.price import Price, price_against
+from sfumato.session.progress import Progress, shown
 
-__all__ = ["Estimator", "Predictor", "moderate"]
+__all__ = ["Estimator", "OneLookEstimator", "Predictor", "moderate"]
 
 
 def moderate(value: Any, name: str) -> float:
@@ -91,3 +97,34 @@ class Estimator(Generic[_Model]):
     def score(self, data: Any, labels: Any = None) -> float:
         """Return how well public rows are predicted: the share of right classes, or R squared."""
         return self._fitted().score(data, labels)
+
+
+class OneLookEstimator(Estimator[_Model], ABC):
+    """An estimator that is fitted in one look at the data: it has a price, and `fit` takes a table."""
+
+    @abstractmethod
+    def priced(self, table: Frame[Any]) -> Any:
+        """Return the noise and the cost of fitting. Free."""
+
+    def price(self, table: Frame[Any]) -> Price:
+        """Return what fitting would cost, against what is left of the budget. Free."""
+        priced = self.priced(table)
+        return price_against(priced.rows.database, priced, ())
+
+    def fit(
+        self,
+        table: Frame[Any],
+        y: None = None,
+        *,
+        key: str | None = None,
+        purpose: str | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Spend: charge the budget once, and train. With a `key`, the same again gives the stored model."""
+        with not_charged_yet():
+            priced = self.priced(table)
+        with shown(progress) as tell:
+            self.release_ = answered(
+                priced.rows.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell
+            )
+        return self

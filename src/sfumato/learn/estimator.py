@@ -1,32 +1,28 @@
-"""What linear estimators have in common: a price, and `fit`, which takes a table."""
+"""What linear estimators have in common: what they are made with, and their price."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Estimator
+from sfumato.learn.base_estimator import OneLookEstimator
 from sfumato.learn.descent import Descent
 from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.models import LinearModel
 from sfumato.learn.reweighting import Weights, declared_weights
 from sfumato.learn.training import PricedTraining, plan_training, training_rows
 from sfumato.plan.builder import Frame
-from sfumato.session.answers import answered, not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
 
 __all__ = ["LinearEstimator"]
 
 
-class LinearEstimator(Estimator[LinearModel], ABC):
+class LinearEstimator(OneLookEstimator[LinearModel]):
     """A linear model that can be fitted; `release_` is the fitted one, which may be published.
 
     `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and
@@ -92,29 +88,6 @@ class LinearEstimator(Estimator[LinearModel], ABC):
         """Return the descent, None for least squares from second moments."""
         given = {name: getattr(self, name) for name in ("steps", "clip", "rate", "momentum", "shrinkage")}
         return Descent(**self._defaults | {name: one for name, one in given.items() if one is not None})
-
-    def price(self, table: Frame[Any]) -> Price:
-        """Return what fitting would cost, against what is left of the budget. Free."""
-        priced = self.priced(table)
-        return price_against(priced.rows.database, priced, ())
-
-    def fit(
-        self,
-        table: Frame[Any],
-        y: None = None,
-        *,
-        key: str | None = None,
-        purpose: str | None = None,
-        progress: Progress = None,
-    ) -> Self:
-        """Spend: charge the budget once, and train. With a `key`, the same again gives the stored model."""
-        with not_charged_yet():
-            priced = self.priced(table)
-        with shown(progress) as tell:
-            self.release_ = answered(
-                priced.rows.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell
-            )
-        return self
 
     # -- what was fitted ----------------------------------------------------------------------
 

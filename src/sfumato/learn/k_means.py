@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Estimator
+from sfumato.learn.base_estimator import OneLookEstimator
 from sfumato.learn.cluster_model import ClusterModel
 from sfumato.learn.features import Features, declared_features
 from sfumato.learn.gradients import SENSITIVITY, STEPS, EncodedRows, clipped_sum
@@ -39,9 +39,7 @@ from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, tr
 from sfumato.pipeline import refuse_huge
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
-from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
 
 __all__ = ["KMeans", "PricedClusters", "nearest"]
 
@@ -163,7 +161,7 @@ def _item(rounds: int) -> Item:
     )
 
 
-class KMeans(Estimator[ClusterModel]):
+class KMeans(OneLookEstimator[ClusterModel]):
     """k-means by rounds of noisy counts and sums.
 
     `features` are names of columns; without, all whose bounds or values are declared. More `rounds` have more
@@ -223,24 +221,6 @@ class KMeans(Estimator[ClusterModel]):
         return price_against(
             priced.rows.database, priced, (("size of a cluster", f"±{1.96 * priced.deviation:.4g} (95%)"),)
         )
-
-    def fit(
-        self,
-        table: Frame[Any],
-        y: None = None,
-        *,
-        key: str | None = None,
-        purpose: str | None = None,
-        progress: Progress = None,
-    ) -> Self:
-        """Spend: charge the budget once, and find the clusters. With a `key`, the same again is free."""
-        with not_charged_yet():
-            priced = self.priced(table)
-        with shown(progress) as tell:
-            self.release_ = answered(
-                priced.rows.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell
-            )
-        return self
 
     @property
     def cluster_centers_(self) -> FloatArray:
