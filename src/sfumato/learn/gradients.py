@@ -129,14 +129,22 @@ def clipped_sum(
     for start in range(0, len(rows.features), _ROWS):
         some = slice(start, start + _ROWS)
         whole = rows.features[some].astype(np.float64)
-        margins = (whole @ steps) / (_GRID * STEPS)
+        margins = _product(whole, steps) / (_GRID * STEPS)
         found = residuals(margins, rows.labels[some])
         if weights is not None:
             found = found * weights[some, None]
         scales = _scales(found, rows.norms[some], clip) * rows.shares[some]
         integers = np.trunc(found * scales[:, None])
-        total += (whole.T @ integers).astype(np.int64).astype(object)
+        total += _product(whole.T, integers).astype(np.int64).astype(object)
     return total
+
+
+def _product(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the product of matrices of whole numbers, which is exact.
+
+    That with a single column is too short for several threads, which on a busy machine wait for each other.
+    """
+    return np.einsum("ij,jk->ik", one, other) if other.shape[1] == 1 else one @ other
 
 
 def _scales(residuals: FloatArray, norms: FloatArray, clip: float) -> FloatArray:
