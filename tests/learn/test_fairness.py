@@ -141,7 +141,7 @@ def test_a_comparison_with_public_rows_spends_nothing(db: sf.Database, model: Li
     compared = compare_with_public(model, public, groups=["sex", ("sex", "ill")])
     found = {one.name: (one.right.hits, one.right.trials) for one in compared.groups}
     assert found["everyone"] == (2, 4) and found["sex = f"] == (2, 2)
-    assert found["sex = m, ill = True"] == (0, 1)
+    assert found["sex = m, ill = true"] == (0, 1)
     assert "public rows alone" in repr(compared) and db.balance.spent_units == before
     with pytest.raises(InvalidArgument, match="no public rows"):
         compare_with_public(model, {"age": [], "ill": []}, groups=[])

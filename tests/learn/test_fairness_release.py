@@ -121,8 +121,13 @@ def test_a_sweep_flags_what_a_group_loses_against_the_largest_epsilon(report: Fa
     assert curves["everyone"].verdict(0) == "pays"
     assert [one.verdict(1) for one in sweep.curves] == [""] * 9
     assert "sex = f" in sweep.paying
-    assert sweep.paying[0] in repr(sweep) and "Charged: trainings at epsilon 0.1, 1" in sweep.page().html()
+    assert sweep.paying[0] in repr(sweep) and "Charged: trainings at epsilon 0.1, 1" in sweep.cost_said()
     assert "points lost" in sweep._repr_html_()
+    page = sweep.page().html()
+    for run in runs:  # error rates and calibration across epsilon, with intervals
+        group = run.report.group("sex = f")
+        assert group.classes[0].false_negative is not None
+        assert group.classes[0].false_negative.said() in page and group.calibration[-1].right.said() in page
     with pytest.raises(InvalidArgument, match="two epsilons"):
         SweepReport(runs=runs[:1])
     other = noisy_report(right=UNEQUAL, sets=SETS[:2])

@@ -27,7 +27,7 @@ from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument
 
-__all__ = ["FairnessCells", "GRID", "GroupTables", "Subgroups"]
+__all__ = ["FairnessCells", "GRID", "GroupTables", "Subgroups", "value_said"]
 
 GRID = 1 << 20
 """How many steps a unit weighs; a unit with more rows than that counts nothing."""
@@ -58,7 +58,7 @@ class Subgroups:
     def names(self) -> tuple[str, ...]:
         """The name of each group."""
         return tuple(
-            ", ".join(f"{column} = {_said(one)}" for column, one in zip(self.columns, each, strict=True))
+            ", ".join(f"{column} = {value_said(one)}" for column, one in zip(self.columns, each, strict=True))
             or "everyone"
             for each in product(*self.values)
         )
@@ -187,5 +187,6 @@ def _totals(codes: _Integers, weights: _Integers, size: int) -> _Integers:
     return totals
 
 
-def _said(value: Value) -> str:
+def value_said(value: Value) -> str:
+    """Return a value as text, booleans in small letters."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sfumato.learn.fairness_cells import value_said
 from sfumato.learn.fairness_release import FairnessReport, GroupReport
 from sfumato.learn.rates import ConfidenceLimits
 from sfumato.pages import (
@@ -139,7 +140,7 @@ def _error_table(groups: Sequence[GroupReport]) -> PageTable:
     return PageTable(
         heads=("group", "class", "false negatives", "false positives"),
         rows=[
-            (one.name, _value(each.value), *(
+            (one.name, value_said(each.value), *(
                 "" if rate is None else rate.said() for rate in (each.false_negative, each.false_positive)
             ))
             for one in groups
@@ -212,7 +213,3 @@ def _calibration_pictures(groups: Sequence[GroupReport]) -> tuple[Block, ...]:
 
 def _facts(report: FairnessReport) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in report.receipt.items() if value is not None)
-
-
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

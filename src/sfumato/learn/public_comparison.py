@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from sfumato.core import Proportion
 from sfumato.errors import InvalidArgument
 from sfumato.learn.fairness import Groups, released
+from sfumato.learn.fairness_cells import Subgroups
 from sfumato.learn.features import public_codes, public_column
 
 __all__ = ["PublicComparison", "PublicGroup", "compare_with_public"]
@@ -63,13 +63,16 @@ def compare_with_public(model: Any, data: Any, *, groups: Groups) -> PublicCompa
     compared = [PublicGroup(name="everyone", right=_proportion(right))]
     for given in groups:
         names = (given,) if isinstance(given, str) else tuple(given)
-        columns = [public_column(data, name) for name in names]
-        for values in product(*(sorted(set(column), key=str) for column in columns)):
-            pairs = zip(columns, values, strict=True)
-            inside = np.all([[one == value for one in column] for column, value in pairs], axis=0)
-            if inside.any():
-                name = ", ".join(f"{column} = {value}" for column, value in zip(names, values, strict=True))
-                compared.append(PublicGroup(name=name, right=_proportion(right[inside])))
+        columns = {name: public_column(data, name) for name in names}
+        found_values = tuple(tuple(sorted(set(column), key=str)) for column in columns.values())
+        divided = Subgroups(columns=names, values=found_values)
+        pairs = zip(columns.items(), found_values, strict=True)
+        codes = divided.codes({name: public_codes(one, listed) for (name, one), listed in pairs}, len(right))
+        compared += [
+            PublicGroup(name=name, right=_proportion(right[codes == place]))
+            for place, name in enumerate(divided.names)
+            if (codes == place).any()
+        ]
     return PublicComparison(groups=tuple(compared))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -10,8 +10,9 @@ from typing import Any
 
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
+from sfumato.learn.fairness_cells import value_said
 from sfumato.learn.fairness_page import aligned, loss_said, report_blocks
-from sfumato.learn.fairness_release import FairnessReport
+from sfumato.learn.fairness_release import FairnessReport, GroupReport
 from sfumato.learn.rates import ConfidenceLimits, Rate
 from sfumato.pages import Figure, Flag, Notice, Page, PageTable, Section, fragment
 from sfumato.plots import Axis, Line, Picture, Points
@@ -19,6 +20,8 @@ from sfumato.plots import Axis, Line, Picture, Points
 __all__ = ["GroupCurve", "SweepReport", "SweepRun"]
 
 _CURVES = 6  # groups of one picture
+
+_Rows = Iterator[tuple[tuple[str, ...], Rate | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,7 +132,12 @@ class SweepReport:
             title=f"Fairness across epsilon: {self.runs[0].report.model}",
             made=self.cost_said(),
             opening=(self._notice(),),
-            sections=(Section("Accuracy by group", *_pictures(curves), self._table(curves)), *reports),
+            sections=(
+                Section("Accuracy by group", *_pictures(curves), self._table(curves)),
+                Section("Error rates by group", self._error_rates()),
+                Section("Calibration by group", self._calibration()),
+                *reports,
+            ),
             closing="Everything on this page was published with noise, and may be shown to anybody.",
         )
 
@@ -164,6 +172,30 @@ class SweepReport:
             rows=rows,
             caption="Points lost against the largest epsilon; their intervals hold for all together.",
         )
+
+    def _across(self, heads: tuple[str, ...], cells: Callable[[GroupReport], _Rows]) -> PageTable:
+        """Return a table with a column for each epsilon; `cells` names the rows of a group, with their rates."""
+        by_run = [[row for group in run.report.groups for row in cells(group)] for run in self.runs]
+        rows = [
+            (*same[0][0], *("" if rate is None else rate.said() for _, rate in same))
+            for same in zip(*by_run, strict=True)
+        ]
+        return PageTable(heads=(*heads, *(f"epsilon {float(run.epsilon):g}" for run in self.runs)), rows=rows)
+
+    def _error_rates(self) -> PageTable:
+        def cells(group: GroupReport) -> _Rows:
+            for one in group.classes:
+                yield (group.name, value_said(one.value), "false negatives"), one.false_negative
+                yield (group.name, value_said(one.value), "false positives"), one.false_positive
+
+        return self._across(("group", "class", "rate"), cells)
+
+    def _calibration(self) -> PageTable:
+        def cells(group: GroupReport) -> _Rows:
+            for one in group.calibration:
+                yield (group.name, f"{one.low:.0%} to {one.high:.0%}"), one.right
+
+        return self._across(("group", "right where the probability is"), cells)
 
     def __repr__(self) -> str:
         curves = self.curves
