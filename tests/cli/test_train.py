@@ -9,6 +9,7 @@ import pytest
 
 from sfumato.learn import LinearModel
 from tests.cli.programs import make_project, sfumato
+from tests.cli.terminal import Terminal
 
 COMMON = ("train", "logistic", "--table", "people", "--label", "region", "--epsilon", "0.5")
 
@@ -31,6 +32,15 @@ def test_the_price_is_shown_and_nothing_is_spent_before_somebody_agrees(folder: 
     assert "nothing was spent" in shown.stdout
     asked = sfumato(folder, *COMMON)
     assert asked.returncode != 0 and "--yes" in asked.stderr
+    assert spent(folder) == 0
+
+
+def test_on_a_terminal_it_asks_and_a_no_spends_nothing(folder: Path) -> None:
+    with Terminal(folder, *COMMON) as terminal:
+        assert "of the budget" in terminal.expect("spend? [y/N]")
+        terminal.send("n\n")
+        terminal.expect("nothing was spent")
+        assert terminal.wait() != 0
     assert spent(folder) == 0
 
 

@@ -174,7 +174,7 @@ class SweepReport:
         )
 
     def _across(self, heads: tuple[str, ...], cells: Callable[[GroupReport], _Rows]) -> PageTable:
-        """Return a table with a column for each epsilon; `cells` names the rows of a group, with their rates."""
+        """Return a table with a column for each epsilon; `cells` names rows of a group, with their rates."""
         by_run = [[row for group in run.report.groups for row in cells(group)] for run in self.runs]
         rows = [
             (*same[0][0], *("" if rate is None else rate.said() for _, rate in same))
