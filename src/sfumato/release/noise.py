@@ -196,7 +196,8 @@ def choose_by_score(
 
     What one unit moves the scores by, and so what the choice costs, is for the caller to prove.
     """
-    found = scores(_opened(exact))
+    secret = _opened(exact)
+    found = _guarded(lambda: scores(secret))
     if found.dtype != np.int64 and found.dtype != object:
         raise Unsupported("a choice by what are not integers")
     return mechanism.release(found)

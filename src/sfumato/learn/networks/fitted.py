@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ class FittedNetwork:
 
     def _ready(self) -> Any:
         if self.module is not None:
-            return self.module
+            return copy.deepcopy(self.module)  # what a module keeps of the rows it has met is not kept
         if self.hidden is None:
             raise InvalidArgument(
                 "a network of your own module predicts with that module",
@@ -90,7 +91,7 @@ class FittedNetwork:
         torch, module = require_torch(), self._ready()
         found = np.zeros((len(encoded), len(self.classes)))
         with torch.no_grad():
-            for first in range(0, len(encoded), _BLOCK):
+            for first in range(0, max(1, len(encoded)), _BLOCK):  # without rows, too, a module is tried
                 rows = encoded[first : first + _BLOCK]
                 padded = np.zeros((_BLOCK, encoded.shape[1]), dtype=np.float32)
                 padded[: len(rows)] = rows
