@@ -4,10 +4,10 @@
 
 One row in five is a public test table (by its number, which is no attribute of anybody). Logistic regression
 predicts the income from all other columns, linear regression the age, and the hours of work from the age
-alone, for OpenDP's regression takes a single feature. Rivals get the same features, encoded by the same
-public bounds, and the same epsilon; diffprivlib's models and OpenDP's regression are pure, which is stronger
-than (epsilon, delta): the rows say what a user of each gets for the same epsilon, and not which mechanism is
-better for the same guarantee.
+alone, for OpenDP's regression takes a single feature; k-means divides people by their numbers. Rivals get the
+same features, encoded by the same public bounds, and the same epsilon; diffprivlib's models and OpenDP's
+regression are pure, which is stronger than (epsilon, delta): the rows say what a user of each gets for the
+same epsilon, and not which mechanism is better for the same guarantee.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from report import Row, show
 
 import sfumato as sf
-from sfumato.learn import LinearRegression, LogisticRegression
+from sfumato.learn import KMeans, LinearRegression, LogisticRegression
 from sfumato.learn.features import Features
 
 __all__ = ["learning_rows"]
@@ -49,6 +49,8 @@ BOUNDS = {
     "capital_loss": (0, 4_500),
     "hours_per_week": (1, 99),
 }
+
+CLUSTERS, CLUSTERED = 5, ["age", "education_num", "hours_per_week", "capital_gain", "capital_loss"]
 
 
 def divided(path: str) -> tuple[sf.Database, pa.Table, pa.Table]:
@@ -72,7 +74,8 @@ def learning_rows(path: str, rivals: str | None) -> list[Row]:
     table = database.table("adult")
     logistic = LogisticRegression(label="income", epsilon=1).priced(table).features
     ages = LinearRegression(label="age", epsilon=1).priced(table).features
-    beside = {} if rivals is None else rival_figures(rivals, own, public, logistic, ages)
+    clustered = KMeans(clusters=CLUSTERS, epsilon=1, features=CLUSTERED).priced(table).features
+    beside = {} if rivals is None else rival_figures(rivals, own, public, logistic, ages, clustered)
     rows = []
     for epsilon in EPSILONS:
         fits = [timed(LogisticRegression(label="income", epsilon=epsilon), table) for _ in range(RUNS)]
@@ -116,6 +119,19 @@ def learning_rows(path: str, rivals: str | None) -> list[Row]:
                     ratio=ours / float(truth.std()),
                 )
             )
+    for epsilon in EPSILONS:
+        clusters = KMeans(clusters=CLUSTERS, epsilon=epsilon, features=CLUSTERED)
+        ours = float(np.mean([-clusters.fit(table).score(public) for _ in range(RUNS)]))
+        theirs = beside.get(f"clusters {epsilon:g}")
+        rows.append(
+            Row(
+                name=f"Adult, k-means, mean squared distance at epsilon {epsilon:g} (rival: diffprivlib)",
+                ours=ours,
+                rival=theirs,
+                unit="",
+                ratio=ours if theirs is None else ours / theirs,
+            )
+        )
     return rows
 
 
@@ -126,7 +142,7 @@ def timed(model: Any, table: Any) -> tuple[Any, float]:
 
 
 def rival_figures(
-    rivals: str, own: pa.Table, public: pa.Table, logistic: Features, ages: Features
+    rivals: str, own: pa.Table, public: pa.Table, logistic: Features, ages: Features, clustered: Features
 ) -> dict[str, float]:
     """Return what the rivals reach, each in the rivals' environment."""
     with tempfile.TemporaryDirectory() as folder:
@@ -135,6 +151,7 @@ def rival_figures(
         for part, table in (("own", own), ("public", public)):
             arrays[f"{part} logistic"] = logistic.of_public(table)
             arrays[f"{part} income"] = np.array([one == ">50K" for one in table["income"].to_pylist()])
+            arrays[f"{part} clustered"] = clustered.of_public(table)
             arrays[f"{part} ages"] = ages.of_public(table)
             arrays[f"{part} age"] = np.array(table["age"].to_pylist(), dtype=np.float64)
             arrays[f"{part} hours"] = np.array(table["hours_per_week"].to_pylist(), dtype=np.float64)
@@ -142,6 +159,7 @@ def rival_figures(
         asked = {
             "epsilons": EPSILONS,
             "runs": RUNS,
+            "clusters": CLUSTERS,
             "norm": math.sqrt(len(logistic.columns)),
             "age": BOUNDS["age"],
             "hours": BOUNDS["hours_per_week"],

@@ -1,4 +1,4 @@
-"""Logistic and linear regression of Adult by diffprivlib and OpenDP, in the rivals' environment, as JSON.
+"""Regressions and clusters of Adult by diffprivlib and OpenDP, in the rivals' environment, as JSON.
 
 diffprivlib's models are told the bounds of every feature and the largest norm of a row, OpenDP's the bounds
 of its only feature; what none of them is told it would read off the data, which is not private.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
-from diffprivlib.models import LinearRegression, LogisticRegression
+from diffprivlib.models import KMeans, LinearRegression, LogisticRegression
 
 
 def main() -> None:
@@ -28,6 +28,7 @@ def main() -> None:
         found[f"logistic {name}"] = float(np.mean([score for score, _ in fits]))
         found[f"logistic {name} seconds"] = max(seconds for _, seconds in fits)
         found[f"linear {name}"] = float(np.mean([linear(data, epsilon, asked["age"]) for _ in runs]))
+        found[f"clusters {name}"] = float(np.mean([clusters(data, epsilon, asked["clusters"]) for _ in runs]))
         errors = [single(data, epsilon, asked["age"], asked["hours"]) for _ in runs]
         found[f"single {name}"] = float(np.mean(errors))
     print(json.dumps(found))
@@ -48,6 +49,14 @@ def linear(data: dict[str, Any], epsilon: float, bounds: tuple[float, float]) ->
     model.fit(data["own ages"].astype(np.float64), data["own age"])
     errors = np.clip(model.predict(data["public ages"].astype(np.float64)), *bounds) - data["public age"]
     return float(np.sqrt(np.square(errors).mean()))
+
+
+def clusters(data: dict[str, Any], epsilon: float, number: int) -> float:
+    """Return the mean squared distance of public rows to the nearest centre of one fit."""
+    model = KMeans(n_clusters=number, epsilon=epsilon, bounds=(-1.0, 1.0))
+    centres = model.fit(data["own clustered"].astype(np.float64)).cluster_centers_
+    gaps = data["public clustered"].astype(np.float64)[:, None, :] - centres[None, :, :]
+    return float(np.square(gaps).sum(axis=2).min(axis=1).mean())
 
 
 def single(

@@ -165,7 +165,7 @@ class KMeans(OneLookEstimator[ClusterModel]):
     """k-means by rounds of noisy counts and sums.
 
     `features` are names of columns; without, all whose bounds or values are declared. More `rounds` have more
-    noise each.
+    noise each: they help where people are many and columns few.
 
     >>> import pyarrow as pa
     >>> import sfumato as sf
@@ -185,7 +185,7 @@ class KMeans(OneLookEstimator[ClusterModel]):
         clusters: int,
         epsilon: Number | None = None,
         features: Sequence[str] | None = None,
-        rounds: int = 5,
+        rounds: int = 6,
     ) -> None:
         self.clusters = clusters
         self.epsilon = epsilon

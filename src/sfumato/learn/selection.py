@@ -202,6 +202,8 @@ def _named(training: PricedTraining) -> str:
     """Return what tells a candidate from others."""
     descent = training.descent
     columns = ", ".join(one.name for one in training.features.columns)
+    if training.weights is not None:
+        columns += f"; weighted by {', '.join(one.name for one in training.weights.columns)}"
     if descent is None:
         return f"least squares on {columns}"
     return (
