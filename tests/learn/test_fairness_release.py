@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.learn.fairness_cells import GRID, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
@@ -79,6 +80,14 @@ def test_calibration_says_where_the_model_is_too_sure(report: FairnessReport) ->
     f, m = (report.group(f"sex = {one}") for one in "fm")
     assert f.calibration[-1].verdict == "too sure"  # right 60% of the time, and says 90% to 100%
     assert {one.verdict for one in m.calibration} & {"not sure enough"}
+    marginal = 0  # bins that are off by themselves, and not for all 45 together
+    for times in range(2, 20):
+        noisier = replace(report, law=GaussianNoise(report.law.parameter * times**2))
+        for each in (one for group in noisier.groups[1:3] for one in group.calibration):
+            off = each.right.high < each.low or each.right.low > each.high
+            assert off or not each.verdict
+            marginal += off and not each.verdict
+    assert marginal
     with pytest.raises(InvalidArgument, match="no group"):
         report.group("sex = x")
 

@@ -163,6 +163,7 @@ def _calibration_table(groups: Sequence[GroupReport]) -> PageTable:
             for one in groups
             for each in one.calibration
         ],
+        caption="Verdicts hold for all bins of all groups together.",
     )
 
 

@@ -37,18 +37,15 @@ class ClassRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationBin:
-    """How often the model is right where it says that it is, with a probability between `low` and `high`."""
+    """How often the model is right where it says that it is, with a probability between `low` and `high`.
+
+    The verdict is "too sure" or "not sure enough" where that is sure, for all bins of all groups together.
+    """
 
     low: float
     high: float
     right: Rate
-
-    @property
-    def verdict(self) -> str:
-        """Say whether the model is surely too sure of itself, or not sure enough."""
-        if self.right.high < self.low:
-            return "too sure"
-        return "not sure enough" if self.right.low > self.high else ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +209,14 @@ class FairnessReport:
 
     def _calibration(self, tables: GroupTables, group: int, miss: float) -> Iterator[CalibrationBin]:
         edges = self.cells.edges.tolist()
+        bins = self.cells.bins * sum(one.size for one in self.cells.sets)
         for place, (wrong, right) in enumerate(tables.calibration[group].tolist()):
-            counts = CellSum(right, 1), CellSum(wrong, 1)
-            rate = rate_of(*counts, deviation=self.law.deviation, miss=miss)
-            yield CalibrationBin(low=edges[place], high=edges[place + 1], right=rate)
+            low, high, counts = edges[place], edges[place + 1], (CellSum(right, 1), CellSum(wrong, 1))
+            rate, sure = (
+                rate_of(*counts, deviation=self.law.deviation, miss=one) for one in (miss, miss / bins)
+            )
+            verdict = "too sure" if sure.high < low else "not sure enough" if sure.low > high else ""
+            yield CalibrationBin(low=low, high=high, right=rate, verdict=verdict)
 
     # -- display and storage ------------------------------------------------------------
 
