@@ -52,7 +52,7 @@ def test_verdicts():
 
     assert said(large, small).startswith("a is stricter than b")
     assert "at epsilon 1, and not 4" in said(large, small)
-    assert said(large, pure).startswith("neither b nor c is stricter: their curves cross where one in ")
+    assert said(large, pure).startswith("Neither b nor c is stricter: their curves cross where one in ")
     assert "protect different things, `person` and `visit`" in said(pure, other)
     assert "as strict as each other" in said(pure, pure)
     careless = project("e", epsilon=1, delta=0.05, keys_delta=0.04)

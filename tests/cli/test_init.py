@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.catalog import read_project
+from sfumato.catalog import Between, OneOf, read_project
 from tests.cli.programs import CANARY, PROJECT, destroy_values, make_project, make_tables, program, sfumato
 from tests.cli.terminal import Terminal
 
@@ -175,7 +175,7 @@ def test_it_says_in_odds_what_is_asked_for(tmp_path: Path) -> None:
         terminal.expect("epsilon 3: odds change by a factor of up to 20.1")
         terminal.expect("epsilon?")
         terminal.send("1\r")
-        terminal.expect("of something ends up 23% sure at most")
+        terminal.expect("of something ends up 23% sure at")
         terminal.expect("How many of them")
         terminal.send("\r")
         terminal.expect("far below 1 in the number of people")
@@ -337,3 +337,23 @@ def test_tables_name_one_unit_in_ways_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "sfumato.toml").write_text(text)
     wrong = sfumato(tmp_path, "query", question, "--epsilon", "1")
     assert wrong.returncode == 2 and "orders.nothing" in wrong.stderr and "unit = " in wrong.stderr
+
+
+def test_a_csv_file_can_be_declared_in_a_narrow_terminal(tmp_path: Path) -> None:
+    """It states no kinds: numbers and texts are asked for alike. No line ends within a word."""
+    (tmp_path / "people.csv").write_text("person,age,region\n1,30,north\n")
+    with Terminal(tmp_path, "init", "people.csv", "--unit", "person", COLUMNS="60") as terminal:
+        for said, answer in (
+            ("how many groups", ""), ("how many rows", ""), ("age: between?", "0, 110"),
+            ("region: between?", "north, south"), ("epsilon?", ""), ("How many of them", ""), ("delta?", ""),
+        ):  # fmt: skip
+            terminal.expect(said)
+            terminal.send(f"{answer}\r")
+        terminal.expect("sfumato check")
+        assert terminal.wait() == 0
+        lines = terminal.raw.splitlines()
+    [people] = read_project(tmp_path / "sfumato.toml").tables
+    assert people.declaration.columns["region"].domain == OneOf(("north", "south"))
+    assert people.declaration.columns["age"].domain == Between(0, 110)
+    first = next(place for place, line in enumerate(lines) if line.startswith("Declare what you know"))
+    assert lines[first + 1] == "sense. Never look at the data for it.", lines

@@ -203,7 +203,7 @@ def _verdict(one: ComparedProject, other: ComparedProject) -> str:
             f" fewer people, the advantage is {least:.3g} and not {most:.3g}. {_as_strict(strict, loose)}"
         )
     return (
-        f"neither {one.name} nor {other.name} is stricter: their curves cross where {_listed(crossed)}"
+        f"Neither {one.name} nor {other.name} is stricter: their curves cross where {_listed(crossed)}"
         f" is a false alarm. Where such alarms are rarer, an attacker finds fewer people with {strict.name};"
         f" where they are more frequent, with {loose.name}. The advantage is {least:.3g} with {strict.name},"
         f" {most:.3g} with {loose.name}"

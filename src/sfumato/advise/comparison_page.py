@@ -44,7 +44,7 @@ def comparison_page(comparison: ProjectComparison) -> Page:
     sections.append(Section("Decision", SignatureLines(("Project", "Decided by", "On", "Signature"))))
     return Page(
         title="Which epsilon? Projects side by side",
-        opening=tuple(Notice(f"{one[:1].upper()}{one[1:]}.") for one in comparison.verdicts()),
+        opening=tuple(Notice(f"{one}.") for one in comparison.verdicts()),  # they begin with names of files
         sections=tuple(sections),
         closing=CLOSING,
     )

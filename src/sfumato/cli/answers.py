@@ -12,7 +12,7 @@ import typer
 from sfumato.catalog import Between, Domain, Kind, OneOf, Value, kind_of
 from sfumato.errors import InvalidArgument, SfumatoError
 
-__all__ = ["ask", "values_of"]
+__all__ = ["ask", "bounds_or_values", "values_of"]
 
 _T = TypeVar("_T")
 _READERS: dict[Kind, Callable[[str], Value]] = {  # of all other kinds: Decimal
@@ -61,6 +61,19 @@ def values_of(text: str, kind: Kind | None, *, bounds: bool) -> Domain:
     if len(values) != 2:
         raise InvalidArgument("two bounds are needed", place=text, hints=("low,high",))
     return Between(*values)  # type: ignore[arg-type]
+
+
+def bounds_or_values(text: str) -> Domain:
+    """Return what a text says of a column whose kind is not known: two numbers or dates are bounds.
+
+    >>> bounds_or_values("0, 110")
+    Between(lower=Fraction(0, 1), upper=Fraction(110, 1))
+    >>> bounds_or_values("north, south").values, bounds_or_values("1, 2, 3").values
+    (('north', 'south'), (1, 2, 3))
+    """
+    listed = values_of(text, None, bounds=False)
+    several = isinstance(listed, OneOf) and (len(listed.values) != 2 or isinstance(listed.values[0], str))
+    return listed if several else values_of(text, None, bounds=True)
 
 
 def _value(text: str, kind: Kind | None) -> Value:

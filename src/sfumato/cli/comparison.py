@@ -138,6 +138,7 @@ def _shared(
     opened: dict[str, Database] = {}
     for one in common:
         advised = {}
+        file = next(iter(projects))
         try:
             asked = [one.asked(project) for project in projects.values()]
             if any(each != asked[0] for each in asked):
@@ -148,7 +149,7 @@ def _shared(
                     opened[file] = open_tables(file, free=True)[1]
                 advised[file] = advise(one.choice(project, opened[file]), **options[file])
         except SfumatoError as error:
-            notes.append(f"{one.name} is not compared: {error.message}")
+            notes.append(f"{one.name} is not compared: {file}: {error.message}")
         else:
             found[one.name] = advised
     return found, notes

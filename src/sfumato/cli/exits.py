@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -87,7 +89,20 @@ def refusal_of(error: Exception) -> SfumatoError:
 def report(error: SfumatoError, *, as_json: bool) -> int:
     """Write a refusal to standard error; return its exit code."""
     code = exit_of(error)
-    text = json.dumps({"error": {**error.to_dict(), "exit": code}}) if as_json else str(error)
+    text = json.dumps({"error": {**error.to_dict(), "exit": code}}) if as_json else _folded(str(error))
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
     return code
+
+
+def _folded(text: str) -> str:
+    """Return a refusal with lines that end between words, on a terminal; a question above its mark stays."""
+    if not sys.stderr.isatty():
+        return text
+    folded = textwrap.TextWrapper(
+        shutil.get_terminal_size().columns,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(line if line.startswith(" ") else folded.fill(line) for line in text.splitlines())

@@ -26,7 +26,7 @@ from sfumato.catalog import (
 from sfumato.catalog.declaration import nearest
 from sfumato.catalog.positions import Written
 from sfumato.catalog.writing import project_text
-from sfumato.cli.answers import ask, values_of
+from sfumato.cli.answers import ask, bounds_or_values, values_of
 from sfumato.cli.nearby_projects import refuse_second_ledger
 from sfumato.cli.odds import EPSILON, delta_in_words, epsilon_in_words, examples
 from sfumato.cli.options import Wishes
@@ -319,9 +319,12 @@ def _delta(delta: float, people: int | None) -> float:
 
 def _domain(column: str, kind: Kind | None) -> Domain | None:
     """Ask what is known of a column."""
-    bounds = kind not in (Kind.TEXT, Kind.BOOLEAN)
-    wanted = "between? low,high" if bounds else "which values? a,b,c"
-    read = partial(values_of, kind=kind, bounds=bounds)
+    if kind is None:  # a CSV file states none
+        wanted, read = "between? low,high; or which values? a,b,c", bounds_or_values
+    elif kind in (Kind.TEXT, Kind.BOOLEAN):
+        wanted, read = "which values? a,b,c", partial(values_of, kind=kind, bounds=False)
+    else:
+        wanted, read = "between? low,high", partial(values_of, kind=kind, bounds=True)
     return ask(f"{column}: {wanted} (empty: not known)", "", lambda text: read(text) if text else None)
 
 

@@ -16,7 +16,7 @@ __all__ = ["bar", "say", "screen", "shows", "silence", "working"]
 
 
 def screen(*, error: bool = False) -> Console:
-    """Return where text goes. Colours on a terminal only, and not if NO_COLOR is set."""
+    """Return where text goes. A terminal has colours, unless NO_COLOR is set, and lines end between words."""
     from rich.console import Console
 
     class _Screen(Console):
@@ -24,12 +24,13 @@ def screen(*, error: bool = False) -> Console:
             silence()
             raise BrokenPipeError
 
-    return _Screen(stderr=error, highlight=False, soft_wrap=True, markup=False)
+    shown = (sys.stderr if error else sys.stdout).isatty()
+    return _Screen(stderr=error, highlight=False, soft_wrap=not shown, markup=False)
 
 
 def say(record: Any, text: str, *, as_json: bool) -> None:
     """Print a report on standard output: as JSON, or as text."""
-    screen().print(json.dumps(record) if as_json else text)
+    screen().print(json.dumps(record) if as_json else text, soft_wrap=as_json or None)
 
 
 @contextmanager
