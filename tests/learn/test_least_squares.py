@@ -87,3 +87,24 @@ def test_few_features_have_intervals_that_are_stored() -> None:
     for given in wrong:
         with pytest.raises(InvalidArgument):
             LinearRegression(label="pay", epsilon=1, **given).price(db.table("t"))
+
+
+def test_a_descent_of_a_small_table_is_not_all_noise() -> None:
+    """Three times the noise shrinks coefficients; without, they are ten times as large. Means of 4 fits."""
+    rng = np.random.default_rng(8)
+    table = pa.table({"who": np.arange(200), **{f"x{place}": rng.normal(size=200) for place in range(10)}})
+    table = table.append_column("y", pa.array(rng.uniform(-1, 1, 200)))
+    columns = {name: sf.between(-3, 3) for name in table.column_names if name.startswith("x")}
+    db = sf.connect(
+        table,
+        name="t",
+        unit="who",
+        columns=columns | {"y": sf.between(-1, 1)},
+        budget=sf.Budget(epsilon=99, delta=1e-6),
+    )
+
+    def size(**given: Any) -> float:
+        fits = [LinearRegression(label="y", epsilon=1, **given).fit(db.table("t")) for _ in range(4)]
+        return float(np.mean([np.abs(fit.coef_).mean() for fit in fits]))
+
+    assert 3 * size() < size(shrinkage=0)

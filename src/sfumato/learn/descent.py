@@ -8,6 +8,7 @@ docs/training.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,21 +29,22 @@ class Descent:
     """How parameters move: `steps` of a `rate`, along gradients that are clipped to the norm `clip`.
 
     The rate is divided by the sum of the variances of features, which bounds the curvature of the loss.
-    `shrinkage` is the weight of half the squared norm of the coefficients beside the mean loss of units.
+    `shrinkage` is the weight of half the squared norm of the coefficients beside the mean loss of units;
+    None: as much as the noise asks for, which is public (`_shrinkage`).
     """
 
     steps: int = 100
     clip: float = 1.0
     rate: float = 10.0
     momentum: float = 0.9
-    shrinkage: float = 0.0
+    shrinkage: float | None = 0.0
 
     def __post_init__(self) -> None:
         count(self.steps, "steps", most=10_000)
         for name in ("clip", "rate"):
             object.__setattr__(self, name, moderate(getattr(self, name), name))
         for name in ("momentum", "shrinkage"):
-            if not 0 <= getattr(self, name) < 1:
+            if not 0 <= (getattr(self, name) or 0) < 1:
                 raise InvalidArgument(f"{name} is at least 0 and below 1", place=name)
 
     def start(self, features: int, classes: int) -> DescentState:
@@ -50,10 +52,16 @@ class Descent:
         zeros = np.zeros((features, classes))
         return DescentState(step=0, point=zeros, velocity=zeros, total=zeros, averaged=0)
 
-    def update(self, state: DescentState, noisy: npt.NDArray[Any], scaling: Scaling) -> DescentState:
-        """Return the state after a step along a noisy sum of clipped gradients of scaled features."""
-        gradient = noisy.astype(np.float64) * (self.clip / SENSITIVITY / scaling.divisor)
-        gradient[:-1] += self.shrinkage * state.ahead(self.momentum)[:-1]
+    def update(
+        self, state: DescentState, noisy: npt.NDArray[Any], scaling: Scaling, deviation: float
+    ) -> DescentState:
+        """Return the state after a step along a noisy sum of clipped gradients of scaled features.
+
+        The `deviation` is that of the noise.
+        """
+        unit = self.clip / SENSITIVITY / scaling.divisor
+        gradient = noisy.astype(np.float64) * unit
+        gradient[:-1] += self._shrinkage(deviation * unit, scaling) * state.ahead(self.momentum)[:-1]
         velocity = np.clip(
             self.momentum * state.velocity - self.rate / scaling.spread * gradient, -FARTHEST, FARTHEST
         )
@@ -65,6 +73,15 @@ class Descent:
             total=state.total + point if late else state.total,
             averaged=state.averaged + late,
         )
+
+    def _shrinkage(self, noise: float, scaling: Scaling) -> float:
+        """Return the shrinkage: three times the noise of the mean of the second half of the gradients.
+
+        Along features that vary little, noise would move coefficients far; there they stay small.
+        """
+        if self.shrinkage is not None:
+            return self.shrinkage
+        return min(3 * noise * math.sqrt(2 / self.steps), scaling.spread / self.rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,7 +30,7 @@ class LinearEstimator(OneLookEstimator[LinearModel]):
     rows of declared values count against others: {"sex": {"f": 3}}.
     """
 
-    _defaults: ClassVar[dict[str, float]] = {}
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LinearEstimator(OneLookEstimator[LinearModel]):
         clip: float | None = None,
         rate: float | None = None,
         momentum: float | None = None,
-        shrinkage: float = 0.0,
+        shrinkage: float | None = None,
         weights: Weights | None = None,
     ) -> None:
         self.label = label

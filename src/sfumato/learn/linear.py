@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument
@@ -35,7 +35,7 @@ class LinearRegression(LinearEstimator):
     True
     """
 
-    _defaults: ClassVar[dict[str, float]] = {"clip": 2.0, "rate": 2.5}
+    _defaults: ClassVar[dict[str, Any]] = {"clip": 2.0, "rate": 2.5, "shrinkage": None}
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LinearRegression(LinearEstimator):
         clip: float | None = None,
         rate: float | None = None,
         momentum: float | None = None,
-        shrinkage: float = 0.0,
+        shrinkage: float | None = None,
         weights: Weights | None = None,
     ) -> None:
         super().__init__(
@@ -67,9 +67,8 @@ class LinearRegression(LinearEstimator):
     def _descent(self, features: Features) -> Descent | None:
         if self.method not in (None, "descent", "moments"):
             raise InvalidArgument("a method is 'moments' or 'descent'", place="method")
-        said = self.shrinkage or any(
-            one is not None for one in (self.steps, self.clip, self.rate, self.momentum)
-        )
+        own = (self.steps, self.clip, self.rate, self.momentum, self.shrinkage)
+        said = any(one is not None for one in own)
         if self.method == "moments" and said:
             raise InvalidArgument("steps, clip, rate, momentum and shrinkage are of descent", place="method")
         if self.method == "moments" or (self.method is None and not said and features.width <= _FEW):

@@ -206,9 +206,10 @@ def _named(training: PricedTraining) -> str:
         columns += f"; weighted by {', '.join(one.name for one in training.weights.columns)}"
     if descent is None:
         return f"least squares on {columns}"
+    shrinkage = "by noise" if descent.shrinkage is None else f"{descent.shrinkage:g}"
     return (
         f"steps {descent.steps}, clip {descent.clip:g}, rate {descent.rate:g}, momentum {descent.momentum:g},"
-        f" shrinkage {descent.shrinkage:g}; on {columns}"
+        f" shrinkage {shrinkage}; on {columns}"
     )
 
 

@@ -298,9 +298,10 @@ class PricedTraining(PricedRows):
                 return TrainingState(scaling=scaling, descent=start)
             scaling, centre, scale = scaling.parted()
             return TrainingState(scaling=scaling, descent=start, label_centre=centre, label_scale=scale)
+        deviation = math.sqrt(self.laws[1].variance)
         if self.descent is None or state.descent is None:
-            return replace(state, solution=solved(noisy, width, math.sqrt(self.laws[1].variance)))
-        return replace(state, descent=self.descent.update(state.descent, noisy, state.scaling))
+            return replace(state, solution=solved(noisy, width, deviation))
+        return replace(state, descent=self.descent.update(state.descent, noisy, state.scaling, deviation))
 
     def _labels(self, rows: UnitRows, state: TrainingState) -> npt.NDArray[np.float64]:
         read = rows.columns[self.label.name]
