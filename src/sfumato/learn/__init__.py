@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from sfumato.contents import contents as _contents
 
 if TYPE_CHECKING:
+    from sfumato.learn.additive import AdditiveClassifier
+    from sfumato.learn.additive_model import AdditiveModel
     from sfumato.learn.cluster_model import ClusterModel
     from sfumato.learn.fairness import fairness_report
     from sfumato.learn.fairness_release import FairnessReport
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from sfumato.learn.sweep_report import SweepReport
 
 __all__ = [
+    "AdditiveClassifier",
+    "AdditiveModel",
     "ClusterModel",
     "FairnessReport",
     "FittedNetwork",
@@ -43,6 +47,8 @@ __getattr__, __dir__ = _contents(
     __name__,
     __all__,
     {
+        "additive": ["AdditiveClassifier"],
+        "additive_model": ["AdditiveModel"],
         "cluster_model": ["ClusterModel"],
         "fairness": ["fairness_report"],
         "fairness_release": ["FairnessReport"],
