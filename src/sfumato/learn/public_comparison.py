@@ -56,7 +56,7 @@ def compare_with_public(model: Any, data: Any, *, groups: Groups) -> PublicCompa
     [('everyone', 3), ('sex = f', 2), ('sex = m', 1)]
     """
     found = released(model)
-    predicted = np.argmax(found.probabilities_of(found.features.of_public(data)), axis=1)
+    predicted = np.argmax(found.predict_proba(data), axis=1)
     right = predicted == public_codes(public_column(data, found.label.name), found.classes)
     if not len(right):
         raise InvalidArgument("there are no public rows", place="data")

@@ -87,21 +87,29 @@ class FittedNetwork:
         return made.eval()
 
     def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray:
-        """Return the probability of each class for encoded rows, always as many rows at once."""
-        torch, module = require_torch(), self._ready()
-        found = np.zeros((len(encoded), len(self.classes)))
-        with torch.no_grad():
-            for first in range(0, max(1, len(encoded)), _BLOCK):  # without rows, too, a module is tried
-                rows = encoded[first : first + _BLOCK]
-                padded = np.zeros((_BLOCK, encoded.shape[1]), dtype=np.float32)
-                padded[: len(rows)] = rows
-                scores = module(torch.from_numpy(padded)).double()
-                found[first : first + _BLOCK] = torch.softmax(scores, dim=1).numpy()[: len(rows)]
-        return found
+        """Return the probability of each class for encoded rows: a function of each row alone.
+
+        Each row is computed by itself, at the same place of the same memory. Beside others it would be
+        rounded in another way, by its place among them: with large weights by 1e-4 and more.
+        """
+        return self._computed(encoded, at_once=1)
 
     def predict_proba(self, data: Any) -> FloatArray:
         """Return the probability of each class for each public row."""
-        return self.probabilities_of(self.features.of_public(data))
+        return self._computed(self.features.of_public(data), at_once=_BLOCK)
+
+    def _computed(self, encoded: npt.NDArray[Any], *, at_once: int) -> FloatArray:
+        torch, module = require_torch(), self._ready()
+        found = np.zeros((len(encoded), len(self.classes)))
+        block = np.zeros((at_once, encoded.shape[1]), dtype=np.float32)
+        rows = torch.from_numpy(block)
+        with torch.no_grad():
+            for first in range(0, max(1, len(encoded)), at_once):  # without rows, too, a module is tried
+                some = encoded[first : first + at_once]
+                block[: len(some)] = some
+                scores = torch.softmax(module(rows).double(), dim=1).numpy()
+                found[first : first + at_once] = scores[: len(some)]
+        return found
 
     def predict(self, data: Any) -> npt.NDArray[Any]:
         """Return the likeliest class of each public row."""
