@@ -1,13 +1,14 @@
-"""Models of Adult at several epsilons: accuracy, error and seconds, beside diffprivlib and OpenDP.
+"""Models of Adult and of patients at several epsilons, beside diffprivlib and OpenDP: errors and seconds.
 
     python bench/learning.py <adult.parquet> [the rivals' Python]
 
 One row in five is a public test table (by its number, which is no attribute of anybody). Logistic regression
 predicts the income from all other columns, linear regression the age, and the hours of work from the age
-alone, for OpenDP's regression takes a single feature; k-means divides people by their numbers. Rivals get the
-same features, encoded by the same public bounds, and the same epsilon; diffprivlib's models and OpenDP's
-regression are pure, which is stronger than (epsilon, delta): the rows say what a user of each gets for the
-same epsilon, and not which mechanism is better for the same guarantee.
+alone, for OpenDP's regression takes a single feature; and how an illness went on in 442 patients: the
+diabetes table of scikit-learn, within bounds of a textbook. K-means divides people by their numbers. Rivals
+get the same features, encoded by the same public bounds, and the same epsilon; diffprivlib's models and
+OpenDP's regression are pure, which is stronger than (epsilon, delta): the rows say what a user of each gets
+for the same epsilon, and not which mechanism is better for the same guarantee.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from report import Row, show
+from sklearn.datasets import load_diabetes
 
 import sfumato as sf
 from sfumato.learn import AdditiveClassifier, KMeans, LinearRegression, LogisticRegression
@@ -50,6 +52,10 @@ BOUNDS = {
     "hours_per_week": (1, 99),
 }
 
+PATIENTS = {
+    "age": (18, 80), "sex": (1, 2), "bmi": (15, 45), "bp": (60, 140), "s1": (90, 310), "s2": (40, 250),
+    "s3": (20, 100), "s4": (2, 10), "s5": (3, 6.5), "s6": (55, 130), "progress": (0, 400),
+}  # fmt: skip
 CLUSTERS, CLUSTERED = 5, ["age", "education_num", "hours_per_week", "capital_gain", "capital_loss"]
 
 
@@ -65,6 +71,19 @@ def divided(path: str) -> tuple[sf.Database, pa.Table, pa.Table]:
     own = table.filter(pc.invert(public))
     budget = sf.Budget(epsilon=1000, delta=DELTA)
     database = sf.connect(own, name="adult", unit="id", columns=columns, budget=budget)
+    return database, own, table.filter(public)
+
+
+def ill_people() -> tuple[sf.Database, pa.Table, pa.Table]:
+    """Return the same of patients."""
+    data = load_diabetes(scaled=False)
+    columns = {name: data.data[:, place] for place, name in enumerate(data.feature_names)}
+    table = pa.table({"id": np.arange(len(data.target)), **columns, "progress": data.target})
+    public = pa.array(np.arange(len(data.target)) % 5 == 0)
+    own = table.filter(pc.invert(public))
+    declared = {name: sf.between(*bounds) for name, bounds in PATIENTS.items()}
+    budget = sf.Budget(epsilon=1000, delta=DELTA)
+    database = sf.connect(own, name="patients", unit="id", columns=declared, budget=budget)
     return database, own, table.filter(public)
 
 
@@ -101,22 +120,34 @@ def learning_rows(path: str, rivals: str | None) -> list[Row]:
                 most=SECONDS,
             )
         )
-    rivals_of = {"age": (None, "linear", "diffprivlib"), "hours_per_week": (["age"], "single", "OpenDP")}
-    for label, (features, named, rival) in rivals_of.items():
-        truth = np.array(public[label].to_pylist(), dtype=np.float64)
+    patients, _, tested = ill_people()
+    regressions = (
+        ("Adult, linear regression of age", table, public, "age", None, "linear", "diffprivlib"),
+        ("Adult, hours of work by age", table, public, "hours_per_week", ["age"], "single", "OpenDP"),
+        (
+            "Patients, linear regression",
+            patients.table("patients"),
+            tested,
+            "progress",
+            None,
+            "patients",
+            "diffprivlib",
+        ),
+    )
+    for what, own_rows, others, label, features, named, rival in regressions:
+        truth = np.array(others[label].to_pylist(), dtype=np.float64)
         for epsilon in EPSILONS:
             errors = []
             for _ in range(RUNS):
-                model = LinearRegression(label=label, features=features, epsilon=epsilon).fit(table)
-                errors.append(math.sqrt(np.square(model.predict(public) - truth).mean()))
-            ours, theirs = float(np.mean(errors)), beside.get(f"{named} {epsilon:g}")
+                model = LinearRegression(label=label, features=features, epsilon=epsilon).fit(own_rows)
+                errors.append(math.sqrt(np.square(model.predict(others) - truth).mean()))
             rows.append(
                 Row(
-                    name=f"Adult, linear regression of {label}, RMSE at epsilon {epsilon:g} (rival: {rival})",
-                    ours=ours,
-                    rival=theirs,
+                    name=f"{what}, RMSE at epsilon {epsilon:g} (rival: {rival})",
+                    ours=float(np.mean(errors)),
+                    rival=beside.get(f"{named} {epsilon:g}"),
                     unit="",
-                    ratio=ours / float(truth.std()),
+                    ratio=float(np.mean(errors) / truth.std()),
                 )
             )
     for epsilon in EPSILONS:
@@ -159,8 +190,14 @@ def rival_figures(
             arrays[f"{part} ages"] = ages.of_public(table)
             arrays[f"{part} age"] = np.array(table["age"].to_pylist(), dtype=np.float64)
             arrays[f"{part} hours"] = np.array(table["hours_per_week"].to_pylist(), dtype=np.float64)
+        patients, own_patients, tested = ill_people()
+        told = LinearRegression(label="progress", epsilon=1).priced(patients.table("patients")).features
+        for part, table in (("own", own_patients), ("public", tested)):
+            arrays[f"{part} patients"] = told.of_public(table)
+            arrays[f"{part} progress"] = np.array(table["progress"].to_pylist(), dtype=np.float64)
         np.savez(given, **arrays)
         asked = {
+            "progress": PATIENTS["progress"],
             "epsilons": EPSILONS,
             "runs": RUNS,
             "clusters": CLUSTERS,

@@ -27,7 +27,9 @@ def main() -> None:
         fits = [logistic(data, epsilon, asked["norm"]) for _ in runs]
         found[f"logistic {name}"] = float(np.mean([score for score, _ in fits]))
         found[f"logistic {name} seconds"] = max(seconds for _, seconds in fits)
-        found[f"linear {name}"] = float(np.mean([linear(data, epsilon, asked["age"]) for _ in runs]))
+        for what, features, label in (("linear", "ages", "age"), ("patients", "patients", "progress")):
+            errors = [linear(data, epsilon, features, label, asked[label]) for _ in runs]
+            found[f"{what} {name}"] = float(np.mean(errors))
         found[f"clusters {name}"] = float(np.mean([clusters(data, epsilon, asked["clusters"]) for _ in runs]))
         errors = [single(data, epsilon, asked["age"], asked["hours"]) for _ in runs]
         found[f"single {name}"] = float(np.mean(errors))
@@ -43,11 +45,14 @@ def logistic(data: dict[str, Any], epsilon: float, norm: float) -> tuple[float, 
     return model.score(data["public logistic"].astype(np.float64), data["public income"]), seconds
 
 
-def linear(data: dict[str, Any], epsilon: float, bounds: tuple[float, float]) -> float:
+def linear(
+    data: dict[str, Any], epsilon: float, features: str, label: str, bounds: tuple[float, float]
+) -> float:
     """Return the root of the mean squared error of one fit."""
     model = LinearRegression(epsilon=epsilon, bounds_X=(-1.0, 1.0), bounds_y=tuple(bounds))
-    model.fit(data["own ages"].astype(np.float64), data["own age"])
-    errors = np.clip(model.predict(data["public ages"].astype(np.float64)), *bounds) - data["public age"]
+    model.fit(data[f"own {features}"].astype(np.float64), data[f"own {label}"])
+    found = model.predict(data[f"public {features}"].astype(np.float64))
+    errors = np.clip(found, *bounds) - data[f"public {label}"]
     return float(np.sqrt(np.square(errors).mean()))
 
 
