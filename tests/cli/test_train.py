@@ -97,3 +97,14 @@ def test_what_cannot_be_is_refused_before_the_charge(
     refused = sfumato(folder, *arguments)
     assert refused.returncode != 0 and message in refused.stderr
     assert spent(folder) == before
+
+
+def test_an_additive_model_is_trained_shown_and_used(folder: Path) -> None:
+    given = ("train", "additive", *COMMON[2:])
+    refused = sfumato(folder, *given, "--weight", "region=South:2", "--yes")
+    assert refused.returncode != 0 and "not for additive models" in refused.stderr
+    done = sfumato(folder, *given, "--output", "curves.json", "--yes")
+    assert done.returncode == 0, done.stderr
+    (folder / "rows.csv").write_text("age\n30\n60\n")
+    predicted = sfumato(folder, "predict", "curves.json", "rows.csv")
+    assert predicted.returncode == 0 and len(predicted.stdout.split()) == 3, predicted.stderr

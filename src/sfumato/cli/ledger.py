@@ -28,13 +28,20 @@ from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, Sfumato
 
 if TYPE_CHECKING:
     from sfumato.catalog import Project
-    from sfumato.learn import ClusterModel, FairnessReport, FittedNetwork, LinearModel, SelectedModel
+    from sfumato.learn import (
+        AdditiveModel,
+        ClusterModel,
+        FairnessReport,
+        FittedNetwork,
+        LinearModel,
+        SelectedModel,
+    )
     from sfumato.ledger import Ledger
     from sfumato.release import Release
     from sfumato.release.workload_release import WorkloadRelease
     from sfumato.workloads.marginal_release import Marginals
 
-    Learned = ClusterModel | FairnessReport | FittedNetwork | LinearModel | SelectedModel
+    Learned = AdditiveModel | ClusterModel | FairnessReport | FittedNetwork | LinearModel | SelectedModel
     Stored = Release | WorkloadRelease | Marginals | Learned
 
 __all__ = ["ledger_app"]

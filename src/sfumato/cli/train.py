@@ -17,14 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-_KINDS = {"logistic": "LogisticRegression", "linear": "LinearRegression", "network": "NeuralNetwork"}
+_KINDS = {
+    "logistic": "LogisticRegression",
+    "linear": "LinearRegression",
+    "additive": "AdditiveClassifier",
+    "network": "NeuralNetwork",
+}
 _BINS, _LEVEL = 5, 0.95
 
 
 def train(
     *,
     kind: Annotated[
-        str, Argument(help="What kind of model: logistic or network, for classes; linear, for a number.")
+        str,
+        Argument(
+            help="What kind of model: logistic, additive or network, for classes; linear, for a number."
+        ),
     ],
     label: Annotated[str, Option("--label", help="The column that is predicted.")],
     table: Annotated[str, Option("--table", help="The private table.")],
@@ -127,8 +135,10 @@ def _estimator(
         raise InvalidArgument(
             f"no kind of model is called `{kind}`", place="kind", hints=(f"there are {', '.join(_KINDS)}",)
         )
-    if weights and kind == "network":
-        raise InvalidArgument("a network has no weights of rows", place="--weight", hints=("train logistic",))
+    if weights and kind in ("additive", "network"):
+        raise InvalidArgument(
+            f"weights of rows are not for {kind} models", place="--weight", hints=("train logistic",)
+        )
     if weights:
         given["weights"] = _weights(frame, weights)
     named = None if features is None else names_of(features)

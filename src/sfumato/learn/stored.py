@@ -14,6 +14,7 @@ __all__ = ["is_learned", "stored_model"]
 _HOMES = {
     "fairness": ("fairness_release", "FairnessReport"),
     "network": ("networks", "FittedNetwork"),
+    "additive": ("additive_model", "AdditiveModel"),
     "clusters": ("cluster_model", "ClusterModel"),
     "selection": ("selected_model", "SelectedModel"),
     "model": ("models", "LinearModel"),
