@@ -87,7 +87,9 @@ def test_what_was_learned_is_kept(folder: Path) -> None:
         ((*COMMON[:-1], "50", "--yes"), "budget"),
         ((*COMMON, "--weight", "region=east:3", "--yes"), "one of its declared values"),
         (("train", "linear", *COMMON[2:4], "--label", "age", "-e", "1", "--fairness", "region"), "classes"),
-        (("predict", "nothing.json", "regions.csv"), "cannot be read"),
+        ((*COMMON[:2], *COMMON[4:]), "which of the private tables"),
+        (("predict", "nothing.json", "regions.csv"), "the model cannot be read: nothing.json"),
+        (("predict", "regions.csv", "nothing.csv"), "the rows cannot be read: nothing.csv"),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_charge(

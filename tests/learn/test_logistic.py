@@ -166,6 +166,26 @@ def test_arrays_and_frames_are_refused(given: Any) -> None:
         LogisticRegression(label="ill", epsilon=1).fit(given)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "no column `age`"),
+        ({"age": 30, "job": "cook"}, "no column `age`"),
+        ({"age": ["old"], "job": ["cook"], "fit": [True]}, "as a number"),
+        ({"age": [30, 40], "job": ["cook"], "fit": [True]}, "differ in length"),
+        (np.zeros((1, 2)), "no column `age`"),
+    ],
+)
+def test_public_rows_that_do_not_fit_are_refused(fitted: LogisticRegression, given: Any, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        fitted.release_.features.of_public(given)
+
+
+def test_rows_of_a_session_are_not_predicted(db: sf.Database, fitted: LogisticRegression) -> None:
+    with pytest.raises(InvalidArgument, match="would tell about their people"):
+        fitted.predict(db.table("people"))
+
+
 def test_parameters_are_those_of_scikit_learn() -> None:
     from sklearn.base import clone
 

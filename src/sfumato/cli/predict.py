@@ -29,13 +29,13 @@ def predict(
     from sfumato.learn.stored import stored_model
 
     can_write(output, {model: "the model", data: "the public rows"})
+    wrong = f"the model cannot be read: {model}"
     try:
         text = Path(model).read_text(encoding="utf-8")
+        wrong = f"the rows cannot be read: {data}"
         rows = parquet.read_table(data) if data.lower().endswith(".parquet") else csv.read_csv(data)
     except (OSError, UnicodeDecodeError, pa.ArrowInvalid):
-        raise InvalidArgument(
-            "the model or the rows cannot be read", place="predict", hints=("predict model.json rows.csv",)
-        ) from None
+        raise InvalidArgument(wrong, place="predict", hints=("predict model.json rows.csv",)) from None
     found = stored_model(text)
     found = getattr(found, "model", found)  # of a choice, the model that was chosen
     if not hasattr(found, "predict"):

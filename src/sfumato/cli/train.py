@@ -13,6 +13,7 @@ from sfumato.cli.screen import say, screen, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from sfumato.catalog import Project
     from sfumato.session.price import Price
 
 __all__ = ["train"]
@@ -35,7 +36,7 @@ def train(
         ),
     ],
     label: Annotated[str, Option("--label", help="The column that is predicted.")],
-    table: Annotated[str, Option("--table", help="The private table.")],
+    table: Annotated[str | None, Option("--table", help="The private table, if there are several.")] = None,
     features: Annotated[
         str | None, Option("--features", help="The columns it is predicted from: age,job; else all declared.")
     ] = None,
@@ -80,7 +81,7 @@ def train(
     for path, place in ((output, "--output"), (page, "--report")):
         can_write(path, kept(declared), place=place)
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
-    frame = database.table(table)
+    frame = database.table(_private(declared) if table is None else table)
     estimator = _estimator(kind, frame, weights, label=label, epsilon=options.epsilon, features=features)
     training = estimator.priced(frame)
     several, said = [training], [f"a training at epsilon {options.epsilon:g}"]
@@ -94,13 +95,14 @@ def train(
         said.append(
             f"a fairness report at epsilon {spent:g}, on {sum(one.size for one in cells.sets)} groups"
         )
-    price = price_together(database, several, notes=(", and ".join(said),))
+    key, purpose = options.key, options.purpose
+    free = () if key is None else ("free, if it was trained under this key before",)
+    price = price_together(database, several, notes=(", and ".join(said), *free))
     if options.dry_run:
         say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)
         if price.refusal is not None:
             raise price.refusal
         return
-    key, purpose = options.key, options.purpose
     if price.refusal is not None and key is None:  # with a key it may have been paid for already
         raise price.refusal
     _agree(price, yes=yes)
@@ -112,6 +114,9 @@ def train(
     if output is not None:
         write(f"{model.to_json()}\n".encode(), output)
         text.append(f"written: {output}")
+    else:
+        number = model.receipt["reservation"]
+        text.append(f"the ledger keeps it: `sfumato ledger show {number} --format json`")
     if groups:
         asked = FairnessQuestion(
             model=model, frame=frame, groups=groups, epsilon=spent, bins=_BINS, level=_LEVEL
@@ -124,6 +129,18 @@ def train(
             write(report.page().html().encode(), page, place="--report")
             text.append(f"written: {page}")
     say(record, "\n".join(text), as_json=options.style is Plain.json)
+
+
+def _private(declared: Project) -> str:
+    """Return the name of the only private table."""
+    names = [one.name for one in declared.tables if one.declaration.unit is not None]
+    if len(names) > 1:
+        raise InvalidArgument(
+            f"which of the private tables: {', '.join(names)}?",
+            place="--table",
+            hints=(f"--table {names[0]}",),
+        )
+    return names[0]
 
 
 def _estimator(

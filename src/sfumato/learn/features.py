@@ -9,7 +9,7 @@ all of them are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -88,7 +88,11 @@ class ModelColumn:
         try:
             return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
         except (TypeError, ValueError):
-            raise InvalidArgument(f"`{self.name}` is a number", place=self.name) from None
+            raise InvalidArgument(
+                f"the model takes `{self.name}` as a number, and these values are none",
+                place=self.name,
+                hints=(f"what is missing is None: {{{self.name!r}: [1.5, None]}}",),
+            ) from None
 
     def encoded(self, read: FloatArray) -> Numbers:
         """Return the features of rows, of which `read` was read: each a function of its own row alone."""
@@ -143,18 +147,27 @@ class Features:
 
     def of_public(self, data: Any) -> Numbers:
         """Return the features of a public table: a frame of pandas, polars or Arrow, or a mapping."""
-        return self.encoded({one.name: one.public(public_column(data, one.name)) for one in self.columns})
+        columns = {one.name: public_column(data, one.name) for one in self.columns}
+        if len(set(map(len, columns.values()))) > 1:
+            raise InvalidArgument("these columns differ in length", place="columns")
+        return self.encoded({one.name: one.public(columns[one.name]) for one in self.columns})
 
 
 def public_column(data: Any, name: str) -> list[Any]:
     """Return a column of a public table as Python's values."""
+    if isinstance(data, Frame):
+        raise InvalidArgument(
+            "a prediction about rows of a session would tell about their people",
+            place="table",
+            hints=("predict about public rows: a data frame, an Arrow table or a mapping of columns",),
+        )
     try:
         found = data[name]
     except (KeyError, IndexError, TypeError, ValueError):
         found = None
     except Exception:  # polars has errors of its own
         found = None
-    if found is None or isinstance(found, str):
+    if not isinstance(found, Iterable) or isinstance(found, str):
         raise InvalidArgument(
             f"there is no column `{name}` here",
             place=name,
@@ -196,7 +209,11 @@ def declared_features(frame: Frame[Any], names: Sequence[str] | None, *, but: Se
             )
         return Features(chosen)
     if isinstance(names, str) or not names or len(set(names)) < len(names):
-        raise InvalidArgument("features are different columns, by name", place="features")
+        raise InvalidArgument(
+            "features are a list of different columns, by name",
+            place="features",
+            hints=("features=['age', 'job']",),
+        )
     return Features(tuple(_named(columns, name, but) for name in names))
 
 

@@ -32,7 +32,7 @@ class LogisticRegression(LinearEstimator):
                 f"`{label.name}` has {len(label.values) or 'no'} listed value{'s' * (not label.values)}, and "
                 "classes are two at least",
                 place="label",
-                hints=("declare its values: columns={'label': sf.one_of('no', 'yes')}",),
+                hints=(f"declare its values: columns={{{label.name!r}: sf.one_of('no', 'yes')}}",),
             )
         return "logistic" if len(label.values) == 2 else "softmax"
 

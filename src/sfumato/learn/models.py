@@ -136,9 +136,13 @@ class LinearModel:
 
     def to_sklearn(self) -> Any:
         """Return a pipeline of scikit-learn that predicts the same about public tables."""
-        from sklearn import linear_model
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import FunctionTransformer
+        try:
+            from sklearn import linear_model
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import FunctionTransformer
+        except ModuleNotFoundError:
+            hints = ("install it: pip install scikit-learn",)
+            raise Unsupported("a pipeline of scikit-learn needs scikit-learn", hints=hints) from None
 
         found: Any = linear_model.LinearRegression()
         coefficients, intercept = self.parameters[:-1].T, self.parameters[-1]

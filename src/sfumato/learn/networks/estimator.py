@@ -102,7 +102,7 @@ class NeuralNetwork(Estimator[FittedNetwork]):
             raise InvalidArgument(
                 f"`{label.name}` has no list of at least two values, and a network tells classes apart",
                 place="label",
-                hints=("declare its values: columns={'label': sf.one_of('no', 'yes')}",),
+                hints=(f"declare its values: columns={{{label.name!r}: sf.one_of('no', 'yes')}}",),
             )
         features = declared_features(table, self.features, but=(self.label,))
         rows = training_rows(table, features.columns, labels=(label,))
