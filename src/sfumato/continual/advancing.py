@@ -163,7 +163,7 @@ class _Advancing:
             number=number, noise=kept, output=output, people=people, rows=seen, parts=self._parts, keys=keys
         )
         needed = {"rows": number + 1 - stream.rows.late, "people": 1, "parts": number}  # from which on
-        if participants is not None and participants.most is None:
+        if stream.capped and stream.participation.periods >= stream.periods.horizon:
             needed["people"] = number - stream.participation.apart + 2
         state.commit([*skipped, last], forget=self._noise.forgets, needed=needed)
         return output
@@ -182,12 +182,11 @@ class _Advancing:
         stream, cap = self._stream, self._stream.participation
         if not stream.capped:
             return None
-        since = number - cap.apart
-        most = cap.periods if cap.periods < stream.periods.horizon else None
-        often = most is not None and number > most  # so that somebody may have been counted so often
-        earlier = self._state.people(1 if often else since + 1)
-        together = pyarrow.concat_tables(earlier) if earlier else None
-        return Participants(most=most, since=since if cap.apart > 1 else None, earlier=together)
+        often = cap.periods < number  # so that somebody may have been counted so often
+        before = self._state.people(1) if often else []
+        near = self._state.people(number - cap.apart + 1)  # none, where periods may follow each other
+        earlier, lately = (pyarrow.concat_tables(one) if one else None for one in (before, near))
+        return Participants(most=cap.periods, earlier=earlier, lately=lately)
 
     def _rows(
         self, number: int, version: str, participants: Participants | None

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from sfumato.continual.remembered import digest, packed, packed_integers, unpacked, unpacked_integers
@@ -153,7 +152,7 @@ class StreamState:
             return [keys for (keys,) in rows]
 
     def people(self, since: int) -> list[Any]:
-        """Return who was counted when, from a period on: an Arrow table of `__unit` and `period` for each."""
+        """Return who was counted in each period from one on: Arrow tables of `__unit`."""
         tables = [self._read("people", number) for number in range(max(1, since), self.last + 1)]
         return [one for one in tables if one is not None]
 
@@ -177,7 +176,7 @@ class StreamState:
                 if digest(parts) != hashes.fetchone()[0][place : place + 32]:
                     raise _ended("is damaged, or that of another stream", self._place)
                 table = unpacked(parts)
-            self._remembered[kind, period] = _dated(table, period) if kind == "people" else table
+            self._remembered[kind, period] = table
         return self._remembered[kind, period]
 
     def commit(
@@ -223,8 +222,7 @@ class StreamState:
                 raise
         self._digest, self.last = head, newest.number
         for one in periods:
-            tables = {**one.remembered(), "people": _dated(one.people, one.number)}
-            self._remembered |= {(kind, one.number): table for kind, table in tables.items()}
+            self._remembered |= {(kind, one.number): table for kind, table in one.remembered().items()}
         for kind, period in list(self._remembered):
             if period < oldest[kind]:
                 del self._remembered[kind, period]
@@ -275,15 +273,6 @@ def _begin(path: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
-
-
-def _dated(people: Any | None, period: int) -> Any | None:
-    """Return people with the period in which they were counted."""
-    import pyarrow
-
-    if people is None or not len(people):
-        return None
-    return people.append_column("period", pyarrow.array(np.full(len(people), period, dtype=np.int64)))
 
 
 def _link(before: str, *parts: bytes | None) -> str:

@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sfumato.backends.duckdb.engine import Engine
 
 __all__ = ["Participants"]
@@ -14,41 +16,38 @@ __all__ = ["Participants"]
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Participants:
-    """Nobody counts who was counted in `most` periods before, or in one after period `since`.
+    """Nobody counts who was counted in `most` periods before, or `lately`.
 
     Theorem: whether a person's rows count, and what is remembered of that, is a function of the periods in
     which that same person was counted, so that another person more or less changes nothing for this one. The
     engine compares units as it does when it groups rows by them: whole numbers or whole names, never hashes.
     """
 
-    most: int | None  # None: any number
-    since: int | None  # None: anybody may be counted in two periods one after the other
-    earlier: Any | None  # an Arrow table of `__unit` and `period`: who was counted when; None: nobody
+    most: int
+    earlier: Any | None  # an Arrow table of `__unit`: who was counted, once for each period; None: nobody
+    lately: Any | None  # the same of the periods that are too near
     counted: Any | None = None  # of `__unit`: who counts now
 
     @contextmanager
     def admitted(self, engine: Engine, rows: str) -> Iterator[str]:
         """Yield the rows of those who count; note who they are."""
+        import pyarrow
+
         with ExitStack() as stack:
             people = stack.enter_context(engine.named(f"SELECT DISTINCT __unit FROM ({rows})"))
-            refused = None
-            if self.earlier is not None:
-                earlier = stack.enter_context(engine.given(self.earlier))
-                refused = stack.enter_context(engine.named(self._refused(earlier, people)))
-            if refused is None or not engine.one(f"SELECT count(*) FROM {refused}"):
+            over = np.zeros(engine.one(f"SELECT count(*) FROM {people}"), dtype=bool)  # by their row numbers
+            for before, most in ((self.earlier, self.most), (self.lately, 1)):
+                if before is not None:
+                    given = stack.enter_context(engine.given(before))
+                    joined = f"{given} AS e JOIN {people} AS p ON e.__unit = p.__unit"
+                    [found] = engine.columns(f"SELECT p.rowid FROM {joined}")
+                    over |= np.bincount(found, minlength=len(over)) >= most
+            if not over.any():
                 self.counted = engine.table(f"SELECT * FROM {people}")
             else:
+                given = stack.enter_context(engine.given(pyarrow.table({"place": np.flatnonzero(over)})))
+                whose = f"SELECT __unit FROM {people} WHERE rowid IN (SELECT place FROM {given})"
+                refused = stack.enter_context(engine.named(whose))
                 self.counted = engine.table(f"SELECT * FROM {people} ANTI JOIN {refused} USING (__unit)")
                 rows = f"SELECT r.* FROM ({rows}) AS r ANTI JOIN {refused} AS x ON r.__unit = x.__unit"
             yield rows
-
-    def _refused(self, earlier: str, people: str) -> str:
-        """Return a SELECT of those among people who were counted too lately, or too often; some twice."""
-        here = f"SELECT e.* FROM {earlier} AS e SEMI JOIN {people} AS p ON e.__unit = p.__unit"
-        if self.most == 1:
-            return f"SELECT __unit FROM ({here})"
-        lately = f"SELECT __unit FROM ({here}) WHERE period > {self.since}"
-        if self.most is None:
-            return lately
-        often = f"SELECT __unit FROM ({here}) GROUP BY __unit HAVING count(*) >= {self.most}"
-        return often if self.since is None else f"{often} UNION ALL {lately}"
