@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, UnitRows
+from sfumato.backends import Backend, Exact, UnitRows
 from sfumato.catalog.canonical import fingerprint
 from sfumato.core.arguments import FloatArray, Number, budget_quantity, count
 from sfumato.core.events import Composed, Event
@@ -104,7 +104,10 @@ class PricedAdditive(PricedRows):
 
     def computed(self, backend: Backend, public: Mapping[str, Any]) -> AdditiveModel:
         """Return the model, without its receipt. It has to be paid for."""
-        exact = backend.training_rows(self.rows.relation)
+        return self.trained(backend.training_rows(self.rows.relation))
+
+    def trained(self, exact: Exact[UnitRows]) -> AdditiveModel:
+        """Return the model of rows that were read already. They have to be paid for."""
         state = add_noise_in_steps(exact, self.vectors, self.update, self.start, self.step_laws)
         return AdditiveModel(
             features=self.features,
@@ -112,11 +115,24 @@ class PricedAdditive(PricedRows):
             bins=self.bins,
             effects=state.effects,
             cost=self.cost_record(),
-            notes=(
-                "a unit counts once: each of its rows with a weight of one over their number",
-                f"rows without a listed value of `{self.label.name}` are left out",
-            ),
+            notes=self.notes(),
         )
+
+    @property
+    def columns(self) -> tuple[ModelColumn, ...]:
+        """What is read of each row, beside the label."""
+        return self.features.columns
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader of the model should know."""
+        return (
+            "a unit counts once: each of its rows with a weight of one over their number",
+            f"rows without a listed value of `{self.label.name}` are left out",
+        )
+
+    def __str__(self) -> str:
+        columns = ", ".join(one.name for one in self.columns)
+        return f"additive: bins {self.bins}, rounds {self.rounds}, rate {self.rate:g}; on {columns}"
 
     def vectors(self, rows: UnitRows) -> Callable[[_State], npt.NDArray[np.int64]]:
         """Return the function that gives the exact integers of each step: private."""
@@ -218,8 +234,8 @@ class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
         self.rounds = rounds
         self.rate = rate
 
-    def priced(self, table: Frame[Any]) -> PricedAdditive:
-        """Return the noise and the cost. Free."""
+    def priced(self, table: Frame[Any], *, share: Fraction = Fraction(1)) -> PricedAdditive:
+        """Return the noise and the cost of a training, of which it gets a `share`. Free."""
         if self.epsilon is None:
             raise InvalidArgument(
                 "it is not said what this model may cost", place="epsilon", hints=("give epsilon=1",)
@@ -238,7 +254,7 @@ class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
         budget = rows.database.terms
         gaussian_budget(budget, "an additive model")
         items = _items(len(features.columns), rounds)
-        counts, sums = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon)).laws
+        counts, sums = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share).laws
         return PricedAdditive(
             rows=rows,
             features=features,

@@ -70,6 +70,11 @@ class AdditiveModel:
         """The two values of the label."""
         return self.label.values
 
+    @property
+    def objective(self) -> str:
+        """What was minimised, as `LinearModel` says it."""
+        return "logistic"
+
     def curve(self, name: str) -> list[tuple[str, float]]:
         """Return what each cell of a column adds to the log odds of the second class."""
         for column, effects in zip(self.features.columns, self.effects, strict=True):

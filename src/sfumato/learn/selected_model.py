@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.models import LinearModel
 from sfumato.release.storage import decode, dump, encode, load
 
@@ -44,7 +45,7 @@ class SelectedModel:
 
     winner: int
     candidates: tuple[str, ...]
-    model: LinearModel
+    model: LinearModel | AdditiveModel
     measured: npt.NDArray[Any]
     law: NoiseLaw
     cost: Mapping[str, Any] = field(default_factory=dict)
@@ -94,8 +95,9 @@ class SelectedModel:
         if record.pop("selection", None) != _FORMAT or "model" not in record:
             raise Unsupported("a stored choice of another format", place="text")
         try:
-            model = LinearModel.from_json(dump(record.pop("model")))
-            return SelectedModel(model=model, **decode(record))
+            text = dump(record.pop("model"))
+            kind = AdditiveModel if "additive" in load(text) else LinearModel
+            return SelectedModel(model=kind.from_json(text), **decode(record))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             raise InvalidArgument("this stored choice is damaged", place="text") from None
 

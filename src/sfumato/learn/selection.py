@@ -41,6 +41,8 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.learn.additive import AdditiveClassifier, PricedAdditive
+from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.estimator import LinearEstimator
 from sfumato.learn.models import LinearModel
 from sfumato.learn.selected_model import GRID, SelectedModel
@@ -54,6 +56,10 @@ from sfumato.session.progress import Progress, shown
 __all__ = ["DividedRows", "ModelSelection", "PricedSelection", "score_sums", "select_model"]
 
 _REFIT, _SCORING = Fraction(1, 2), Fraction(1, 10)  # shares of the cost with all folds; trainings: the rest
+
+_Candidate = LinearEstimator | AdditiveClassifier
+_Training = PricedTraining | PricedAdditive
+_Model = LinearModel | AdditiveModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -80,7 +86,7 @@ class DividedRows:
         return self.rows.of_units(self.folds == fold)
 
 
-def score_sums(model: LinearModel, rows: UnitRows) -> npt.NDArray[np.int64]:
+def score_sums(model: _Model, rows: UnitRows) -> npt.NDArray[np.int64]:
     """Return the sums of the scores of units, and of what they lack of the grid. Theorem: see the module."""
     if not len(rows.sizes):
         return np.zeros(2, dtype=np.int64)
@@ -101,8 +107,8 @@ class PricedSelection(PricedRows):
     """A choice among models whose cost is known."""
 
     rows: TrainingRows
-    trainings: tuple[PricedTraining, ...]
-    refits: tuple[PricedTraining, ...]  # one of them is run, where all folds are held out
+    trainings: tuple[_Training, ...]
+    refits: tuple[_Training, ...]  # one of them is run, where all folds are held out
     folds: int
     laws: tuple[NoiseLaw, NoiseLaw]  # what the choice costs as much as, and the noise of the winner's score
     epsilon: Fraction
@@ -169,15 +175,16 @@ class PricedSelection(PricedRows):
             notes=self._notes(),
         )
 
-    def _trained(self, divided: Exact[DividedRows], fold: int) -> list[LinearModel]:
-        models, outside = [], hidden(divided, lambda rows: rows.outside(fold))
+    def _trained(self, divided: Exact[DividedRows], fold: int) -> list[_Model]:
+        models: list[_Model] = []
+        outside = hidden(divided, lambda rows: rows.outside(fold))
         for place, one in enumerate(self.trainings, 1):
             of_fold = f", without fold {fold + 1} of {self.folds}" if self.refits else ""
             self.tell(f"training candidate {place} of {len(self.trainings)}{of_fold}")
             models.append(one.trained(outside))
         return models
 
-    def scores(self, fitted: Sequence[Sequence[LinearModel]], rows: DividedRows) -> npt.NDArray[np.int64]:
+    def scores(self, fitted: Sequence[Sequence[_Model]], rows: DividedRows) -> npt.NDArray[np.int64]:
         """Return score and rest of each candidate, over units of the folds that it was trained without."""
         total = np.zeros((len(self.trainings), 2), dtype=np.int64)
         for fold, models in enumerate(fitted):
@@ -198,8 +205,10 @@ class PricedSelection(PricedRows):
         return SelectedModel.from_json(stored)
 
 
-def _named(training: PricedTraining) -> str:
+def _named(training: _Training) -> str:
     """Return what tells a candidate from others."""
+    if isinstance(training, PricedAdditive):
+        return str(training)
     descent = training.descent
     columns = ", ".join(one.name for one in training.features.columns)
     if training.weights is not None:
@@ -249,7 +258,7 @@ class ModelSelection:
     (True, [False, True])
     """
 
-    candidates: tuple[LinearEstimator, ...]
+    candidates: tuple[_Candidate, ...]
     table: Frame[Any]
     epsilon: Fraction
     folds: int = 10
@@ -318,7 +327,7 @@ def _laws(budget: PrivacyBudget, allowance: Fraction) -> tuple[NoiseLaw, NoiseLa
 
 
 def select_model(
-    candidates: Sequence[LinearEstimator],
+    candidates: Sequence[_Candidate],
     table: Frame[Any],
     *,
     epsilon: Number,
@@ -337,12 +346,12 @@ def select_model(
         ...
     sfumato.errors.InvalidArgument: ...
     """
-    if isinstance(candidates, LinearEstimator) or not isinstance(candidates, Sequence):
+    if not isinstance(candidates, Sequence):
         raise InvalidArgument("candidates are a list of estimators", place="candidates")
     several = tuple(candidates)
-    if len(several) < 2 or not all(isinstance(one, LinearEstimator) for one in several):
+    if len(several) < 2 or not all(isinstance(one, _Candidate) for one in several):
         raise InvalidArgument(
-            "a choice is among two linear or logistic models at least",
+            "a choice is among two linear, logistic or additive models at least",
             place="candidates",
             hints=("[LogisticRegression(label='ill', steps=steps) for steps in (20, 100)]",),
         )
