@@ -11,7 +11,7 @@ are of whole numbers whose partial sums are below 2^53 in every order, so double
 a library of linear algebra divides the work; all between them is done number by number, by tables and by
 operations that IEEE 754 rounds correctly. (2) Let x = |X| / STEPS be the norm of a row's features and r that
 of its residual. R is computed as the residual times LIMIT / clip * min(1, clip / (r x)) / n, a hair less
-(`_HAIR`, which is more than a few roundings of 2^-53 each, and one for each class, can take away), and
+(`HAIR`, which is more than a few roundings of 2^-53 each, and one for each class, can take away), and
 rounded toward zero. So |R| |X| <= LIMIT * STEPS / n, and the n rows of the unit add up to matrices R' X of
 norm at most LIMIT * STEPS together.
 """
@@ -30,7 +30,10 @@ from sfumato.core.arguments import FloatArray
 __all__ = [
     "EncodedRows",
     "FARTHEST",
+    "HAIR",
     "LIMIT",
+    "MOST_SPREADS",
+    "ROWS_AT_ONCE",
     "Residuals",
     "SENSITIVITY",
     "STEPS",
@@ -55,11 +58,19 @@ SENSITIVITY = LIMIT * STEPS
 FARTHEST = 2.0**30
 """The largest parameter."""
 
-_MOST = 1 << 14  # steps of a feature
-_ROWS = 1 << 13  # at once: 2^13 rows, 2^25 of a residual and 2^14 of a feature make at most 2^52
+MOST_SPREADS = 8
+"""Features, and labels that are numbers, are clamped to so many times their spread: 2^14 steps."""
+
+ROWS_AT_ONCE = 1 << 13
+"""So many rows, 2^25 of a residual and 2^14 of a feature make at most 2^52."""
+
+HAIR = 1 - 2.0**-40
+"""What a bound is multiplied by before it is rounded: more than a few roundings of 2^-53 can take away."""
+
 _GRID = float(1 << 20)  # parameters are whole steps of 1/_GRID
-_WIDEST = float(2**53 // _MOST)  # so many steps of all parameters of a class together, at most
-_HAIR = 1 - 2.0**-40
+_WIDEST = float(
+    2**53 // (MOST_SPREADS * STEPS)
+)  # so many steps of all parameters of a class together, at most
 _FINE = 1 << 10  # steps of the table of exponentials
 _FAR = 30  # beyond it an exponential counts as that of -30
 
@@ -67,7 +78,7 @@ _EXPONENTIALS: FloatArray = np.exp(-np.arange(_FAR * _FINE + 1) / _FINE)
 _EXPONENTIALS.flags.writeable = False
 
 Steps = npt.NDArray[np.int16]
-"""Features in steps, of which 8 * STEPS at most."""
+"""Features in steps, of which MOST_SPREADS * STEPS at most."""
 
 Residuals = Callable[[FloatArray, FloatArray], FloatArray]
 """Residuals from margins (a row for each row, a column for each class) and labels, number by number."""
@@ -126,8 +137,8 @@ def clipped_sum(
     """
     steps = on_grid(parameters) * _GRID
     total = np.zeros(steps.shape, dtype=object)  # no sum wraps around
-    for start in range(0, len(rows.features), _ROWS):
-        some = slice(start, start + _ROWS)
+    for start in range(0, len(rows.features), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
         whole = rows.features[some].astype(np.float64)
         margins = _product(whole, steps) / (_GRID * STEPS)
         found = residuals(margins, rows.labels[some])
@@ -153,7 +164,7 @@ def _scales(residuals: FloatArray, norms: FloatArray, clip: float) -> FloatArray
     for column in residuals.T:
         squares += column * column
     sizes = np.sqrt(squares) * norms
-    return np.asarray(LIMIT * _HAIR / np.maximum(sizes, clip))
+    return np.asarray(LIMIT * HAIR / np.maximum(sizes, clip))
 
 
 def probabilities(margins: FloatArray) -> FloatArray:

@@ -8,7 +8,8 @@ norm at most 5 LIMIT STEPS^2. Proof: v is V / STEPS for whole numbers V, and the
 most LIMIT STEPS^2 / |V|^2 over the number of the unit's rows (rounded toward zero, from a hair less). So the
 rows of a unit add up to a matrix of Frobenius norm at most LIMIT STEPS^2. Its entries on the diagonal are
 multiplied by 5, those above it by 7, and those below are left out; 7^2 < 2 * 5^2, so that the norm of what is
-left is at most 5 times that of the matrix. All sums are of 64-bit integers that do not overflow.
+left is at most 5 times that of the matrix. All sums are of
+64-bit integers that do not overflow: of at most 2^13 rows of at most 2^47 each.
 
 Theorem (intervals): let A w = b be the equations of the exact matrix, and A^, b^ the noisy ones. Then
 A^ w - b^ is a sum of independent noises with the coefficients w and -1, each of at most a deviation s:
@@ -27,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
-from sfumato.learn.gradients import LIMIT, STEPS, EncodedRows
+from sfumato.learn.gradients import HAIR, LIMIT, MOST_SPREADS, ROWS_AT_ONCE, STEPS, EncodedRows
 
 __all__ = ["LEVEL", "SECOND_MOMENTS_SQUARED", "Solution", "second_moments", "solved"]
 
@@ -36,10 +37,6 @@ SECOND_MOMENTS_SQUARED = (5 * LIMIT * STEPS**2) ** 2
 
 LEVEL = 0.95
 """With this probability the intervals of all coefficients hold at once."""
-
-_ROWS = 1 << 13  # at once: 2^13 rows of at most 2^47 each
-_HAIR = 1 - 2.0**-40
-_FARTHEST = 8.0
 
 
 def second_moments(
@@ -51,9 +48,9 @@ def second_moments(
     """
     width = rows.features.shape[1] + 1
     total = np.zeros((width, width), dtype=object)  # no sum wraps around
-    for start in range(0, len(rows.features), _ROWS):
-        some = slice(start, start + _ROWS)
-        labels = np.rint(np.clip(rows.labels[some], -_FARTHEST, _FARTHEST) * STEPS)
+    for start in range(0, len(rows.features), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        labels = np.rint(np.clip(rows.labels[some], -MOST_SPREADS, MOST_SPREADS) * STEPS)
         whole = np.concatenate([rows.features[some], labels[:, None].astype(np.int16)], axis=1).astype(
             np.int64
         )
@@ -67,7 +64,7 @@ def second_moments(
 
 def _bounded(wanted: float | FloatArray, squares: FloatArray) -> FloatArray:
     """Return the weights of rows, times LIMIT: those that are wanted, or one over their squared norms."""
-    return np.asarray(LIMIT * _HAIR * np.minimum(wanted, 1.0 / squares))
+    return np.asarray(LIMIT * HAIR * np.minimum(wanted, 1.0 / squares))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

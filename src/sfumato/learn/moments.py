@@ -7,9 +7,10 @@ row's features are then centred and scaled by them.
 
 Theorem: a unit changes the integers of `moment_sums` by a vector of Euclidean norm at most
 _UNIT * sqrt(1 + columns + numbers). Proof: the number of units changes by _UNIT. The squares of a row's
-features sum to at most 1 for each column, and the squares of its numbers are at most 1 each; the rows of a
-unit enter with the weight of one over their number, and are rounded toward zero, which makes no norm larger.
-Sums are of whole numbers, and exact in every order.
+features sum to at most 1 for each column, and the squares of its numbers are at most 1 each. Each of the n
+rows of a unit is multiplied by _UNIT / n and rounded toward zero; rounding is monotone, so that what was 1
+becomes at most the whole part of _UNIT / n, exactly, and no entry more. Sums are of whole numbers, and exact
+in every order.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
 from sfumato.learn.features import Columns, Features
-from sfumato.learn.gradients import STEPS, Steps
+from sfumato.learn.gradients import MOST_SPREADS, STEPS, Steps
 
 __all__ = ["Scaling", "moment_norm_squared", "moment_sums"]
 
 _UNIT = 1 << 24
-_FARTHEST = 8.0  # of their spread: features beyond are clamped
 _LEAST_SPREAD = 1e-3  # of variance: what is smaller cannot be told from rounding
 
 
@@ -93,7 +93,7 @@ class Scaling:
         for column in features.columns:
             for values in column.encoded(read[column.name]).astype(np.float64).T:
                 centred = (values - self.centres[place]) / self.scales[place]
-                found[:, place] = np.rint(np.clip(centred, -_FARTHEST, _FARTHEST) * STEPS)
+                found[:, place] = np.rint(np.clip(centred, -MOST_SPREADS, MOST_SPREADS) * STEPS)
                 place += 1
         return found
 
