@@ -90,6 +90,7 @@ def test_what_was_learned_is_kept(folder: Path) -> None:
         ((*COMMON[:2], *COMMON[4:]), "which of the private tables"),
         (("predict", "nothing.json", "regions.csv"), "the model cannot be read: nothing.json"),
         (("predict", "regions.csv", "nothing.csv"), "the rows cannot be read: nothing.csv"),
+        (("predict", "model.json", "people.parquet"), "the data of table `people`"),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_charge(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
-from sfumato.cli.outputs import can_write, write
-from sfumato.errors import InvalidArgument
+from sfumato.cli.options import ProjectOption
+from sfumato.cli.outputs import can_write, check_apart, kept, write
+from sfumato.errors import InvalidArgument, ProjectRefused
 
 __all__ = ["predict"]
 
@@ -21,6 +23,7 @@ def predict(
         str | None,
         Option("--output", "-o", help="A CSV file, instead of standard output."),
     ] = None,
+    project: ProjectOption = "sfumato.toml",
 ) -> None:
     """Predict about public rows with a saved model: a CSV file of a prediction for each. Spends nothing."""
     import pyarrow as pa
@@ -29,6 +32,7 @@ def predict(
     from sfumato.learn.stored import stored_model
 
     can_write(output, {model: "the model", data: "the public rows"})
+    check_apart(data, _private_files(project), "data")
     wrong = f"the model cannot be read: {model}"
     try:
         text = Path(model).read_text(encoding="utf-8")
@@ -45,3 +49,15 @@ def predict(
     sink = pa.BufferOutputStream()
     csv.write_csv(table, sink)
     write(bytes(sink.getvalue()), output, paid=False)
+
+
+def _private_files(project: str) -> dict[str, str]:
+    """Return the files of the project's private tables, if there is a project: no row of them is public."""
+    from sfumato.catalog import read_project
+
+    try:
+        declared = read_project(project)
+    except ProjectRefused:
+        return {}
+    private = tuple(table for table in declared.tables if table.declaration.unit is not None)
+    return kept(replace(declared, tables=private))

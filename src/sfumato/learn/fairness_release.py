@@ -125,12 +125,13 @@ class FairnessReport:
 
         That of everyone, which is the first, misses with probability `everyone`.
         """
-        for place, (tables, group) in enumerate(self._places()):
-            yield tables.subgroups.names[group], self._accuracy(tables, group, miss if place else everyone)
+        for place, (tables, group, name) in enumerate(self._places()):
+            yield name, self._accuracy(tables, group, miss if place else everyone)
 
-    def _places(self) -> Iterator[tuple[GroupTables, int]]:
+    def _places(self) -> Iterator[tuple[GroupTables, int, str]]:
+        """Yield all groups: their tables, their place in these, and their names."""
         for tables in self.cells.divided(self.measured):
-            yield from ((tables, group) for group in range(tables.subgroups.size))
+            yield from ((tables, group, name) for group, name in enumerate(tables.subgroups.names))
 
     def _groups(self) -> Iterator[GroupReport]:
         miss = float(1 - confidence(self.level))
@@ -139,7 +140,8 @@ class FairnessReport:
             self.accuracies(miss=miss * float(1 - _EVERYONE) / others, everyone=miss * float(_EVERYONE))
         )
         everyone = together[0][1]
-        for place, ((tables, group), (name, rate)) in enumerate(zip(self._places(), together, strict=True)):
+        pairs = zip(self._places(), together, strict=True)
+        for place, ((tables, group, name), (_, rate)) in enumerate(pairs):
             units, width = self._units(tables, group, miss)
             yield GroupReport(
                 name=name,
