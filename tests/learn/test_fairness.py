@@ -16,6 +16,7 @@ from sfumato.learn import (
     fairness_sweep,
 )
 from sfumato.learn.fairness_cells import GRID
+from sfumato.learn.linear import LinearRegression
 from sfumato.learn.models import LinearModel
 from sfumato.learn.stored import is_learned, stored_model
 from tests.learn.invented import GROUPS, clinic, engine_cells, visits
@@ -131,6 +132,8 @@ def test_every_epsilon_of_a_sweep_is_charged_and_the_whole_is_priced_before() ->
     with pytest.raises(BudgetExceeded):
         fairness_sweep(estimator, db.table("visits"), **options | {"epsilons": [90, 95, 98]}).release()
     assert db.balance.spent_units == price.units  # refused as a whole
+    with pytest.raises(InvalidArgument, match="classes apart"):
+        fairness_sweep(LinearRegression(label="age"), db.table("visits"), **options)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="two epsilons"):
         fairness_sweep(estimator, db.table("visits"), **options | {"epsilons": [1]})
 

@@ -9,22 +9,26 @@ from typing import Any
 
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.learn.estimator import LinearEstimator
+from sfumato.learn.additive import AdditiveClassifier
 from sfumato.learn.fairness import FairnessQuestion, Groups, cells_of, plan_fairness
+from sfumato.learn.logistic import LogisticRegression
 from sfumato.learn.networks import NeuralNetwork
 from sfumato.learn.sweep_report import SweepReport, SweepRun
 from sfumato.plan.builder import Frame
 from sfumato.session.price import Price, price_together
 from sfumato.session.progress import Progress
 
-__all__ = ["FairnessSweep", "fairness_sweep"]
+__all__ = ["ClassifierEstimator", "FairnessSweep", "fairness_sweep"]
+
+ClassifierEstimator = LogisticRegression | AdditiveClassifier | NeuralNetwork
+"""What can be trained at several epsilons, and tells classes apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FairnessSweep:
     """Trainings and reports at several epsilons, with one price tag; nothing is spent until `release`."""
 
-    estimator: LinearEstimator | NeuralNetwork
+    estimator: ClassifierEstimator
     frame: Frame[Any]
     groups: Groups
     epsilons: tuple[Fraction, ...]
@@ -79,7 +83,7 @@ class FairnessSweep:
             runs.append(SweepRun(epsilon=epsilon, model=model.release_, report=report))
         return SweepReport(runs=tuple(runs), level=self.level)
 
-    def _estimator(self, epsilon: Fraction) -> LinearEstimator | NeuralNetwork:
+    def _estimator(self, epsilon: Fraction) -> ClassifierEstimator:
         return type(self.estimator)(**{**self.estimator.get_params(), "epsilon": epsilon})
 
     def __repr__(self) -> str:
@@ -91,7 +95,7 @@ class FairnessSweep:
 
 
 def fairness_sweep(
-    estimator: LinearEstimator | NeuralNetwork,
+    estimator: ClassifierEstimator,
     table: Frame[Any],
     *,
     groups: Groups,
@@ -119,6 +123,12 @@ def fairness_sweep(
     >>> len(asked.release().runs)
     2
     """
+    if not isinstance(estimator, ClassifierEstimator):
+        raise InvalidArgument(
+            "a sweep trains a model that tells classes apart",
+            place="estimator",
+            hints=("fairness_sweep(LogisticRegression(label='ill'), ..)",),
+        )
     found = sorted({budget_quantity(one, "epsilons") for one in epsilons})
     if len(found) < 2 or len(found) < len(epsilons):
         raise InvalidArgument(
