@@ -86,12 +86,15 @@ def test_a_stream_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     unknown = sfumato(tmp_path, "stream", "advance", "hourly")
     assert unknown.returncode == 2 and "declares daily" in unknown.stderr
     assert sfumato(tmp_path, "ledger", "verify").returncode == 0
+    assert "together; 3 of 30 days are published" in sfumato(tmp_path, "check").stdout
     (tmp_path / "sfumato.toml").write_text(PROJECT.replace("horizon = 30", "design = 50"))
     endless = sfumato(tmp_path, "stream", "start", "daily", "--dry-run").stdout
     assert "days from 2026-01-01 on, without an end, designed for 50" in endless
     (tmp_path / "sfumato.toml").write_text(PROJECT.replace("periods = 2", "periods = 3"))
     changed = sfumato(tmp_path, "stream", "advance", "daily")
     assert changed.returncode == 5 and "SF606" in changed.stderr
+    checked = sfumato(tmp_path, "check")
+    assert checked.returncode == 2 and "stream `daily`: was begun with another question" in checked.stderr
     (tmp_path / "sfumato.toml").write_text(PROJECT.replace("horizon = 30", "horizon = 0"))
     refused = sfumato(tmp_path, "stream", "show", "daily")
     assert refused.returncode == 2 and "sfumato.toml:" in refused.stderr

@@ -75,6 +75,7 @@ def test_it_learns_what_is_there(fitted: LogisticRegression) -> None:
 def test_the_price_is_free_and_a_key_is_charged_once(db: sf.Database) -> None:
     model, before = LogisticRegression(label="ill", epsilon=0.5, steps=3), db.balance.spent_units
     price = model.price(db.table("people"))
+    assert repr(price).startswith("epsilon 0.5: ") and repr(price).endswith("nothing was spent")
     assert db.balance.spent_units == before
     first = model.fit(db.table("people"), key="model").release_
     assert db.balance.spent_units == before + price.units

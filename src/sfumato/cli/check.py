@@ -147,21 +147,22 @@ def _ledger(project: Project, schemas: Mapping[str, Schema], findings: _Findings
 
 
 def _stream(project: Project, name: str, database: Database) -> str:
-    """Say what a stream is, and whether it has begun; refuse one that makes no sense, with its line."""
+    """Say what a stream is, and how far it is; refuse one that makes no sense, with its line."""
     keys = {one.name for one in fields(ProjectStream)}
     try:
         stream = declared_stream(name, project, database)
         priced = stream.priced()
         if stream.begun:
-            state = "it has begun"
+            state = f"{stream.periods.said(len(stream.show()))} are published"
         elif (refusal := shortage(database.balance, *charge_of(database, priced.question))) is not None:
             state = f"it would be refused now: {refusal.message}"
         else:
             state = "it has not begun"
     except SfumatoError as error:
         key = error.place if error.place in keys else "question"
+        said = error.message.removeprefix(f"stream `{name}` ")
         raise project.written.refusal(
-            f"stream `{name}`: {error.message}", ("streams", name, key), code="SF706", hints=error.hints
+            f"stream `{name}`: {said}", ("streams", name, key), code="SF706", hints=error.hints
         ) from None
     return f"`{name}`: epsilon {float(priced.epsilon):g} for all {stream.periods.every}s together; {state}"
 

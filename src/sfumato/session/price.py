@@ -28,7 +28,7 @@ __all__ = [
 ON_LIMITS = "depends on limits that are found first"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Price:
     """What a question would cost: `share` of the whole budget; `times` it could still be asked."""
 
@@ -41,6 +41,9 @@ class Price:
     errors: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     refusal: BudgetExceeded | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """Return the price as text."""

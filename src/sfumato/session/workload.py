@@ -247,7 +247,7 @@ class Workload:
             return f"<pre>workload that will be refused:\n{_html.escape(str(refusal))}</pre>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WorkloadPrice:
     """What a workload would cost, and how far off each column of each question would be.
 
@@ -264,6 +264,9 @@ class WorkloadPrice:
     errors: tuple[tuple[str, str, str], ...]  # question, column, error
     unprotected: tuple[str, ...] = ()  # what the owner's policy declares public
     refusal: BudgetExceeded | None = None  # what is left does not cover it
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """Return the price as text."""
