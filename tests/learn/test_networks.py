@@ -136,11 +136,14 @@ def test_what_a_module_keeps_of_rows_does_not_leave() -> None:
     assert network.module_.met == met < 10 and given.met == 0
 
 
-def test_what_floats_do_to_others_is_far_within_the_margin() -> None:
+@pytest.mark.parametrize(("hidden", "offset"), [(6, 0.0), (33, 1e4), (8, 1e5)])
+def test_what_floats_do_to_others_is_far_within_the_margin(hidden: int, offset: float) -> None:
     """One unit less shifts all others to other places of their blocks: their sums hardly change."""
     rng = np.random.default_rng(4)
-    features, labels = rng.uniform(-1, 1, (500, 4)).astype(np.float32), rng.integers(0, 3, 500)
-    module, ones = multilayer(4, (6,), 3), np.ones(500, dtype=np.int64)
+    features, labels = rng.uniform(-1, 1, (500, 5)).astype(np.float32), rng.integers(0, 3, 500)
+    module, ones = multilayer(5, (hidden,), 3), np.ones(500, dtype=np.int64)
+    with torch.no_grad():
+        module[2].weight += offset * torch.randn(1, hidden)  # type: ignore[index]
     sums, at = ClippedSums(module, 0.5), parameters(module)
     whole, own = sums.at(at, features, labels, ones), sums.at(at, features[:1], labels[:1], ones[:1])
     others = sums.at(at, features[1:], labels[1:], ones[1:])

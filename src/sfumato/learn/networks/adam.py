@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from sfumato.errors import InvalidArgument
-from sfumato.learn.networks.modules import Parameters
+from sfumato.learn.networks.modules import LARGEST, Parameters
 
 __all__ = ["NetworkState"]
 
@@ -46,6 +46,7 @@ class NetworkState:
         square = _FORGETS_SQUARES * self.square + (1 - _FORGETS_SQUARES) * gradient**2
         across = np.sqrt(square / (1 - _FORGETS_SQUARES**step)) + np.float32(1e-8)
         point = self.point - np.float32(rate / (1 - _FORGETS**step)) * slope / across
+        point = np.clip(np.nan_to_num(point), -LARGEST, LARGEST).astype(np.float32)
         averaged = self.averaged + late
         mean = self.mean + (point - self.mean) / np.float32(averaged) if late else point
         return NetworkState(

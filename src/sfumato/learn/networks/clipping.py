@@ -4,16 +4,16 @@ Gradients of single rows are never made: ghost clipping (Li et al. 2022, as Opac
 in one pass, and a second pass sums the rows with weights. The gradient of a unit is the mean of those of its
 rows. Its norm is at most the mean of theirs, by the triangle inequality; the whole unit is scaled by
 min(1, clip / that mean). So a unit is clipped as one, however many rows it has. One whose norm is no finite
-number counts as zero. The second pass may round otherwise than the first, by much where large numbers cancel:
-so it finds the norms of what it sums again, and a unit that is above the clip in it counts as zero, too.
+number counts as zero. All is done in floats of 64 bits: the two passes round differently, and rows round
+differently at different places of a block, by far too much in 32 bits where large numbers cancel.
 
 Theorem: let one unit change the sum of clipped gradients by a vector of norm at most clip (1 + margin). Each
 entry is rounded to the nearest of `FINE` steps of the clip, which changes the difference of two entries by at
 most one step; so the integers of d parameters change by a vector of norm at most FINE (1 + margin) + sqrt(d).
-Assumes: the margin covers what floats of 32 bits round of sums over a block, and rows that both datasets have
-in common have the same gradients in both. Rows go through the module in blocks of one size, whatever the
-sample is, so that a row's result depends on that row alone as far as the linear algebra underneath treats all
-rows of a block alike; it is not proved that it does (`docs/threat-model.md`).
+Assumes: the margin covers what floats round of norms and sums, and of gradients of rows that both datasets
+have in common. Rows go through the module in blocks of one size, whatever the sample is; the linear algebra
+underneath may still round a row differently at another place of the block, which is not proved to be less
+than the margin for all people together (`docs/threat-model.md`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ClippedSums:
 
         self._torch = require_torch()
         self._clip = clip
-        self._module = copy.deepcopy(module).train()  # without, Opacus does not look
+        self._module = copy.deepcopy(module).double().train()  # without `train`, Opacus does not look
         self._ghost = GradSampleModuleFastGradientClipping(self._module, loss_reduction="sum")
         self._ghost.NORM_SAMPLERS = {self._torch.nn.Linear: _linear_norms}  # others sum each row's gradient
         self._trained = [one for one in self._module.parameters() if one.requires_grad]
@@ -116,23 +116,25 @@ class ClippedSums:
     ) -> list[Tensor]:
         torch, count = self._torch, len(features)
         rows = max(_BLOCK, count)
-        inputs = torch.zeros((rows, features.shape[1]))
+        inputs = torch.zeros((rows, features.shape[1]), dtype=torch.float64)
         inputs[:count] = torch.from_numpy(features)
         wanted = torch.zeros(rows, dtype=torch.int64)
         wanted[:count] = torch.from_numpy(labels)
-        weights = self._weights(self._norms(self._losses(inputs, wanted)), sizes)
-        while True:
-            lost = ~np.isfinite(weights)
-            scale = torch.zeros(rows)
-            scale[:count] = torch.from_numpy(np.where(lost, 0, weights).astype(np.float32))
-            inputs = inputs.detach()
-            inputs[:count][torch.from_numpy(lost)] = 0  # zero times what is no number is none
-            norms = self._norms(self._losses(inputs, wanted) * scale)
-            gradients = [one.grad if one.grad is not None else torch.zeros_like(one) for one in self._trained]
-            above = self._above_clip(norms, sizes) & ~lost
-            if not above.any():
-                return gradients
-            weights[above] = np.nan
+        losses = self._losses(inputs, wanted)
+        weights = self._weights(self._norms(losses, inputs), sizes)
+        lost = ~np.isfinite(weights)
+        weights[lost] = 0
+        scale = torch.zeros(rows, dtype=torch.float64)
+        scale[:count] = torch.from_numpy(weights)
+        self._ghost.disable_hooks()
+        try:
+            if lost.any():  # zero times what is no number is none
+                inputs = inputs.detach()
+                inputs[:count][torch.from_numpy(lost)] = 0
+                losses = self._losses(inputs, wanted)
+            return list(torch.autograd.grad((losses * scale).sum(), self._trained))
+        finally:
+            self._ghost.enable_hooks()
 
     def _losses(self, inputs: Tensor, wanted: Tensor) -> Tensor:
         scores = self._ghost(inputs.requires_grad_(True))
@@ -143,34 +145,27 @@ class ClippedSums:
         self, norms: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
         """Return the weight of each row, NaN where the norms of its unit are no numbers."""
-        means = _totals(norms, sizes) / sizes
+        starts = np.cumsum(sizes) - sizes
+        means = np.add.reduceat(norms[: int(sizes.sum())], starts) / sizes
         with np.errstate(divide="ignore"):
             factors = np.minimum(1.0, self._clip / means) / sizes
         factors[~np.isfinite(means)] = np.nan
         return np.repeat(factors, sizes)
 
-    def _above_clip(
-        self, norms: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        """Flag the rows of units whose weighted rows have norms of more than the clip and half the margin."""
-        within = _totals(norms, sizes) <= self._clip * (1 + float(MARGIN) / 2)
-        return np.repeat(~within, sizes)
-
-    def _norms(self, losses: Tensor) -> npt.NDArray[np.float64]:
-        """Return the norm of the gradient of each row, all in one pass; parameters hold their sum."""
-        for one in self._trained:
-            one.grad = None
-            vars(one)["_norm_sample"] = None  # norms of an earlier pass are never taken for later ones
-        self._torch.autograd.backward(losses.sum(), retain_graph=True)
+    def _norms(self, losses: Tensor, inputs: Tensor) -> npt.NDArray[np.float64]:
+        """Return the norm of the gradient of each row, all in one pass."""
+        self._torch.autograd.backward(losses.sum(), retain_graph=True, inputs=[inputs])
         norms: npt.NDArray[np.float64] = self._ghost.get_norm_sample().detach().numpy().astype(np.float64)
+        for one in self._trained:
+            vars(one)["_norm_sample"] = None  # norms of an earlier pass are never taken for later ones
         return norms
 
     def norms_and_true_norms(self, width: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the norms of invented rows in one pass, and by the gradient of each row."""
         torch = self._torch
-        inputs = torch.linspace(-1, 1, 3 * width).reshape(3, width)
+        inputs = torch.linspace(-1, 1, 3 * width, dtype=torch.float64).reshape(3, width)
         losses = self._losses(inputs, torch.zeros(3, dtype=torch.int64))
-        found, true = self._norms(losses), []
+        found, true = self._norms(losses, inputs), []
         self._ghost.disable_hooks()
         for loss in losses:
             each = torch.autograd.grad(loss, self._trained, retain_graph=True, allow_unused=True)
@@ -193,11 +188,6 @@ def _linear_norms(layer: Linear, activations: list[Tensor], backprops: Tensor) -
     size = backprops.double().norm(dim=1)
     norms = {layer.weight: size * activations[0].double().norm(dim=1)}
     return norms if layer.bias is None else {**norms, layer.bias: size}
-
-
-def _totals(norms: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return the sum of the norms of the rows of each unit."""
-    return np.add.reduceat(norms[: int(sizes.sum())], np.cumsum(sizes) - sizes)
 
 
 def check_norms(module: Module, width: int) -> None:

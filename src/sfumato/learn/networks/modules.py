@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 __all__ = [
+    "LARGEST",
     "Parameters",
     "architecture",
     "checked",
@@ -29,6 +30,9 @@ __all__ = [
 ]
 
 Parameters = npt.NDArray[np.float32]
+
+LARGEST = 1e6
+"""The largest parameter: what large ones round, where they cancel, is no longer small against the clip."""
 
 
 def require_torch() -> Any:
@@ -85,6 +89,8 @@ def checked(module: Any, width: int, classes: int) -> Module:
         raise _refused("no parameter of the module can be trained", "set requires_grad")
     if any(one.dtype != torch.float32 for one in own.parameters()):
         raise _refused("the module's parameters are not of 32 bits", "module.float()")
+    if not all(bool((one.abs() <= LARGEST).all()) for one in own.parameters()):
+        raise _refused(f"a parameter of the module is above {LARGEST:,.0f}, or no number", "make them small")
     rows = torch.linspace(-1, 1, 3 * width).reshape(3, width).requires_grad_(True)
     found = _tried(own, rows)
     if found is None or tuple(found.shape) != (3, classes):
