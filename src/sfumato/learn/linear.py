@@ -31,7 +31,7 @@ class LinearRegression(LinearEstimator):
     >>> budget = sf.Budget(epsilon=3, delta=1e-6)
     >>> db = sf.connect(people, name="people", unit="who", columns=columns, budget=budget)
     >>> model = LinearRegression(label="cost", epsilon=1).fit(db.table("people"))
-    >>> 350 < model.predict({"age": [45]})[0] < 550
+    >>> bool(350 < model.predict({"age": [45]})[0] < 550)
     True
     """
 
