@@ -18,6 +18,7 @@ from sfumato.learn import (
 from sfumato.learn.fairness_cells import GRID
 from sfumato.learn.linear import LinearRegression
 from sfumato.learn.models import LinearModel
+from sfumato.learn.rates import CellSum, rate_of
 from sfumato.learn.stored import is_learned, stored_model
 from tests.learn.invented import GROUPS, clinic, engine_cells, visits
 
@@ -50,6 +51,9 @@ def test_a_report_is_charged_once_and_finds_who_pays(db: sf.Database, model: Lin
     before = db.balance.spent_units
     price = asked.price()
     assert "accuracy of a group of 1,000: ±" in repr(asked) and db.balance.spent_units == before
+    priced, counts = asked.priced(), (CellSum(900 * GRID, 10 / 7), CellSum(100 * GRID, 10 / 7))
+    forecast = rate_of(*counts, deviation=priced.law.deviation, miss=0.05)
+    assert priced.expected_error(1000) == pytest.approx((forecast.high - forecast.low) / 2, rel=0.01)
     report = asked.release(key="report")
     assert db.balance.spent_units == before + price.units
     assert asked.release(key="report").to_json() == report.to_json()
