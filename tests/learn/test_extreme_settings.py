@@ -74,3 +74,26 @@ def test_no_warning_tells_that_a_row_overflowed(db: sf.Database) -> None:
         model = LogisticRegression(label="label", epsilon=1, steps=2).fit(db.table("t"))
         LinearRegression(label="x", epsilon=1, features=["label"], steps=2).fit(db.table("t"))
         fairness_report(model, db.table("t"), groups=["label"], epsilon=1).release()
+
+
+def test_a_label_of_too_many_values_is_refused() -> None:
+    """Squares of residuals are added class by class, and each addition rounds."""
+    table = pa.table({"who": [1], "x": [1], "label": [1]})
+    columns = {"x": sf.between(0, 1), "label": sf.one_of(*range(5_000))}
+    db = sf.connect(table, name="t", unit="who", columns=columns, budget=sf.Budget(epsilon=1, delta=1e-6))
+    with pytest.raises(InvalidArgument, match="5,000 values"):
+        LogisticRegression(label="label", epsilon=1).price(db.table("t"))
+
+
+def test_what_only_looks_like_a_model_meets_no_private_row(db: sf.Database) -> None:
+    """What it says of a row could depend on other rows."""
+    model = LogisticRegression(label="label", epsilon=1, steps=2).fit(db.table("t")).release_
+
+    class Mixing:
+        features, label, classes, to_json = model.features, model.label, model.classes, model.to_json
+
+        def probabilities_of(self, encoded: Any) -> Any:
+            return model.probabilities_of(np.sort(encoded, axis=0))
+
+    with pytest.raises(InvalidArgument, match="fitted model"):
+        fairness_report(Mixing(), db.table("t"), groups=["label"], epsilon=1)

@@ -30,6 +30,8 @@ from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
+from sfumato.learn.models import LinearModel
+from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
 from sfumato.pipeline import refuse_huge
 from sfumato.plan.builder import Frame
@@ -82,14 +84,13 @@ def released(model: Any) -> Classifier:
     """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
     found = getattr(found, "model", found)
-    if not hasattr(found, "probabilities_of") or len(getattr(found, "classes", ())) < 2:
+    if not isinstance(found, LinearModel | FittedNetwork) or len(found.classes) < 2:
         raise InvalidArgument(
             "a fairness report is about a fitted model of classes",
             place="model",
             hints=("fit it first: LogisticRegression(label='ill', epsilon=1).fit(db.table('people'))",),
         )
-    known: Classifier = found
-    return known
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sfumato.errors import InvalidArgument
 from sfumato.learn.estimator import LinearEstimator
-from sfumato.learn.features import ModelColumn
+from sfumato.learn.features import MOST_FEATURES, ModelColumn
 
 __all__ = ["LogisticRegression"]
 
@@ -33,6 +33,11 @@ class LogisticRegression(LinearEstimator):
                 "classes are two at least",
                 place="label",
                 hints=(f"declare its values: columns={{{label.name!r}: sf.one_of('no', 'yes')}}",),
+            )
+        if len(label.values) > MOST_FEATURES:  # the proof of `gradients` allows for the rounding of 8,192
+            raise InvalidArgument(
+                f"`{label.name}` has {len(label.values):,} values, and a model at most {MOST_FEATURES:,}",
+                place="label",
             )
         return "logistic" if len(label.values) == 2 else "softmax"
 
