@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidArgument
+from sfumato.backends import Exact
+from sfumato.core.gaussian import GaussianNoise
+from sfumato.errors import EngineFailure, InvalidArgument
 from sfumato.learn import LinearRegression, LogisticRegression, NeuralNetwork, fairness_report
+from sfumato.learn.additive_model import AdditiveModel
+from sfumato.learn.features import Features, ModelColumn
 from sfumato.learn.gradients import (
     SENSITIVITY,
     STEPS,
@@ -24,6 +29,7 @@ from sfumato.learn.gradients import (
     squared_residuals,
 )
 from sfumato.learn.models import LinearModel
+from sfumato.release.noise import add_noise_in_steps
 
 COLUMNS = {"x": sf.between(0, 1e-3), "label": sf.one_of("no", "yes")}
 
@@ -65,6 +71,33 @@ def test_a_model_whose_parameters_are_no_numbers_is_refused_before_it_meets_a_ro
     stored["objective"] = "softmax"
     with pytest.raises(InvalidArgument):
         LinearModel.from_json(json.dumps(stored))
+
+
+def test_effects_of_other_cells_are_refused_before_they_meet_a_row() -> None:
+    """A row in a cell without an effect would be an error, which tells that there is such a row."""
+    age = ModelColumn(name="age", lower=0, upper=100)
+    ill = ModelColumn(name="ill", values=(False, True))
+    for effects in ((np.zeros(1),), (np.array([0.0, np.nan]),), ()):
+        with pytest.raises(InvalidArgument):
+            AdditiveModel(features=Features((age,)), label=ill, bins=2, effects=effects)
+
+
+def test_a_step_that_fails_leaves_no_exact_numbers_in_variables() -> None:
+    """A crash reporter shows the variables of every frame."""
+    exact, law = Exact(np.array([12_345])), GaussianNoise(Fraction(1))
+
+    def vectors(secret: Any) -> Any:
+        return lambda state: secret * 1 if state == 0 else secret / None
+
+    with pytest.raises(EngineFailure) as failed:
+        add_noise_in_steps(exact, vectors, lambda state, noisy: state + 1, 0, [law] * 2)
+    shown = {
+        name
+        for entry in failed.traceback
+        for name, value in entry.frame.f_locals.items()
+        if name != "secret" and isinstance(value, np.ndarray)
+    }
+    assert not shown
 
 
 def test_no_warning_tells_that_a_row_overflowed(db: sf.Database) -> None:

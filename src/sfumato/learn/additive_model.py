@@ -65,6 +65,16 @@ class AdditiveModel:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        cells = [(number_of_cells(column, self.bins),) for column in self.features.columns]
+        found = [np.shape(one) for one in self.effects]
+        if (
+            len(self.classes) != 2
+            or found != cells
+            or not all(np.isfinite(one).all() for one in self.effects)
+        ):
+            raise InvalidArgument("these are not the effects of an additive model", place="effects")
+
     @property
     def classes(self) -> tuple[Value, ...]:
         """The two values of the label."""

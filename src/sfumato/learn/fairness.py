@@ -27,6 +27,7 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
@@ -84,7 +85,7 @@ def released(model: Any) -> Classifier:
     """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
     found = getattr(found, "model", found)
-    if not isinstance(found, LinearModel | FittedNetwork) or len(found.classes) < 2:
+    if not isinstance(found, AdditiveModel | FittedNetwork | LinearModel) or len(found.classes) < 2:
         raise InvalidArgument(
             "a fairness report is about a fitted model of classes",
             place="model",

@@ -161,11 +161,16 @@ def add_noise_in_steps(
     secret = _opened(exact)
     of_rows = _guarded(lambda: vectors(secret))
     for law in laws:
-        values = _guarded(partial(of_rows, state))
-        if values.dtype != np.int64 and values.dtype != object:
-            raise Unsupported("noise for what are not integers")
-        state = update(state, _narrow(_plus_draw(values, law)))
+        state = update(state, _noisy_vector(partial(of_rows, state), law))
     return state
+
+
+def _noisy_vector(exact: Callable[[], _Integers], law: NoiseLaw) -> _Integers:
+    """Return integers with noise; a later step that fails has no variable with the exact ones."""
+    values = _guarded(exact)
+    if values.dtype != np.int64 and values.dtype != object:
+        raise Unsupported("noise for what are not integers")
+    return _narrow(_plus_draw(values, law))
 
 
 def _guarded(action: Callable[[], _Part]) -> _Part:
