@@ -302,6 +302,7 @@ def test_what_a_large_delta_allows_can_be_run(tmp_path: Path) -> None:
         (("--error", "3"), "has no error of its own"),
         (("--stream", ""), "declares no such stream"),
         (("--stream", "hourly"), "declares no such stream"),
+        (("--workload", "hourly"), "it declares monthly"),
         (("--stream", "daily", "--marginals", "yearly"), "one thing at a time"),
         (("--marginals", "yearly", "--size", "9"), "need no size"),
         (("--workload", "monthly", "--write"), "are about the budget"),

@@ -60,11 +60,12 @@ class Advice:
         if self.errors:
             yield "  how far off answers are"
             yield from (f"    {one.name}: {one.said}" for one in self.errors)
-        yield "  risk against error"
+        yield "  risk against error" if self.errors else "  risk at other epsilons"
         for point in self.frontier:
             errors = "; ".join(f"{one.name} {one.said}" for one in few(point.errors))
             here = "" if (mark := self.mark(point)) is None else f"  <- {mark}"
-            yield f"    epsilon {float(point.epsilon):<8.4g} advantage {point.advantage:<8.3g} {errors}{here}"
+            risk = f"epsilon {float(point.epsilon):<8.4g} advantage {point.advantage:<8.3g}"
+            yield f"    {risk} {errors}{here}".rstrip()
         if (half := self.at_half()) is not None:
             yield f"  {half}"
         yield f"  {self.delta}"

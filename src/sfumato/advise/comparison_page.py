@@ -41,7 +41,7 @@ def comparison_page(comparison: ProjectComparison) -> Page:
         sections.append(Section("What all of them declare", table))
     if comparison.notes:
         sections.append(Section("Not compared", BulletList(comparison.notes)))
-    sections.append(Section("Decision", SignatureLines(("Project", "Decided by", "On", "Signature"))))
+    sections.append(Section("Decision", SignatureLines(("Project", "Reason", "Decided by", "On", "Signature"))))
     return Page(
         title="Which epsilon? Projects side by side",
         opening=tuple(Notice(f"{one}.") for one in comparison.verdicts()),  # they begin with names of files

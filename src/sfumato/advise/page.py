@@ -46,7 +46,11 @@ def advice_page(advice: Advice) -> Page:
                 Figure(_power(advice)),
                 Facts(advice.facts()),
             ),
-            Section("Risk against error", *_error_picture(advice), *_frontier(advice)),
+            Section(
+                "Risk against error" if advice.errors else "Risk at other epsilons",
+                *_error_picture(advice),
+                *_frontier(advice),
+            ),
             Section("Delta", Paragraph(_sentence(advice.delta))),
             Section(
                 "Precedents",
@@ -73,7 +77,9 @@ def advice_page(advice: Advice) -> Page:
                 ),
                 BulletList(RULES_OF_THUMB),
             ),
-            Section("Decision", SignatureLines(("Epsilon", "Decided by", "On", "Signature"))),
+            Section(
+                "Decision", SignatureLines(("Data", "Epsilon", "Reason", "Decided by", "On", "Signature"))
+            ),
         ),
         closing=CLOSING,
     )  # fmt: skip

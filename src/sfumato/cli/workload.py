@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
@@ -105,6 +106,13 @@ def declared_workload(
     from sfumato.catalog.project import ProjectWorkload
     from sfumato.cli.query import text_of
 
+    if file not in project.workloads and file != "-" and not Path(file).exists():
+        names = ", ".join(project.workloads)
+        raise InvalidArgument(
+            "there is no such file, and the project file declares no such workload",
+            place=file,
+            hints=(f"it declares {names}" if names else "declare one: [workloads.yearly]",),
+        )
     known = project.workloads.get(file, ProjectWorkload(file=file))
     questions = questions_of(text_of(known.file))
     return database.workload(
