@@ -256,7 +256,7 @@ def test_two_projects_side_by_side(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert a["shared"]["workload monthly"] == alone
     [verdict] = record["verdicts"]
     assert "sfumato.toml is stricter than b.toml" in verdict and "at epsilon 2, and not 4" in verdict
-    for said in ("Sfumato.toml is stricter than b.toml", "workload monthly: regions.n", "question 1: n"):
+    for said in ("sfumato.toml is stricter than b.toml", "workload monthly: regions.n", "question 1: n"):
         assert said in page
 
 
