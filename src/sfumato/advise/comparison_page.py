@@ -41,7 +41,8 @@ def comparison_page(comparison: ProjectComparison) -> Page:
         sections.append(Section("What all of them declare", table))
     if comparison.notes:
         sections.append(Section("Not compared", BulletList(comparison.notes)))
-    sections.append(Section("Decision", SignatureLines(("Project", "Reason", "Decided by", "On", "Signature"))))
+    signed = SignatureLines(("Project", "Reason", "Decided by", "On", "Signature"))
+    sections.append(Section("Decision", signed))
     return Page(
         title="Which epsilon? Projects side by side",
         opening=tuple(Notice(f"{one}.") for one in comparison.verdicts()),  # they begin with names of files
