@@ -279,6 +279,10 @@ def test_a_module_of_ones_own_is_given_again_after_loading(db: sf.Database) -> N
     stored, test = FittedNetwork.from_json(network.release_.to_json()), people(20)
     with pytest.raises(InvalidArgument, match="predicts with that module"):
         stored.predict(test)
+    spent = db.balance.spent_units
+    with pytest.raises(InvalidArgument, match="predicts with that module"):
+        fairness_report(stored, db.table("people"), groups=["far"], epsilon=1).release()
+    assert db.balance.spent_units == spent
     with pytest.raises(InvalidArgument, match="another module"):
         stored.with_module(nn.Linear(2, 2))
     assert np.array_equal(stored.with_module(made()).predict_proba(test), network.predict_proba(test))

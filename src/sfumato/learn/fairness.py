@@ -302,6 +302,8 @@ def plan_fairness(
     budget, asked = rows.database.terms, budget_quantity(epsilon, "epsilon")
     gaussian_budget(budget, "a fairness report")
     refuse_huge(asked)
+    if model is not None:  # one that lacks its module is refused while that is free
+        model.probabilities_of(np.zeros((0, features.width), dtype=np.float32))
     [law] = calibrated(GaussianNoise, (_item(cells),), budget, budget.allowance(asked)).laws
     return PricedFairness(
         rows=rows,
