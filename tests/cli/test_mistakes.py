@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import sfumato as sf
-from sfumato.errors import ProjectRefused, QueryRefused
+from sfumato.cli.exits import report
+from sfumato.errors import InvalidArgument, ProjectRefused, QueryRefused
 from tests.cli.programs import PROJECT, make_project, make_tables, sfumato
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
@@ -103,3 +104,18 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
     for words in (("query", COUNT, "-e", "0.1"), ("explain", COUNT, "-e", "0.1"), ("check",)):
         error = refused(folder, *words)
         assert error["code"] == "SF706" and error["line"] == 4 and "people.parquet" in error["message"]
+
+
+def test_refusals_end_lines_between_words_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A question above its mark stays as it is."""
+    error = InvalidArgument("word " * 20, place="x" * 70, hints=("--error n=20 " * 8,))
+    report(error, as_json=False)
+    whole = capsys.readouterr().err
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    report(error, as_json=False)
+    folded = capsys.readouterr().err
+    assert folded.split() == whole.split() and "x" * 70 in folded
+    assert all(len(line) <= 60 for line in folded.splitlines() if "xx" not in line)
