@@ -11,6 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sfumato.analysis.bounded import Factor, Measure, MeasureKind
+from sfumato.backends import DUCKDB
+from sfumato.backends.dialect import Writer
 from sfumato.backends.integers import Stage, row_integer
 from sfumato.catalog import Kind
 from sfumato.core.grid import Grid
@@ -19,12 +21,12 @@ from sfumato.plan.tree import ColumnRef
 
 X = ColumnRef(name="x", kind=Kind.REAL)
 I = ColumnRef(name="i", kind=Kind.INTEGER)  # noqa: E741
-NAMES = {"x": "x", "i": "i"}
+WRITER = Writer(DUCKDB, {"x": "x", "i": "i"})
 CONNECTION = duckdb.connect()
 
 
 def steps(values: list[float | None], factor: Factor) -> list[int | None]:
-    stage = Stage(NAMES)
+    stage = Stage(WRITER)
     sql = stage.steps(factor)
     staged = ", ".join(f"{text} AS {name}" for text, name in stage.columns.items())
     listed = ", ".join("?" for _ in values)
@@ -142,10 +144,10 @@ def test_what_cannot_be_exact_is_refused() -> None:
         return Measure(name="m", kind=MeasureKind.MOMENT, factors=factors, sensitivity=1)
 
     with pytest.raises(Unsupported):
-        row_integer(measure(Grid(step=Fraction(1, 3), lower=0, upper=10**9)), Stage(NAMES))
+        row_integer(measure(Grid(step=Fraction(1, 3), lower=0, upper=10**9)), Stage(WRITER))
     with pytest.raises(Unsupported):
         row_integer(
-            measure(Grid(step=1, lower=0, upper=2**40), Grid(step=1, lower=0, upper=2**40)), Stage(NAMES)
+            measure(Grid(step=1, lower=0, upper=2**40), Grid(step=1, lower=0, upper=2**40)), Stage(WRITER)
         )
     with pytest.raises(Unsupported):
-        row_integer(measure(Grid(step=1, lower=-1, upper=1, toward_zero=True)), Stage(NAMES))
+        row_integer(measure(Grid(step=1, lower=-1, upper=1, toward_zero=True)), Stage(WRITER))

@@ -54,7 +54,8 @@ def _compared(pattern: str, write: Writer, arguments: Arguments, kind: Kind) -> 
 
 
 def _in(write: Writer, arguments: Arguments, kind: Kind) -> str:
-    value, *options = (write(argument, common(arguments)) for argument in arguments)
+    shared = common(arguments)
+    value, *options = (write(argument, shared) for argument in arguments)
     return f"({value} IN ({', '.join(options)}))"
 
 
