@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,18 @@ def test_a_model_and_its_report_are_written(folder: Path) -> None:
     (folder / "public.csv").write_text("age\n20\n70\n")
     told = sfumato(folder, "predict", "model.json", "public.csv")
     assert told.returncode == 0 and told.stdout.splitlines()[0] == '"region"' and told.stdout.count("\n") == 3
+
+
+def test_the_steps_of_a_training_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def working(step: str) -> Iterator[Callable[[str], object]]:
+        yield told.append
+
+    monkeypatch.setattr("sfumato.cli.train.working", working)
+    assert sfumato(folder, *COMMON, "--yes").returncode == 0
+    assert {"step 1 of 100", "step 100 of 100"} <= set(told)
 
 
 def test_what_was_learned_is_kept(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -34,17 +34,20 @@ def say(record: Any, text: str, *, as_json: bool) -> None:
 
 
 @contextmanager
-def working(step: str) -> Iterator[None]:
-    """Show, on a terminal, what is going on and for how long: never how much, for that is the data's."""
+def working(step: str) -> Iterator[Callable[[str], object]]:
+    """Show, on a terminal, what is going on and for how long: never how much, for that is the data's.
+
+    What is yielded is told of further steps.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda step: None
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=screen(error=True), transient=True) as progress:
-        progress.add_task(step, total=None)
-        yield
+        shown = progress.add_task(step, total=None)
+        yield lambda step: progress.update(shown, description=step)
 
 
 def silence() -> None:

@@ -106,8 +106,8 @@ def train(
     if price.refusal is not None and key is None:  # with a key it may have been paid for already
         raise price.refusal
     _agree(price, yes=yes)
-    with working("charging, training, adding noise"):
-        model = estimator.fit(frame, key=key, purpose=purpose).release_
+    with working("charging, training, adding noise") as tell:
+        model = estimator.fit(frame, key=key, purpose=purpose, progress=tell).release_
     names = list(model.features.names)
     record: dict[str, Any] = {"label": label, "features": names, "receipt": dict(model.receipt)}
     text = [f"a {kind} model of `{label}` from {len(names)} features"]
