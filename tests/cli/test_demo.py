@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -66,6 +68,18 @@ def test_colours_are_for_terminals() -> None:
     assert "3. Three releases" in piped.output
     assert "\x1b[" not in piped.output
     assert "\x1b[" in shown(terminal=True)
+
+
+def test_the_story_of_a_base_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without scipy the attack is left out, with the cure, and all the rest is shown."""
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    screen = io.StringIO()
+    console = Console(file=screen, width=200, highlight=False, markup=False)
+    demo.run(folder=str(tmp_path / "hospital"), people=2_000, days=2, console=console)
+    text = screen.getvalue()
+    assert "left out: this needs scipy; install it: pip install 'sfumato[lab]'" in text
+    assert "A year of daily counts" in text and "all verified" in text
 
 
 def test_the_story(tmp_path: Path) -> None:

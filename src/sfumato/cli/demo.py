@@ -16,7 +16,7 @@ from sfumato.cli.budget import record_of
 from sfumato.cli.chart import chart_lines
 from sfumato.cli.hospital import found_hospital
 from sfumato.cli.screen import bar, screen, working
-from sfumato.errors import InvalidArgument, QueryRefused
+from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
 from sfumato.ledger import Ledger
 from sfumato.session import Database, open_project
 
@@ -181,8 +181,12 @@ def _attack(out: Console) -> None:
     from sfumato.attacks import bit_bound, differencing
 
     _title(out, "An attack: how many are sick, with Steven and without him?")
-    with working("attacking"):
-        found = differencing(firms=2_000, people=12, epsilons=(1.0,))
+    try:
+        with working("attacking"):
+            found = differencing(firms=2_000, people=12, epsilons=(1.0,))
+    except Unsupported as refusal:  # the base install has no scipy: the rest is shown all the same
+        out.print(f"  left out: {refusal.message}; {refusal.hints[0]}", style="dim")
+        return
     exact, noisy = found.naive.share, found.curve[0].rate.share
     out.print(f"  from two exact totals: his secret told right in {exact:.0%} of 2,000 invented firms")
     out.print(f"  through this system, epsilon 1: in {noisy:.1%}, by an attacker who knows everybody else")
