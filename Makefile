@@ -18,7 +18,7 @@ DOCS := .venv-docs
 PIP_INSTALL := -m pip install -qq --no-cache-dir --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test soak check format bench browser docs pictures matrix clean
+.PHONY: help demo quick test soak check format bench browser postgres java docs pictures matrix clean
 
 help:
 	@sed -n '1,7s/^# \{0,1\}//p' Makefile
@@ -32,14 +32,21 @@ QUICK := tests/core tests/catalog tests/plan tests/analysis tests/release tests/
 quick: $(VENV)/installed
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not long and not soak" $(QUICK)
 
-test: $(VENV)/installed browser
+test: $(VENV)/installed browser postgres java
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not soak"
 
 # Reports are looked at in a real one. As root on Debian it is installed; elsewhere its tests say what is missing.
 browser: $(VENV)/installed
 	@$(VENV)/bin/python tests/browser/chromium.py
 
-soak: $(VENV)/installed
+# Engines are held against a real one, started by the tests. As root on Debian it is installed, too.
+postgres: $(VENV)/installed
+	@$(VENV)/bin/python tests/conformance/server.py
+
+java: $(VENV)/installed
+	@$(VENV)/bin/python tests/conformance/spark_session.py
+
+soak: $(VENV)/installed browser postgres java
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m soak
 
 check: $(VENV)/installed
@@ -72,7 +79,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ...")'
 	@echo "building $(VENV)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt hatchling editables
+	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt hatchling editables setuptools
 	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.backends import Source, open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.plan.tree import ColumnRef, Scan
@@ -144,7 +144,7 @@ def race(path: Path, *, times: int = 5, only: Iterable[str] | None = None) -> di
     results = {}
     for name in only or QUERIES:
         unit = {"rows": None, "names": "user_name"}.get(name.split()[-1], "user_id")
-        backend = Backend(source, catalog_of(source, unit))
+        backend = DuckDBBackend(source, catalog_of(source, unit))
         ours: list[float] = []
         floors: list[float] = []
         for _ in range(times):

@@ -23,9 +23,12 @@ from ledger import ledger_rows
 from local import local_rows
 from marginals import marginal_rows
 from networks import network_rows
+from postgres import postgres_rows
 from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
+from server_ledger import server_ledger_rows
+from spark import spark_growth_rows, spark_rows
 from stream_advance import advance_rows
 from stream_errors import stream_error_rows
 from stream_groups import stream_group_rows
@@ -53,7 +56,7 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=1_000_000, help="length of the long ledger; 0: none")
     options = parser.parse_args()
     if options.large:
-        found = large_rows()
+        found = [*large_rows(), *spark_growth_rows()]
         show(found, {})
         return 0 if all(row.passed for row in found) else 1
 
@@ -68,6 +71,7 @@ def main() -> int:
         *(import_row(name, options.times) for name in ("sfumato", "sfumato.core")),
     ]
     rows += ledger_rows(records=options.records)
+    rows += server_ledger_rows()
     rows += anonymity_rows()
     adult = str(HERE.parent / "tests" / "data" / "adult.parquet")
     rows += workload_rows(adult)
@@ -86,6 +90,10 @@ def main() -> int:
         asked, rivals["queries"] = query_rows(options.rivals, rows=options.rows, times=options.times)
         show(asked, rivals["queries"]["versions"])
         rows += asked
+        served = postgres_rows(rows=options.rows, times=options.times)
+        served += spark_rows(rows=options.rows, times=options.times)
+        show(served, {})
+        rows += served
     write(rows, rivals)
     return 0 if all(row.passed for row in rows) else 1
 

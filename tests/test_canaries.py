@@ -376,7 +376,7 @@ def plant_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plant_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sfumato.backends.duckdb import Backend
+    from sfumato.backends.duckdb import DuckDBBackend
 
     def guarded(backend: Any, action: Any) -> Any:
         try:
@@ -384,7 +384,7 @@ def plant_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
         except Exception:
             raise EngineFailure from None
 
-    monkeypatch.setattr(Backend, "_guarded", guarded)
+    monkeypatch.setattr(DuckDBBackend, "_guarded", guarded)
 
 
 def plant_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:

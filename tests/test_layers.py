@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 
+ENGINES = ("sfumato.backends.duckdb", "sfumato.backends.postgres", "sfumato.backends.spark")
 # A component may import itself and components of a lower layer; never a neighbour of its own layer.
 LAYERS = {
     "contents": 0,
@@ -137,7 +138,7 @@ def violations(text: str, path: str) -> list[str]:
                 and path not in OWNERS_FILES
             ):
                 found.append(f"{where} reads tables as they are: for the owner's tools, never for a release")
-            elif name.startswith("sfumato.backends.duckdb") and home != "backends":
+            elif name.startswith(ENGINES) and home != "backends":
                 found.append(f"{where} is one engine: open data through sfumato.backends")
         elif any(name == seeded or name.startswith(f"{seeded}.") for seeded in SEEDABLE):
             found.append(f"{where} is a seedable generator")
@@ -226,7 +227,8 @@ def test_every_third_party_import_is_declared() -> None:
         ("sfumato/local/olh.py", "from sfumato.learn import train"),
         ("sfumato/session/database.py", "from sfumato.backends.owned import read_owned"),
         ("sfumato/local/collector.py", "from sfumato.backends.owned import read_owned"),
-        ("sfumato/session/opening.py", "from sfumato.backends.duckdb import Backend"),
+        ("sfumato/session/opening.py", "from sfumato.backends.duckdb import DuckDBBackend"),
+        ("sfumato/session/opening.py", "from sfumato.backends.postgres import PostgresTables"),
         ("sfumato/audit/laboratory.py", "from sfumato.backends.duckdb.source import open_source"),
         ("sfumato/server/app.py", "import random"),
         ("sfumato/server/app.py", "from numpy import random"),

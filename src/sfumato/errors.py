@@ -11,6 +11,8 @@
     ├── LedgerError              SF6xx  the ledger cannot be trusted, reached or used in this way
     └── ProjectRefused           SF7xx  a project file that makes no sense, with its line
 
+    RoleWarning                  no error: a role in a database may do more than read the tables
+
 No message ever contains a private value: the constructors take parameters that
 the analyst wrote or the owner declared, never data.
 """
@@ -29,6 +31,7 @@ __all__ = [
     "LedgerError",
     "ProjectRefused",
     "QueryRefused",
+    "RoleWarning",
     "SfumatoError",
     "Unsupported",
 ]
@@ -284,3 +287,12 @@ class ProjectRefused(SfumatoError):
 
     def _where(self) -> list[str]:
         return [*super()._where(), *([] if self.text is None else [f"  | {self.text}"])]
+
+
+class RoleWarning(UserWarning):
+    """A role in a database that may do more than read the tables: its password is worth more to a thief.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", RoleWarning)  # do not go on with such a role
+    """

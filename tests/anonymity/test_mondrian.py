@@ -66,7 +66,7 @@ def recursion(rows: list[int], table: pa.Table, goal: Goal, sensitive: Sequence[
     return [rows]
 
 
-@settings(max_examples=120)
+@settings(max_examples=40)
 @given(tables(least=2, most=12), GOALS)
 def test_classes_are_those_of_the_recursion(table: pa.Table, wanted: tuple[Goal, Sequence[str]]) -> None:
     goal, sensitive = wanted

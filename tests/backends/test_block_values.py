@@ -12,9 +12,9 @@ import pyarrow
 import pytest
 
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
-from sfumato.backends.block_values import BlockRows, blocks_of, statistic_of
-from sfumato.backends.packing import PackedChoice
-from sfumato.backends.totals import GroupingSet
+from sfumato.backends.bounding.block_values import BlockRows, blocks_of, statistic_of
+from sfumato.backends.bounding.group_totals import GroupingSet
+from sfumato.backends.bounding.packing import PackedChoice
 from tests.engine.questions import Asked
 from tests.engine.replay import planned
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.backends import contributions
-from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing, Run, Slot
-from sfumato.backends.priorities import mixed, most_per_owner
+from sfumato.backends.bounding import contributions
+from sfumato.backends.bounding.contributions import bound_contributions
+from sfumato.backends.bounding.packing import Kept, PackedChoice, PackedRows, Packing, Run, Slot
+from sfumato.backends.bounding.priorities import mixed, most_per_owner
 
 from .reference import mix
 

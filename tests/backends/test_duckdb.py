@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
-from sfumato.backends import ExactGroups, contributions, open_tables
-from sfumato.backends.duckdb import Backend, by_unit
+from sfumato.backends import ExactGroups, open_tables
+from sfumato.backends.bounding import contributions
+from sfumato.backends.duckdb import DuckDBBackend, by_unit
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
@@ -147,7 +148,7 @@ def run(
 ) -> tuple[ExactGroups, ...]:
     source = open_tables({"t": pa.Table.from_pylist(rows, schema=SCHEMA)}, threads=threads)
     try:
-        return Backend(source, catalog(unit), threads=threads).run(asked, _salt=salt).reveal()
+        return DuckDBBackend(source, catalog(unit), threads=threads).run(asked, _salt=salt).reveal()
     finally:
         source.close()
 
@@ -284,7 +285,7 @@ def test_a_file_that_vanishes_is_the_same_error(tmp_path: Any) -> None:
     source = open_tables({"t": path})
     path.unlink()
     with pytest.raises(EngineFailure):
-        Backend(source, catalog("who")).run(query())
+        DuckDBBackend(source, catalog("who")).run(query())
 
 
 @FEWER
@@ -409,7 +410,7 @@ def test_keys_of_every_kind_come_back_as_they_are() -> None:
         max_rows=1,
         measures=(COUNT,),
     )
-    (groups,) = Backend(source, about).run(asked).reveal()
+    (groups,) = DuckDBBackend(source, about).run(asked).reveal()
     assert list(groups.keys) == [tuple(row[name] for name in kinds) for row in rows]
     assert groups.keys[-1] == tuple(rows[1][name] for name in kinds)
 
@@ -419,7 +420,7 @@ def test_units_of_other_types_are_told_apart() -> None:
     rows = [{"who": 2**64 - 1 - i, "g": "p", "h": 0, "x": 1.0} for i in range(5)]
     source = open_tables({"t": pa.Table.from_pylist(rows, schema=schema)})
     about = Catalog((Table(name="t", fields=source.fields("t"), unit=Unit(name="p", column="who")),))
-    (groups,) = Backend(source, about).run(query()).reveal()
+    (groups,) = DuckDBBackend(source, about).run(query()).reveal()
     assert groups.units is not None and groups.units.tolist() == [5]
 
 

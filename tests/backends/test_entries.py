@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.duckdb import Backend, backend, by_unit, unit_numbers
+from sfumato.backends.bounding.contributions import bound_contributions
+from sfumato.backends.bounding.entries import Entries, bound_entries
+from sfumato.backends.bounding.packing import PackedChoice, PackedRows, Packing, Slot
+from sfumato.backends.duckdb import DuckDBBackend, backend, by_unit, unit_numbers
 from sfumato.backends.duckdb.compile import Program
-from sfumato.backends.entries import Entries, bound_entries
-from sfumato.backends.packing import PackedChoice, PackedRows, Packing, Slot
 
 SLOT = Slot(word=0, shift=0, bits=3)
 KEY_HASHES = np.array([3, 3, 5, 7], dtype=np.uint64)  # two keys share a hash
@@ -100,7 +100,7 @@ def database() -> sf.Database:
 def totals(db: sf.Database, text: str) -> list[Any]:
     """Return the exact integers of a question, with a salt of our own."""
     (bounding,) = db.sql(text, epsilon=1, max_distinct=2).priced().boundings
-    assert isinstance(db.backend, Backend)
+    assert isinstance(db.backend, DuckDBBackend)
     return [
         (
             list(groups.keys),
@@ -120,14 +120,14 @@ def test_no_way_to_the_totals_changes_them(text: str, monkeypatch: pytest.Monkey
     assert totals(db, text) == expected
     monkeypatch.setattr(Program, "sums_first", False)
     assert totals(db, text) == expected
-    monkeypatch.setattr(Backend, "_numbers", lambda *_: None)
+    monkeypatch.setattr(DuckDBBackend, "_numbers", lambda *_: None)
     assert totals(db, text) == expected
-    monkeypatch.setattr(Backend, "_told_apart", lambda *_: False)
+    monkeypatch.setattr(DuckDBBackend, "_told_apart", lambda *_: False)
     assert totals(db, text) == expected
     monkeypatch.undo()
-    monkeypatch.setattr(Backend, "_numbers", lambda *_: None)
+    monkeypatch.setattr(DuckDBBackend, "_numbers", lambda *_: None)
     assert totals(db, text) == expected
-    monkeypatch.setattr(Backend, "_told_apart", lambda *_: False)
+    monkeypatch.setattr(DuckDBBackend, "_told_apart", lambda *_: False)
     assert totals(db, text) == expected
 
 
@@ -142,9 +142,9 @@ def test_units_whose_names_have_one_hash_stay_apart(text: str, monkeypatch: pyte
         monkeypatch.setattr(module, "hash_of", few)
     db = database()
     found = totals(db, text)
-    monkeypatch.setattr(Backend, "_numbers", lambda *_: None)
+    monkeypatch.setattr(DuckDBBackend, "_numbers", lambda *_: None)
     assert totals(database(), text) == found
-    monkeypatch.setattr(Backend, "_told_apart", lambda *_: False)
+    monkeypatch.setattr(DuckDBBackend, "_told_apart", lambda *_: False)
     assert totals(database(), text) == found
     if "GROUP BY" not in text:  # everybody is there
         counted = totals(database(), "SELECT COUNT(DISTINCT who) AS n FROM t")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.backends.contributions import bound_contributions
-from sfumato.backends.one_group import count_one_group
-from sfumato.backends.packing import PackedChoice, PackedRows, Packing, Run, Slot
+from sfumato.backends.bounding.contributions import bound_contributions
+from sfumato.backends.bounding.one_group import count_one_group
+from sfumato.backends.bounding.packing import PackedChoice, PackedRows, Packing, Run, Slot
 
 WEIGHT = 12
 RUN = Run(slot=Slot(word=0, shift=0, bits=3), width=5, weight=WEIGHT)

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from sfumato.backends.duckdb import backend, compile
-from sfumato.backends.duckdb.backend import Backend
+from sfumato.backends.duckdb.backend import DuckDBBackend
 from tests.backends.test_entries import QUESTIONS, database, totals
 
 LIMB = 2**compile._SUMMED - 1
@@ -30,8 +30,8 @@ def test_a_table_with_more_rows_is_added_up_by_units(text: str, monkeypatch: pyt
     for module in (backend, compile):
         monkeypatch.setattr(module, "SUMMED_ROWS", 1_000)
     few: list[bool] = []
-    honestly = Backend._few_rows
-    monkeypatch.setattr(Backend, "_few_rows", lambda *given: few.append(honestly(*given)) or few[-1])
+    honestly = DuckDBBackend._few_rows
+    monkeypatch.setattr(DuckDBBackend, "_few_rows", lambda *given: few.append(honestly(*given)) or few[-1])
     assert totals(db, text) == expected and not any(few)
 
 

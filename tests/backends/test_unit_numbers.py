@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.backends.duckdb import Backend, by_unit, unit_numbers
+from sfumato.backends.duckdb import DuckDBBackend, by_unit, unit_numbers
 from sfumato.backends.duckdb.engine import Engine
 
 # People have many rows, or three, or five: one more than count. Some rows belong to nobody.
@@ -91,7 +91,7 @@ def opened(origin: Any, column: str) -> sf.Database:
 
 def totals(db: sf.Database) -> list[Any]:
     """Return the exact integers of all questions, with a salt of our own."""
-    assert isinstance(db.backend, Backend)
+    assert isinstance(db.backend, DuckDBBackend)
     found = []
     for text in QUESTIONS:
         (bounding,) = db.sql(text, epsilon=1, max_distinct=2).priced().boundings
@@ -123,7 +123,7 @@ def test_numbers_change_no_total(
     origin = write(tmp_path, column)
     found = totals(opened(origin, column))
     assert kept == [True] * numbered
-    monkeypatch.setattr(Backend, "_numbers", lambda *_: None)
+    monkeypatch.setattr(DuckDBBackend, "_numbers", lambda *_: None)
     assert totals(opened(origin, column)) == found
 
 
@@ -172,7 +172,7 @@ def test_a_file_that_changes_while_units_are_numbered_leaves_nothing_behind(
 
     monkeypatch.setattr("sfumato.backends.duckdb.backend.number_units", disturbed)
     (bounding,) = db.sql(QUESTIONS[0], epsilon=1).priced().boundings
-    assert isinstance(db.backend, Backend)
+    assert isinstance(db.backend, DuckDBBackend)
     with pytest.raises(sf.errors.EngineFailure):
         db.backend.run(bounding.query)
     assert db.backend._source._made == {}

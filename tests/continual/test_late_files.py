@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.backends import Backend, PeriodRows
+from sfumato.backends import PeriodRows
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.duckdb.period_rows import _period
 from sfumato.continual.periods import Periods
 from sfumato.core.gaussian import GaussianNoise
@@ -42,13 +43,13 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Which files were read for late rows, by period: "none", their places, or None, which is all."""
     found: list[Any] = []
-    run = Backend.run
+    run = DuckDBBackend.run
 
-    def noted(self: Backend, query: Any, *, rows: PeriodRows | None = None, **more: Any) -> Any:
+    def noted(self: DuckDBBackend, query: Any, *, rows: PeriodRows | None = None, **more: Any) -> Any:
         found.append("none" if rows is None else rows.parts)
         return run(self, query, rows=rows, **more)
 
-    monkeypatch.setattr(Backend, "run", noted)
+    monkeypatch.setattr(DuckDBBackend, "run", noted)
     return found
 
 
@@ -80,7 +81,7 @@ def published(folder: Path, days: Sequence[Files | None], sql: str = COUNT, **mo
         db = database(there, folder.with_suffix(".ledger"), max_rows=most)
         with pytest.MonkeyPatch.context() as patched:
             if files is None:
-                patched.setattr(Backend, "run", Mock(side_effect=EngineFailure()))
+                patched.setattr(DuckDBBackend, "run", Mock(side_effect=EngineFailure()))
             try:
                 release = stream(db, sql, **options).advance(day(until))
             except EngineFailure:

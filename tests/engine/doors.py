@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from sfumato.analysis import BoundedQuery
 from sfumato.backends import Source
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.ledger import Ledger
@@ -24,7 +24,7 @@ class Store:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._engine = Backend(source, CATALOG)
+        self._engine = DuckDBBackend(source, CATALOG)
         self.runs = 0
 
     def run(self, query: BoundedQuery) -> Exact[tuple[ExactGroups, ...]]:

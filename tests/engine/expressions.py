@@ -90,10 +90,10 @@ _TYPES = (
 )  # fmt: skip
 
 
-def create(name: str) -> str:
+def create(name: str, columns: dict[str, tuple[str, tuple[str, ...]]] = COLUMNS) -> str:
     """Return the statement that makes the table of all columns."""
     listed = []
-    for place, (column, (of_type, values)) in enumerate(COLUMNS.items()):
+    for place, (column, (of_type, values)) in enumerate(columns.items()):
         cells = []
         for row in range(ROWS):
             at = (row * (2 * place + 1) + row // len(values) + place) % (len(values) + 1)

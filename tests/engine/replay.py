@@ -20,7 +20,7 @@ from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.group_choice import with_group_choice
 from sfumato.analysis.pricing import Noise
 from sfumato.backends import Source
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import ExactGroups
 from sfumato.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
@@ -125,7 +125,7 @@ def record(
 ) -> Recorded:
     """Run a bounded query with its salt frozen."""
     statements: list[str] = []
-    backend = Backend(_Logged(source, statements), catalog, threads=threads)  # type: ignore[arg-type]
+    backend = DuckDBBackend(_Logged(source, statements), catalog, threads=threads)  # type: ignore[arg-type]
     error, groups = None, ()
     try:
         groups = backend.run(query, _salt=salt).reveal()

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.ledger import OWNER, Ledger
@@ -120,9 +120,9 @@ def test_the_fingerprint_of_a_catalog_holds_no_grants_and_all_else(path: Path) -
 def test_of_questions_that_each_fit_alone_none_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight ask at once. Whoever waits has not been charged; one after the other, all are answered."""
     databases = [sf.open(path, analyst=name) for name in NAMES]
-    ledger, run, running = databases[0].ledger, Backend.run, []
+    ledger, run, running = databases[0].ledger, DuckDBBackend.run, []
 
-    def alone(self: Backend, query: Any) -> Any:
+    def alone(self: DuckDBBackend, query: Any) -> Any:
         running.append(query)
         assert len(running) == 1, "two questions share the memory of one"
         assert sum(not entry.committed for entry in ledger.entries()) == 1, "who waits is charged already"
@@ -131,7 +131,7 @@ def test_of_questions_that_each_fit_alone_none_fails(path: Path, monkeypatch: py
         finally:
             running.clear()
 
-    monkeypatch.setattr(Backend, "run", alone)
+    monkeypatch.setattr(DuckDBBackend, "run", alone)
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(db.sql(COUNT, epsilon=0.01).release) for db in databases for _ in range(2)]
         assert len({future.result(60).receipt["reservation"] for future in asked}) == 16

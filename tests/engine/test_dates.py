@@ -18,7 +18,7 @@ from scipy import stats
 import sfumato as sf
 from sfumato.analysis import bound, price
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between
 from sfumato.core.accountant import PrivacyBudget
@@ -61,7 +61,7 @@ def exact(text: str, days: list[Any], moments: list[Any]) -> Any:
     )
     (named,) = parse(text, CATALOG).queries
     bounding = bound(named.query, CATALOG, Options())
-    (groups,) = Backend(open_tables({"t": table}), CATALOG).run(bounding.query).reveal()
+    (groups,) = DuckDBBackend(open_tables({"t": table}), CATALOG).run(bounding.query).reveal()
     return bounding, {name: values[0] for name, values in groups.measures.items()}
 
 

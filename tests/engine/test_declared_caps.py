@@ -15,7 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.analysis import bound
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.plan.sql import parse
 
@@ -91,7 +91,7 @@ def test_caps_follow_the_rows_of_a_unit(text: str, groups: int | None, rows: int
     assert (query.max_groups, query.max_rows) == (groups, rows)
     exact = []
     for heavy in (0, 200):
-        backend = Backend(open_tables(tables(heavy)), CATALOG)
+        backend = DuckDBBackend(open_tables(tables(heavy)), CATALOG)
         exact.append(backend.run(query, _salt=1).reveal()[0])
     moved = []
     for measure in query.measures:

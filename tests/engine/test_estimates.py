@@ -19,7 +19,7 @@ import sfumato as sf
 from sfumato.analysis import bound, price
 from sfumato.analysis.clipping_bias import losses_request
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog, Kind, Table, Unit
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused
 from sfumato.plan.buckets import Buckets
@@ -93,7 +93,7 @@ def _counted(values: list[Any], kind: Kind) -> list[int]:
     catalog = Catalog((Table(name="t", fields=opened.fields("t"), unit=Unit(name="row", column=None)),))
     [named] = bounds_request(catalog, "x").queries
     query = bound(named.query, catalog, Options(max_rows=1)).query
-    [groups] = Backend(opened, catalog).run(query).reveal()
+    [groups] = DuckDBBackend(opened, catalog).run(query).reveal()
     [cells] = groups.measures.values()
     return [int(n) for n in cells[0]]
 

@@ -141,6 +141,7 @@ def test_the_error_of_a_quantile_is_a_share_of_ranks(listed: str) -> None:
     assert coarse is not None and fine is not None and 1e-3 < coarse < fine
 
 
+@pytest.mark.soak
 def test_a_median_is_as_near_in_rank_as_was_asked_for() -> None:
     """60 releases of values spread evenly, whose rank is their place: one that is off by more, in twenty."""
     asked = database("even", 3000).sql("SELECT MEDIAN(x) AS m FROM t").within(0.02, size=3000)

@@ -91,6 +91,7 @@ def test_sums_of_cells_are_free(asked: tuple[sf.Database, sf.Release], text: str
     assert noise in (1, cells)
 
 
+@pytest.mark.soak
 def test_generated_conditions_on_keys_mean_what_they_mean_to_the_engine(
     asked: tuple[sf.Database, sf.Release],
 ) -> None:

@@ -429,6 +429,7 @@ def test_a_budget_of_one_renyi_order_cannot_reserve_what_is_not_known() -> None:
         forest(budget).sql(f"{CLAUSE.format(2)} SUM(size) FROM trees", epsilon=1).priced()
 
 
+@pytest.mark.soak
 def test_an_audit_of_what_is_found_first_finds_no_more_than_is_claimed() -> None:
     clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, max_groups_contributed=NULL)"
     db = forest(sf.Budget(epsilon=3, delta=1e-6))

@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog, Table, Unit
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Ledger
@@ -97,7 +97,7 @@ def two_tables(first: Any, second: Any) -> Database:
     ledger = Ledger.open(None)
     ledger.register("person", budget)
     catalog = Catalog(tables)
-    backend = Backend(opened, catalog)
+    backend = DuckDBBackend(opened, catalog)
     return Database(catalog=catalog, terms=budget, ledger=ledger, backend=backend, unit="person")
 
 

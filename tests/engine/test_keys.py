@@ -20,7 +20,7 @@ from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
 from sfumato.analysis.selection import grid_of
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.noise_law import noise_law, noise_laws
@@ -365,7 +365,7 @@ def test_a_unit_alone_in_many_groups_counts_once_in_a_few() -> None:
     """What the engine hands over: of forty rare words of one person, two, each with one unit."""
     world = crowd(0, people=12, rows=60) + newcomer("huge", 0, 999)
     bounding, cost = asked(COUNTS, noise="laplace", groups=2, rows=1)
-    (groups,) = Backend(world.opened(), CATALOG).run(bounding.query).reveal()
+    (groups,) = DuckDBBackend(world.opened(), CATALOG).run(bounding.query).reveal()
     assert groups.units is not None
     rare = [
         int(units)
@@ -394,6 +394,6 @@ def test_frequent_keys_are_shown_and_rare_ones_are_not() -> None:
     bounding, cost = asked(COUNTS, noise="gaussian")
     (named,) = parse(COUNTS, catalog).queries
     bounding = bound(named.query, catalog, Options(max_groups=1, max_rows=1))
-    exact = Backend(open_tables({"visits": table}), catalog).run(bounding.query)
+    exact = DuckDBBackend(open_tables({"visits": table}), catalog).run(bounding.query)
     (noisy,) = add_noise(exact, bounding, cost)
     assert noisy.keys == (("often",),)

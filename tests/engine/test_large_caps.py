@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.backends.priorities import most_per_owner
+from sfumato.backends.bounding.priorities import most_per_owner
 
 CAPS = ("max_groups", "max_rows", "max_distinct", "min_units")
 

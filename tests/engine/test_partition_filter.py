@@ -11,7 +11,7 @@ import sfumato as sf
 from sfumato.analysis import bound
 from sfumato.analysis.partition_filter import parts_of
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, one_of
 from sfumato.errors import BudgetExceeded, InvalidArgument
 from sfumato.plan.request import Options
@@ -81,7 +81,7 @@ def exact(text: str, without: int | None = None) -> list[tuple[object, ...]]:
         columns = [[row[place] for row in rows] for place in range(len(table.fields))]
         arrays = [pa.array(column, pa.int64()) for column in columns]
         tables[table.name] = pa.table(arrays, names=[field.name for field in table.fields])
-    backend = Backend(open_tables(tables), CATALOG)
+    backend = DuckDBBackend(open_tables(tables), CATALOG)
     (named,) = parse(text, CATALOG).queries
     found = backend.run(bound(named.query, CATALOG, CAPS).query, _salt=1).reveal()
     return [tuple(map(int, values)) for group in found for values in group.measures.values()]

@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
-from sfumato.backends.row_weights import RowWeights
+from sfumato.backends.bounding.row_weights import RowWeights
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.ledger import Ledger
 

@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.analysis import bound
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.session import Database
 
@@ -153,7 +153,7 @@ def test_the_engine_itself_refuses_to_copy_rows() -> None:
     text = "SELECT COUNT(*) FROM t JOIN places AS p ON t.region = p.zone"
     [named] = opened.sql(text, epsilon=1).request.queries
     bounding = bound(named.query, opened.catalog)
-    assert isinstance(opened.backend, Backend)
+    assert isinstance(opened.backend, DuckDBBackend)
     for action in (opened.backend.run, opened.backend.check):
         with pytest.raises(QueryRefused, match="several rows of one"):
             action(bounding.query)

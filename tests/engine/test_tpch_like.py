@@ -24,7 +24,7 @@ from sfumato.release import Release, add_noise
 from sfumato.release.weighted_selection import weights_of
 from tests.engine.tpch import PUBLIC_QUESTIONS, QUESTIONS, connected, database, scaled, tables, truth
 
-SELECTED = {"Q7": 100, "Q8": 100, "Q13": 2, "Q22": 100}
+SELECTED = {"Q7": 100, "Q8": 100, "Q9": 100, "Q13": 2, "Q22": 100}
 """Questions whose groups nobody declared, with an epsilon at which all groups of 1,500 customers show."""
 UNCHOSEN = {
     "Q11": QUESTIONS["Q11"].split("HAVING")[0],
@@ -40,9 +40,14 @@ def test_the_answer_is_that_of_duckdb(name: str) -> None:
     """Groups, numbers and order; groups that are known in public and empty are the only ones DuckDB lacks."""
     asked = database().sql(QUESTIONS[name], epsilon=5 * 10**10)
     assert not asked.free
-    expected = truth(QUESTIONS[name])
+    expected = shown_groups(name)
     assert expected
     compare(asked.release(), expected)
+
+
+def shown_groups(name: str) -> list[tuple[Any, ...]]:
+    """Return DuckDB's answer; groups of one person are not shown where groups are selected."""
+    return [row for row in truth(QUESTIONS[name]) if name not in SELECTED or row[-1] != 1]
 
 
 @pytest.mark.parametrize("name", PUBLIC_QUESTIONS)
@@ -52,7 +57,7 @@ def test_public_tables_are_free(name: str) -> None:
     compare(asked.release(), truth(PUBLIC_QUESTIONS[name]))
 
 
-def compare(released: Release, expected: list[tuple[Any, ...]], slack: float = 1e-3) -> None:
+def compare(released: Release, expected: list[tuple[Any, ...]], slack: float = 1e-2) -> None:
     """Hold an answer against DuckDB's; `slack` is for what is rounded to the grid, row by row."""
     rows = [row for row in released.rows if row[-1]]
     assert len(rows) == len(expected)

@@ -25,7 +25,7 @@ from sfumato.analysis.bounded import MeasureKind
 from sfumato.analysis.explain import explain
 from sfumato.analysis.forecast import forecasts
 from sfumato.backends import open_tables
-from sfumato.backends.duckdb import Backend
+from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
@@ -73,8 +73,8 @@ def data() -> dict[str, npt.NDArray[Any]]:
 
 
 @cache
-def backend() -> Backend:
-    return Backend(open_tables({"people": pyarrow.table(data())}), CATALOG)
+def backend() -> DuckDBBackend:
+    return DuckDBBackend(open_tables({"people": pyarrow.table(data())}), CATALOG)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from sfumato.ledger import Ledger
 
 QUESTION = "SELECT place, COUNT(*) AS n FROM people GROUP BY place ORDER BY place"
 PROJECT = """
-ledger = "people.ledger"
+ledger = "LEDGER"
 
 [tables.people]
 path = "people.parquet"
@@ -40,11 +40,11 @@ epsilon = 100000
 """
 
 
-def make(folder: Path) -> None:
+def make(folder: Path, place: str) -> None:
     people = {"person": list(range(300)), "place": [number % 3 for number in range(300)]}
     pq.write_table(pa.table(people), folder / "people.parquet")
-    (folder / "sfumato.toml").write_text(PROJECT)
-    Ledger.open(folder / "people.ledger").close()
+    (folder / "sfumato.toml").write_text(PROJECT.replace("LEDGER", place))
+    Ledger.open(place).close()
 
 
 def work(folder: Path, report: int) -> None:
@@ -79,10 +79,10 @@ def told(worker: int, reading: int) -> list[tuple[int, str]]:
     return [(int(number), text) for number, text in map(json.loads, lines)]
 
 
-def compare(folder: Path, answers: Iterable[tuple[int, str]]) -> int:
+def compare(place: str, answers: Iterable[tuple[int, str]]) -> int:
     """See that the ledger is sound, holds every answer that was given, and charged each of them."""
     given = dict(answers)
-    with Ledger.open(folder / "people.ledger", create=False) as ledger:
+    with Ledger.open(place, create=False) as ledger:
         ledger.verify()
         spent = ledger.spent("person") if ledger.units() else Fraction(0)
         charges = ledger.history()  # read later: the other goes on asking
@@ -92,9 +92,9 @@ def compare(folder: Path, answers: Iterable[tuple[int, str]]) -> int:
         return len(given)
 
 
-def main(folder: Path, kills: int) -> None:
+def main(folder: Path, place: str, kills: int) -> None:
     """Kill, and kill again."""
-    make(folder)
+    make(folder, place)
     answers: list[tuple[int, str]] = []
     workers = [begin(folder) for _ in range(2)]
     for number in range(kills):
@@ -105,8 +105,8 @@ def main(folder: Path, kills: int) -> None:
         if number + 2 < kills:
             workers.append(begin(folder))
         if number % 10 == 9:
-            compare(folder, answers)
-    answered = compare(folder, answers)
-    with Ledger.open(folder / "people.ledger", create=False) as ledger:
+            compare(place, answers)
+    answered = compare(place, answers)
+    with Ledger.open(place, create=False) as ledger:
         assert ledger.spent("person") == len(ledger.history()), "nobody is at work any more"
     print(f"killed {kills} answered {answered}")

@@ -3,7 +3,7 @@
 Each round forks a worker, which spends and reports what it was answered (r, c) through a pipe. It is killed
 with SIGKILL at a random moment, with others at work beside it; or it kills itself at a step of the path
 (before and after the reservation, during the query, before and after the commit), or as it is about to send
-its n-th statement to SQLite. Then the ledger is compared with the reports.
+its n-th statement to the database. Then the ledger is compared with the reports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import Ledger
-from tests.ledger.accounts import opened, raw, reserve
+from tests.ledger.accounts import before_each_statement, opened, reserve
+from tests.ledger.places import Databases
 
 RANDOM_KILLS = 400
 AT_ONCE = 4
@@ -30,7 +31,9 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def work(path: Path, report: int, *, step: str | None, before: int, statements: int | None, key: str) -> None:
+def work(
+    path: Path | str, report: int, *, step: str | None, before: int, statements: int | None, key: str
+) -> None:
     """Spend until killed, telling of each reservation and each commit once it has returned.
 
     `before` spends pass unharmed; then it dies at a step, or after a number of statements.
@@ -45,7 +48,7 @@ def work(path: Path, report: int, *, step: str | None, before: int, statements: 
             die()
 
     if statements is not None:
-        raw(ledger).set_trace_callback(trace)
+        before_each_statement(ledger, trace)
     spends = 0
     while True:
         now = step if spends == before else None
@@ -69,7 +72,7 @@ def work(path: Path, report: int, *, step: str | None, before: int, statements: 
         spends += 1
 
 
-def start(path: Path, **how: object) -> tuple[int, int]:
+def start(path: Path | str, **how: object) -> tuple[int, int]:
     """Fork a worker; return its process and the end of the pipe that it reports through."""
     reading, writing = os.pipe()
     worker = os.fork()
@@ -110,7 +113,7 @@ def audit(ledger: Ledger, answered: int) -> None:
     assert len(set(requests)) == len(requests), "one call was charged twice"
 
 
-def random_kills(folder: Path, share: int) -> tuple[int, int]:
+def random_kills(folder: Path | Databases, share: int) -> tuple[int, int]:
     """Kill one of four at a random moment and start another; a fresh ledger now and then."""
     kills, answered, each = 0, 0, RANDOM_KILLS // (4 * share)
     for number in range(4):
@@ -150,7 +153,7 @@ def outcome(ledger: Ledger, key: str) -> str:
         return "burnt"
 
 
-def step_kills(folder: Path, share: int) -> tuple[int, int]:
+def step_kills(folder: Path | Databases, share: int) -> tuple[int, int]:
     """Die at each named step, after a few spends; what became of the key is known exactly."""
     expected = dict(zip(STEPS, ("unknown", "burnt", "burnt", "burnt", "answered"), strict=True))
     path, kills, answered = folder / "steps", 0, 0
@@ -168,10 +171,10 @@ def step_kills(folder: Path, share: int) -> tuple[int, int]:
     return kills, answered
 
 
-def statement_kills(folder: Path, share: int) -> tuple[int, int]:
+def statement_kills(folder: Path | Databases, share: int) -> tuple[int, int]:
     """Die before the n-th statement, for every n of the first two spends and more."""
     path, answered, seen = folder / "statements", 0, Counter[str]()
-    rounds = range(0, STATEMENTS, share)
+    rounds = range(0, STATEMENTS, min(share, 2))  # a spend on a server is a few statements
     for statements in rounds:
         key = f"key {statements}"
         said = reaped(*start(path, statements=statements, key=key))
@@ -185,7 +188,7 @@ def statement_kills(folder: Path, share: int) -> tuple[int, int]:
     return len(rounds), answered
 
 
-def main(folder: Path, share: int) -> None:
+def main(folder: Path | Databases, share: int) -> None:
     """Kill, and kill again: all of it, or every so many."""
     counts = [kind(folder, share) for kind in (random_kills, step_kills, statement_kills)]
     print(f"killed {sum(kills for kills, _ in counts)} answered {sum(number for _, number in counts)}")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sfumato.ledger import forks
+from tests.ledger.places import Databases
 from tests.processes import said
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -205,40 +206,40 @@ print(in_child(lambda: spend(ledger) and "child"), spend(ledger) and "parent", l
 """
 
 INTERRUPTED = """
-import sfumato.ledger.store as store
-ledger, other = opened(path), opened(path + "2")
+ledger, other = opened(path), opened(sys.argv[2])
 spend(ledger), spend(other)
-before = store.Store.before_fork
+journal = type(ledger._journal)
+before = journal.before_fork
 
 def interrupted(self, deadline):
     if self is ledger._journal:
         raise KeyboardInterrupt
     before(self, deadline)
 
-store.Store.before_fork = interrupted
+journal.before_fork = interrupted
 print(in_child(lambda: spend(ledger)), in_child(lambda: spend(other) and "child"), flush=True)
-store.Store.before_fork = before
+journal.before_fork = before
 done = []
-thread = threading.Thread(target=lambda: done.append((spend(ledger), opened(path + "3").close())))
+thread = threading.Thread(target=lambda: done.append((spend(ledger), opened(sys.argv[3]).close())))
 thread.start()
 thread.join(20)
 print(len(done), in_child(lambda: spend(ledger) and "child"))
 """
 
 OPENED_MEANWHILE = """
-import sfumato.ledger.store as store
 ledger = opened(path)
 spend(ledger)
-before, threads, kept = store.Store.before_fork, [], []
+journal = type(ledger._journal)
+before, threads, kept = journal.before_fork, [], []
 
 def meanwhile(self, deadline):
     before(self, deadline)
-    threads.append(threading.Thread(target=lambda: kept.append(opened(path + "2"))))
+    threads.append(threading.Thread(target=lambda: kept.append(opened(sys.argv[2]))))
     threads[0].start()
     threads[0].join(1)  # it should wait until the fork is over
 
-store.Store.before_fork = meanwhile
-print(in_child(lambda: spend(opened(path + "2")) and "child"), len(threads))
+journal.before_fork = meanwhile
+print(in_child(lambda: spend(opened(sys.argv[2])) and "child"), len(threads))
 """
 
 NO_LOG = """
@@ -293,32 +294,41 @@ for guard in (OpenReservations._guard, ledger._journal._group._lock):
 
 
 @pytest.mark.parametrize("connection", ["inherited", "fresh"])
-def test_a_child_loses_nothing_when_its_parent_closes(tmp_path: Path, connection: str) -> None:
+def test_a_child_loses_nothing_when_its_parent_closes(soaked_folder: Path, connection: str) -> None:
     """With locks copied by the fork, the log would be deleted under the child, and its charge with it."""
-    outcome = said(BEGIN + CLOSED_ABOVE, tmp_path / "a", connection)
+    outcome = said(BEGIN + CLOSED_ABOVE, soaked_folder / "a", connection)
     numbers = {line.split()[0]: [int(word) for word in line.split()[1:]] for line in outcome}
     assert len(numbers["child"]) == 2 and len(numbers["newcomer"]) == 1
     assert {*numbers["child"], *numbers["newcomer"]} < set(numbers["charged"])
     assert len(numbers["charged"]) == 4
 
 
-def test_forks_among_threads_that_spend_neither_hang_nor_lose_anything(tmp_path: Path) -> None:
-    assert said(BEGIN + AMONG_THREADS, tmp_path / "a") == ["'well'"] * 10 + ["True"]
+def test_forks_among_threads_that_spend_neither_hang_nor_lose_anything(soaked_folder: Path) -> None:
+    assert said(BEGIN + AMONG_THREADS, soaked_folder / "a") == ["'well'"] * 10 + ["True"]
 
 
-def test_a_parent_does_not_go_by_what_it_read_before_the_fork(tmp_path: Path) -> None:
-    assert said(BEGIN + REMEMBERED, tmp_path / "a") == ["2 2 True"]
+def test_a_parent_does_not_go_by_what_it_read_before_the_fork(soaked_folder: Path) -> None:
+    assert said(BEGIN + REMEMBERED, soaked_folder / "a") == ["2 2 True"]
 
 
-def test_a_child_has_locks_of_its_own_and_none_of_its_parents(tmp_path: Path) -> None:
+def test_a_child_has_locks_of_its_own_and_none_of_its_parents(soaked_folder: Path) -> None:
     """Its threads are not kept waiting, and what its parent left undone is burnt."""
-    assert said(BEGIN + OWN, tmp_path / "a") == ["1", "SF607"]
+    assert said(BEGIN + OWN, soaked_folder / "a") == ["1", "SF607"]
 
 
 def test_a_child_that_inherited_a_connection_is_refused(tmp_path: Path) -> None:
     """After a fork that nobody was told of, and one in the middle of a transaction; the parent goes on."""
     outcome = said(BEGIN + UNTOLD, tmp_path / "a")
     assert outcome == ["SF601 SF601", "SF601 SF601", "parent True", "'child'", "3"]
+
+
+@pytest.mark.soak
+def test_a_child_cannot_use_its_parents_connection_to_a_server(databases: Databases) -> None:
+    """Nothing but a connection is shared: one of its own is as good as anybody's."""
+    outcome = said(
+        BEGIN + UNTOLD.replace("opened(path), fork", "spend(opened(path)) and 'own', fork"), databases / "a"
+    )
+    assert outcome[0] == "SF601 'own'" and outcome[2:4] == ["parent True", "'child'"]
 
 
 @pytest.mark.parametrize("child", ["used", "closed", "untouched"])
@@ -334,12 +344,15 @@ def test_a_child_of_a_fork_while_a_ledger_was_being_opened_is_refused(tmp_path: 
     assert said(BEGIN + CONNECTING, tmp_path / "a") == ["SF601 SF601", "'child' parent 4"]
 
 
-def test_a_fork_whose_preparation_was_interrupted_leaves_nothing_locked(tmp_path: Path) -> None:
-    assert said(BEGIN + INTERRUPTED, tmp_path / "a") == ["SF601 'child'", "1 'child'"]
+def test_a_fork_whose_preparation_was_interrupted_leaves_nothing_locked(soaked_folder: Path) -> None:
+    assert said(BEGIN + INTERRUPTED, *(soaked_folder / name for name in "abc")) == [
+        "SF601 'child'",
+        "1 'child'",
+    ]
 
 
-def test_no_ledger_is_opened_during_a_fork(tmp_path: Path) -> None:
-    assert said(BEGIN + OPENED_MEANWHILE, tmp_path / "a") == ["'child' 1"]
+def test_no_ledger_is_opened_during_a_fork(soaked_folder: Path) -> None:
+    assert said(BEGIN + OPENED_MEANWHILE, *(soaked_folder / name for name in "ab")) == ["'child' 1"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
@@ -347,12 +360,12 @@ def test_a_log_that_cannot_be_opened_again_is_not_replaced_by_the_old_one(tmp_pa
     assert said(BEGIN + NO_LOG, tmp_path / "a") == ["SF601", "True False True"]
 
 
-def test_a_reservation_that_two_processes_have_is_answered_once(tmp_path: Path) -> None:
-    assert said(BEGIN + SHARED_RESERVATION, tmp_path / "a") == ["'child'", "SF608 child"]
+def test_a_reservation_that_two_processes_have_is_answered_once(soaked_folder: Path) -> None:
+    assert said(BEGIN + SHARED_RESERVATION, soaked_folder / "a") == ["'child'", "SF608 child"]
 
 
-def test_a_child_waits_for_no_lock_of_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
-    assert said(BEGIN + GUARDED, tmp_path / "a") == ["'well'"] * 2
+def test_a_child_waits_for_no_lock_of_a_thread_that_it_does_not_have(soaked_folder: Path) -> None:
+    assert said(BEGIN + GUARDED, soaked_folder / "a") == ["'well'"] * 2
 
 
 def test_a_ledger_that_is_collected_while_others_are_looked_through() -> None:

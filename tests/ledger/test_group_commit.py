@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from sfumato.errors import BudgetExceeded, LedgerError
 from sfumato.ledger import connection
 from sfumato.ledger.group_commit import GroupCommit, WriteRequest
 from sfumato.ledger.records import Signer
-from tests.ledger.accounts import opened, reserve
+from tests.ledger.accounts import answer, opened, reserve
 from tests.processes import said
 
 
@@ -75,17 +76,17 @@ def test_many_threads_cost_few_syncs_and_every_charge_is_there(tmp_path: Path, m
         assert len(ledger.history()) == 81
 
 
-def test_the_last_of_the_budget_goes_to_as_many_as_it_is_for(tmp_path: Path) -> None:
+def test_the_last_of_the_budget_goes_to_as_many_as_it_is_for(folder: Path) -> None:
     """Ten fit; twenty ask at once. A refusal in a shared transaction takes nothing from the others."""
-    with opened(tmp_path / "a", 1) as ledger:
+    with opened(folder / "a", 1) as ledger:
         done = together(20, lambda _: reserve(ledger, Pure(loss=Fraction(1, 10))).sequence)
         refused = [one for one in done if isinstance(one, BudgetExceeded)]
         assert len(refused) == 10 and len({one for one in done if isinstance(one, int)}) == 10
         assert ledger.verify() == ledger.head()
 
 
-def test_a_section_that_fails_halfway_leaves_nothing_and_the_others_stay(tmp_path: Path) -> None:
-    with opened(tmp_path / "a", 1000) as ledger:
+def test_a_section_that_fails_halfway_leaves_nothing_and_the_others_stay(folder: Path) -> None:
+    with opened(folder / "a", 1000) as ledger:
         reserve(ledger).commit(b"first")
         before = ledger.head().sequence
         journal, started = ledger._journal, threading.Barrier(8)
@@ -104,6 +105,34 @@ def test_a_section_that_fails_halfway_leaves_nothing_and_the_others_stay(tmp_pat
         assert [str(one) for one in done[1::2]] == ["1", "3", "5", "7"]
         assert sorted(done[::2]) == list(range(before + 1, before + 5))  # type: ignore[type-var]
         assert ledger.head().sequence == before + 4
+
+
+def test_after_a_section_that_fails_the_next_charges_on_top_of_those_before(
+    folder: Path, monkeypatch
+) -> None:
+    """A charge must not go by the totals that were read before the others of its transaction."""
+    with opened(folder / "a") as ledger:
+        answer(ledger)
+        sections: list[Any] = []
+
+        def collect(section: Any) -> None:
+            sections.append(section)
+            raise InterruptedError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ledger._journal, "write", collect)
+            for _ in range(2):
+                with pytest.raises(InterruptedError):
+                    reserve(ledger)
+
+        def fails() -> None:
+            raise ValueError
+
+        requests = [WriteRequest(section) for section in (sections[0], fails, sections[1])]
+        ledger._journal._write(requests)
+        assert [type(request.error) for request in requests] == [type(None), ValueError, type(None)]
+        assert ledger.spent("person") * 100 == 3 == len(ledger.history())
+        ledger.verify()
 
 
 def test_whoever_waits_too_long_is_refused_and_nothing_of_it_is_written() -> None:
@@ -201,7 +230,7 @@ def test_a_sync_that_fails_answers_nobody(tmp_path: Path, monkeypatch) -> None:
 INTERRUPTED = """
 import sys, threading
 import sfumato.ledger.connection as connection
-from tests.ledger.accounts import opened, reserve
+from tests.ledger.accounts import answer, opened, reserve
 
 when, sync = sys.argv[2], connection._sync
 ledger = opened(sys.argv[1], 1000)
@@ -260,7 +289,7 @@ def test_whoever_waited_for_an_interrupted_leader_is_charged_or_told_that_it_is_
 
 FORKED = """
 import os, sys
-from tests.ledger.accounts import opened, reserve
+from tests.ledger.accounts import answer, opened, reserve
 with opened(sys.argv[1], 1000) as ledger:
     reserve(ledger).commit(b"first")
     ledger._journal._group._busy = True  # as if another thread were at work at the fork

@@ -16,9 +16,10 @@ from sfumato.ledger.account import Account
 from tests.ledger.accounts import HASHES, HUNDREDTH, answer, opened, raw, reserve
 
 
-@pytest.fixture(params=["file", "memory"])
-def ledger(request, tmp_path):
-    with opened(tmp_path / "people.ledger" if request.param == "file" else None) as ledger:
+@pytest.fixture(params=["tmp_path", "memory", "databases"])
+def ledger(request):
+    folder = None if request.param == "memory" else request.getfixturevalue(request.param)
+    with opened(None if folder is None else folder / "people.ledger") as ledger:
         yield ledger
 
 
@@ -51,12 +52,12 @@ def test_a_refusal_is_that_of_the_filter_and_charges_nothing(ledger):
 
 
 @pytest.mark.parametrize("rule", [ZeroConcentratedRule(), GaussianRule(), RenyiRule(order=3.5)], ids=repr)
-def test_totals_are_those_of_a_filter(tmp_path, rule):
+def test_totals_are_those_of_a_filter(folder, rule):
     budget = PrivacyBudget(epsilon=3, delta=1e-6, keys_delta=1e-7, rule=rule)
     batch = Composed(events=(Gaussian(sigma=50), Repeated(event=Laplace(scale=100), times=3)))
     purse = PrivacyFilter(budget)
     for _ in range(2):  # closed and opened again in between
-        with Ledger.open(tmp_path / "people.ledger") as ledger:
+        with Ledger.open(folder / "people.ledger") as ledger:
             ledger.register("person", budget)
             for event, keys in ((batch, 1e-9), (Pure(loss=F(1, 70)), F(1, 3 * 10**10))):
                 ledger.reserve("person", event, keys, **HASHES)
@@ -79,10 +80,10 @@ def test_delta_for_keys_is_a_budget_of_its_own():
     assert len(ledger.history()) == 1
 
 
-def test_registering_again_never_gives_a_fresh_budget(tmp_path):
-    with opened(tmp_path / "a") as ledger:
+def test_registering_again_never_gives_a_fresh_budget(folder):
+    with opened(folder / "a") as ledger:
         answer(ledger)
-    with opened(tmp_path / "a") as ledger:
+    with opened(folder / "a") as ledger:
         assert ledger.spent("person") == F(1, 100)
         head = ledger.head()
         ledger.register("person", PrivacyBudget(epsilon=1.0))
@@ -176,11 +177,11 @@ def test_the_head_grows_with_every_record(ledger):
 # -- idempotency keys ---------------------------------------------------------------------
 
 
-def test_the_same_request_is_answered_from_the_ledger(tmp_path):
-    with opened(tmp_path / "a") as ledger:
+def test_the_same_request_is_answered_from_the_ledger(folder):
+    with opened(folder / "a") as ledger:
         first = answer(ledger, b"first", idempotency_key="k")
         assert answer(ledger, b"second", idempotency_key="k") == first == b"first"
-    with opened(tmp_path / "a") as ledger:
+    with opened(folder / "a") as ledger:
         head = ledger.head()
         assert answer(ledger, b"third", idempotency_key="k") == first
         assert ledger.head() == head and ledger.spent("person") == F(1, 100)
@@ -214,21 +215,21 @@ def test_a_key_belongs_to_one_unit(ledger):
     assert refusal.value.code == "SF606"
 
 
-def test_a_burnt_key_stays_burnt(tmp_path):
-    with opened(tmp_path / "a") as ledger:
+def test_a_burnt_key_stays_burnt(folder):
+    with opened(folder / "a") as ledger:
         with reserve(ledger, idempotency_key="k"):
             pass
         for _ in range(2):
             with pytest.raises(LedgerError) as refusal:
                 answer(ledger, idempotency_key="k")
             assert refusal.value.code == "SF607"
-    with opened(tmp_path / "a") as ledger, pytest.raises(LedgerError) as refusal:
+    with opened(folder / "a") as ledger, pytest.raises(LedgerError) as refusal:
         answer(ledger, idempotency_key="k")
     assert refusal.value.code == "SF607"
 
 
-def test_whoever_asks_while_the_answer_is_made_waits_no_longer_than_stated(tmp_path):
-    with opened(tmp_path / "a", wait=0.05) as ledger, opened(tmp_path / "a", wait=0.05) as other:
+def test_whoever_asks_while_the_answer_is_made_waits_no_longer_than_stated(folder):
+    with opened(folder / "a", wait=0.05) as ledger, opened(folder / "a", wait=0.05) as other:
         with reserve(ledger, idempotency_key="k") as reservation:
             for asking in (ledger, other):
                 with pytest.raises(LedgerError) as refusal:
@@ -301,6 +302,7 @@ def test_the_last_entry_is_the_newest_of_the_history(ledger):
     assert ledger.last_entry("nobody") is None
 
 
+@pytest.mark.parametrize("ledger", ["tmp_path", "memory"], indirect=True)
 def test_looking_up_walks_no_records(ledger):
     """However long the ledger: every statement of a spend and of a look at the budget goes by an index."""
     answer(ledger)

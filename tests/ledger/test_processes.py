@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from fractions import Fraction as F
+from pathlib import Path
 
 import pytest
 
@@ -89,42 +90,43 @@ def run_together(script: str, count: int, *arguments: object) -> list[str]:
     return said
 
 
-def test_eight_processes_race_for_a_hundred_spends(tmp_path):
+def test_eight_processes_race_for_a_hundred_spends(folder):
     """Each of 400 calls is answered within the stated wait (else SF604 would end its process)."""
-    opened(tmp_path / "a").close()
-    outcomes = [tuple(map(int, said.split())) for said in run_together(SPEND, 8, tmp_path / "a")]
+    opened(folder / "a").close()
+    outcomes = [tuple(map(int, said.split())) for said in run_together(SPEND, 8, folder / "a")]
     assert sum(granted for granted, _ in outcomes) == 100
     assert all(asked == 50 for _, asked in outcomes)
-    with opened(tmp_path / "a") as ledger:
+    with opened(folder / "a") as ledger:
         assert ledger.remaining("person") == 0 and len(ledger.history()) == 100
         assert all(entry.committed for entry in ledger.history())
         ledger.verify()
 
 
-def test_processes_that_begin_a_ledger_at_once_begin_one(tmp_path):
-    outcomes = run_together(SPEND, 3, tmp_path / "a")
+def test_processes_that_begin_a_ledger_at_once_begin_one(soaked_folder):
+    outcomes = run_together(SPEND, 3, soaked_folder / "a")
     assert sum(int(said.split()[0]) for said in outcomes) == 100
-    with opened(tmp_path / "a") as ledger:
+    with opened(soaked_folder / "a") as ledger:
         ledger.verify()
-    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".new")] == []
+    if isinstance(soaked_folder, Path):
+        assert [path.name for path in soaked_folder.iterdir() if path.name.endswith(".new")] == []
 
 
-def test_twenty_callers_with_one_key_get_one_answer(tmp_path):
+def test_twenty_callers_with_one_key_get_one_answer(soaked_folder):
     """Four processes of five threads ask at once: one pays and makes the answer, the others get its bytes."""
-    opened(tmp_path / "a").close()
-    said = "".join(run_together(ASK, 4, tmp_path / "a")).split()
+    opened(soaked_folder / "a").close()
+    said = "".join(run_together(ASK, 4, soaked_folder / "a")).split()
     assert len(said) == 20 and said.count("made") == 1
     assert len(set(said)) == 2
-    with opened(tmp_path / "a") as ledger:
+    with opened(soaked_folder / "a") as ledger:
         assert ledger.spent("person") == F(1, 100)
         assert answer(ledger, idempotency_key="k").decode() in said
 
 
-def test_an_answer_that_arrives_while_one_looks_is_not_taken_for_burnt(tmp_path, monkeypatch):
+def test_an_answer_that_arrives_while_one_looks_is_not_taken_for_burnt(folder, monkeypatch):
     """The first commits just before the second asks whether it is alive: the second must look again."""
     with (
-        opened(tmp_path / "a") as first,
-        opened(tmp_path / "a") as second,
+        opened(folder / "a") as first,
+        opened(folder / "a") as second,
         reserve(first, idempotency_key="k") as reservation,
     ):
         reservations = type(second._journal.open_reservations)
@@ -138,8 +140,8 @@ def test_an_answer_that_arrives_while_one_looks_is_not_taken_for_burnt(tmp_path,
         assert answer(second, idempotency_key="k") == b"made"
 
 
-def test_threads_share_one_ledger(tmp_path):
-    with opened(tmp_path / "a", epsilon=F(1, 2)) as ledger:
+def test_threads_share_one_ledger(folder):
+    with opened(folder / "a", epsilon=F(1, 2)) as ledger:
         granted = []
 
         def spend() -> None:
@@ -159,8 +161,8 @@ def test_threads_share_one_ledger(tmp_path):
         ledger.verify()
 
 
-def test_forked_children_spend_from_the_same_budget(tmp_path):
-    said, _ = start(FORK, tmp_path / "a").communicate()
+def test_forked_children_spend_from_the_same_budget(folder):
+    said, _ = start(FORK, folder / "a").communicate()
     assert said.split() == ["0", "0", "0", "0", "22", "True"]
 
 
@@ -169,8 +171,8 @@ def test_a_forked_child_cannot_use_a_ledger_in_memory():
     assert said.split() == ["7", "7", "7", "7", "2", "True"]
 
 
-def test_whoever_finds_a_writer_at_work_waits_no_longer_than_stated(tmp_path):
-    with opened(tmp_path / "a") as busy, opened(tmp_path / "a", wait=0.05) as ledger:
+def test_whoever_finds_a_writer_at_work_waits_no_longer_than_stated(folder):
+    with opened(folder / "a") as busy, opened(folder / "a", wait=0.05) as ledger:
         with busy._journal.writing():
             with pytest.raises(LedgerError) as refusal:
                 reserve(ledger)
@@ -184,23 +186,33 @@ def test_whoever_finds_a_writer_at_work_waits_no_longer_than_stated(tmp_path):
         assert ledger.spent("person") == F(1, 100) and ledger.history()[0].committed
 
 
-@pytest.mark.parametrize(("share", "kills"), [(4, 128), pytest.param(1, 510, marks=pytest.mark.soak)])
-def test_a_killed_worker_loses_nothing_that_was_answered(tmp_path, share, kills):
+@pytest.mark.parametrize(
+    ("place", "share", "kills"),
+    [
+        ("tmp_path", 4, 140),
+        ("databases", 16, 54),
+        pytest.param("tmp_path", 1, 510, marks=pytest.mark.soak),
+        pytest.param("databases", 4, 140, marks=[pytest.mark.soak, pytest.mark.timeout(1200)]),
+    ],
+)
+def test_a_killed_worker_loses_nothing_that_was_answered(request, place, share, kills):
     """Killed at random moments among other writers, at every step, before every statement (see `kills`).
 
     A kill leaves the page cache alone: this shows order and atomicity, not that the disk kept its word.
     """
-    script = "import sys; from pathlib import Path; from tests.ledger.kills import main\n"
-    worker = start(script + "main(Path(sys.argv[1]), int(sys.argv[2]))", tmp_path, share)
+    script = "import sys; from tests.ledger.kills import main; from tests.ledger.places import folder_of\n"
+    folder = request.getfixturevalue(place)
+    worker = start(script + "main(folder_of(sys.argv[1]), int(sys.argv[2]))", folder, share)
     said, _ = worker.communicate()
     assert worker.returncode == 0 and said.startswith(f"killed {kills} answered"), said
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(24, marks=pytest.mark.soak)])
-def test_whoever_asks_and_is_killed_was_charged_for_all_that_was_answered(tmp_path, kills):
+def test_whoever_asks_and_is_killed_was_charged_for_all_that_was_answered(tmp_path, soaked_folder, kills):
     """Kills through the whole path, from a project file to a signed release (see `killed_answers`)."""
     script = "import sys; from pathlib import Path; from tests.ledger.killed_answers import main\n"
-    worker = start(script + "main(Path(sys.argv[1]), int(sys.argv[2]))", tmp_path, kills)
+    script += "main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))"
+    worker = start(script, tmp_path, soaked_folder / "people", kills)
     said, _ = worker.communicate()
     assert worker.returncode == 0 and said.startswith(f"killed {kills} answered"), said
     assert int(said.split()[-1]) >= kills // 2, "every second one is killed after its first answer"

@@ -36,12 +36,12 @@ def exported(ledger: Ledger, **options: bool) -> list[dict[str, str]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-def test_what_was_asked_is_kept_with_the_charge(tmp_path: Path) -> None:
-    with opened(tmp_path / "a") as ledger:
+def test_what_was_asked_is_kept_with_the_charge(folder: Path) -> None:
+    with opened(folder / "a") as ledger:
         answer(ledger, question=QUESTION, purpose=PURPOSE)
         answer(ledger, purpose=PURPOSE)
         answer(ledger)
-    with Ledger.open(tmp_path / "a") as ledger:
+    with Ledger.open(folder / "a") as ledger:
         first, second, third = ledger.history()
         assert texts(ledger) == {first.sequence: (QUESTION, PURPOSE), second.sequence: (None, PURPOSE)}
         assert third.question_sha256 is None and ledger.verify() == ledger.head()

@@ -38,8 +38,8 @@ def spend(ledger: Ledger, loss: F = F(1, 100), **changes: object) -> None:
 # -- grants -------------------------------------------------------------------------------
 
 
-def test_a_grant_is_a_limit_of_its_own(tmp_path):
-    with opened(tmp_path / "a") as ledger:
+def test_a_grant_is_a_limit_of_its_own(folder):
+    with opened(folder / "a") as ledger:
         ledger.grant("person", "alice", PrivacyBudget(epsilon=F(2, 100)))
         for _ in range(2):
             answer(ledger, analyst="alice")
@@ -49,7 +49,7 @@ def test_a_grant_is_a_limit_of_its_own(tmp_path):
             answer(ledger, analyst="bob")
         assert refusal.value.code == "SF609"
         answer(ledger)  # the owner
-    with opened(tmp_path / "a") as ledger:
+    with opened(folder / "a") as ledger:
         (grant,) = ledger.grants("person")
         assert (grant.analyst, grant.spent, grant.remaining) == ("alice", F(2, 100), 0)
         assert ledger.spent("person") == F(3, 100)
@@ -65,9 +65,9 @@ def test_a_grant_is_a_limit_of_its_own(tmp_path):
         ledger.verify()
 
 
-def test_colluding_analysts_share_the_cap(tmp_path):
+def test_colluding_analysts_share_the_cap(folder):
     """Ten analysts with the whole budget each: together they get it once."""
-    with opened(tmp_path / "a") as ledger:
+    with opened(folder / "a") as ledger:
         names = [f"analyst {number}" for number in range(10)]
         for name in names:
             ledger.grant("person", name, PrivacyBudget(epsilon=1))
@@ -131,9 +131,9 @@ def drained(ledger: Ledger) -> int:
     raise AssertionError
 
 
-def test_epochs_compose_into_the_lifetime_and_carry_nothing_over(tmp_path):
+def test_epochs_compose_into_the_lifetime_and_carry_nothing_over(folder):
     clock = Clock()
-    with renewed(tmp_path / "a", clock) as ledger:
+    with renewed(folder / "a", clock) as ledger:
         assert drained(ledger) == 2
         balance = ledger.balance("person")
         assert (balance.epoch_remaining, balance.available, balance.remaining) == (0, 0, F(3, 100))
@@ -149,9 +149,9 @@ def test_epochs_compose_into_the_lifetime_and_carry_nothing_over(tmp_path):
         ledger.verify()
 
 
-def test_a_forward_jump_opens_one_epoch_and_a_backward_jump_none(tmp_path):
+def test_a_forward_jump_opens_one_epoch_and_a_backward_jump_none(folder):
     clock = Clock()
-    with renewed(tmp_path / "a", clock, life=F(1)) as ledger:
+    with renewed(folder / "a", clock, life=F(1)) as ledger:
         assert drained(ledger) == 2
         for jump in (-DAY, -3650 * DAY, -START):  # back: nothing, whatever the clock says
             clock.at = START + jump
@@ -161,7 +161,7 @@ def test_a_forward_jump_opens_one_epoch_and_a_backward_jump_none(tmp_path):
         for day in range(10):  # the clock is put right: nothing until it has caught up
             clock.at = START + day * DAY
             assert drained(ledger) == 0
-    with renewed(tmp_path / "a", clock, life=F(1)) as ledger:  # nor after a restart
+    with renewed(folder / "a", clock, life=F(1)) as ledger:  # nor after a restart
         assert drained(ledger) == 0
         clock.at = START + 11 * DAY
         assert drained(ledger) == 2
@@ -241,8 +241,8 @@ def divided(path=None, *, replace_one: bool = False) -> Ledger:
     return ledger
 
 
-def test_different_parts_cost_the_largest_of_them(tmp_path):
-    with divided(tmp_path / "a") as ledger:
+def test_different_parts_cost_the_largest_of_them(folder):
+    with divided(folder / "a") as ledger:
         spend(ledger, F(6, 10), parts=["1980"])
         spend(ledger, F(9, 10), parts=["1981"])
         assert ledger.spent("person") == F(9, 10)
@@ -260,7 +260,7 @@ def test_different_parts_cost_the_largest_of_them(tmp_path):
         spend(ledger, F(3, 10), parts=["1980"])
         assert ledger.remaining("person") == 0
         ledger.verify()
-    with divided(tmp_path / "a") as ledger:
+    with divided(folder / "a") as ledger:
         assert ledger.balance("person").parts == {"1980": F(9, 10), "1981": F(9, 10)}
         assert [entry.parts for entry in ledger.history()] == [("1980",), ("1981",), None, ("1980",)]
 

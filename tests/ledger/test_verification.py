@@ -137,6 +137,7 @@ def test_every_edit_of_every_record_is_found(rows):
     assert edits > 20 * RECORDS
 
 
+@pytest.mark.soak
 def test_every_swap_of_two_records_is_found(rows):
     """Exhaustively: whichever two records change places, the first of them no longer follows."""
     walk = _Walk()

@@ -42,7 +42,7 @@ MOST_BLOCKS = 10_000
 
 
 class BlockStatistic(Enum):
-    """What `backends/block_values` can compute of a block, by the names that SQL has for it."""
+    """What `backends/bounding/block_values` can compute of a block, by the names that SQL has for it."""
 
     AVG = ("avg", "mean")
     CORR = ("corr",)

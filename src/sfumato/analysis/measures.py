@@ -16,7 +16,7 @@ What one unit can change, and why. Let a unit have n rows in a group, n >= 1, an
     BLOCKS    the sum over blocks of v_b, a point of a grid that is w steps wide and holds 0. The unit is in
               one block, which its name and the salt choose. Every other block holds the same rows with
               and without the unit, for what is kept of others is a function of their own rows; its v_b is a
-              function of that multiset of rows, bit by bit (`backends/block_values`), so that it is the
+              function of that multiset of rows, bit by bit (`bounding/block_values`), so that it is the
               same. Of the unit's own block nothing is assumed: v_b was a point of the grid and is another,
               0 if it was empty or is. So the sum moves by at most w, as one value that is replaced does.
               In a coarser grouping set all its groups that fall together share that one block: w again.

@@ -55,7 +55,7 @@ def declared_cap(relation: tree.Relation, catalog: Catalog, name: Cap) -> int | 
     """Return the cap that follows from the tables whose rows a relation has; None: none is declared.
 
     Theorem: privacy does not rest on which cap this is, for the engine holds every unit to the cap of the
-    bounded query (`backends.contributions`). The cap says how much of a unit is left out, and how much
+    bounded query (`backends.bounding`). The cap says how much of a unit is left out, and how much
     noise hides the rest, so it must follow the rows that a unit can have here:
     a filter, a projection or a semi-join (also a negated one) keeps some rows of its source and repeats none,
     so what the other side of a semi-join holds does not matter; a join on the unit with a side that has one

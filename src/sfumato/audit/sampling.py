@@ -122,7 +122,7 @@ def _tiled(groups: ExactGroups, copies: int) -> ExactGroups:
 
     keys = list(groups.keys)
     members = groups.members
-    if members is not None:
+    if isinstance(members, Members):
         offsets = np.repeat(np.arange(copies, dtype=np.int64) * len(keys), len(members.groups))
         members = Members(
             groups=np.tile(members.groups.astype(np.int64), copies) + offsets,

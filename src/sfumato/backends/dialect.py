@@ -7,7 +7,8 @@ The rules, the same for every row and every engine:
   NULL;
 * a binary result that is not finite is NULL: overflow, division by zero, the root or
   logarithm of what has none, infinity minus infinity. NaN is NULL wherever it comes from;
-* a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL;
+* a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL, and
+  so is a text whose zone ends in a colon (`OPEN_ZONE`);
 * positions in texts count code points; one that does not fit into 32 bits is NULL;
 * regular expressions are RE2's, which reads a text in linear time; where none matches, '' is extracted;
 * zero is written without a sign. Engines hold 0.0 and -0.0 for equal, so which of a person's zeros MIN, MAX,
@@ -30,15 +31,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Aggregate, Call, Case, Cast, ColumnRef, Expression, Literal
 
-__all__ = ["Arguments", "Dialect", "Renderer", "Writer"]
+__all__ = ["Arguments", "Dialect", "LONGEST_TERM", "OPEN_ZONE", "Renderer", "Writer"]
+
+OPEN_ZONE = "[0-9.][+-][0-9:]*:$"
+"""The end of a text that is no moment: behind it DuckDB 2.0 reads on past the end of the text.
+
+What is there in memory may be another person's, and a row's value must not depend on other rows.
+"""
 
 Arguments = tuple[Expression, ...]
 """What a function is called with."""
+
+LONGEST_TERM = 20_000
+"""Characters of an expression that is written several times: nested ones would double and double."""
 
 
 class Dialect(ABC):
@@ -91,11 +102,19 @@ class Dialect(ABC):
         """Clamp, and leave NULL as it is: `least` and `greatest` would skip it."""
         return f"CASE WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} ELSE {sql} END"
 
+    def half_rounded(self, sql: str) -> str:
+        """Return half of a binary number as the nearest whole one, halves upward; it is below 2^53."""
+        return f"floor((floor({sql}) + 1) * 0.5)"
+
     @abstractmethod
     def nearest_point(self, value: str, grid: Grid, begins: Sequence[float]) -> str:
         """Return the point of a grid nearest to a binary number; point low + 1 + i begins at `begins[i]`."""
 
     # -- relations
+
+    def quoted(self, name: str) -> str:
+        """Return the name of a column or a table."""
+        return identifier(name)
 
     def rows(self, select: str) -> str:
         """Return a SELECT as what another one reads FROM."""
@@ -146,6 +165,8 @@ class Dialect(ABC):
         set aside. To write a far timestamp as text is such a function, and fails: a far value must not be
         there at all.
         """
+        if len(sql) > LONGEST_TERM:
+            raise Unsupported("a moment that is computed from such long expressions")
         return f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN least(greatest({sql}, {low}), {high}) END"
 
     def within_years(self, sql: str, kind: Kind) -> str:
@@ -196,7 +217,8 @@ class Writer:
                 return dialect.functions[name](self, arguments, own)
             case Case(branches=branches, otherwise=otherwise, kind=own):
                 whens = " ".join(
-                    f"WHEN {self(condition)} THEN {self(value, own)}" for condition, value in branches
+                    f"WHEN {self(condition, Kind.BOOLEAN)} THEN {self(value, own)}"
+                    for condition, value in branches
                 )
                 return f"CASE {whens} ELSE {self(otherwise, own)} END"
             case Cast(operand=operand, kind=own, limits=limits):

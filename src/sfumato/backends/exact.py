@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.backends.totals import sum_by_group
 from sfumato.catalog.kind import Value
 from sfumato.errors import Unsupported
 
-__all__ = ["Exact", "ExactGroups", "Members", "UnitRows"]
+__all__ = ["Exact", "ExactGroups", "Members", "Membership", "UnitRows"]
 
 _T = TypeVar("_T")
+_Flags = npt.NDArray[np.bool_]
 
 
 class Exact(Generic[_T]):
@@ -44,6 +46,18 @@ class Exact(Generic[_T]):
         return self.__secret
 
 
+class Membership(Protocol):
+    """What selections ask about which groups each unit is kept in; whose they are is not in it."""
+
+    def weights(self, found: _Flags, weight: Callable[[int], int]) -> npt.NDArray[np.int64]:
+        """Return the weight of every group: a unit of which d are not found has weight(d) in each of them."""
+        ...
+
+    def units_outside(self, shown: _Flags) -> int:
+        """Return how many units are kept in some group that is not shown."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Members:
     """Which groups each unit is kept in; whose they are is not in it. Units are in no order."""
@@ -53,6 +67,31 @@ class Members:
 
     def __repr__(self) -> str:
         return "<members: hidden>"
+
+    def weights(self, found: _Flags, weight: Callable[[int], int]) -> npt.NDArray[np.int64]:
+        """Return the weight of every group: a unit of which d are not found has weight(d) in each of them."""
+        if not len(self.groups):
+            return np.zeros(len(found), dtype=np.int64)
+        groups: npt.NDArray[Any] = self.groups
+        most = int(self.sizes.max())
+        table = np.array([0, *map(weight, range(1, most + 1))], dtype=np.int64)
+        if found.any():
+            left = ~found[groups]
+            each = np.repeat(table[np.add.reduceat(left, self._starts(), dtype=np.int64)], self.sizes)
+            each *= left
+        else:
+            each = np.repeat(table[self.sizes], self.sizes)
+        total: npt.NDArray[np.int64] = sum_by_group(groups, each, len(found)).astype(np.int64)
+        return total
+
+    def units_outside(self, shown: _Flags) -> int:
+        """Return how many units are kept in some group that is not shown."""
+        if not len(self.sizes):
+            return 0
+        return int(np.count_nonzero(np.add.reduceat(~shown[self.groups], self._starts(), dtype=np.int64)))
+
+    def _starts(self) -> npt.NDArray[np.int64]:
+        return np.concatenate(([0], np.cumsum(self.sizes[:-1], dtype=np.int64)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -66,7 +105,7 @@ class ExactGroups:
     keys: Sequence[tuple[Value, ...]]  # one tuple per group, of the set's key columns
     measures: dict[str, Any]  # int64 or object; CELLS: a row of cells per group, sparse if keys are private
     units: npt.NDArray[np.int64] | None  # units kept in each group, where keys must be selected
-    members: Members | None = None  # where they are selected by weights
+    members: Membership | None = None  # where they are selected by weights
 
     def __repr__(self) -> str:
         return "<exact groups: hidden>"  # also where a crash reporter shows the variables of noise

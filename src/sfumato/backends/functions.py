@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from sfumato.backends.dialect import Arguments, Renderer, Writer
+from sfumato.backends.dialect import LONGEST_TERM, Arguments, Renderer, Writer
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import common_kind
@@ -64,6 +64,8 @@ def _nullif(write: Writer, arguments: Arguments, kind: Kind) -> str:
     left, right = (write(argument, shared) for argument in arguments)
     if arguments[0].kind in (None, shared):
         return f"nullif({left}, {right})"
+    if len(left) > LONGEST_TERM:
+        raise Unsupported("NULLIF of such long expressions of different kinds")
     return f"CASE WHEN {left} = {right} THEN NULL ELSE {write(arguments[0], kind)} END"
 
 

@@ -91,7 +91,7 @@ def row_integer(measure: Measure, stage: Stage) -> RowInteger | None:
 
     The index of a cell is given plus one.
     """
-    tests = [] if measure.condition is None else [stage(stage.write(measure.condition))]
+    tests = [] if measure.condition is None else [stage(stage.write(measure.condition, Kind.BOOLEAN))]
     steps: list[str] = []
     doubles: list[str | None] = []
     low, high, scale = 1, 1, 1
@@ -148,7 +148,7 @@ def _exponent(step: Fraction) -> int | None:
 def _rounded(dialect: Dialect, twice: str, low: int, high: int) -> str:
     """Return the nearest whole number to half of a DOUBLE, halves upward, as a DOUBLE."""
     clamped = dialect.clamped(twice, dialect.constant(float(2 * low)), dialect.constant(float(2 * high)))
-    return f"floor((floor({clamped}) + 1) * 0.5)"
+    return dialect.half_rounded(clamped)
 
 
 def _far(dialect: Dialect, value: str, grid: Grid, exponent: int) -> str:

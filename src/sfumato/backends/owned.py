@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sfumato.backends import open_tables
+from sfumato.backends.duckdb.source import DuckDBTables
 from sfumato.catalog.identifiers import identifier
-from sfumato.errors import InvalidArgument
+from sfumato.errors import InvalidArgument, Unsupported
 
 __all__ = ["read_owned"]
 
@@ -19,6 +20,8 @@ __all__ = ["read_owned"]
 def read_owned(origin: Any, columns: Sequence[str] | None = None, *, name: str = "data") -> Any:
     """Return a table, or some of its columns, as an Arrow table: from a path, a frame or an Arrow table."""
     source = open_tables({name: origin})
+    if not isinstance(source, DuckDBTables):
+        raise Unsupported("rows of a table of a database, which stay on its server")
     try:
         known = [field.name for field in source.fields(name)]
         for column in columns or ():

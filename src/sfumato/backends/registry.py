@@ -14,11 +14,11 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.backends.duckdb.source import Source
+    from sfumato.backends.protocols import Source
 
 __all__ = ["SourceOptions", "open_tables"]
 
-_ENGINES = ("duckdb",)
+_ENGINES = ("duckdb", "postgres", "spark")
 _CURES = {  # by the type of what is not a table
     "DuckDBPyConnection": "give one of its tables: connection.table('people')",
     "Series": "one column does not say whose its rows are: give the whole frame",
@@ -60,7 +60,11 @@ def open_tables(tables: Mapping[str, Any], **options: Unpack[SourceOptions]) -> 
             raise InvalidArgument(
                 f"table `{name}` is neither a path nor a table, but a {kind}",
                 place=name,
-                hints=(_CURES.get(kind, "give a path, an Arrow table, or a pandas or polars DataFrame"),),
+                hints=(
+                    _CURES.get(
+                        kind, "give a path, an Arrow table, or a DataFrame of pandas, polars or Spark"
+                    ),
+                ),
             )
     for engine in engines:
         if all(map(engine.reads, tables.values())):

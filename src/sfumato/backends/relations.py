@@ -72,7 +72,7 @@ class Relations:
                 return self._listed(relation)
             case tree.Filter(source=source, condition=condition):
                 below = self.render(source)
-                test = self.dialect.expression(condition, below.names)
+                test = self.dialect.expression(condition, below.names, Kind.BOOLEAN)
                 return replace(below, sql=f"SELECT * FROM {self.dialect.rows(below.sql)} WHERE {test}")
             case tree.Projection(source=source, columns=columns):
                 below = self.render(source)
@@ -104,14 +104,14 @@ class Relations:
             found = table.field(column.name.removeprefix(f"{scan.alias}.")) or table.field(column.name)
             if found is None or found.kind is not column.kind:
                 raise Unsupported("a column that is not in the catalog")
-            value = self.dialect.normalised(identifier(found.name), found.kind)
+            value = self.dialect.normalised(self.dialect.quoted(found.name), found.kind)
             listed.append(f"{value} AS {names[column.name]}")
         rows = self.stored(table.name)
         if self.parts is not None:
             if table.partition is not None or (table.unit is not None and table.unit.path):
                 raise Unsupported("some files of a table whose rows depend on others")
             there = f"{PART} IN ({', '.join(map(str, self.parts))})"
-            rows = f"(SELECT * FROM {identifier(numbered_table(table.name))} WHERE {there})"
+            rows = f"(SELECT * FROM {self.dialect.quoted(numbered_table(table.name))} WHERE {there})"
         if table.unit is not None and table.unit.path:
             return self._scan_by_key(table, table.unit.path[0], listed, names)
         if table.unit is None or table.unit.column is None:
@@ -123,7 +123,7 @@ class Relations:
         if self.row_numbers and of_type is Kind.TEXT:
             if table.partition is not None:
                 raise Unsupported("numbers of rows where a unit's other rows matter")
-            rows = identifier(numbered_table(table.name))
+            rows = self.dialect.quoted(numbered_table(table.name))
             sql = f"SELECT {', '.join([f'{ROW} AS __unit', *listed])} FROM {rows}"
             return Rendered(sql=sql, names=names, unit=of_type)
         listed = [f"{named} AS __unit", *listed]
@@ -142,7 +142,7 @@ class Relations:
         if table is None or table.unit is None or table.unit.column is None:
             raise Unsupported("units of a table that names none")
         _, named, there = self._unit_of(table, table.unit.column)
-        rows = identifier(numbered_table(name))
+        rows = self.dialect.quoted(numbered_table(name))
         return f"SELECT {ROW}, CASE WHEN {there} THEN {named} END AS __unit FROM {rows}"
 
     def _scan_by_key(self, table: Table, link: KeyLink, listed: list[str], names: dict[str, str]) -> Rendered:
@@ -160,7 +160,7 @@ class Relations:
             raise Unsupported("a path to the unit that ends at rows without one")
         own_rows = self.dialect.rows(owners.sql)
         keys = f"SELECT DISTINCT __unit, {owners.names[column.name]} AS __key FROM {own_rows}"
-        value = self.dialect.normalised(identifier(own.name), own.kind)
+        value = self.dialect.normalised(self.dialect.quoted(own.name), own.kind)
         rows = f"SELECT {', '.join([f'{value} AS __key', *listed])}"
         both = f"({rows} FROM {self.stored(table.name)}) AS r JOIN ({keys}) AS o ON r.__key = o.__key"
         sql = f"SELECT {', '.join(['o.__unit', *names.values()])} FROM {both}"
@@ -204,7 +204,9 @@ class Relations:
         _, test = self._matched(source, other, join)
         inner = f"SELECT 1 FROM ({other.sql}) AS r WHERE {test}"
         exists = "NOT EXISTS" if join.negated else "EXISTS"
-        unless = "" if join.unless is None else f"{self.dialect.expression(join.unless, source.names)} OR "
+        unless = ""
+        if join.unless is not None:
+            unless = f"{self.dialect.expression(join.unless, source.names, Kind.BOOLEAN)} OR "
         return replace(source, sql=f"SELECT * FROM ({source.sql}) AS l WHERE {unless}{exists} ({inner})")
 
     def _union(self, sources: tuple[tree.Relation, ...]) -> Rendered:
@@ -260,7 +262,7 @@ class Relations:
         """Return the kind of the unit that a column names, its value, and the test that there is one."""
         unit = table.field(column)
         assert unit is not None
-        who = identifier(unit.name)
+        who = self.dialect.quoted(unit.name)
         if unit.kind is Kind.INTEGER:
             return Kind.INTEGER, f"CAST({who} AS {self.dialect.sql_type(Kind.INTEGER)})", f"{who} IS NOT NULL"
         named, there = self.dialect.plain_text(who), f"{who} IS NOT NULL"
@@ -279,7 +281,7 @@ class Relations:
         """
         field = table.field(table.partition or "")
         assert field is not None
-        value = self.dialect.normalised(identifier(field.name), field.kind)
+        value = self.dialect.normalised(self.dialect.quoted(field.name), field.kind)
         return [f"{value} AS __part", f"min({value}) OVER (PARTITION BY {unit}) AS __smallest"]
 
     def _matched(
@@ -289,7 +291,8 @@ class Relations:
         if left.names.keys() & right.names.keys():
             raise Unsupported("two relations with a column of one name")
         names = {**left.names, **right.names}
-        test = "TRUE" if join.condition is None else self.dialect.expression(join.condition, names)
+        condition = join.condition
+        test = "TRUE" if condition is None else self.dialect.expression(condition, names, Kind.BOOLEAN)
         if not join.on_unit:
             return names, test
         units = ("l.__unit", "r.__unit")

@@ -105,5 +105,5 @@ def _distinct_value(measure: Measure, stage: Stage) -> str:
         raise Unsupported("distinct values of nothing")
     value = stage.write.dialect.canonical(stage.write(measure.value), measure.value.kind)
     if measure.condition is not None:
-        value = f"CASE WHEN {stage.write(measure.condition)} THEN {value} END"
+        value = f"CASE WHEN {stage.write(measure.condition, Kind.BOOLEAN)} THEN {value} END"
     return stage(value)

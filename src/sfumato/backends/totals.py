@@ -1,58 +1,22 @@
-"""Totals: contributions of units become exact integers per group, which cannot wrap around."""
+"""Totals: exact integers of groups, which cannot wrap around, and those of their cells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure
-from sfumato.backends.exact import Members
-from sfumato.backends.integers import RowInteger
-from sfumato.backends.priorities import different_pairs
-from sfumato.backends.row_weights import RowWeights
 
-__all__ = [
-    "GroupTotals",
-    "GroupingSet",
-    "SparseCells",
-    "contribution",
-    "distinct_by_group",
-    "empty",
-    "sum_by_group",
-]
+__all__ = ["SparseCells", "empty", "sum_by_group"]
 
 _Integers = npt.NDArray[np.int64]
 
 _UNITS = 2**32  # more than a machine holds: what reaches less than 2^31 adds up in 64 bits
 _EXACT = 2**53
 _TABLE = 2**20  # cells that are summed in a table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GroupingSet:
-    """Which group of a set each of the finest groups belongs to."""
-
-    chosen: tuple[int, ...]  # the keys that are grouped by
-    parents: _Integers  # of each finest group
-    firsts: _Integers  # one finest group of each group
-
-    @property
-    def size(self) -> int:
-        """The number of groups."""
-        return len(self.firsts)
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class GroupTotals:
-    """Exact integers of the groups of a set."""
-
-    units: _Integers
-    measures: dict[str, Any]  # arrays; of CELLS measures `SparseCells`
-    members: Members | None = None
 
 
 def empty(measure: Measure, size: int) -> npt.NDArray[Any]:
@@ -81,53 +45,6 @@ def sum_by_group(groups: _Integers, values: npt.NDArray[Any], size: int) -> npt.
     sums = [limb.astype(np.int64).astype(np.int64 if narrow else object) for limb in counted]
     total: npt.NDArray[Any] = sums[0] + sums[1] * 2**21 + sums[2] * 2**42
     return total
-
-
-def contribution(
-    measure: Measure,
-    integer: RowInteger | None,
-    rows: _Integers,
-    limbs: Iterable[tuple[int, _Integers]],
-    weights: RowWeights,
-) -> npt.NDArray[Any]:
-    """Return what each unit adds to each group it is kept in, for a MOMENT.
-
-    `limbs` are the sums over rows of parts of the row's integer above its lowest value, each with
-    the number of bits below it.
-    """
-    if integer is None:
-        sums: npt.NDArray[Any] = rows
-    else:
-        furthest = max(abs(integer.low), abs(integer.high)) * abs(integer.scale)
-        wide = 4 * furthest * int(rows.max(initial=0)) >= 2**63
-        of_type = object if wide else np.int64
-        sums = rows.astype(of_type) * integer.low
-        for lower, limb in limbs:
-            sums = sums + limb.astype(of_type) * 2**lower
-        sums = sums * integer.scale
-    if measure.clamp is not None:
-        low, high = measure.clamp
-        return _narrow(np.clip(sums, low, high))
-    return _narrow(weights.applied(sums))
-
-
-def distinct_by_group(
-    measure: Measure, groups: _Integers, values: _Integers, size: int, addends: _Integers | None = None
-) -> npt.NDArray[Any]:
-    """Return the number of distinct values of each group, or the sum of what the values stand for."""
-    groups, values = different_pairs(groups, values)
-    added = np.bincount(groups, minlength=size)
-    if addends is not None:
-        added = sum_by_group(groups, addends[values], size)
-    total: npt.NDArray[Any] = empty(measure, size) + added
-    return total
-
-
-def _narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if values.dtype != object:
-        return values
-    fits = all(-(2**62) < value < 2**62 for value in values.tolist())
-    return values.astype(np.int64) if fits else values
 
 
 class SparseCells:

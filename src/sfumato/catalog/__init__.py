@@ -5,6 +5,7 @@ Reading order: `kind`, `domain`, `unit`, `table`, `catalog` (what is protected),
 """
 
 from sfumato.catalog.catalog import Analyst, Catalog, Policy
+from sfumato.catalog.database_table import DatabaseTable
 from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, KeyList, OneOf, between, one_of
 from sfumato.catalog.invariants import Invariant
@@ -12,6 +13,7 @@ from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.project import Period, Project, ProjectStream, ProjectTable
 from sfumato.catalog.reading import read_project
 from sfumato.catalog.resources import Resources
+from sfumato.catalog.server_address import has_password, is_address, is_spark_address
 from sfumato.catalog.table import Field, Table, UnsupportedColumn
 from sfumato.catalog.unit import Unit
 
@@ -20,6 +22,7 @@ __all__ = [
     "Between",
     "Catalog",
     "Column",
+    "DatabaseTable",
     "Declaration",
     "Domain",
     "Field",
@@ -38,6 +41,9 @@ __all__ = [
     "UnsupportedColumn",
     "Value",
     "between",
+    "has_password",
+    "is_address",
+    "is_spark_address",
     "kind_of",
     "one_of",
     "read_project",

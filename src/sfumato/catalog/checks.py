@@ -13,8 +13,31 @@ from sfumato.errors import SfumatoError
 __all__ = ["Checks", "KEYS", "Place"]
 
 KEYS: dict[str, tuple[str, ...]] = {
-    "": ("protects", "ledger", "tables", "budget", "policy", "workloads", "marginals", "streams", "engine"),
-    "tables.<name>": ("path", "unit", "each_row", "public", *CAPS, "partition", "columns", "keys"),
+    "": (
+        "protects",
+        "ledger",
+        "sources",
+        "tables",
+        "budget",
+        "policy",
+        "workloads",
+        "marginals",
+        "streams",
+        "engine",
+    ),
+    "sources.<name>": ("address", "environment"),
+    "tables.<name>": (
+        "path",
+        "source",
+        "table",
+        "unit",
+        "each_row",
+        "public",
+        *CAPS,
+        "partition",
+        "columns",
+        "keys",
+    ),
     "tables.<name>.keys": ("columns", "values"),
     "tables.<name>.columns.<column>": ("between", "bins", "one_of", "nullable"),
     "budget": ("epsilon", "delta", "keys_delta", "people", "rule", "order", "renew"),

@@ -9,6 +9,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 
+from sfumato.catalog.server_address import shown_line
 from sfumato.errors import ProjectRefused
 
 __all__ = ["FilePosition", "Written", "positions"]
@@ -64,7 +65,7 @@ class Written:
             line=place.line if place else None,
             column=place.column if place else None,
             key=key or None,
-            text=self.lines[place.line - 1].strip() if place else None,
+            text=shown_line(self.lines[place.line - 1]) if place else None,
             hints=hints,
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sfumato.catalog.catalog import Policy
+from sfumato.catalog.database_table import DatabaseTable
 from sfumato.catalog.declaration import Declaration
 from sfumato.catalog.positions import Written
 from sfumato.catalog.resources import Resources
@@ -30,10 +31,11 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectTable:
-    """A table of a project: what is declared about it, and the files that hold it."""
+    """A table of a project: what is declared about it, and the files or the database that hold it."""
 
     declaration: Declaration
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+    database: DatabaseTable | None = None
 
     @property
     def name(self) -> str:
@@ -41,8 +43,15 @@ class ProjectTable:
         return self.declaration.name
 
     @property
-    def source(self) -> str | list[str]:
+    def key(self) -> str:
+        """The key of the project file that says where the table is."""
+        return "path" if self.database is None else "source"
+
+    @property
+    def source(self) -> str | list[str] | DatabaseTable:
         """What a backend opens."""
+        if self.database is not None:
+            return self.database
         return self.paths[0] if len(self.paths) == 1 else list(self.paths)
 
 
@@ -97,7 +106,7 @@ class Project:
     tables: tuple[ProjectTable, ...]
     unit: str
     budget: PrivacyBudget
-    ledger: Path
+    ledger: Path | str  # a file, or the address of a database on a server
     people: int | None = None  # how many units there are, where that is public
     period: Period | None = None
     policy: Policy = field(default_factory=Policy)
@@ -123,7 +132,7 @@ class Project:
             return declared.declaration.table(fields, unsupported)
         except InvalidArgument as error:
             place = error.place or ""
-            at: tuple[str, ...] = (place,) if place in ("unit", "partition", "keys") else ("path",)
+            at: tuple[str, ...] = (place,) if place in ("unit", "partition", "keys") else (declared.key,)
             if place in declared.declaration.columns:
                 at = ("columns", place)
             raise self.written.refusal(

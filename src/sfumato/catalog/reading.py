@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.catalog.checks import Checks, Place
+from sfumato.catalog.database_table import DatabaseTable
 from sfumato.catalog.declaration import Column, Declaration
 from sfumato.catalog.domain import Between, Domain, KeyList, OneOf
 from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectStream, ProjectTable
 from sfumato.catalog.resources import Resources
+from sfumato.catalog.server_address import has_password, is_address, shown_line
 from sfumato.catalog.table import CAPS
 from sfumato.catalog.terms import Terms
 from sfumato.catalog.unit import Unit
@@ -73,21 +75,23 @@ def _not_toml(error: tomllib.TOMLDecodeError, file: str, lines: list[str]) -> Pr
         file=file,
         line=line,
         column=int(found[2]) if found and found[2] else None,
-        text=lines[line - 1].strip() if line <= len(lines) else None,
+        text=shown_line(lines[line - 1]) if line <= len(lines) else None,
         hints=("each name stands once: give one of the two another name, or remove it" if twice else hint,),
     )
 
 
 class _Reader(Checks):
     def project(self, values: dict[str, Any], folder: Path) -> Project:
+        self._no_password(values)  # first: other refusals repeat a text of the file
         self.known(values, (), "", "")
+        sources = self._sources(values.get("sources", {}))
         tables = self.need(values, (), "tables", "[tables.people] with a path and a unit declares one")
         self.mapping(tables, ("tables",), "tables are [tables.<name>]")
         if not tables:
             self.refuse("there are no tables", ("tables",), "declare one: [tables.people]", code="SF704")
         self._names(tables)
         protects = self.text(values, (), "protects", None)
-        declared = [self._table(name, table, folder) for name, table in tables.items()]
+        declared = [self._table(name, table, folder, sources) for name, table in tables.items()]
         unit = self._unit(declared, protects)
         declared = [self._protected(table, unit) for table in declared]
         private = [table.name for table in declared if table.declaration.unit is not None]
@@ -105,7 +109,7 @@ class _Reader(Checks):
             budget=budget,
             people=reads.people(terms),
             period=None if renew is None else reads.period(renew, budget),
-            ledger=folder / str(ledger),
+            ledger=str(ledger) if is_address(str(ledger)) else folder / str(ledger),
             policy=reads.policy(values.get("policy", {}), budget),
             engine=self._engine(values.get("engine", {})),
             workloads=workloads.questions(values.get("workloads", {}), folder),
@@ -166,7 +170,7 @@ class _Reader(Checks):
                     "rename one of them",
                 )
 
-    def _table(self, name: str, table: Any, folder: Path) -> ProjectTable:
+    def _table(self, name: str, table: Any, folder: Path, sources: dict[str, Any]) -> ProjectTable:
         at = ("tables", name)
         self.known(table, at, "tables.<name>", "a table has keys of its own: path, unit, ..")
         if not _NAME.match(name):
@@ -205,8 +209,55 @@ class _Reader(Checks):
                 keys=self._keys(table.get("keys", []), (*at, "keys")),
                 **caps,
             ),
-            paths=self._paths(table, at, folder),
+            **self._place(name, table, at, folder, sources),
         )
+
+    def _place(
+        self, name: str, table: dict[str, Any], at: Place, folder: Path, sources: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return where a table is: its files, or its name in a database."""
+        if "source" not in table:
+            if "table" in table:
+                self.refuse("`table` is a table of a source", (*at, "table"), 'source = "<name of a source>"')
+            return {"paths": self._paths(table, at, folder)}
+        if "path" in table:
+            self.refuse("a table has a path or a source, not both", (*at, "source"), "choose")
+        source = self.text(table, at, "source", None)
+        if source not in sources:
+            hint = f"sources are {', '.join(sources)}" if sources else f"declare it: [sources.{source}]"
+            self.refuse(f"there is no source `{source}`", (*at, "source"), hint)
+        named = self.text(table, at, "table", None) or name
+        return {"database": self.attempt((*at, "table"), DatabaseTable, table=named, **sources[str(source)])}
+
+    def _no_password(self, given: Any, at: Place = ()) -> None:
+        """Refuse a password, wherever it stands, without showing its line."""
+        if isinstance(given, dict | list):
+            for key, one in given.items() if isinstance(given, dict) else enumerate(given):
+                self._no_password(one, (*at, key))
+        elif isinstance(given, str) and (is_address(given) or "sources" in at) and has_password(given):
+            raise ProjectRefused(
+                "a project file holds no password",
+                code="SF705",
+                file=self.written.file,
+                key=".".join(map(str, at)),
+                hints=(
+                    "leave it to PostgreSQL's own password file or service file: ~/.pgpass, service=clinic",
+                    'or name a variable that holds the whole address: environment = "CLINIC"',
+                ),
+            )
+
+    def _sources(self, sources: Any) -> dict[str, Any]:
+        """Return the databases by name."""
+        self.mapping(sources, ("sources",), "sources are [sources.<name>]")
+        for name, given in sources.items():
+            at: Place = ("sources", name)
+            self.known(given, at, "sources.<name>", 'a source has an address: address = "service=clinic"')
+            if len(given) != 1:
+                hint = 'address = "service=clinic", or environment = "CLINIC": a variable that holds it'
+                self.refuse(f"source `{name}` needs an address, and one alone", at, hint, code="SF704")
+            for key in given:
+                self.text(given, at, key, "")
+        return dict(sources)
 
     def _paths(self, table: dict[str, Any], at: Place, folder: Path) -> tuple[str, ...]:
         given = self.need(table, at, "path", 'the file that holds it: path = "people.parquet"')

@@ -15,6 +15,7 @@ from sfumato.catalog.declaration import Column
 from sfumato.catalog.domain import Between, OneOf
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.project import ProjectTable
+from sfumato.catalog.server_address import is_address
 from sfumato.catalog.table import Field
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument
@@ -26,6 +27,7 @@ _HEAD = """\
 # Bounds and values are declared from public knowledge: a law, a code book, common sense.
 # Never read them off the data: that would be a disclosure that no budget paid for.
 """
+_DATABASE = "database"  # the name of the only source of a new file
 _HINTS = {
     Kind.TEXT: 'one_of = ["..", ".."]',
     Kind.BOOLEAN: "one_of = [true, false]",
@@ -38,7 +40,7 @@ def project_text(
     tables: Iterable[ProjectTable],
     *,
     budget: PrivacyBudget,
-    ledger: Path,
+    ledger: Path | str,
     people: int | None,
     ceiling: Fraction | None,
     folder: Path,
@@ -51,11 +53,19 @@ def project_text(
     written if it is not the name of its column in all tables.
     """
     tables = list(tables)
-    parts = [_HEAD, f"ledger = {_text(_relative(str(ledger), folder))}"]
+    place = str(ledger)
+    parts = [_HEAD, f"ledger = {_text(place if is_address(place) else _relative(place, folder))}"]
     units = [table.declaration.unit for table in tables if table.declaration.unit is not None]
     if protects is not None and any(unit.column not in (None, protects) for unit in units):
         parts.append(f"protects = {_text(protects)}  # who the units are, under whatever column")
     parts.append("")
+    addresses = {table.database.address: None for table in tables if table.database is not None}
+    for address in addresses:
+        parts += [
+            f"[sources.{_DATABASE}]  # no password stands here",
+            f"address = {_text(address or '')}",
+            "",
+        ]
     parts += [_table(table, folder, fields.get(table.name, ())) for table in tables]
     parts += ["[budget]  # for these people, for ever, whoever asks", f"epsilon = {_number(budget.epsilon)}"]
     if budget.delta:
@@ -76,8 +86,12 @@ def project_text(
 
 def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
     declared = table.declaration
-    paths = [_relative(path, folder) for path in table.paths]
-    lines = [f"[tables.{_key(table.name)}]", f"path = {_value(paths if len(paths) > 1 else paths[0])}"]
+    lines = [f"[tables.{_key(table.name)}]"]
+    if table.database is not None:
+        lines += [f"source = {_text(_DATABASE)}", f"table = {_text(table.database.table)}"]
+    else:
+        paths = [_relative(path, folder) for path in table.paths]
+        lines.append(f"path = {_value(paths if len(paths) > 1 else paths[0])}")
     if declared.unit is None:
         lines.append("public = true")
     elif declared.unit.column is None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from sfumato.backends import open_tables
 from sfumato.backends.files import Files
 from sfumato.catalog import Kind, Project, ProjectTable, Table, read_project
 from sfumato.catalog.declaration import nearest
 from sfumato.catalog.project import ProjectStream
-from sfumato.cli.project import book_of
+from sfumato.cli.project import book_of, role_notes
 from sfumato.cli.schema import Schema, schema_of
 from sfumato.cli.screen import say, working
 from sfumato.cli.stream import declared_stream
@@ -31,6 +32,7 @@ class _Findings:
     tables: list[dict[str, Any]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    role: list[str] = field(default_factory=list)  # what the role in a database may do beyond reading
     ledger: str = ""
     grants: list[str] = field(default_factory=list)  # where the ledger says something else than the file
     streams: list[str] = field(default_factory=list)
@@ -40,6 +42,7 @@ class _Findings:
         for each in self.tables:
             whose = f"private, unit `{each['unit']}`" if each["unit"] else "public"
             yield f"{each['name']}: {whose}, {each['columns']} columns, {each['declared']} declared"
+        yield from (f"role: {line}" for line in self.role)
         yield f"ledger: {self.ledger}"
         yield from (f"grant: {line}" for line in self.grants)
         yield from (f"stream {line}" for line in self.streams)
@@ -53,6 +56,10 @@ def run(file: str, *, as_json: bool) -> None:
     found = _Findings()
     with working("reading the schemas"):
         schemas = {table.name: _table(project, table, found) for table in project.tables}
+        databases = {table.name: table.database for table in project.tables if table.database}
+        with role_notes() as found.role:
+            if databases:
+                open_tables(databases)
     delta = float(project.budget.delta)
     if project.people is None and delta > LARGE_DELTA:
         found.missing.append(f"people of [budget]: delta {delta:g} must be far below 1 in their number")
@@ -63,10 +70,10 @@ def run(file: str, *, as_json: bool) -> None:
 
 def _table(project: Project, table: ProjectTable, found: _Findings) -> Schema:
     try:
-        schema = schema_of(table.name, table.paths)
+        schema = schema_of(table.name, table.database or table.paths)
     except InvalidArgument as error:
         raise project.written.refusal(
-            error.message, ("tables", table.name, "path"), code="SF706", hints=error.hints
+            error.message, ("tables", table.name, table.key), code="SF706", hints=error.hints
         ) from None
     declared = table.declaration
     found.tables.append(
@@ -132,7 +139,9 @@ def _ledger(project: Project, schemas: Mapping[str, Schema], findings: _Findings
     found: dict[bool, list[Binding]] = {True: [], False: []}
     for table in project.tables:
         schema, unit = schemas[table.name], table.declaration.unit
-        sources = Files.at(schema.files, table.name, whole=False).identities(schema.fields or ())
+        sources = schema.sources
+        if table.database is None:
+            sources = Files.at(schema.files, table.name, whole=False).identities(schema.fields or ())
         column = None if unit is None else unit.text
         found[unit is not None].append(Binding(table=table.name, sources=sources, column=column))
     with book_of(project) as ledger:

@@ -14,6 +14,7 @@ from sfumato.advise import usual_delta
 from sfumato.catalog import (
     Catalog,
     Column,
+    DatabaseTable,
     Declaration,
     Domain,
     Kind,
@@ -21,6 +22,9 @@ from sfumato.catalog import (
     Project,
     ProjectTable,
     Unit,
+    has_password,
+    is_address,
+    is_spark_address,
     read_project,
 )
 from sfumato.catalog.declaration import nearest
@@ -57,7 +61,7 @@ _CAPS = {
 class _Draft:
     """What is known so far, table by table."""
 
-    paths: dict[str, str]
+    places: dict[str, tuple[str, ...] | DatabaseTable]
     schemas: dict[str, Schema]
     private: tuple[str, ...]
     domains: dict[str, dict[str, Domain]] = field(default_factory=dict)
@@ -85,7 +89,8 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
     _declare(wishes, draft)
     made = _project(wishes, draft, target)
     if wishes.ledger is None:
-        refuse_second_ledger(made.tables, target=target, ledger=made.ledger)
+        known = [text for name in draft.private for text in draft.schemas[name].sources]
+        refuse_second_ledger(made.tables, target=target, ledger=Path(made.ledger), known=known)
     keep = {path: what for path, what in kept(made).items() if what != PROJECT_FILE}
     check_apart(target, keep, "--project")
     fields = {name: schema.fields or () for name, schema in draft.schemas.items()}
@@ -99,14 +104,13 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
         fields=fields,
         protects=made.unit,
     )
-    begun = not made.ledger.exists()
-    Ledger.open(made.ledger).close()  # before the project file: where this is refused, nothing is left behind
+    place, begun = _begin(made.ledger)  # before the file is written: where this is refused, nothing is left
     write(text.encode(), project, paid=False)
     read_project(target)  # what was written is what will be read
     out = screen()
     out.print(f"written: {target}")
     state = "begun" if begun else "goes on: what was spent stays spent"
-    out.print(f"ledger: {os.path.relpath(made.ledger)}, {state}")
+    out.print(f"ledger: {place}, {state}")
     if any(_uncapped(table.declaration) for table in made.tables):
         out.print(
             "caps are not set: until then questions bring their own, and streams are refused;"
@@ -115,21 +119,64 @@ def run(wishes: Wishes, *, project: str, ask: bool, force: bool) -> None:
     out.print("next: look it through, then `sfumato check`; the first question fixes the budget, for ever")
 
 
+def _begin(ledger: Path | str) -> tuple[str, bool]:
+    """Begin a ledger, or find that there is one; return its place, and whether it is a new one."""
+    if not is_address(ledger):
+        begun = not Path(ledger).exists()
+        Ledger.open(ledger).close()
+        return os.path.relpath(ledger), begun
+    with Ledger.open(ledger) as opened:
+        return opened.place, opened.head().sequence == 1
+
+
 def _uncapped(declared: Declaration) -> bool:
     several = declared.unit is not None and declared.unit.column is not None
     return several and None in (declared.max_groups, declared.max_rows)
 
 
 def _drafted(wishes: Wishes) -> _Draft:
-    paths: dict[str, str] = {}
-    for path in (*wishes.files, *(wishes.public or ())):
-        name = re.sub(r"\W", "_", Path(path).name.split(".")[0], flags=re.ASCII) or "data"
+    address = next((one for one in wishes.files if is_address(one) or is_spark_address(one)), None)
+    private = wishes.files if address is None else wishes.table or []
+    _check_address(wishes, address)
+    places: dict[str, tuple[str, ...] | DatabaseTable] = {}
+    for given in (*private, *(wishes.public or ())):
+        origin = None if address is None else DatabaseTable(table=given, address=address)
+        called = Path(given).name.split(".")[0] if origin is None else origin.parts[-1]
+        name = re.sub(r"\W", "_", called, flags=re.ASCII) or "data"
         name = name if not name[0].isdigit() else f"_{name}"
-        if name in paths:
-            raise InvalidArgument(f"two files would be table `{name}`", place=path, hints=("rename one",))
-        paths[name] = os.path.abspath(path)
-    schemas = {name: schema_of(name, (path,)) for name, path in paths.items()}
-    return _Draft(paths=paths, schemas=schemas, private=tuple(paths)[: len(wishes.files)])
+        if name in places:
+            what = "files" if origin is None else "tables"
+            raise InvalidArgument(f"two {what} would be table `{name}`", place=given, hints=("rename one",))
+        places[name] = origin or (os.path.abspath(given),)
+    schemas = {name: schema_of(name, place) for name, place in places.items()}
+    return _Draft(places=places, schemas=schemas, private=tuple(places)[: len(private)])
+
+
+def _check_address(wishes: Wishes, address: str | None) -> None:
+    """Refuse an address beside files, without tables, or with a password: it is never repeated."""
+    if address is None:
+        if wishes.table:
+            raise InvalidArgument(
+                "--table is for a database", place="--table", hints=("sfumato init postgresql://..",)
+            )
+        return
+    if len(wishes.files) > 1:
+        raise InvalidArgument("a project is about one database, or about files", place="files")
+    if has_password(address):
+        raise InvalidArgument(
+            "a project file holds no password",
+            place="address",
+            hints=(
+                "leave it to ~/.pgpass or a service file: postgresql:///?service=clinic",
+                "a token of Spark Connect belongs in the environment: SPARK_CONNECT_AUTHENTICATE_TOKEN",
+            ),
+        )
+    if not wishes.table:
+        raise InvalidArgument(
+            "say which tables of the database are about people",
+            place="--table",
+            hints=("--table visits, or with its schema: --table clinic.visits",),
+        )
 
 
 # -- what the options say ---------------------------------------------------------------------
@@ -180,7 +227,7 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
     if wishes.each_row and len(draft.private) > 1:
         raise InvalidArgument("--each-row is for one private table", place="--each-row")
     units = _units(wishes, draft)
-    tables = [_table(name, wishes, draft, units.get(name)) for name in draft.paths]
+    tables = [_table(name, wishes, draft, units.get(name)) for name in draft.places]
     epsilon = budget_quantity(_EPSILON if wishes.epsilon is None else wishes.epsilon, "epsilon")
     usual = usual_delta(wishes.people)
     delta = delta_quantity(usual if wishes.delta is None else wishes.delta, people=wishes.people)
@@ -191,7 +238,15 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
     ]
     if len(made) == len(tables):  # else kinds of columns are known when the files are opened
         Catalog(tuple(made))  # refuses what does not fit the columns
-    ledger = target.absolute().parent / (wishes.ledger or f"{target.stem}.ledger")
+    ledger: Path | str = target.absolute().parent / (wishes.ledger or f"{target.stem}.ledger")
+    if wishes.ledger is not None and is_address(wishes.ledger):
+        ledger = wishes.ledger
+        if has_password(ledger):
+            raise InvalidArgument(
+                "a project file holds no password",
+                place="--ledger",
+                hints=("set PGPASSWORD, or name a service: postgresql:///?service=ledger",),
+            )
     return Project(
         written=Written(str(target), (), {}),
         tables=tuple(tables),
@@ -232,7 +287,10 @@ def _table(name: str, wishes: Wishes, draft: _Draft, unit: Unit | None) -> Proje
         max_rows=wishes.max_rows if capped else None,
         max_rows_total=wishes.max_rows_total if capped else None,
     )
-    return ProjectTable(declaration=declaration, paths=(draft.paths[name],))
+    place = draft.places[name]
+    if isinstance(place, DatabaseTable):
+        return ProjectTable(declaration=declaration, database=place)
+    return ProjectTable(declaration=declaration, paths=place)
 
 
 # -- what the owner says ----------------------------------------------------------------------

@@ -6,6 +6,7 @@ import datetime
 import io
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,17 +53,20 @@ ledger_app = group_of("Begin, verify, show and export the ledger.")
 @command(ledger_app, "create")
 def _create(options: LedgerOptions) -> None:
     """Begin a new, empty ledger. The first question fixes the budget in it, for ever."""
-    from sfumato.catalog import read_project
+    from sfumato.catalog import is_address, read_project
     from sfumato.ledger import Ledger
 
-    target = read_project(options.project).ledger if options.ledger is None else Path(options.ledger)
-    if target.exists():
-        raise LedgerError(
-            "there is a ledger already", code="SF601", place=str(target), hints=("it goes on; nothing to do",)
-        )
-    with Ledger.open(target) as ledger:
-        head = ledger.head()
-    screen().print(f"begun: {target}\nanchor: {head}")
+    target = read_project(options.project).ledger if options.ledger is None else options.ledger
+    there = not is_address(str(target)) and Path(target).exists()
+    with nullcontext() if there else Ledger.open(target) as ledger:
+        if ledger is None or ledger.units() or ledger.head().sequence > 1:
+            raise LedgerError(
+                "there is a ledger already",
+                code="SF601",
+                place="ledger",
+                hints=("it goes on; nothing to do",),
+            )
+        screen().print(f"begun: {ledger.place}\nanchor: {ledger.head()}")
 
 
 @command(ledger_app, "grant")

@@ -50,9 +50,10 @@ def page_of(
     begun = project.unit in ledger.units()
     every = charges(ledger, ledger.entries(project.unit), texts=questions) if begun else []
     name = Path(project.written.file).resolve()
+    where = project.ledger.name if isinstance(project.ledger, Path) else "a ledger on a server"
     return Page(
         title=f"Privacy record of {name.parent.name or name.stem}",
-        made=f"Made {now:%Y-%m-%d %H:%M} UTC by sfumato {__version__}: {name.name}, {project.ledger.name}",
+        made=f"Made {now:%Y-%m-%d %H:%M} UTC by sfumato {__version__}: {name.name}, {where}",
         sections=(
             _protected(project),
             _promise(project),
@@ -82,6 +83,7 @@ def _protected(project: Project) -> Section:
 def _table(table: ProjectTable) -> list[str]:
     declared = table.declaration
     files = ", ".join(Path(path).name for path in table.paths)
+    files = files if table.database is None else f"table {table.database.table} of a database"
     if declared.unit is None:
         return [table.name, files, "public: not protected", "everything"]
     column = declared.unit.text  # with the path to it, where there is one

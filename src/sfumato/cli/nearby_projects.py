@@ -15,16 +15,22 @@ from sfumato.ledger import Ledger
 __all__ = ["refuse_second_ledger"]
 
 
-def refuse_second_ledger(tables: Iterable[ProjectTable], *, target: Path, ledger: Path) -> None:
-    """Refuse to begin a ledger by default where another in the folder is about the same files.
+def refuse_second_ledger(
+    tables: Iterable[ProjectTable], *, target: Path, ledger: Path, known: Iterable[str] = ()
+) -> None:
+    """Refuse to begin a ledger by default where another in the folder is about the same tables.
 
     Found are project files that name one of them, and ledgers that have one of them on record, by its
-    path. Whoever names a ledger has decided; this is for those who did not.
+    path, or by what identifies it in a database (`known`). Whoever names a ledger has decided; this is for
+    those who did not.
     """
     files = _private_files(tables)
+    recorded = [*map(path_identity, sorted(files)), *known]
     folder = ledger.parent
     others = [_named(path, files) for path in sorted(folder.glob("*.toml")) if not _is(path, target)]
-    others += [_on_record(path, files) for path in sorted(folder.glob("*.ledger")) if not _is(path, ledger)]
+    others += [
+        _on_record(path, recorded) for path in sorted(folder.glob("*.ledger")) if not _is(path, ledger)
+    ]
     for found in others:
         if found is not None and not _is(found, ledger):
             raise InvalidArgument(
@@ -40,7 +46,7 @@ def refuse_second_ledger(tables: Iterable[ProjectTable], *, target: Path, ledger
 def _private_files(tables: Iterable[ProjectTable]) -> set[str]:
     found: set[str] = set()
     for table in tables:
-        if table.declaration.unit is not None:
+        if table.declaration.unit is not None and table.database is None:
             with suppress(InvalidArgument):
                 found |= set(map(os.path.realpath, found_files(list(table.paths), table.name)))
     return found
@@ -52,14 +58,16 @@ def _named(path: Path, files: set[str]) -> Path | None:
         project = read_project(path)
     except SfumatoError:  # some other file, or one that cannot be used
         return None
+    if isinstance(project.ledger, str):
+        return None  # no file that another project could name by mistake
     return project.ledger if _private_files(project.tables) & files else None
 
 
-def _on_record(path: Path, files: set[str]) -> Path | None:
-    """Return a ledger that has one of the files on record."""
+def _on_record(path: Path, recorded: list[str]) -> Path | None:
+    """Return a ledger that has one of the tables on record."""
     try:
         with Ledger.open(path, create=False) as ledger:
-            return path if ledger.bound(path_identity(file) for file in sorted(files)) else None
+            return path if ledger.bound(recorded) else None
     except SfumatoError:
         return None
 

@@ -166,7 +166,13 @@ class LedgerOptions:
 class Wishes:
     """What the options of `sfumato init` said; None and nothing where they did not."""
 
-    files: Annotated[list[str], Argument(help="The private tables: Parquet, CSV or DuckDB files.")]
+    files: Annotated[
+        list[str], Argument(help="The private tables: Parquet, CSV or DuckDB files; or postgresql://..")
+    ]
+    table: Annotated[
+        list[str] | None,
+        Option("--table", help="A private table of the database: clinic.visits; may be repeated."),
+    ] = None
     unit: Annotated[
         list[str] | None,
         Option("--unit", help="The column that says whose each row is; of each table: orders=customer."),
@@ -176,7 +182,7 @@ class Wishes:
     ] = None
     each_row: Annotated[bool, Option("--each-row", help="Every row is a unit by itself.")] = False
     public: Annotated[
-        list[str] | None, Option("--public", help="A file that is no secret; may be repeated.")
+        list[str] | None, Option("--public", help="A file or table that is no secret; may be repeated.")
     ] = None
     between: Annotated[list[str] | None, Option("--between", help="Bounds: age=0,110; may be repeated.")] = (
         None
@@ -194,7 +200,9 @@ class Wishes:
         Option("--people", help="How many units there are, if that is public: delta is below 1/n."),
     ] = None
     ceiling: Annotated[float | None, Option("--ceiling", help="The most one question may cost.")] = None
-    ledger: Annotated[str | None, Option("--ledger", help="The file that remembers what was spent.")] = None
+    ledger: Annotated[
+        str | None, Option("--ledger", help="The file, or address, that remembers what was spent.")
+    ] = None
 
 
 def names_of(text: str) -> tuple[str, ...]:

@@ -29,18 +29,19 @@ _PAID = "it was paid for and is kept: `sfumato ledger history`, then `sfumato le
 def kept(project: Project | None, ledger: str | os.PathLike[str] | None = None) -> dict[str, str]:
     """Return the files and folders that no output may land on or in, and what each of them is."""
     from sfumato.backends.files import found_files
+    from sfumato.catalog import is_address
     from sfumato.continual.state import states_of
     from sfumato.ledger.open_reservations import files_of
 
     found: dict[str, str] = {}
     for path in (ledger, None if project is None else project.ledger):
-        if path is not None:
+        if path is not None and not is_address(str(path)):
             found |= dict.fromkeys(map(str, files_of(Path(path))), "the ledger, or belongs to it")
             found[str(states_of(Path(os.path.realpath(path))))] = "where the states of streams are"
     if project is not None:
         found[project.written.file] = PROJECT_FILE
         for table in project.tables:
-            with suppress(InvalidArgument):
+            with suppress(InvalidArgument):  # also of a table of a database, which has no files
                 files = found_files(list(table.paths), table.name)
                 found |= dict.fromkeys(files, f"the data of table `{table.name}`")
     return found

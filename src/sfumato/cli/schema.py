@@ -1,4 +1,4 @@
-"""The columns of a file: its schema, never its values.
+"""The columns of a file or of a table of a database: its schema, never its values.
 
 A Parquet or DuckDB file says the kinds of its columns; of a CSV file only the first line is read,
 so that names are known and kinds are not.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sfumato.catalog.database_table import DatabaseTable
 from sfumato.catalog.table import Field, UnsupportedColumn
 
 __all__ = ["Schema", "schema_of"]
@@ -21,18 +22,29 @@ class Schema:
     fields: tuple[Field, ...] | None
     files: tuple[str, ...]
     unsupported: tuple[UnsupportedColumn, ...] = ()
+    sources: tuple[str, ...] = ()  # what identifies a table of a database
 
 
-def schema_of(name: str, paths: tuple[str, ...]) -> Schema:
-    """Return the columns of the files of a table, by their paths or patterns."""
+def schema_of(name: str, place: tuple[str, ...] | DatabaseTable) -> Schema:
+    """Return the columns of the files of a table, by their paths or patterns, or of a table of a database."""
+    from sfumato.backends import open_tables
     from sfumato.backends.files import ending, found_files, headers_of
 
-    files = found_files(list(paths), name)
+    if isinstance(place, DatabaseTable):
+        source = open_tables({name: place}, read=False)
+        fields, unsupported = source.fields(name), source.left_out(name)
+        return Schema(
+            names=tuple(field.name for field in fields),
+            fields=fields,
+            files=(),
+            unsupported=unsupported,
+            sources=source.identities(name),
+        )
+
+    files = found_files(list(place), name)
     if all(ending(file) == "csv" for file in files):
         names = tuple(column for column in headers_of(files, name)[0][0] if column)
         return Schema(names=names, fields=None, files=files)
-    from sfumato.backends import open_tables
-
     source = open_tables({name: list(files)}, read=False, kinds={name: {}})  # as private: no value is read
     fields, unsupported = source.fields(name), source.left_out(name)
     source.close()

@@ -31,6 +31,7 @@ from sfumato.continual.correlated_noise import CorrelatedNoise
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.state import CommittedPeriod, StreamState
 from sfumato.continual.stored_outputs import stored_output
+from sfumato.errors import Unsupported
 from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.pipeline import reserved_steps
@@ -64,6 +65,11 @@ def advance(
     purpose: str | None = None,
 ) -> None:
     """Charge the stream, unless it was, and publish the periods up to one that were not published yet."""
+    if ledger.on_server:  # nothing was charged: the state holds rows of people, and noise to come
+        raise Unsupported(
+            "a stream needs a ledger in a file: its state, which is secret, lies beside it",
+            hints=("keep the ledger of streams in a file, with a budget of its own",),
+        )
     with reserved_steps(
         stream,
         stream.periods.horizon,

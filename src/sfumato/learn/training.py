@@ -156,6 +156,7 @@ def training_rows(
     read = tuple(dict.fromkeys((*columns, *labels)))
     asked = frame.select(**{f"c{place}": one.read() for place, one in enumerate(read)}).agg(n=count())
     database = asked.database
+    database.backend.check_rows("training on")
     request = with_join_conditions(_renamed(asked.request, [one.name for one in read]))
     [named] = request.queries
     unit = check_units(named.query, database.catalog)

@@ -184,17 +184,16 @@ class Log:
 
 
 @contextmanager
-def translated(path: Path | None) -> Iterator[None]:
+def translated(place: str) -> Iterator[None]:
     """Turn what SQLite and the operating system report into refusals."""
     try:
         yield
     except FAILURES as error:
-        raise_refusal(error, path)
+        raise_refusal(error, place)
 
 
-def raise_refusal(error: BaseException, path: Path | None) -> NoReturn:
+def raise_refusal(error: BaseException, place: str) -> NoReturn:
     """Raise the refusal that one of `FAILURES` means, with the place where it happened."""
-    place = "memory" if path is None else str(path)
     match error:
         case sqlite3.Error():
             raise _refusal(error, place) from error

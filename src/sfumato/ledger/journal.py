@@ -22,7 +22,7 @@ from sfumato.ledger.records import START, Committed, Link, Opened, Record, Signe
 from sfumato.ledger.store import Store
 from sfumato.ledger.terms import Bound, Granted, Registered
 
-__all__ = ["FILED", "Journal", "MOST", "Row"]
+__all__ = ["FILED", "Journal", "MOST", "Row", "checked", "expect"]
 
 
 class Row(NamedTuple):
@@ -61,6 +61,8 @@ _Found = TypeVar("_Found")
 
 class Journal(Store):
     """A chain of records, in a file or, with `path=None`, in the memory of this process alone."""
+
+    holds = "instr(c.release, ?) > 0"  # whether an answer holds some bytes
 
     def __init__(
         self, path: Path | None, wait: float, *, create: bool, clock: Callable[[], int] | None = None
@@ -124,20 +126,32 @@ class Journal(Store):
         before = self.last()
         link = Link(sequence=before.sequence + 1, previous=before.hash, body=record.body(before.sequence + 1))
         try:
-            self._connection.execute(_INSERT, _row(link, record, release))
+            self._insert(_row(link, record, release))
         except sqlite3.IntegrityError:
-            if isinstance(record, Committed) and self._output(record.reservation, 0) is not None:
-                raise LedgerError(
-                    "the reservation was answered before, by another process that had it",
-                    code="SF608",
-                    sequence=record.reservation,
-                    hints=("reserve again; each answer is paid for by itself",),
-                ) from None
+            self._check_unanswered(record)
             raise
         self._newest = link
         if isinstance(record, Reserved):
             self._charges[record.unit] = record
         return link
+
+    def store(self, record: Committed, release: bytes) -> Link:
+        """Append the answer to a reservation, outside of writing(); on return it is on the disk."""
+        return self.write(lambda: self.append(record, release))
+
+    def _check_unanswered(self, record: Record) -> None:
+        """Refuse a second answer to a reservation."""
+        if isinstance(record, Committed) and self._output(record.reservation, 0) is not None:
+            raise LedgerError(
+                "the reservation was answered before, by another process that had it",
+                code="SF608",
+                sequence=record.reservation,
+                hints=("reserve again; each answer is paid for by itself",),
+            ) from None
+
+    def _insert(self, row: Row) -> None:
+        """Write a row; raises IntegrityError where it contradicts those that are there."""
+        self._connection.execute(_INSERT, row)
 
     def keep_text(self, sequence: int, text: QueryText) -> None:
         """Keep the text of a charge that was just appended."""
@@ -203,7 +217,7 @@ class Journal(Store):
     def signers(self) -> list[str]:
         """Return the public keys on record, oldest first."""
         query = "SELECT sequence, previous, hash, body FROM records WHERE kind = 'signer' ORDER BY sequence"
-        return [_expect(_checked(*row), Signer).public_key for row in self._connection.execute(query)]
+        return [expect(checked(*row), Signer).public_key for row in self._connection.execute(query)]
 
     def name(self) -> str:
         """Return the random name that the ledger was given when it was begun."""
@@ -212,7 +226,7 @@ class Journal(Store):
     def keyed(self, key: str, analyst: str | None) -> tuple[Link, Reserved] | None:
         """Return the reservation that an analyst (None: the owner) made under an idempotency key."""
         link = self._one("WHERE key = ? AND ifnull(analyst, '') = ?", key, analyst or "")
-        return None if link is None else (link, _expect(link, Reserved))
+        return None if link is None else (link, expect(link, Reserved))
 
     def release(self, reservation: int) -> bytes | None:
         """Return the bytes that a reservation paid for, None if they were never committed."""
@@ -222,7 +236,7 @@ class Journal(Store):
     def step(self, reservation: int, number: int) -> tuple[Stepped, bytes | None] | None:
         """Return a step that was taken, with its output (None: it is burnt); None if it was not taken."""
         found = self._output(reservation, number)
-        return None if found is None else (_expect(found[0], Stepped), found[1])
+        return None if found is None else (expect(found[0], Stepped), found[1])
 
     def steps_taken(self, reservation: int) -> int:
         """Return how many steps of a reservation were taken."""
@@ -262,8 +276,8 @@ class Journal(Store):
         )
         entries = []
         for *stored, committed, taken in found:
-            link = _checked(*stored)
-            record = _expect(link, Reserved)
+            link = checked(*stored)
+            record = expect(link, Reserved)
             entries.append(Entry.of(link.sequence, record, committed=bool(committed), taken=taken))
         return entries
 
@@ -274,16 +288,17 @@ class Journal(Store):
 
         Those to one analyst, or to anybody.
         """
+        to, values = ("", (unit,)) if analyst is None else ("AND r.analyst = ?", (unit, analyst))
         found = self._connection.execute(
             "SELECT r.sequence, r.previous, r.hash, r.body FROM records AS r JOIN records AS c "
             "ON c.reservation = r.sequence AND ifnull(c.step, 0) = 0 "
-            "WHERE r.kind = 'reserved' AND r.unit = ?1 AND (?2 IS NULL OR r.analyst = ?2) "
-            "AND length(c.release) <= ?3 AND instr(c.release, ?4) ORDER BY r.sequence DESC LIMIT ?5",
-            (unit, analyst, _MOST_BYTES, mark.encode(), limit),
+            f"WHERE r.kind = 'reserved' AND r.unit = ? {to} "
+            f"AND length(c.release) <= ? AND {self.holds} ORDER BY r.sequence DESC LIMIT ?",
+            (*values, _MOST_BYTES, mark.encode(), limit),
         ).fetchall()
         for stored in found:
-            link = _checked(*stored)
-            record = _expect(link, Reserved)
+            link = checked(*stored)
+            record = expect(link, Reserved)
             same = (record.data_version, record.policy_hash) == (version, policy_hash)
             if same and (release := self.release(link.sequence)) is not None:
                 yield link.sequence, release
@@ -299,6 +314,10 @@ class Journal(Store):
         for row in self._connection.execute(query, values):
             yield Row(*row)
 
+    def reopened(self) -> Journal:
+        """Return the same journal with a connection of its own; one in memory is itself."""
+        return self if self.path is None else Journal(self.path, self.wait, create=False)
+
     def counted(self) -> int:
         """Return how many records were ever appended, by the count that SQLite keeps apart from them."""
         found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
@@ -312,12 +331,12 @@ class Journal(Store):
 
     def _record(self, kind: type[_T], condition: str, *values: str | int) -> _T | None:
         link = self._one(condition, *values)
-        return None if link is None else _expect(link, kind)
+        return None if link is None else expect(link, kind)
 
     def _one(self, condition: str, *values: str | int) -> Link | None:
         query = f"SELECT sequence, previous, hash, body FROM records {condition}"
         row = self._connection.execute(query, values).fetchone()
-        return None if row is None else _checked(*row)
+        return None if row is None else checked(*row)
 
 
 def _present(found: _Found | None) -> _Found:
@@ -326,7 +345,8 @@ def _present(found: _Found | None) -> _Found:
     return found
 
 
-def _checked(sequence: int, previous: str, digest: str, body: str) -> Link:
+def checked(sequence: int, previous: str, digest: str, body: str) -> Link:
+    """Return a stored record in its place; refuse one that has not its hash."""
     link = Link(sequence=sequence, previous=previous, body=body)
     if link.hash != digest:
         raise LedgerError(
@@ -338,7 +358,8 @@ def _checked(sequence: int, previous: str, digest: str, body: str) -> Link:
     return link
 
 
-def _expect(link: Link, kind: type[_T]) -> _T:
+def expect(link: Link, kind: type[_T]) -> _T:
+    """Return a record; refuse one of another kind than it is filed under."""
     record = link.read(strict=False)
     if not isinstance(record, kind):
         raise LedgerError(f"record {link.sequence} is filed wrongly", code="SF602", sequence=link.sequence)

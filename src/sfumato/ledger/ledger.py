@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn, TextIO
 
+from sfumato.catalog import is_address
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.core.events.base import Event
@@ -22,6 +23,7 @@ from sfumato.ledger.accounts import Accounts
 from sfumato.ledger.charges import Entry, Reserved
 from sfumato.ledger.journal import MOST, Journal
 from sfumato.ledger.open_reservations import files_of
+from sfumato.ledger.postgres import PostgresJournal
 from sfumato.ledger.query_texts import QueryText, hash_of
 from sfumato.ledger.records import Head
 from sfumato.ledger.reservation import Reservation, reserve
@@ -65,6 +67,7 @@ class Ledger:
     ) -> Ledger:
         """Open a ledger file, or begin a new one; with None, one in memory that ends with the process.
 
+        A `postgresql://` address names a database that several hosts share: see docs/ledger.md.
         With `create=False`, a file that is not there is refused: it may have been moved. Whoever waits for
         other writers is refused after `wait` seconds per step, and not charged. `clock` returns milliseconds
         since 1970: for tests.
@@ -75,6 +78,8 @@ class Ledger:
             return Ledger(Journal(None, wait, create=True, clock=clock))
         if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path) or not os.fspath(path):
             raise InvalidArgument("a ledger needs the path of a file, or None", place="path")
+        if isinstance(path, str) and is_address(path):
+            return Ledger(PostgresJournal(path, wait, create=create, clock=clock))
         # One name for one file: what lies beside it, its log and its key, is found under every link to it.
         given = os.path.abspath(path)
         create = create and not os.path.islink(given)
@@ -303,7 +308,7 @@ class Ledger:
         In pages: `limit` of them, and the next page `after` the sequence of the last one.
         """
         with self._journal.reading():
-            most = -1 if limit is None else min(limit, MOST)
+            most = MOST if limit is None else min(limit, MOST)
             return tuple(self._journal.charges(unit, analyst, after=min(after, MOST), limit=most))
 
     def newest(self, limit: int, unit: str | None = None, *, analyst: str | None = None) -> tuple[Entry, ...]:
@@ -404,19 +409,29 @@ class Ledger:
         that was noted before and kept where the ledger's keeper cannot reach it.
         """
         noted = Head.parse(anchor) if isinstance(anchor, str) else anchor
-        if self.path is None:
+        if self._journal.in_memory:
             return verified(self._journal, noted)
         # By a connection of its own, so that other threads go on spending meanwhile.
         self.head()  # the file is still the one that was opened
-        with closing(Journal(self.path, self._journal.wait, create=False)) as journal:
+        with closing(self._journal.reopened()) as journal:
             return verified(journal, noted)
 
     # -- the object itself --------------------------------------------------------------------
 
     @property
     def path(self) -> Path | None:
-        """The file, None if the ledger is in memory."""
+        """The file, None if the ledger is in memory or on a server."""
         return self._journal.path
+
+    @property
+    def place(self) -> str:
+        """Where the ledger is, without secrets: a file, a server's address, memory."""
+        return self._journal.place
+
+    @property
+    def on_server(self) -> bool:
+        """Whether the ledger is in a database on a server, so that nothing can lie beside it."""
+        return self.path is None and not self._journal.in_memory
 
     def close(self) -> None:
         """Let go of the file. A ledger in memory is forgotten, and so is what was spent."""
@@ -429,9 +444,9 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        if self.path is None:
+        if self._journal.in_memory:
             return "<ledger in memory: the budget is forgotten when this process ends>"
-        return f"<ledger {str(self.path)!r}>"
+        return f"<ledger {self._journal.place!r}>"
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported("a ledger cannot be copied or pickled; open its file again instead")

@@ -91,8 +91,7 @@ class OpenReservations:
         with self._lock:
             if sequence in self._held:
                 self._held.discard(sequence)
-                if self._file is not None:
-                    fcntl.lockf(self._file, fcntl.LOCK_UN, 1, sequence)
+                self._unlock(sequence)
 
     def alive(self, sequence: int) -> bool:
         """Return whether anybody works on a reservation."""
@@ -101,8 +100,7 @@ class OpenReservations:
                 return True
             if not self._locked(sequence):
                 return True
-            if self._file is not None:
-                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, sequence)
+            self._unlock(sequence)
             return False
 
     def _locked(self, sequence: int) -> bool:
@@ -113,6 +111,10 @@ class OpenReservations:
             except OSError:
                 return False
         return True
+
+    def _unlock(self, sequence: int) -> None:
+        if self._file is not None:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, sequence)
 
 
 if hasattr(os, "register_at_fork"):

@@ -316,7 +316,7 @@ class Reservation:
         at = self.record.at if self.record.steps is None else self._journal.now()
         record = Committed.of(self.sequence, release, at)  # hashed before others wait
         try:
-            link = self._journal.write(lambda: self._journal.append(record, release))
+            link = self._journal.store(record, release)
         except BaseException as error:
             if not (isinstance(error, LedgerError) and error.code == "SF604"):
                 self._end()  # only after waiting in vain is it certain that nothing was written

@@ -13,7 +13,7 @@ import sqlite3
 from sfumato.errors import LedgerError
 from sfumato.ledger.records import FORMAT
 
-__all__ = ["APPLICATION", "STATEMENTS", "check", "create", "mark"]
+__all__ = ["APPLICATION", "STATEMENTS", "check", "check_format", "create", "mark"]
 
 APPLICATION = 0x7366756D
 """Marks a SQLite file as a ledger: "sfum"."""
@@ -85,13 +85,19 @@ def check(connection: sqlite3.Connection) -> None:
             ),
         )
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != FORMAT and version > 0:
+    if version > 0:
+        check_format(version)
+    found = connection.execute("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite#_%' ESCAPE '#'")
+    if version != FORMAT or {sql for (sql,) in found} != set(STATEMENTS):
+        raise LedgerError("the tables of the ledger are not those of its format", code="SF602")
+
+
+def check_format(version: int) -> None:
+    """Refuse another format than that of this version of sfumato."""
+    if version != FORMAT:
         newer = version > FORMAT
         raise LedgerError(
             f"the ledger has format {version}; this version of sfumato reads format {FORMAT}",
             code="SF603",
             hints=("update sfumato" if newer else "the format changed before the first stable version",),
         )
-    found = connection.execute("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite#_%' ESCAPE '#'")
-    if version != FORMAT or {sql for (sql,) in found} != set(STATEMENTS):
-        raise LedgerError("the tables of the ledger are not those of its format", code="SF602")

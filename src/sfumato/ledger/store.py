@@ -52,7 +52,7 @@ class _Transaction:
         try:
             self._store.begin(self._kind)
         except FAILURES as error:
-            raise_refusal(error, self._store.path)
+            raise_refusal(error, self._store.place)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -63,9 +63,9 @@ class _Transaction:
             else:
                 self._store.abandon(error)
         except FAILURES as failure:
-            raise_refusal(failure, self._store.path)
+            raise_refusal(failure, self._store.place)
         if isinstance(error, FAILURES):
-            raise_refusal(error, self._store.path)
+            raise_refusal(error, self._store.place)
 
 
 _NOBODY = -1  # no process: a store that a child inherited and may not use
@@ -91,16 +91,29 @@ class Store(ABC):
         self._connections = 0
         self._state = self._confirmed = (0, 0, 0)  # nothing is known, and what others wrote not confirmed
         self._held = False
-        with self._lock, translated(path):  # no fork in between
+        with self._lock, translated(self.place):  # no fork in between
             forks.observe(self)
-            if path is None:
-                self._connection = in_memory()
-                self._connection.execute(insert, first)
-            else:
-                if create and not os.path.lexists(path):
-                    create_file(path, insert, *first)
-                self.identity = identity_of(path)
-                self._connect(path)
+            self._open(insert, first, create=create)
+
+    @property
+    def place(self) -> str:
+        """Where the store is, as errors name it."""
+        return "memory" if self.path is None else str(self.path)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the store ends with this process."""
+        return self.path is None
+
+    def _open(self, insert: str, first: tuple[object, ...], *, create: bool) -> None:
+        if self.path is None:
+            self._connection = in_memory()
+            self._connection.execute(insert, first)
+            return
+        if create and not os.path.lexists(self.path):
+            create_file(self.path, insert, *first)
+        self.identity = identity_of(self.path)
+        self._connect(self.path)
 
     def _connect(self, path: Path) -> None:
         if forks.inherited(self.identity):
@@ -172,12 +185,12 @@ class Store(ABC):
 
     def _write(self, requests: list[WriteRequest]) -> None:
         """Write the requests of several threads in one transaction, and wait for the disk once."""
-        with translated(self.path):
+        with translated(self.place):
             self.begin("BEGIN IMMEDIATE")
             try:
                 for request in requests:
                     self._run(request, alone=len(requests) == 1)
-                self._connection.execute("COMMIT")
+                self._end_transaction()
                 log, state = self._log, self._note_commit()
             except BaseException as error:
                 written = not self._undo(error)  # it may have been interrupted right after the COMMIT
@@ -201,7 +214,7 @@ class Store(ABC):
         except Exception as error:
             if isinstance(error, sqlite3.Error) and unreliable(error):
                 raise
-            request.error = _refusal_for(error, self.path)
+            request.error = _refusal_for(error, self.place)
             self._connection.execute("ROLLBACK TO request")
             self.forget()
         self._connection.execute("RELEASE request")
@@ -214,8 +227,7 @@ class Store(ABC):
         try:
             connection = self._own_connection()
             try:
-                begin(connection, kind, deadline)
-                self._look(connection)
+                self._begin(connection, kind, deadline)
             except BaseException as error:
                 self._undo(error)
                 raise
@@ -223,13 +235,20 @@ class Store(ABC):
             self._lock.release()
             raise
 
+    def _begin(self, connection: sqlite3.Connection, kind: str, deadline: float) -> None:
+        begin(connection, kind, deadline)
+        self._look(connection)
+
+    def _end_transaction(self) -> None:
+        self._connection.execute("COMMIT")
+
     def commit(self) -> None:
         """Commit, release the lock, and return when the disk holds what was read and written."""
         if self._process != os.getpid():
             raise forks.refusal()
         try:
             try:
-                self._connection.execute("COMMIT")
+                self._end_transaction()
             except BaseException as error:
                 self._undo(error)
                 raise
@@ -292,7 +311,7 @@ class Store(ABC):
 
     def empty_log(self) -> None:
         """Copy the log into the file and empty it, if nobody else is at work: it has what was erased."""
-        with self._lock, translated(self.path):
+        with self._lock, translated(self.place):
             self._own_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check_owner(self) -> None:
@@ -361,11 +380,11 @@ class Store(ABC):
         return self._open_reservations if self.path is None else OpenReservations.of(self.path)
 
 
-def _refusal_for(error: Exception, path: Path | None) -> Exception:
+def _refusal_for(error: Exception, place: str) -> Exception:
     """Return what is raised to the thread whose section failed; its own transaction does not translate it."""
     try:
         if isinstance(error, FAILURES):
-            raise_refusal(error, path)
+            raise_refusal(error, place)
     except LedgerError as refusal:
         return refusal
     return error

@@ -3,10 +3,11 @@
 An engine refuses a bad one, or fails at it, only when it runs. So each is checked here, before anything is
 charged, and what is not known for certain to be read by the engine is refused.
 
-Regular expressions are a part of RE2's: letters, `.`, `[..]`, `\\d \\w \\s \\b` and their opposites, `^ $`,
-groups, `|`, `* + ? {2,5}`. RE2 reads a text in time that is linear in it, whatever the text is; a pattern has
-at most 200 characters, and at most 250 parts once its repetitions are written out, so that no value of one
-person can take much time or memory.
+Regular expressions are a part of RE2: letters, `.`, `[..]`, `\\d \\w \\s` and their opposites, `\\b`, `^`,
+`$`, groups, `|`, `* + ? {2,5}`. There is no `\\B`: RE2 finds that place between two bytes of one letter, too;
+what is put there makes a text that is not valid, and the engine fail. RE2 reads a text in time that is linear
+in it, whatever the text is; a pattern has at most 200 characters, and at most 250 parts once its repetitions
+are written out, so that no value of one person can take much time or memory.
 """
 
 from __future__ import annotations
@@ -168,8 +169,7 @@ class _Pattern:
         if self._take("["):
             return self._class()
         if letter == "\\":
-            escaped = self.text[self.place + 1 : self.place + 2]
-            if escaped and escaped in "bB":
+            if self.text.startswith("b", self.place + 1):
                 self.place += 2
                 if self._next() in ("*", "+", "?", "{"):
                     raise self._refuse()

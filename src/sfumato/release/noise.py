@@ -34,7 +34,7 @@ from sfumato.analysis.cell_choice import CellChoice
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.analysis.selection import Selection
 from sfumato.backends.arrays import keys_at
-from sfumato.backends.exact import Exact, ExactGroups, Members
+from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.backends.totals import SparseCells
 from sfumato.catalog.kind import Value
 from sfumato.core.noise_law import NoiseLaw
@@ -327,19 +327,12 @@ def rest_of(groups: ExactGroups, shown: _Integers, query: BoundedQuery) -> dict[
         if measure.kind is MeasureKind.UNITS and query.max_groups is not None:
             if groups.members is None:
                 raise Unsupported("units of everything else, and the engine did not say who is where")
-            found[measure.name] = np.array([_units_in(groups.members, rest)], dtype=np.int64)
+            found[measure.name] = np.array([groups.members.units_outside(~rest)], dtype=np.int64)
         elif isinstance(values, SparseCells):
             found[measure.name] = values.total(rest)
         else:  # Python's integers: no sum wraps around
             found[measure.name] = values[rest].astype(object).sum(axis=0, keepdims=True)
     return found
-
-
-def _units_in(members: Members, rest: npt.NDArray[np.bool_]) -> int:
-    if not len(members.sizes):
-        return 0
-    starts = np.concatenate(([0], np.cumsum(members.sizes[:-1], dtype=np.int64)))
-    return int(np.count_nonzero(np.add.reduceat(rest[members.groups], starts, dtype=np.int64)))
 
 
 def key_order(keys: tuple[Value, ...]) -> tuple[tuple[int, Any], ...]:

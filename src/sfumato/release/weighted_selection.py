@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.selection import Selection
-from sfumato.backends.exact import Members
-from sfumato.backends.totals import sum_by_group
+from sfumato.backends.exact import Membership
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import Unsupported
 
@@ -27,7 +26,7 @@ _Flags = npt.NDArray[np.bool_]
 _Noisy = Callable[[_Integers, NoiseLaw, int], _Integers]
 
 
-def found_in_rounds(members: Members, size: int, selection: Selection, noisy: _Noisy) -> _Flags:
+def found_in_rounds(members: Membership, size: int, selection: Selection, noisy: _Noisy) -> _Flags:
     """Return which of `size` groups were found in some round; `noisy` adds fresh noise within a cut."""
     if not selection.rounds or selection.grid < 1:
         raise Unsupported("a selection by weights that does not say how")
@@ -39,23 +38,9 @@ def found_in_rounds(members: Members, size: int, selection: Selection, noisy: _N
     return found
 
 
-def weights_of(members: Members, found: _Flags, selection: Selection) -> npt.NDArray[np.int64]:
+def weights_of(members: Membership, found: _Flags, selection: Selection) -> npt.NDArray[np.int64]:
     """Return the weight of every group; each unit divides its own over its groups not found yet."""
-    groups: _Integers = members.groups
-    sizes = members.sizes
-    if not len(groups):
-        return np.zeros(len(found), dtype=np.int64)
-    most = max(selection.most, int(sizes.max()))
-    table = np.array([0, *(_weight(selection, number) for number in range(1, most + 1))], dtype=np.int64)
-    if found.any():
-        left = ~found[groups]
-        starts = np.concatenate(([0], np.cumsum(sizes[:-1], dtype=np.int64)))
-        each = np.repeat(table[np.add.reduceat(left, starts, dtype=np.int64)], sizes)
-        each *= left
-    else:
-        each = np.repeat(table[sizes], sizes)
-    total: npt.NDArray[np.int64] = sum_by_group(groups, each, len(found)).astype(np.int64)
-    return total
+    return members.weights(found, lambda groups: _weight(selection, groups))
 
 
 def _weight(selection: Selection, groups: int) -> int:

@@ -31,7 +31,13 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import OWNER, Binding, Ledger, Owner, Proposal, Renewal
 from sfumato.session.database import Database
-from sfumato.session.sources import declared_columns, declared_keys, declared_units, private_sources
+from sfumato.session.sources import (
+    database_sources,
+    declared_columns,
+    declared_keys,
+    declared_units,
+    private_sources,
+)
 
 __all__ = ["connect", "open", "open_project", "propose"]
 
@@ -42,6 +48,7 @@ def connect(
     source: Any,
     *,
     unit: str | Mapping[str, str] | None,
+    table: str | Sequence[str] | Mapping[str, str] | None = None,
     protects: str | None = None,
     budget: PrivacyBudget | None = None,
     columns: Mapping[str, Domain] | None = None,
@@ -73,6 +80,10 @@ def connect(
     several: `{("region", "kind"): [("north", "a")]}`. Without a `ledger` file the budget is forgotten when
     the process ends; without a `budget` the one on record goes on.
 
+    `source` may also be the address of a PostgreSQL database, `"postgresql://reader@host/clinic"`: then
+    `table` names its table, several in a list, or each by the name that questions use, and so does `public`.
+    It may be a frame of Spark, `spark.table("visits")`, or the address of one, `"sc://host"`.
+
     `max_groups`, `max_rows` and `max_rows_total` cap what one unit counts for: groups, the weight of rows in
     each of them, and in all.
 
@@ -101,6 +112,7 @@ def connect(
     >>> [table.name for table in db.catalog.tables]
     ['visits']
     """
+    source, name, public = database_sources(source, table, name, public)
     tables = private_sources(source, name=name, unit=unit, public=public)
     units = declared_units(unit, protects, tables)
     protected = next(iter(units.values()))
@@ -242,7 +254,7 @@ def _unopened(project: Project, error: InvalidArgument) -> SfumatoError:
     """Return a refusal of tables with the line of the one that it is about, if it is about one."""
     for table in project.tables:
         if f"table `{table.name}`" in error.message:
-            key = "unit" if error.place == "unit" else "path"
+            key = "unit" if error.place == "unit" else table.key
             return project.written.refusal(
                 error.message, ("tables", table.name, key), code="SF706", hints=error.hints
             )

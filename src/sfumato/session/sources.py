@@ -6,14 +6,18 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sfumato.catalog import Column, KeyList, Unit, Value
+from sfumato.catalog import Column, DatabaseTable, KeyList, Unit, Value, is_address, is_spark_address
 from sfumato.errors import InvalidArgument
 
-__all__ = ["declared_columns", "declared_keys", "declared_units", "private_sources"]
+__all__ = ["database_sources", "declared_columns", "declared_keys", "declared_units", "private_sources"]
 
 
 def private_sources(
-    source: Any, *, name: str | None, unit: str | Mapping[str, str] | None, public: Mapping[str, Any] | None
+    source: Any,
+    *,
+    name: str | None,
+    unit: str | Mapping[str, str] | None,
+    public: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return the private sources by the names of their tables.
 
@@ -46,6 +50,42 @@ def private_sources(
             hints=("what is about people is private",),
         )
     return found
+
+
+def database_sources(
+    address: Any,
+    table: str | Sequence[str] | Mapping[str, str] | None,
+    name: str | None,
+    public: Mapping[str, Any] | None,
+) -> tuple[Any, str | None, Mapping[str, Any] | None]:
+    """Return a private source, its name, and public ones; of a database, its tables.
+
+    >>> source, *_ = database_sources("postgresql:///?service=clinic", "clinic.visits", None, None)
+    >>> source
+    {'visits': DatabaseTable(table='clinic.visits', environment=None)}
+    """
+    if not is_address(address) and not is_spark_address(address):
+        if table is not None:
+            hint = 'sf.connect("postgresql://reader@host/clinic", table="visits", ..)'
+            raise InvalidArgument("`table` is for the address of a database", place="table", hints=(hint,))
+        return address, name, public
+    if not table:
+        hint = 'table="visits", table=["clinic.visits", "people"], or table={"visits": "clinic.visits"}'
+        raise InvalidArgument("say which table of the database", place="table", hints=(hint,))
+    if name is not None and not isinstance(table, str):
+        hint = 'table={"visits": "clinic.visits"} gives each its name'
+        raise InvalidArgument("one name is for one table", place="name", hints=(hint,))
+    given: list[tuple[str | None, Any]] = [(name, table)] if isinstance(table, str) else []
+    given = given or (list(table.items()) if isinstance(table, Mapping) else [(None, one) for one in table])
+    found: dict[str, Any] = {}
+    for called, one in given:
+        origin = DatabaseTable(table=one, address=address)
+        if (called := called or origin.parts[-1]) in found:
+            hint = 'table={"one": "a.visits", "other": "b.visits"} gives each its name'
+            raise InvalidArgument("two tables have one name", place="table", hints=(hint,))
+        found[called] = origin
+    beside = {each: DatabaseTable(table=one, address=address) for each, one in (public or {}).items()}
+    return found, None, beside or public
 
 
 def declared_units(

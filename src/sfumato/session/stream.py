@@ -72,6 +72,7 @@ class Stream:
             catalog=database.catalog,
             budget=database.terms,
         )
+        database.backend.check_rows("streams over")
         database.backend.check(stream.query(1))
         return stream
 

@@ -1,6 +1,6 @@
 """The DuckDB engine: reads files and objects in place, and computes exact integers from them."""
 
-from sfumato.backends.duckdb.backend import Backend
-from sfumato.backends.duckdb.source import Source
+from sfumato.backends.duckdb.backend import DuckDBBackend
+from sfumato.backends.duckdb.source import DuckDBTables
 
-__all__ = ["Backend", "Source"]
+__all__ = ["DuckDBBackend", "DuckDBTables"]

@@ -14,6 +14,7 @@ from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.shapes import scans
 from sfumato.backends.arrays import Keys, array_of, python_values
+from sfumato.backends.bounding.group_totals import GroupingSet, GroupTotals
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import SUMMED_ROWS, Program, compile_query, hash_of, key_table
@@ -24,7 +25,7 @@ from sfumato.backends.duckdb.period_rows import PROBE, PeriodRows
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
 from sfumato.backends.exact import Exact, ExactGroups, Members, UnitRows
 from sfumato.backends.relations import Relations, Rendered
-from sfumato.backends.totals import GroupingSet, GroupTotals, SparseCells
+from sfumato.backends.totals import SparseCells
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value
@@ -45,22 +46,22 @@ from sfumato.plan.tree import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.backends.duckdb.source import Source
+    from sfumato.backends.duckdb.source import DuckDBTables
 
-__all__ = ["Backend"]
+__all__ = ["DuckDBBackend"]
 
 _T = TypeVar("_T")
 
 _FEW = 1 << 20  # units that are kept by themselves
 
 
-class Backend:
+class DuckDBBackend:
     """Computes bounded queries over open tables.
 
     Whatever goes wrong in the engine becomes `EngineFailure`, which always says the same; Ctrl-C stops it.
     """
 
-    def __init__(self, source: Source, catalog: Catalog, *, threads: int | None = None) -> None:
+    def __init__(self, source: DuckDBTables, catalog: Catalog, *, threads: int | None = None) -> None:
         self._source = source
         self._catalog = catalog
         self._threads = threads
@@ -104,6 +105,9 @@ class Backend:
             return with_engine(self._source.cursor(), count)
 
         return Exact(self._guarded(look))
+
+    def check_rows(self, purpose: str) -> None:
+        """Let everything pass: rows are read here."""
 
     def training_rows(self, relation: Projection) -> Exact[UnitRows]:
         """Return the rows of a relation of numbers, a unit's own beside each other.
@@ -173,9 +177,9 @@ class Backend:
         text = f"SELECT {', '.join(listed)} FROM ({rendered.sql})"
         return self._before(text, lambda engine: engine.table(text))
 
-    def under(self, catalog: Catalog) -> Backend:
+    def under(self, catalog: Catalog) -> DuckDBBackend:
         """Return a backend over the same data under other declarations."""
-        return Backend(self._source, catalog, threads=self._threads)
+        return DuckDBBackend(self._source, catalog, threads=self._threads)
 
     def public_keys(
         self, relation: Relation, keys: Sequence[Expression], most: int
@@ -249,7 +253,7 @@ class Backend:
                     self._source.check_name(name, column)
 
     def _make_texts_readable(self, relation: Relation, used: set[str] | None) -> None:
-        """Let no text that is not UTF-8 make a query fail: see `Source`."""
+        """Let no text that is not UTF-8 make a query fail: see `DuckDBTables`."""
         writer, named = Relations(catalog=self._catalog, dialect=DUCKDB), []
         for scan in scans(relation):
             columns = tuple(one for one in scan.columns if used is None or one.name in used)

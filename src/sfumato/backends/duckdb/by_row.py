@@ -9,16 +9,10 @@ import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
+from sfumato.backends.bounding.group_totals import GroupingSet, GroupTotals, distinct_by_group
 from sfumato.backends.duckdb.compile import Program
 from sfumato.backends.duckdb.engine import Engine
-from sfumato.backends.totals import (
-    GroupingSet,
-    GroupTotals,
-    SparseCells,
-    distinct_by_group,
-    empty,
-    sum_by_group,
-)
+from sfumato.backends.totals import SparseCells, empty, sum_by_group
 
 __all__ = ["count_rows"]
 

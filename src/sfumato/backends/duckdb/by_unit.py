@@ -18,28 +18,21 @@ import numpy.typing as npt
 
 from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.arrays import array_of
-from sfumato.backends.block_values import BlockRows
-from sfumato.backends.contributions import bound_contributions
+from sfumato.backends.bounding.block_values import BlockRows
+from sfumato.backends.bounding.contributions import bound_contributions
+from sfumato.backends.bounding.entries import Entries, bound_entries
+from sfumato.backends.bounding.group_totals import GroupingSet, GroupTotals, contribution, distinct_by_group
+from sfumato.backends.bounding.one_group import count_light_rows
+from sfumato.backends.bounding.packing import Kept, PackedChoice, PackedRows, Run, Slot
+from sfumato.backends.bounding.priorities import different_pairs, mixed, starts_of
+from sfumato.backends.bounding.row_weights import RowWeights
 from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out
 from sfumato.backends.duckdb.dialect import NAN
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers
-from sfumato.backends.entries import Entries, bound_entries
 from sfumato.backends.exact import Members
-from sfumato.backends.one_group import count_light_rows
-from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Run, Slot
-from sfumato.backends.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.row_values import presence
-from sfumato.backends.row_weights import RowWeights
-from sfumato.backends.totals import (
-    GroupingSet,
-    GroupTotals,
-    SparseCells,
-    contribution,
-    distinct_by_group,
-    empty,
-    sum_by_group,
-)
+from sfumato.backends.totals import SparseCells, empty, sum_by_group
 from sfumato.catalog.kind import Kind
 
 __all__ = ["ROWS_AT_ONCE", "count_units"]

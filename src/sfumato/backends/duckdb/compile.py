@@ -19,9 +19,9 @@ from typing import Any
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.backends.arrays import arrow_array
+from sfumato.backends.bounding.packing import Packing, Slot
 from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.integers import RowInteger, Stage
-from sfumato.backends.packing import Packing, Slot
 from sfumato.backends.relations import Relations, Rendered
 from sfumato.backends.row_values import RowValues, row_values
 from sfumato.catalog.catalog import Catalog

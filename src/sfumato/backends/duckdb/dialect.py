@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sfumato.backends.dialect import Dialect, Writer
+from sfumato.backends.dialect import OPEN_ZONE, Dialect, Writer
 from sfumato.backends.duckdb.functions import FUNCTIONS
 from sfumato.backends.duckdb.unit_aggregates import unit_aggregate
 from sfumato.catalog.kind import Kind
@@ -64,11 +64,16 @@ class _DuckDB(Dialect):
     def cast(self, sql: str, source: Kind, kind: Kind, limits: tuple[int, int] | None) -> str:
         if limits is not None:
             return f"CAST(TRY_CAST({sql} AS {_NARROW[limits]}) AS {self.sql_type(kind)})"
+        if source is Kind.TEXT and kind in (Kind.DATE, Kind.TIMESTAMP):
+            return self.within_years(self.read_text(sql, kind), kind)
         cast = f"TRY_CAST({sql} AS {self.sql_type(kind)})"
-        if kind.binary:
-            return f"nullif({cast}, {NAN})"
-        timely = kind in (Kind.DATE, Kind.TIMESTAMP)
-        return self.within_years(cast, kind) if timely and source is Kind.TEXT else cast
+        return f"nullif({cast}, {NAN})" if kind.binary else cast
+
+    def read_text(self, sql: str, kind: Kind) -> str:
+        """Return what a text says, NULL where it says nothing of a kind (see `OPEN_ZONE`)."""
+        if kind in (Kind.DATE, Kind.TIMESTAMP):
+            sql = f"regexp_replace({sql}, '(?s)^.*{OPEN_ZONE}', '?')"
+        return f"TRY_CAST({sql} AS {self.sql_type(kind)})"
 
     def normalised(self, sql: str, kind: Kind) -> str:
         match kind:
@@ -100,7 +105,7 @@ class _DuckDB(Dialect):
         return unit_aggregate(aggregate, write)
 
 
-DUCKDB: Dialect = _DuckDB()
+DUCKDB = _DuckDB()
 """How DuckDB spells values and expressions.
 
 >>> DUCKDB.sql_type(Kind.decimal(15, 2))

@@ -221,7 +221,7 @@ def _load_private(
             f"columns = {{{listed}}}, hive_partitioning = false)"
         )
     typed = ", ".join(
-        f"TRY_CAST({column} AS {DUCKDB.sql_type(kind)}) AS {column}"
+        f"{DUCKDB.read_text(column, kind)} AS {column}"
         for column, kind in ((identifier(one), kinds.get(one, Kind.TEXT)) for one in names)
     )  # in a step of its own: the reader would fail at a cast
     connection.execute(f"CREATE TABLE {table} AS SELECT {typed} FROM __texts")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from sfumato.backends.dialect import Arguments, Renderer, Writer
+from sfumato.backends.dialect import LONGEST_TERM, Arguments, Renderer, Writer
 from sfumato.backends.functions import (
     COMMON,
     LONGEST,
@@ -26,7 +26,6 @@ from sfumato.plan.tree import Call, Literal
 
 __all__ = ["FUNCTIONS"]
 
-_LONGEST_TERM = 20_000  # characters of an expression that is written several times
 _CHAIN = {  # of binary numbers: once not finite, these stay not finite, and that is tested at the top
     **{name: f"({{}} {name} {{}})" for name in "+-*"},
     "neg": "(-{})",
@@ -75,7 +74,7 @@ def _arithmetic(name: str, write: Writer, arguments: Arguments, kind: Kind) -> s
 def _or_zero(product: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     """Return a product with a whole number of 39 digits: that is no decimal, but times zero it is zero."""
     whole, other = sorted(arguments, key=lambda argument: argument.kind is not Kind.HUGEINT)
-    if len(product) > _LONGEST_TERM:  # its operands stand in it twice: nested ones would double and double
+    if len(product) > LONGEST_TERM:  # its operands stand in it twice: nested ones would double and double
         raise Unsupported("a product of such long expressions")
     zero = f"{write(other)} = 0 AND {write(whole)} IS NOT NULL"
     return f"CASE WHEN {zero} THEN CAST(0 AS {write.dialect.sql_type(kind)}) ELSE {product} END"
@@ -169,7 +168,8 @@ def _difference(write: Writer, arguments: Arguments, kind: Kind) -> str:
 
 def _read(write: Writer, arguments: Arguments, kind: Kind) -> str:
     """STRPTIME: what does not have the format is NULL."""
-    return _in_years(write, f"try_strptime({', '.join(write(one, Kind.TEXT) for one in arguments)})")
+    read = f"try_strptime({', '.join(write(one, Kind.TEXT) for one in arguments)})"
+    return write.dialect.within_years(read, Kind.TIMESTAMP)
 
 
 def _added(write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -179,13 +179,8 @@ def _added(write: Writer, arguments: Arguments, kind: Kind) -> str:
         raise Unsupported("date_add of an interval that is not a constant")
     unit, number = steps_of(str(part.value), count.value)
     own = write(moment, moment.kind or Kind.TIMESTAMP)
-    return _in_years(write, f"(CAST({own} AS TIMESTAMP) + INTERVAL '{number} {unit}')")
-
-
-def _in_years(write: Writer, sql: str) -> str:
-    if len(sql) > _LONGEST_TERM:
-        raise Unsupported("a moment that is computed from such long expressions")
-    return write.dialect.within_years(sql, Kind.TIMESTAMP)
+    later = f"(CAST({own} AS TIMESTAMP) + INTERVAL '{number} {unit}')"
+    return write.dialect.within_years(later, Kind.TIMESTAMP)
 
 
 _PARTS = {name: name for name in (*TRUNCATIONS, "isodow", "dayofyear")} | {"dow": "dayofweek"}

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sfumato.backends.duckdb.admission import Admission, memory_of, note_process_memory
-from sfumato.backends.duckdb.backend import Backend
+from sfumato.backends.duckdb.backend import DuckDBBackend
 from sfumato.backends.duckdb.column_types import is_rounded, readable_columns
 from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.engine import Engine, with_engine
@@ -60,7 +60,7 @@ from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
 if TYPE_CHECKING:
     from sfumato.backends.duckdb.copies import Copied
 
-__all__ = ["Source", "open_source", "reads"]
+__all__ = ["DuckDBTables", "open_source", "reads"]
 
 _T = TypeVar("_T")
 
@@ -75,7 +75,7 @@ _CONFIGURATION: dict[str, Any] = {
 }
 
 
-class Source:
+class DuckDBTables:
     """Open tables. All but `backend` and `cursor` are facts about them, and no values."""
 
     def __init__(
@@ -262,9 +262,9 @@ class Source:
         """Return a hash of the contents of a table that came as an object."""
         return self._objects[table].digest
 
-    def backend(self, catalog: Catalog, *, threads: int | None = None) -> Backend:
+    def backend(self, catalog: Catalog, *, threads: int | None = None) -> DuckDBBackend:
         """Return what computes bounded queries from these tables."""
-        return Backend(self, catalog, threads=threads)
+        return DuckDBBackend(self, catalog, threads=threads)
 
     def cursor(self) -> Any:
         """Return a connection of its own to the tables, for one question.
@@ -325,7 +325,7 @@ def open_source(
     seconds: float = _SECONDS,
     read: bool = True,
     kinds: Mapping[str, Mapping[str, Kind]] | None = None,
-) -> Source:
+) -> DuckDBTables:
     """Open tables by name; what the options mean is said by `backends.registry`."""
     import duckdb
 
@@ -358,7 +358,7 @@ def open_source(
         if memory is None:
             note_process_memory(limit)
         admission = Admission(limit, question=question, wait=seconds)
-        source = Source(connection, objects, files, admission, asked=read)
+        source = DuckDBTables(connection, objects, files, admission, asked=read)
         for name in tables:
             if name in objects:
                 source._describe(name, objects[name].left_out)
@@ -489,7 +489,7 @@ def _are_texts(run: Callable[[str], object], table: str, columns: Iterable[str])
 class _Cursor:
     """A connection to the tables that will not be closed in peace if a file changed under it."""
 
-    def __init__(self, cursor: Any, source: Source) -> None:
+    def __init__(self, cursor: Any, source: DuckDBTables) -> None:
         self._cursor = cursor
         self._source = source
 

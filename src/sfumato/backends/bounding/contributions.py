@@ -31,10 +31,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.backends.one_group import count_one_group
-from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing, Run, joined
-from sfumato.backends.priorities import different_pairs, mixed, most_per_owner, starts_of
-from sfumato.backends.row_weights import RowWeights
+from sfumato.backends.bounding.one_group import count_one_group
+from sfumato.backends.bounding.packing import Kept, PackedChoice, PackedRows, Packing, Run, joined
+from sfumato.backends.bounding.priorities import different_pairs, mixed, most_per_owner, starts_of
+from sfumato.backends.bounding.row_weights import RowWeights
 
 __all__ = ["bound_contributions"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.backends.packing import Kept, PackedChoice, Slot
-from sfumato.backends.priorities import mixed, most_per_owner, starts_of
+from sfumato.backends.bounding.packing import Kept, PackedChoice, Slot
+from sfumato.backends.bounding.priorities import mixed, most_per_owner, starts_of
 
 __all__ = ["Entries", "bound_entries", "kept_rows"]
 

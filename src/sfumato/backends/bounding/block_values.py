@@ -21,10 +21,11 @@ import numpy.typing as npt
 
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.analysis.bounded import Measure
-from sfumato.backends.entries import kept_rows
-from sfumato.backends.packing import PackedChoice
-from sfumato.backends.priorities import mixed, starts_of
-from sfumato.backends.totals import GroupingSet, empty, sum_by_group
+from sfumato.backends.bounding.entries import kept_rows
+from sfumato.backends.bounding.group_totals import GroupingSet
+from sfumato.backends.bounding.packing import PackedChoice
+from sfumato.backends.bounding.priorities import mixed, starts_of
+from sfumato.backends.totals import empty, sum_by_group
 
 __all__ = ["BlockRows", "blocks_of", "statistic_of"]
 

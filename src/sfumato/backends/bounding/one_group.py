@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.backends.packing import Kept, PackedChoice, PackedRows, Packing
-from sfumato.backends.row_weights import RowWeights
+from sfumato.backends.bounding.packing import Kept, PackedChoice, PackedRows, Packing
+from sfumato.backends.bounding.row_weights import RowWeights
 
 __all__ = ["count_light_rows", "count_one_group"]
 

@@ -1,0 +1,25 @@
+"""The Spark backend: executors bound contributions, and the driver collects totals of groups alone."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sfumato.backends.engine_backend import EngineBackend
+from sfumato.backends.spark.compile import SparkStatements
+from sfumato.backends.spark.source import SparkTables
+from sfumato.backends.statements import Statements
+
+__all__ = ["SparkBackend"]
+
+
+class SparkBackend(EngineBackend):
+    """Computes bounded queries over open tables of a Spark session."""
+
+    statements: ClassVar[type[Statements]] = SparkStatements
+    _tables: SparkTables
+
+    def data_version(self) -> str:
+        """Return what tells this data from an earlier or later state of it: see `source`."""
+        if any(table.partition for table in self._catalog.tables):
+            self._tables.check_parts()
+        return self._tables.version()

@@ -1,0 +1,162 @@
+"""Spark's words for statements, in which no number overflows and no retried task answers otherwise.
+
+A priority is `xxhash64` of the salt, the unit and the keys, the engine's own and the same on every machine:
+nothing is numbered or drawn by a task.
+
+Numbers: a table has fewer than 2^40 rows. What is a sum of so many rows, or of what so many units add, is a
+BIGINT where that fits in 64 bits, which is decided by public bounds alone; otherwise it is a DECIMAL(38,0),
+and bounds for which 38 digits might be too few are refused. A share is made of a quotient and a remainder.
+With total = q bottom + r, both of the sign of total, trunc(total top / bottom) is q top plus
+trunc(r top / bottom), where |q| is at most the largest integer of a row, and |r| is below `bottom`.
+With a cap on all rows of a unit, of which it has fewer than 2^31, `top` is below 2^31 times the cap, and
+`bottom` below 2^62: a cap with which r top would need more than 38 digits is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sfumato.analysis.bounded import Measure, MeasureKind
+from sfumato.backends.dialect import Dialect
+from sfumato.backends.integers import RowInteger
+from sfumato.backends.spark.dialect import SPARK
+from sfumato.backends.statements import Statements
+from sfumato.errors import Unsupported
+
+__all__ = ["SparkStatements"]
+
+_ROWS = 2**40
+_WORD = 2**63
+_OWN_ROWS = 2**31  # of one unit
+_DIGITS = 10**38
+_FEW = 1000  # keys in the text of a statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkStatements(Statements):
+    """Writes the statements of a query for Spark."""
+
+    dialect: ClassVar[Dialect] = SPARK
+    engine: ClassVar[str] = "Spark"
+    sorts: ClassVar[bool] = False  # it would read everything twice, to divide keys among tasks
+    fills: ClassVar[bool] = False  # a join for that would send totals to other tasks once more
+
+    def _priority(self, *more: str) -> str:
+        listed = ", ".join([f"'{self.salt}'::BIGINT", "__unit", *self.values.keys, *more])
+        return f"xxhash64({listed})"
+
+    # -- forms: rows go to their unit's task once, and are sorted there once, by group
+
+    def _order(self) -> list[str]:
+        return list(self.values.keys)
+
+    @property
+    def _group(self) -> str:
+        """What tells groups apart, in the order of the sort."""
+        return ", ".join(["__unit", *(["priority"] if self.values.keys else []), *self.values.keys])
+
+    def _prioritised(self) -> str:
+        listed = f"*, {self._priority()} AS priority" if self.values.keys else "*"
+        return f"SELECT {listed} FROM matched"
+
+    def _matched(self) -> list[str]:
+        """Return the texts of `matched`; a few keys that are plainly declared are looked up, not joined."""
+        texts = Statements._matched(self)
+        declared = self.values.query.declared or ()
+        if len(self.values.kinds) != 1 or not self.plainly_declared or len(declared) > _FEW:
+            return texts
+        listed = ", ".join(self.dialect.constant(key, self.values.kinds[0]) for (key,) in declared)
+        return [*texts[:-1], f"matched AS (SELECT * FROM given WHERE k0 IN ({listed}))"]
+
+    def _first_groups(self, rows: str) -> str:
+        return rows  # groups were chosen before
+
+    def _chosen_rows(self) -> str:
+        return "SELECT * FROM matched" if self._by_row else self._in_first_groups(self._prioritised())
+
+    def _in_first_groups(self, rows: str) -> str:
+        most = self.values.query.max_groups
+        if most is None or not self.values.keys:
+            return rows
+        order = ", ".join(["priority", *self.values.keys])
+        place = f"dense_rank() OVER (PARTITION BY __unit ORDER BY {order})"
+        return f"SELECT * FROM (SELECT *, {place} AS place FROM ({rows}) AS g) AS p WHERE place <= {most}"
+
+    def cells(self, measure: Measure, chosen: tuple[int, ...]) -> str:
+        """Return the statement of a histogram; rows of units that are not above the cap count together."""
+        query, integer = self.values.query, self.values.integers[measure.name]
+        assert integer is not None
+        if self._by_row or query.max_total is not None:
+            return Statements.cells(self, measure, chosen)
+        keys, _ = self._grouped(chosen)
+        own = f"SELECT *, {integer.sql} AS cell, count(*) OVER (PARTITION BY {self._group}) AS n FROM rows"
+        most = query.max_rows
+        above = "FALSE" if most is None else f"n > {most}"
+        top = 1 if most is None else most
+        entry = ", ".join(["owner", *self.values.keys, "cell", "bottom"])
+        owned = (
+            f"SELECT *, CASE WHEN {above} THEN __unit END AS owner, CASE WHEN {above} THEN n ELSE {top} END"
+        )
+        counted = (
+            f"SELECT {entry}, {top} AS top, count(*) AS c FROM ({owned} AS bottom FROM ({own}) AS o) AS e"
+            f" WHERE cell > 0 GROUP BY {entry}"
+        )
+        total = f"{self._number('c', measure)} * {measure.weight}"
+        share = self._unit_sum(self._weighed(total, measure), measure)
+        listed = ", ".join([*keys, "cell - 1"])
+        return (
+            f"WITH {', '.join(self._rows())} SELECT {listed}, {share} FROM ({counted}) AS c GROUP BY {listed}"
+        )
+
+    def distinct(self, measure: Measure, chosen: tuple[int, ...]) -> str:
+        """Return the statement of distinct values; one sort ranks a unit's groups and the values of each."""
+        if self._by_row:
+            return Statements.distinct(self, measure, chosen)
+        keys, by = self._grouped(chosen)
+        valued = f"SELECT *, {self.values.distinct[measure.name]} AS value FROM ({self._prioritised()}) AS m"
+        order = f"value IS NULL, {self._priority('value')}, value"  # NULL is no value, and comes last
+        number = f"dense_rank() OVER (PARTITION BY {self._group} ORDER BY {order})"
+        ranked = self._in_first_groups(f"SELECT *, {number} AS number FROM ({valued}) AS v")
+        what = f"sum(DISTINCT {self._wide('value')})" if measure.factors else "count(DISTINCT value)"
+        there = f"number <= {measure.max_values} AND value IS NOT NULL"
+        return (
+            f"WITH {', '.join(self._matched())} SELECT {', '.join([*keys, what])} FROM ({ranked}) AS r"
+            f" WHERE {there}{by}"
+        )
+
+    # -- numbers
+
+    def _row_sum(self, integer: RowInteger) -> str:
+        narrow = max(-integer.low, integer.high) * _ROWS < _WORD
+        return f"sum({integer.sql if narrow else self._wide(integer.sql)})"
+
+    def _wide(self, sql: str) -> str:
+        return f"CAST({sql} AS DECIMAL(38,0))"
+
+    def _number(self, sql: str, measure: Measure) -> str:
+        return f"CAST({sql} AS BIGINT)" if self._narrow(measure) else self._wide(sql)
+
+    def _share(self, total: str, measure: Measure) -> str:
+        total = self._number(total, measure)
+        whole, rest = f"({total} div bottom)", f"(({total} % bottom) * top div bottom)"
+        return f"({self._number(whole, measure)} * top + {rest})"
+
+    def _unit_sum(self, sql: str, measure: Measure) -> str:
+        return f"sum({self._number(sql, measure)})"
+
+    def _narrow(self, measure: Measure) -> bool:
+        """Return whether all that is computed for a measure fits in 64 bits.
+
+        With a weight a unit adds no more to a group than its rows there do, so that all units add no more
+        than all rows; a clamped sum is up to the sensitivity, of each unit and group.
+        """
+        query, integer = self.values.query, self.values.integers[measure.name]
+        most = measure.weight if measure.kind is MeasureKind.CELLS else 1
+        if integer is not None and measure.kind is MeasureKind.MOMENT:
+            most = max(-integer.low, integer.high) * abs(integer.scale)
+        if measure.clamp is not None:
+            most = max(most, measure.sensitivity)
+        if max(most * _ROWS, (query.max_total or 0) * _OWN_ROWS**3) >= _DIGITS:
+            raise Unsupported("a sum whose bounds need more than 38 digits in Spark")
+        return query.max_total is None and max(most, query.max_rows or 1) * _ROWS < _WORD

@@ -1,0 +1,144 @@
+"""Spark's own form of statements: the groups of a unit that count, and integers that are wide."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
+from sfumato.backends.relations import Relations
+from sfumato.backends.spark.compile import SparkStatements
+from sfumato.backends.spark.dialect import SPARK
+from sfumato.backends.spark.source import SparkTables
+from sfumato.catalog import Catalog, Field, Kind, Table, Unit
+from sfumato.core.grid import Grid
+from sfumato.errors import Unsupported
+from sfumato.plan.tree import ColumnRef, Scan
+from tests.conformance.spark_session import Spark
+from tests.engine.replay import SALT
+
+FIELDS = {"person": Kind.INTEGER, "word": Kind.TEXT, "value": Kind.INTEGER}
+CATALOG = Catalog(
+    (
+        Table(
+            name="t",
+            fields=tuple(Field(name=name, kind=kind) for name, kind in FIELDS.items()),
+            unit=Unit(name="person", column="person"),
+        ),
+    )
+)
+WORD, VALUE = (ColumnRef(name=f"t.{name}", kind=FIELDS[name]) for name in ("word", "value"))
+GROUPS, ROWS, VALUES = 2, 3, 2
+
+
+def _sum(name: str, most: int) -> Measure:
+    grid = Grid(step=1, lower=-most, upper=most)
+    factor = Factor(expression=VALUE, centre=0.0, grid=grid)
+    return Measure(name=name, kind=MeasureKind.MOMENT, factors=(factor,), sensitivity=ROWS * most)
+
+
+ADDED = {"narrow": 2**20, "wide": 2**45}
+QUERY = BoundedQuery(
+    source=Scan(table="t", alias="t", columns=(WORD, VALUE)),
+    row_unit=False,
+    keys=(("word", WORD),),
+    grouping_sets=((0,),),
+    declared=None,
+    max_groups=GROUPS,
+    max_rows=ROWS,
+    measures=(
+        Measure(name="n", kind=MeasureKind.MOMENT, sensitivity=ROWS),
+        *(_sum(name, most) for name, most in ADDED.items()),
+        Measure(name="d", kind=MeasureKind.DISTINCT, value=VALUE, max_values=VALUES, sensitivity=VALUES),
+    ),
+)
+
+
+def _rows() -> list[dict[str, Any]]:
+    source = random.Random(18)
+    words, values = [None, "a", "b", "c", "d ", "d"], [None, 0, 1, 7, -(2**44) - 1, 2**45, 2**60]
+    return [
+        {"person": source.randrange(12), "word": source.choice(words), "value": source.choice(values)}
+        for _ in range(300)
+    ]
+
+
+def _expected(rows: list[dict[str, Any]], hashes: dict[Any, int]) -> dict[Any, Any]:
+    """Return the totals of each group in Python's integers; `hashes` are the engine's."""
+    units: defaultdict[Any, defaultdict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        units[row["person"]][row["word"]].append(row["value"])
+    totals: defaultdict[Any, Counter[str]] = defaultdict(Counter)
+    distinct: defaultdict[Any, set[int]] = defaultdict(set)
+    for person, groups in units.items():
+        for word in sorted(groups, key=lambda word: hashes[person, word])[:GROUPS]:
+            values = groups[word]
+            top, bottom = min(len(values), ROWS), len(values)
+            totals[word]["n"] += top
+            for name, most in ADDED.items():
+                whole = sum(max(-most, min(most, value)) for value in values if value is not None)
+                share = abs(whole) * top // bottom
+                totals[word][name] += share if whole >= 0 else -share
+            own = sorted({one for one in values if one is not None}, key=lambda v: hashes[person, word, v])
+            distinct[word] |= set(own[:VALUES])
+    return {word: {**found, "d": len(distinct[word])} for word, found in totals.items()}
+
+
+def _planted(self: SparkStatements, plain: Any, old: str, new: str, *given: Any) -> str:
+    text: str = plain(self, *given)
+    assert old in text or not text.startswith("WITH")
+    return text.replace(old, new)
+
+
+def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
+    spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The choice is recomputed from the engine's hashes; a cap or a weight that is forgotten is seen."""
+    rows = _rows()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    tables = SparkTables(spark.session, {"t": spark.session.read.parquet(str(tmp_path / "t.parquet"))})
+    backend = tables.backend(CATALOG)
+
+    def found(query: BoundedQuery = QUERY) -> dict[Any, Any]:
+        [groups] = backend.run(query, _salt=SALT).reveal()
+        assert list(groups.keys) == sorted(groups.keys, key=lambda key: (key[0] is None, key[0]))
+        return {
+            word: {name: int(values[place]) for name, values in groups.measures.items()}
+            for place, (word,) in enumerate(groups.keys)
+        }
+
+    hashed = f"xxhash64({SALT}L, person, word), xxhash64({SALT}L, person, word, value)"
+    with tables.reading() as cursor:
+        seen = cursor.execute(f"SELECT person, word, value, {hashed} FROM {tables.stored('t')}").fetchall()
+    hashes = {(person, word): group for person, word, _, group, _ in seen}
+    hashes |= {(person, word, value): number for person, word, value, _, number in seen}
+    expected = _expected(rows, hashes)
+    assert found() == expected
+    declared = (("a",), ("nobody",), ("d",))
+    assert set(found(replace(QUERY, declared=declared))) == {"a", "nobody", "d"}
+    for name, old, new in (
+        ("totals", f"place <= {GROUPS}", f"place <= {GROUPS + 1}"),
+        ("totals", f"least(n, {ROWS})", "n"),
+        ("distinct", f"number <= {VALUES}", f"number <= {VALUES + 1}"),
+    ):
+        plain = getattr(SparkStatements, name)
+        with monkeypatch.context() as patch:
+            patch.setattr(SparkStatements, name, partialmethod(_planted, plain, old, new))
+            assert found() != expected, new
+
+
+def test_a_cap_on_rows_that_needs_more_than_38_digits_is_refused() -> None:
+    relations = Relations(catalog=CATALOG, dialect=SPARK, stored=str)
+    for cap, fits in ((10**38 // 2**93, True), (10**38 // 2**93 + 1, False)):
+        written = SparkStatements.of(replace(QUERY, max_total=cap), relations, salt=SALT)
+        with nullcontext() if fits else pytest.raises(Unsupported, match="38 digits"):
+            written.totals((0,))
