@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import settings
+
+# Some tests fork a worker in which others have spoken to Spark Connect. Unless told otherwise, gRPC would wake its
+# threads in the child as well, where they abort it: nothing there speaks to Spark.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
 # Derandomised: a property test tries the same examples each time, so a red run can be repeated.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
