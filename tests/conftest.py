@@ -6,8 +6,8 @@ import os
 
 from hypothesis import settings
 
-# Some tests fork a worker in which others have spoken to Spark Connect. Unless told otherwise, gRPC would wake its
-# threads in the child as well, where they abort it: nothing there speaks to Spark.
+# Some tests fork a worker in which others have spoken to Spark Connect. Unless told otherwise, gRPC wakes its
+# threads in the child, too, where they abort it. Nothing there speaks to Spark.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
 # Derandomised: a property test tries the same examples each time, so a red run can be repeated.

@@ -116,7 +116,7 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
             for place, (word,) in enumerate(groups.keys)
         }
 
-    hashed = f"xxhash64({SALT}L, person, word), xxhash64({SALT}L, person, word, value)"
+    hashed = f"xxhash64('{SALT}', person, word), xxhash64('{SALT}', person, word, value)"
     with tables.reading() as cursor:
         seen = cursor.execute(f"SELECT person, word, value, {hashed} FROM {tables.stored('t')}").fetchall()
     hashes = {(person, word): group for person, word, _, group, _ in seen}

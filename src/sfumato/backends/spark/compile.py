@@ -1,7 +1,17 @@
 """Spark's words for statements, in which no number overflows and no retried task answers otherwise.
 
 A priority is `xxhash64` of the salt, the unit and the keys, the engine's own and the same on every machine:
-nothing is numbered or drawn by a task.
+nothing is numbered or drawn by a task. The salt is a text: Spark compiles a statement once for all texts, and
+once for each number.
+
+Where up to 64 groups are declared, each has a place among 64, in an order of the unit's own. A mask has the
+places of all groups that the unit is in, and a group counts if fewer than `max_groups` of them are before its
+own. That takes a sort by unit alone, of one number, where ranks take a sort by unit, priority and key.
+
+Theorem: places are a permutation of 0 to 63 for each unit. Each round adds to one half of a place, of three
+bits, modulo 2, what a table says about the other half, which stays: so a round can be undone (a Feistel
+network). Two groups of a unit have two places, and no more than `max_groups` count. Tables are bits of
+`xxhash64` of the salt and the unit: which groups count is a function of the unit's own rows and the salt.
 
 Numbers: a table has fewer than 2^40 rows. What is a sum of so many rows, or of what so many units add, is a
 BIGINT where that fits in 64 bits, which is decided by public bounds alone; otherwise it is a DECIMAL(38,0),
@@ -22,6 +32,7 @@ from sfumato.backends.dialect import Dialect
 from sfumato.backends.integers import RowInteger
 from sfumato.backends.spark.dialect import SPARK
 from sfumato.backends.statements import Statements
+from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
 
 __all__ = ["SparkStatements"]
@@ -31,6 +42,8 @@ _WORD = 2**63
 _OWN_ROWS = 2**31  # of one unit
 _DIGITS = 10**38
 _FEW = 1000  # keys in the text of a statement
+_PLACES = 64  # bits of a mask
+_ROUNDS = 3  # pairs of them: after three, all orders of a few groups are about as frequent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +56,7 @@ class SparkStatements(Statements):
     fills: ClassVar[bool] = False  # a join for that would send totals to other tasks once more
 
     def _priority(self, *more: str) -> str:
-        listed = ", ".join([f"'{self.salt}'::BIGINT", "__unit", *self.values.keys, *more])
+        listed = ", ".join([f"'{self.salt}'", "__unit", *self.values.keys, *more])
         return f"xxhash64({listed})"
 
     # -- forms: rows go to their unit's task once, and are sorted there once, by group
@@ -52,8 +65,17 @@ class SparkStatements(Statements):
         return list(self.values.keys)
 
     @property
+    def _by_mask(self) -> bool:
+        """Whether a unit's groups are chosen by a mask of their places."""
+        most, declared = self.values.query.max_groups, self.values.query.declared
+        few = declared is not None and most is not None and most < len(declared) <= _PLACES
+        return few and not self._by_row and self.plainly_declared
+
+    @property
     def _group(self) -> str:
         """What tells groups apart, in the order of the sort."""
+        if self._by_mask:
+            return "__unit, code"
         return ", ".join(["__unit", *(["priority"] if self.values.keys else []), *self.values.keys])
 
     def _prioritised(self) -> str:
@@ -64,15 +86,51 @@ class SparkStatements(Statements):
         """Return the texts of `matched`; a few keys that are plainly declared are looked up, not joined."""
         texts = Statements._matched(self)
         declared = self.values.query.declared or ()
+        if self._by_mask:
+            return [*texts[:-1], f"coded AS ({self._coded()})", f"matched AS ({self._by_code()})"]
         if len(self.values.kinds) != 1 or not self.plainly_declared or len(declared) > _FEW:
             return texts
         listed = ", ".join(self.dialect.constant(key, self.values.kinds[0]) for (key,) in declared)
         return [*texts[:-1], f"matched AS (SELECT * FROM given WHERE k0 IN ({listed}))"]
 
+    def _coded(self) -> str:
+        """Return declared keys with a number each."""
+        rows = [(*row, code) for code, row in enumerate(dict.fromkeys(self.values.query.declared or ()))]
+        kinds = [*self.values.kinds, Kind.INTEGER]
+        written = ", ".join(f"({', '.join(map(self.dialect.constant, row, kinds))})" for row in rows)
+        return f"SELECT * FROM (VALUES {written}) AS v({', '.join([*self.values.keys, 'code'])})"
+
+    def _by_code(self) -> str:
+        """Return rows of declared keys, which are known by their numbers from here on."""
+        same = " AND ".join(f"g.{key} = d.{key}" for key in self.values.keys)
+        listed = f"g.* EXCEPT ({', '.join(self.values.keys)}), CAST(d.code AS INT) AS code"
+        return f"SELECT /*+ BROADCAST(d) */ {listed} FROM given AS g JOIN coded AS d ON {same}"
+
+    def _in_masked_groups(self) -> str:
+        """Return the rows of the groups of each unit that count, with their keys."""
+        placed = "SELECT *, shiftright(code, 3) AS l, code & 7 AS r FROM matched"
+        for turn in range(_ROUNDS):
+            table = f"SELECT *, xxhash64('{self.salt}', __unit, {turn}) AS h FROM ({placed}) AS p"
+            left = "l ^ CAST(shiftright(h, 3 * r) & 7L AS INT)"
+            half = f"SELECT * EXCEPT (l), {left} AS l FROM ({table}) AS p"
+            right = "r ^ CAST(shiftright(h, 24 + 3 * l) & 7L AS INT)"
+            placed = f"SELECT * EXCEPT (h, r), {right} AS r FROM ({half}) AS p"
+        placed = f"SELECT * EXCEPT (l, r), 8 * l + r AS place FROM ({placed}) AS p"
+        mask = "bit_or(shiftleft(1L, place)) OVER (PARTITION BY __unit)"
+        before = "bit_count(mask & ~shiftleft(-1L, place))"
+        kept = (
+            f"SELECT * FROM (SELECT *, {mask} AS mask FROM ({placed}) AS p) AS p"
+            f" WHERE {before} < {self.values.query.max_groups}"
+        )
+        listed = ", ".join(["k.*", *(f"d.{key}" for key in self.values.keys)])
+        return f"SELECT /*+ BROADCAST(d) */ {listed} FROM ({kept}) AS k JOIN coded AS d ON k.code = d.code"
+
     def _first_groups(self, rows: str) -> str:
         return rows  # groups were chosen before
 
     def _chosen_rows(self) -> str:
+        if self._by_mask:
+            return self._in_masked_groups()
         return "SELECT * FROM matched" if self._by_row else self._in_first_groups(self._prioritised())
 
     def _in_first_groups(self, rows: str) -> str:
@@ -114,15 +172,18 @@ class SparkStatements(Statements):
         if self._by_row:
             return Statements.distinct(self, measure, chosen)
         keys, by = self._grouped(chosen)
-        valued = f"SELECT *, {self.values.distinct[measure.name]} AS value FROM ({self._prioritised()}) AS m"
+        masked = self._by_mask
+        rows = "rows" if masked else f"({self._prioritised()})"
+        valued = f"SELECT *, {self.values.distinct[measure.name]} AS value FROM {rows} AS m"
         order = f"value IS NULL, {self._priority('value')}, value"  # NULL is no value, and comes last
         number = f"dense_rank() OVER (PARTITION BY {self._group} ORDER BY {order})"
-        ranked = self._in_first_groups(f"SELECT *, {number} AS number FROM ({valued}) AS v")
+        ranked = f"SELECT *, {number} AS number FROM ({valued}) AS v"
+        ranked = ranked if masked else self._in_first_groups(ranked)
         what = f"sum(DISTINCT {self._wide('value')})" if measure.factors else "count(DISTINCT value)"
         there = f"number <= {measure.max_values} AND value IS NOT NULL"
+        beginning = ", ".join(self._rows() if masked else self._matched())
         return (
-            f"WITH {', '.join(self._matched())} SELECT {', '.join([*keys, what])} FROM ({ranked}) AS r"
-            f" WHERE {there}{by}"
+            f"WITH {beginning} SELECT {', '.join([*keys, what])} FROM ({ranked}) AS r WHERE {there}{by}"
         )
 
     # -- numbers
