@@ -187,7 +187,9 @@ def test_a_busy_ledger_stores_and_publishes_nothing(folder: Path) -> None:
             return b"not stored"
 
         stack: list[Any] = []
-        assert refused(lambda: steps.step(1, compute, **ASKED)) == "SF604"
+        with pytest.raises(LedgerError, match="stays charged") as refusal:
+            steps.step(1, compute, **ASKED)
+        assert refusal.value.code == "SF604" and "nothing was charged" not in str(refusal.value)
         stack[-1].__exit__(None, None, None)
         assert steps.taken == 0 and steps.step(1, lambda: b"stored", **ASKED) == b"stored"
 

@@ -14,7 +14,8 @@ whatever kills a process between computing and storing an output does not look a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from sfumato.catalog.table import MOST_PARTS
@@ -140,6 +141,21 @@ def _replay(draft: Reserved, link: Link, earlier: Reserved, journal: Journal) ->
     )
 
 
+@contextmanager
+def _after_charge() -> Iterator[None]:
+    """Say what is true after a charge where the ledger is busy: what the ledger says is true before one."""
+    refused: LedgerError | None = None
+    try:
+        yield
+    except LedgerError as error:
+        if error.code != "SF604":
+            raise
+        refused = error
+    if refused is not None:
+        hints = ("what was reserved before stays charged, and nothing was answered",)
+        raise LedgerError(refused.message, code="SF604", place=refused.place, hints=hints)
+
+
 class Reservation:
     """A charge that is on the disk. Commit what it paid for before leaving, or it is burnt.
 
@@ -180,7 +196,7 @@ class Reservation:
     @property
     def taken(self) -> int:
         """How many steps were taken, now or before."""
-        with self._journal.reading():
+        with _after_charge(), self._journal.reading():
             return self._journal.steps_taken(self.sequence)
 
     def receipt(
@@ -191,14 +207,16 @@ class Reservation:
         `unprotected` says what the answer shows exactly, because the policy declares it public.
         """
         journal = self._journal
-        with journal.reading():
-            ledger = journal.name()
+        with _after_charge():
+            with journal.reading():
+                ledger = journal.name()
+            key = journal.key()
         return signed(
             self.record,
             self.head,
             ledger=ledger,
             answer=answer,
-            key=journal.key(),
+            key=key,
             step=step,
             unprotected=unprotected,
         )
@@ -220,8 +238,9 @@ class Reservation:
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= steps:
             raise self._over(f"it pays for steps 1 to {steps}")
         journal = self._journal
-        version = journal.blinded_version(data_version)
-        with journal.reading():
+        with _after_charge():
+            version = journal.blinded_version(data_version)
+        with _after_charge(), journal.reading():
             stored = self._stored(number, request_hash)
             if stored is not None:
                 return stored
@@ -256,7 +275,8 @@ class Reservation:
             self._journal.append(record, output)
             return output or b""
 
-        return self._journal.write(section)
+        with _after_charge():
+            return self._journal.write(section)
 
     def _stored(self, number: int, request_hash: str) -> bytes | None:
         """Return the stored output of a step, None if it was not taken; inside writing() or reading()."""
@@ -316,7 +336,8 @@ class Reservation:
         at = self.record.at if self.record.steps is None else self._journal.now()
         record = Committed.of(self.sequence, release, at)  # hashed before others wait
         try:
-            link = self._journal.store(record, release)
+            with _after_charge():
+                link = self._journal.store(record, release)
         except BaseException as error:
             if not (isinstance(error, LedgerError) and error.code == "SF604"):
                 self._end()  # only after waiting in vain is it certain that nothing was written
