@@ -182,7 +182,9 @@ def test_whoever_finds_a_writer_at_work_waits_no_longer_than_stated(folder):
             with busy._journal.writing(), pytest.raises(LedgerError) as refusal:
                 reservation.commit(b"noisy")
             assert refusal.value.code == "SF604"
-            assert refusal.value.hints == ("what was reserved before stays charged, and nothing was answered",)
+            assert refusal.value.hints == (
+                "what was reserved before stays charged, and nothing was answered",
+            )
             reservation.commit(b"noisy")
         assert ledger.spent("person") == F(1, 100) and ledger.history()[0].committed
 
