@@ -255,6 +255,25 @@ def test_functions_and_views_of_the_session_hide_nothing(spark: Spark, clinic: P
         open_source({"visits": session.table("visits")})
 
 
+@LEAN
+def test_neither_a_path_nor_reserved_words_of_the_session_change_an_answer(
+    spark: Spark, clinic: Path, door: str
+) -> None:
+    """A session may look for functions and tables in a schema of its own first, before Spark's and views."""
+    session = _sessions(spark, door).newSession()
+    session.sql("CREATE SCHEMA IF NOT EXISTS before")
+    session.sql("CREATE OR REPLACE FUNCTION before.coalesce(x BIGINT, y INT) RETURNS BIGINT RETURN 77L")
+    session.conf.set("spark.sql.path.enabled", "true")
+    session.sql("SET PATH = spark_catalog.before, spark_catalog.default, system.builtin, system.session")
+    assert session.sql("SELECT coalesce(1L, 2)").collect() == [(77,)]
+    db = _connect(session.table("visits"))
+    assert abs(_near(db, f"{COUNT} WHERE region = 'north'")[0] - 250) < 12
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    session.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    db = _connect(session.table("visits"))
+    assert abs(_near(db, f"{COUNT} WHERE region = 'north'")[0] - 250) < 12
+
+
 def test_what_needs_rows_or_memory_or_two_sessions_is_refused(spark: Spark, clinic: Path) -> None:
     frame = spark.session.table("visits")
     with pytest.raises(InvalidArgument, match="`memory` is not for Spark"):

@@ -23,6 +23,9 @@ __all__ = ["cloned", "is_frame", "of_address", "pin", "quiet", "refuse_hiding", 
 
 _PINNED = {
     **SETTINGS,
+    "spark.sql.path.enabled": "false",  # SET PATH may put functions and tables before built-in ones and views
+    "spark.sql.functionResolution.sessionOrder": "second",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.debug.maxToStringFields": "100000",
@@ -133,8 +136,8 @@ def stopped_after(own: Any, seconds: float) -> Iterator[None]:
 def refuse_hiding(own: Any) -> None:
     """Refuse temporary functions with names of built-in ones: some versions of Spark would call them."""
     built_in, given = (
-        {row[0].lower() for row in own.sql(f"SHOW {which} FUNCTIONS").collect()}
-        for which in ("SYSTEM", "USER")
+        {row[0].lower() for row in own.sql(f"SHOW `{which}` FUNCTIONS").collect()}
+        for which in ("SYSTEM", "USER")  # quoted: a session may reserve USER
     )
     if hiding := sorted(built_in & given):
         raise InvalidArgument(
