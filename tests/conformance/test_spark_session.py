@@ -256,6 +256,28 @@ def test_functions_and_views_of_the_session_hide_nothing(spark: Spark, clinic: P
 
 
 @LEAN
+@pytest.mark.parametrize("of", ["csv", "json"])
+def test_a_text_that_is_no_value_fails_as_files_are_opened_not_after_a_charge(
+    spark: Spark, door: str, of: str, tmp_path: Path
+) -> None:
+    """FAILFAST fails on one person's value, and only where its column is asked about."""
+    session = _sessions(spark, door)
+    row = '{{"person": {0}, "region": "north", "cost": {1}}}' if of == "json" else "{0},north,{1}"
+    reader = session.read.schema("person INT, region STRING, cost INT").option("mode", "FAILFAST")
+    for name, last in (("good", 1), ("bad", '"none"')):
+        (tmp_path / name).write_text("\n".join(row.format(person, 1) for person in range(50)))
+        with (tmp_path / name).open("a") as file:
+            file.write("\n" + row.format(50, last))
+    good = reader.format(of).load(str(tmp_path / "good"))
+    assert abs(_near(_connect(good), f"{COUNT} WHERE cost = 1")[0] - 51) < 12
+    session.sql(f"CREATE TABLE {door}_{of} (person INT, region STRING, cost INT) USING {of}"
+                f" OPTIONS (path '{tmp_path / 'bad'}', mode 'FAILFAST')")  # fmt: skip
+    for frame in (reader.format(of).load(str(tmp_path / "bad")), session.table(f"{door}_{of}")):
+        with pytest.raises(InvalidArgument, match="cannot be read"):
+            _connect(frame)
+
+
+@LEAN
 def test_neither_a_path_nor_reserved_words_of_the_session_change_an_answer(
     spark: Spark, clinic: Path, door: str
 ) -> None:

@@ -8,8 +8,10 @@ deterministic is refused by name:
                    window or dropDuplicates, nor an aggregate: sums of reals and first values depend on it
     expressions    Spark itself says which depend on chance, on a file's name or on a row's place: a lateral
                    join refuses them. Beside that, the clock, the user, and functions of the user's
-    rows           where columns are computed, or rows come from memory, all are read as the frame is opened:
-                   what fails on a value fails then, and never after a charge. Two readings must agree
+    rows           where columns are computed, or read from texts (CSV, JSON, XML: FAILFAST fails on a value,
+                   and on that of a column that is asked about alone), or rows come from memory, all are read as
+                   the frame is opened: what fails on a value fails then, and never after a charge. Two readings
+                   must agree
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ _BY_ROW = (
     "CTERelationDef", "CTERelationRef", "Distinct", "Except", "Filter", "Generate", "Intersect", "Join",
     "Project", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort", "Union", "WithCTE",
 )  # fmt: skip
+_PARSED = re.compile(r"\] (csv|json|xml)\b")  # the format of a relation, behind its columns
 _NODE = re.compile(r"^[ :+-]*(~?\w+)(.*)$")
 _MOVING = re.compile(
     r"\b(current_\w+|now|localtimestamp|localtime|session_user|user|UDF|\w*EvalPython)\b ?[\[(]",
@@ -84,7 +87,7 @@ def read_plan(session: Any, view: str, name: str) -> FramePlan:
     _check_expressions(session, view, name)
     return FramePlan(
         leaves=tuple(f"{node}{_plain(after)}" for node, after in inner if node in (*_STORED, *_HELD)),
-        plain=all(node in (*_STORED, *_SAME) for node, _ in inner),
+        plain=all(node in (*_STORED, *_SAME) and not _PARSED.search(after) for node, after in inner),
         cached="InMemoryRelation" in rest,
     )
 
