@@ -8,10 +8,9 @@ deterministic is refused by name:
                    window or dropDuplicates, nor an aggregate: sums of reals and first values depend on it
     expressions    Spark itself says which depend on chance, on a file's name or on a row's place: a lateral
                    join refuses them. Beside that, the clock, the user, and functions of the user's
-    rows           where columns are computed, or read from texts (CSV, JSON, XML: FAILFAST fails on a value,
-                   and on that of a column that is asked about alone), or rows come from memory, all are read as
-                   the frame is opened: what fails on a value fails then, and never after a charge. Two readings
-                   must agree
+    rows           where columns are computed, or parsed (CSV, JSON, XML: FAILFAST fails on a value, where its
+                   column is asked about), or rows come from memory, all are read as the frame is opened: what
+                   fails on a value fails then, and never after a charge. Two readings must agree
 """
 
 from __future__ import annotations
