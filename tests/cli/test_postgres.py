@@ -51,3 +51,12 @@ def test_bad_addresses_are_refused_without_the_password(tmp_path: Path) -> None:
         assert refused.returncode != 0 and said in refused.stderr, (given, refused.stderr)
         assert "secret" not in refused.stdout + refused.stderr
         assert not list(tmp_path.iterdir())
+
+
+def test_a_ledger_at_an_address_of_another_form_is_refused_without_the_password(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("person,x\n1,2\n")
+    for ledger in ("host=h password=secret", " postgresql://me:secret@h/x"):
+        refused = sfumato(tmp_path, "init", "t.csv", "--unit", "person", "--ledger", ledger, "--yes")
+        assert refused.returncode != 0 and "neither a file nor an address" in refused.stderr, refused.stderr
+        assert "secret" not in refused.stdout + refused.stderr
+        assert [one.name for one in tmp_path.iterdir()] == ["t.csv"]

@@ -17,7 +17,7 @@ import pytest
 import sfumato as sf
 from sfumato.catalog import read_project
 from sfumato.core import PrivacyBudget
-from sfumato.errors import BudgetExceeded, LedgerError, ProjectRefused, Unsupported
+from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError, ProjectRefused, Unsupported
 from sfumato.ledger import Ledger
 from sfumato.ledger.journal import Row
 from sfumato.ledger.postgres.connection import WITHOUT_FSYNC
@@ -270,6 +270,32 @@ def test_a_project_file_holds_no_password_and_errors_repeat_none(tmp_path):
         with pytest.raises(ProjectRefused, match="no password") as refusal:
             read_project(file)
         assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        f"host=db password={SECRET} dbname=ledger",
+        f" postgresql://ada:{SECRET}@db/ledger",
+        f"postgresql+psycopg://ada:{SECRET}@db/ledger",
+        f"jdbc:postgresql://db/ledger?password={SECRET}",
+        "service=ledger",
+    ],
+)
+def test_an_address_of_another_form_is_no_name_of_a_file(tmp_path, monkeypatch, ledger):
+    """A file of that name would be one host's own ledger, a second budget, and show the password."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument, match="neither a file nor an address") as refusal:
+        Ledger.open(ledger)
+    assert SECRET not in str(refusal.value) and not list(tmp_path.iterdir())
+    file = tmp_path / "sfumato.toml"
+    file.write_text(
+        f"ledger = '{ledger}'\n"
+        '[tables.t]\npath = "t.csv"\nunit = "id"\n[budget]\nepsilon = 1\ndelta = 1e-6\n'
+    )
+    with pytest.raises(ProjectRefused, match="neither a file nor an address") as refused:
+        read_project(file)
+    assert SECRET not in str(refused.value)
 
 
 def test_a_stream_is_refused_before_it_is_charged(address, tmp_path):

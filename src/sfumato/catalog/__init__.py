@@ -13,7 +13,12 @@ from sfumato.catalog.kind import Kind, Value, kind_of
 from sfumato.catalog.project import Period, Project, ProjectStream, ProjectTable
 from sfumato.catalog.reading import read_project
 from sfumato.catalog.resources import Resources
-from sfumato.catalog.server_address import has_password, is_address, is_spark_address
+from sfumato.catalog.server_address import (
+    has_password,
+    is_address,
+    is_spark_address,
+    looks_like_address,
+)
 from sfumato.catalog.table import Field, Table, UnsupportedColumn
 from sfumato.catalog.unit import Unit
 
@@ -45,6 +50,7 @@ __all__ = [
     "is_address",
     "is_spark_address",
     "kind_of",
+    "looks_like_address",
     "one_of",
     "read_project",
 ]

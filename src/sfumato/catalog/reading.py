@@ -18,7 +18,7 @@ from sfumato.catalog.kind import Kind, kind_of
 from sfumato.catalog.positions import Written
 from sfumato.catalog.project import Project, ProjectStream, ProjectTable
 from sfumato.catalog.resources import Resources
-from sfumato.catalog.server_address import has_password, is_address, shown_line
+from sfumato.catalog.server_address import has_password, is_address, looks_like_address, shown_line
 from sfumato.catalog.table import CAPS
 from sfumato.catalog.terms import Terms
 from sfumato.catalog.unit import Unit
@@ -98,6 +98,9 @@ class _Reader(Checks):
         ledger = self.text(
             values, (), "ledger", "a budget that nobody remembers protects nobody: ledger = 'people.ledger'"
         )
+        if not is_address(str(ledger)) and looks_like_address(str(ledger)):
+            hint = "an address begins so: postgresql://host/database, postgresql:///?service=name"
+            self.refuse("the ledger is neither a file nor an address that is known", ("ledger",), hint)
         terms = self.need(values, (), "budget", "how much may be learned about one person, ever: [budget]")
         reads, workloads = Terms(self.written), Workloads(self.written)
         budget = reads.budget(terms)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-__all__ = ["has_password", "is_address", "is_spark_address", "shown_line"]
+__all__ = ["has_password", "is_address", "is_spark_address", "looks_like_address", "shown_line"]
 
 _ADDRESS = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 _SPARK = re.compile(r"(?:sc|spark)://|local(?:-cluster)?\[[^\]]*\]$", re.IGNORECASE)
 _PASSWORD = re.compile(r"password|token\s*=|://[^?#]*:[^?#]*@", re.IGNORECASE)
+_OTHER = re.compile(
+    r"://|(?:^|\s)(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=", re.IGNORECASE
+)
 _DOUBTFUL = re.compile(r"passw|pwd|secret|token|://|@|%", re.IGNORECASE)  # also of an address that is broken
 
 
@@ -29,6 +32,15 @@ def is_spark_address(source: object) -> bool:
     [True, True, False]
     """
     return isinstance(source, str) and _SPARK.match(source) is not None
+
+
+def looks_like_address(source: str) -> bool:
+    """Return whether a text was meant as the address of some server, and not as the name of a file.
+
+    >>> [looks_like_address(one) for one in ("host=db dbname=a", " postgresql://db/a", "people.ledger")]
+    [True, True, False]
+    """
+    return _OTHER.search(source) is not None
 
 
 def has_password(address: str) -> bool:

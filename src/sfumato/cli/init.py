@@ -25,6 +25,7 @@ from sfumato.catalog import (
     has_password,
     is_address,
     is_spark_address,
+    looks_like_address,
     read_project,
 )
 from sfumato.catalog.declaration import nearest
@@ -247,6 +248,12 @@ def _project(wishes: Wishes, draft: _Draft, target: Path) -> Project:
                 place="--ledger",
                 hints=("set PGPASSWORD, or name a service: postgresql:///?service=ledger",),
             )
+    elif wishes.ledger is not None and looks_like_address(wishes.ledger):
+        raise InvalidArgument(
+            "the ledger is neither a file nor an address that is known",
+            place="--ledger",
+            hints=("an address begins so: postgresql://host/database, postgresql:///?service=ledger",),
+        )
     return Project(
         written=Written(str(target), (), {}),
         tables=tuple(tables),

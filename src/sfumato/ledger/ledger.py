@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from sfumato.catalog import is_address
+from sfumato.catalog import is_address, looks_like_address
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.core.events.base import Event
@@ -80,6 +80,12 @@ class Ledger:
             raise InvalidArgument("a ledger needs the path of a file, or None", place="path")
         if isinstance(path, str) and is_address(path):
             return Ledger(PostgresJournal(path, wait, create=create, clock=clock))
+        if isinstance(path, str) and looks_like_address(path):  # a file of this name would be this host's own
+            raise InvalidArgument(
+                "the ledger is neither a file nor an address that is known",
+                place="ledger",
+                hints=("an address begins so: postgresql://host/database, postgresql:///?service=name",),
+            )
         # One name for one file: what lies beside it, its log and its key, is found under every link to it.
         given = os.path.abspath(path)
         create = create and not os.path.islink(given)
