@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,8 @@ from sfumato.errors import (
 from sfumato.learn import LinearRegression
 from sfumato.ledger import Ledger
 from tests.conformance.server import Server
+from tests.engine.questions import Asked
+from tests.engine.replay import planned
 
 BUDGET = sf.Budget(epsilon=1000, delta=1e-6)
 CAPS: dict[str, Any] = {"max_groups": 3, "max_rows": 3}
@@ -75,6 +78,31 @@ def _connect(address: str, table: Any = "clinic.visits", **more: Any) -> sf.Data
 
 def _near(release: Any, column: str) -> list[float]:
     return [round(float(value)) for value in release.to_arrow().column(column).to_pylist()]
+
+
+def test_exact_numbers_are_read_exactly_and_keys_are_not_shown(address: str, connection: Any) -> None:
+    """Programs tell psycopg to read `numeric` as a float, for all their connections."""
+    import psycopg
+    from psycopg.types.numeric import NumericBinaryLoader
+
+    class AsFloat(NumericBinaryLoader):
+        def load(self, data: Any) -> Any:
+            return float(super().load(data))
+
+    connection.execute("CREATE TABLE clinic.far_sums (person int, kind numeric(5,2), x bigint)")
+    connection.execute(f"INSERT INTO clinic.far_sums VALUES (1, 1.5, {2**53 - 1}), (2, 1.5, {2**53 - 1})")
+    connection.execute("GRANT SELECT ON clinic.far_sums TO analyst")
+    before = psycopg.adapters.get_loader(psycopg.adapters.types["numeric"].oid, psycopg.pq.Format.BINARY)
+    assert before is not None
+    psycopg.adapters.register_loader("numeric", AsFloat)
+    try:
+        db = _connect(address, "clinic.far_sums", columns={"x": sf.between(-(2**53), 2**53)})
+        replay = planned(Asked("SELECT kind, SUM(x) AS n FROM far_sums GROUP BY kind", {}), db.catalog)
+        [groups] = db.backend.run(replay.query).reveal()
+    finally:
+        psycopg.adapters.register_loader("numeric", before)
+    assert [type(value) for (value,) in groups.keys] == [Decimal]
+    assert "1.5" not in repr(groups.keys)
 
 
 def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(address: str) -> None:

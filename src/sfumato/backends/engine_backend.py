@@ -271,6 +271,13 @@ class _Members:
         return self.groups.grouping_set, [self.groups.keys[place] for place in np.flatnonzero(flags).tolist()]
 
 
+class _HiddenKeys(list[tuple[Value, ...]]):
+    """Keys that are private until they are selected, also where a crash reporter shows variables."""
+
+    def __repr__(self) -> str:
+        return "<keys: hidden>"
+
+
 def _groups(read: _Read, written: Statements, chosen: tuple[int, ...]) -> ExactGroups:
     query, kinds = written.values.query, [written.values.kinds[place] for place in chosen]
     size = len(chosen)
@@ -299,7 +306,7 @@ def _groups(read: _Read, written: Statements, chosen: tuple[int, ...]) -> ExactG
         dense = {name: np.asarray(values) for name, values in measures.items()}
         return ExactGroups(grouping_set=chosen, keys=keys, measures=dense, units=None)
     units = np.array([row[size] for row in rows], dtype=np.int64)
-    return ExactGroups(grouping_set=chosen, keys=keys, measures=measures, units=units)
+    return ExactGroups(grouping_set=chosen, keys=_HiddenKeys(keys), measures=measures, units=units)
 
 
 def _filled(rows: list[_Row], written: Statements, chosen: tuple[int, ...]) -> list[_Row]:

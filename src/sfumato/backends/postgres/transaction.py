@@ -65,6 +65,7 @@ def transaction(address: str, *, seconds: float) -> Iterator[Any]:
     where: dict[str, Any] = {**_CONNECTION, **conninfo_to_dict(address)}
     connection = psycopg.connect(**where, prepare_threshold=None)
     try:
+        _read_exactly(connection)
         connection.read_only = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         with connection.cursor(binary=True) as cursor:
@@ -78,6 +79,26 @@ def transaction(address: str, *, seconds: float) -> Iterator[Any]:
         with suppress(psycopg.Error):  # an answer that was found is not lost with a connection
             connection.rollback()
         connection.close()
+
+
+def _read_exactly(connection: Any) -> None:
+    """Read values as psycopg does, whatever the program around has told it: a float is no exact number."""
+    from psycopg.types import bool as booleans
+    from psycopg.types import datetime, numeric, string
+
+    for name, loader in (
+        ("int2", numeric.Int2BinaryLoader),
+        ("int4", numeric.Int4BinaryLoader),
+        ("int8", numeric.Int8BinaryLoader),
+        ("numeric", numeric.NumericBinaryLoader),
+        ("float4", numeric.Float4BinaryLoader),
+        ("float8", numeric.Float8BinaryLoader),
+        ("text", string.TextBinaryLoader),
+        ("bool", booleans.BoolBinaryLoader),
+        ("date", datetime.DateBinaryLoader),
+        ("timestamp", datetime.TimestampBinaryLoader),
+    ):
+        connection.adapters.register_loader(name, loader)
 
 
 def unreached(said: str) -> InvalidArgument:
