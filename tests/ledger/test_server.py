@@ -103,6 +103,33 @@ def test_an_uncertain_commit_is_resolved_by_the_chain(address, monkeypatch, sent
         ledger.verify()
 
 
+def test_a_key_is_answered_again_after_the_server_ended_all_connections(address):
+    with opened(address) as ledger:
+        assert answer(ledger, idempotency_key="k") == b"noisy"
+        ended(address)
+        assert answer(ledger, b"other", idempotency_key="k") == b"noisy"
+        ended(address)
+        assert answer(ledger, b"more", idempotency_key="l") == b"more"
+        assert ledger.spent("person") == F(2, 100)
+
+
+def test_a_server_that_ends_idle_sessions_does_not_make_a_reservation_look_burnt(address):
+    with opened(address) as ledger, psycopg.connect(address, autocommit=True) as connection:
+        if connection.info.server_version < 140_000:
+            pytest.skip("a setting of PostgreSQL 14")
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET idle_session_timeout = 100')
+        with opened(address) as first, opened(address, wait=0.05) as second:
+            with reserve(first, idempotency_key="k") as reservation:
+                time.sleep(0.4)
+                with pytest.raises(LedgerError) as refusal:
+                    reserve(second, idempotency_key="k")
+                assert refusal.value.code == "SF604"  # it is being answered
+                reservation.commit(b"noisy")
+            assert answer(second, idempotency_key="k") == b"noisy"
+        assert ledger.spent("person") == F(1, 100)
+
+
 @pytest.mark.parametrize("sent", [True, False])
 def test_an_answer_whose_commit_was_uncertain_is_stored_once(address, monkeypatch, sent):
     with opened(address) as ledger, reserve(ledger, idempotency_key="k") as reservation:

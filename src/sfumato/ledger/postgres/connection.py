@@ -103,6 +103,8 @@ class ServerConnection:
             raise self._gone("the server of the ledger cannot be reached, or does not let this role in")
         try:
             self.execute(_SETTINGS)
+            if self._connection.info.server_version >= 140_000:  # else reservations that take long look burnt
+                self.execute("SET idle_session_timeout = 0")
             self._check()
         except BaseException:
             self.close()

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.open_reservations import OpenReservations
-from sfumato.ledger.postgres.connection import ServerConnection
+from sfumato.ledger.postgres.connection import ServerConnection, Unreachable
 
 __all__ = ["ServerReservations"]
 
@@ -36,12 +36,18 @@ class ServerReservations(OpenReservations):
             self._session.leave()
 
     def _locked(self, sequence: int) -> bool:
-        if self._session is None or self._session.lost:
-            self._session = ServerConnection(self._address, self._wait)
-        found = self._session.execute("SELECT pg_try_advisory_lock(?::bigint)", (sequence,)).fetchone()
-        return bool(found[0])
+        if self._session is not None and not self._session.lost:
+            with suppress(Unreachable):  # it was idle when the server went
+                return _taken(self._session, sequence)
+        self._session = ServerConnection(self._address, self._wait)
+        return _taken(self._session, sequence)
 
     def _unlock(self, sequence: int) -> None:
         if self._session is not None:
             with suppress(LedgerError):  # a session that ended has dropped its locks
                 self._session.execute("SELECT pg_advisory_unlock(?::bigint)", (sequence,))
+
+
+def _taken(session: ServerConnection, sequence: int) -> bool:
+    found = session.execute("SELECT pg_try_advisory_lock(?::bigint)", (sequence,)).fetchone()
+    return bool(found[0])
