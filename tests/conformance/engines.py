@@ -44,9 +44,6 @@ class Engine(ABC):
     """An engine that is running, and what the suites need of it."""
 
     name: ClassVar[str]
-    refuses: ClassVar[tuple[str, ...]] = ()
-    """What it refuses, by name, beyond what the plan does: patterns of its messages."""
-
     worlds: ClassVar[int] = 27
     """In how many worlds questions are asked: opening one may take seconds."""
     dialect: ClassVar[Dialect]
@@ -85,7 +82,6 @@ class PostgreSQL(Engine):
     """A server of the tests' own."""
 
     name = "postgresql"
-    refuses = ("in PostgreSQL$", "^the function `", "^`regexp_")
     dialect = POSTGRES
     by_language = 'CAST({} AS text) COLLATE "en-US-x-icu"'
 
@@ -148,7 +144,6 @@ class Spark(Engine):
     """A Spark of the tests' own, whose tables are frames of Parquet files; it has no column of 128 bits."""
 
     name = "spark"
-    refuses = ("in Spark$", "^the function `", "^`regexp_")
     worlds = 2
     dialect = SPARK
     by_language = "CAST({} AS STRING) COLLATE UNICODE"
