@@ -1,4 +1,4 @@
-"""Tables of a small world in PostgreSQL: the same rows, value by value."""
+"""Tables in PostgreSQL: the same rows, value by value, loaded by COPY."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import datetime
 import itertools
 import math
 import struct
-from decimal import Decimal
+from collections.abc import Mapping
 from typing import Any
 
-from sfumato.catalog import Catalog, Kind
+from sfumato.catalog import Catalog, Kind, Table
 from sfumato.catalog.identifiers import identifier
 
 __all__ = ["copied", "without_nul"]
@@ -26,6 +26,10 @@ _TYPES = {
     Kind.TIMESTAMP: "timestamp",
 }
 _DAY = 86_400_000_000
+_FIRST, _MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
+_ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
+_NUMBERED = "pg_temp.numbered"
+_MANY = 1000  # rows: without statistics the server joins more of them by nested loops
 
 
 def without_nul(value: Any) -> Any:
@@ -34,26 +38,34 @@ def without_nul(value: Any) -> Any:
 
 
 def _written(value: Any, kind: Kind) -> str:
-    """Return a value as SQL; moments may be numbers, of days or microseconds, as Arrow has them."""
-    of_type = f"numeric({kind.digits},{kind.scale})" if kind.digits else _TYPES[kind]
+    """Return a value as COPY reads it; moments as numbers, of days or microseconds, as Arrow has them."""
     match value:
         case None:
-            return "NULL"
-        case int() if kind in (Kind.DATE, Kind.TIMESTAMP):
-            end = 2**31 - 1 if kind is Kind.DATE else 2**63 - 1
-            if abs(value) == end:
-                return f"'{'-' if value < 0 else ''}infinity'::{of_type}"
-            days, rest = (value, 0) if kind is Kind.DATE else divmod(value, _DAY)
-            moment = f"DATE '1970-01-01' + {days}"
-            return f"({moment})" if kind is Kind.DATE else f"(({moment})::timestamp + INTERVAL '{rest} us')"
+            return "\\N"
+        case str():
+            return value.translate(_ESCAPES)
+        case datetime.datetime():
+            return str((value - _FIRST) // _MICROSECOND)
+        case datetime.date():
+            return str((value - _FIRST.date()).days)
         case float() if kind is Kind.FLOAT and math.isfinite(value):
             try:
                 value = struct.unpack("f", struct.pack("f", value))[0]
             except OverflowError:
                 value = math.copysign(math.inf, value)
-    if isinstance(value, datetime.date | Decimal):
-        return f"'{value}'::{of_type}"
-    return "'" + str(value).replace("'", "''") + f"'::{of_type}"
+    return str(value)
+
+
+def _moment(name: str, kind: Kind) -> str:
+    """Return a number of days or microseconds as a moment; those at the ends are infinite."""
+    if kind is Kind.DATE:
+        end, moment = 2**31 - 1, f"DATE '1970-01-01' + {name}::int"
+    else:
+        end, rest = 2**63 - 1, f"(({name} % {_DAY} + {_DAY}) % {_DAY})"
+        days = f"(({name} - {rest}) / {_DAY})::int"
+        moment = f"(DATE '1970-01-01' + {days})::timestamp + {rest} * INTERVAL '1 us'"
+    infinite = f"WHEN {end} THEN 'infinity' WHEN {-end} THEN '-infinity'"
+    return f"CASE {name} {infinite} ELSE {moment} END"
 
 
 def copied(connection: Any, catalog: Catalog, rows: dict[str, list[dict[str, Any]]]) -> str:
@@ -61,17 +73,34 @@ def copied(connection: Any, catalog: Catalog, rows: dict[str, list[dict[str, Any
     schema = f"World {next(_NUMBERS)}"
     connection.execute(f"CREATE SCHEMA {identifier(schema)}")
     for table in catalog.tables:
-        columns = ", ".join(
-            f"{identifier(one.name)} "
-            + (f"numeric({one.kind.digits},{one.kind.scale})" if one.kind.digits else _TYPES[one.kind])
-            for one in table.fields
-        )
-        name = f"{identifier(schema)}.{identifier(table.name)}"
-        connection.execute(f"CREATE TABLE {name} ({columns})")
-        listed = ", ".join(
-            "(" + ", ".join(_written(row[one.name], one.kind) for one in table.fields) + ")"
-            for row in rows[table.name]
-        )
-        if listed:
-            connection.execute(f"INSERT INTO {name} VALUES {listed}")
+        _copy(connection, f"{identifier(schema)}.{identifier(table.name)}", table, rows[table.name])
+    if max(map(len, rows.values())) > _MANY:
+        connection.execute("ANALYZE")
     return schema
+
+
+def _copy(connection: Any, name: str, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Make a table by COPY; where it has moments, through another one, of numbers."""
+    kinds = {one.name: one.kind for one in table.fields}
+    types = {
+        one: f"numeric({kind.digits},{kind.scale})" if kind.digits else _TYPES[kind]
+        for one, kind in kinds.items()
+    }
+    moments = {one: kind for one, kind in kinds.items() if kind in (Kind.DATE, Kind.TIMESTAMP)}
+
+    def made(types: Mapping[str, str]) -> str:
+        return "(" + ", ".join(f"{identifier(one)} {of_type}" for one, of_type in types.items()) + ")"
+
+    connection.execute(f"CREATE TABLE {name} {made(types)}")
+    into = _NUMBERED if moments else name
+    if moments:
+        connection.execute(f"CREATE TEMP TABLE {into} {made({**types, **dict.fromkeys(moments, 'bigint')})}")
+    with connection.cursor() as cursor, cursor.copy(f"COPY {into} FROM STDIN") as copy:
+        for row in rows:
+            copy.write("\t".join(_written(row[one], kind) for one, kind in kinds.items()) + "\n")
+    if moments:
+        listed = ", ".join(
+            _moment(identifier(one), kind) if one in moments else identifier(one)
+            for one, kind in kinds.items()
+        )
+        connection.execute(f"INSERT INTO {name} SELECT {listed} FROM {into}; DROP TABLE {into}")
