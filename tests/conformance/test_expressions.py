@@ -18,11 +18,12 @@ from sfumato.backends.dialect import Dialect, Writer
 from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.postgres import dialect as postgres
 from sfumato.backends.postgres.dialect import POSTGRES
-from sfumato.catalog import Kind
+from sfumato.catalog import Field, Kind, Table
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import Unsupported
 from sfumato.plan.functions import FUNCTIONS, call
 from sfumato.plan.tree import Aggregate, Cast, ColumnRef, Expression, Literal
+from tests.conformance.engines import arrow
 from tests.engine.test_differential import SEEDS, TOGETHER, Found, Said, Sides, made
 from tests.soaked import rest_soaked
 
@@ -183,8 +184,9 @@ def _engines(
     engine = duckdb.connect()
     columns = ", ".join(f"{name} {DUCKDB.sql_type(kind)}" for name, kind in kinds.items())
     engine.execute(f"CREATE TABLE t (place BIGINT, {columns})")
-    marks = ", ".join("?" * (len(kinds) + 1))
-    engine.executemany(f"INSERT INTO t VALUES ({marks})", [(at, *row) for at, row in enumerate(rows)])
+    table = Table(name="t", fields=tuple(map(Field, kinds, kinds.values())), unit=None)
+    engine.register("given", arrow(table, [dict(zip(kinds, row, strict=True)) for row in rows]))
+    engine.execute("INSERT INTO t SELECT row_number() OVER () - 1, * FROM given")
     return of(connection, engine, rows, kinds)
 
 
