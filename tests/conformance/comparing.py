@@ -22,7 +22,7 @@ from tests.engine.questions import Asked
 from tests.engine.replay import SALT, Recorded, planned
 from tests.engine.worlds import _PUBLIC, _UNIQUE, CATALOG, NEIGHBOURS, crowd, newcomer
 
-__all__ = ["Compared", "Worlds", "compare", "compare_together", "shown", "uncapped"]
+__all__ = ["Compared", "Worlds", "admitted", "compare", "compare_together", "shown", "uncapped"]
 
 ALL = 10**6  # groups and values of a unit that count: more than there are
 SIZES = ((12, 60), (40, 200), (5, 0))  # people and rows of the worlds
@@ -130,7 +130,8 @@ class Compared:
         return [why for why in self.refused if reason(why) not in reasons(engine.name)]
 
 
-def _admitted(asked: Asked, backend: Any, catalog: Any, found: Compared) -> BoundedQuery | None:
+def admitted(asked: Asked, backend: Any, catalog: Any, found: Compared) -> BoundedQuery | None:
+    """Return a question that the plan and an engine allow; count in `found` why it is none."""
     try:
         query = uncapped(planned(asked, catalog).query)
     except QueryRefused:
@@ -157,7 +158,7 @@ def compare(asked: Sequence[Asked], catalog: Any, backends: Callable[[int], tupl
     found = Compared()
     for place, one in enumerate(asked):
         ours, theirs = backends(place)
-        query = _admitted(one, theirs, catalog, found)
+        query = admitted(one, theirs, catalog, found)
         if query is None:
             continue
         wrong = _difference(query, ours, theirs)
@@ -182,7 +183,7 @@ def compare_together(
     """
     found = Compared()
     _, any_backend = backends(0)
-    admitted = [one for one in expressions if _admitted(form([one]), any_backend, catalog, found)]
+    admitted = [one for one in expressions if admitted(form([one]), any_backend, catalog, found)]
     for place, start in enumerate(range(0, len(admitted), size)):
         some = admitted[start : start + size]
         ours, theirs = backends(place)

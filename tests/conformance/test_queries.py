@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,27 +28,29 @@ def postgres(postgresql: Engine) -> Worlds:
 
 
 def _batches(first: int) -> list[Any]:
-    """Return pairs of an engine and a batch; of Spark, which takes some 20 seconds for one, every fourth."""
-    pairs = lean(range(first, first + BATCHES), postgresql=33)
-    return [one for one in pairs if one.values[0] != "spark" or one.values[1] % 4 == 0]
+    """Return pairs of an engine and a batch."""
+    return lean(range(first, first + BATCHES), postgresql=33)
 
 
-def asked(batch: int) -> Iterator[Asked]:
-    return iter(questions(batch, EACH))
+def asked(batch: int, engine: str) -> list[Asked]:
+    """Return the questions of a batch; of Spark, which takes seconds for one, every fourth."""
+    return list(questions(batch, EACH))[batch % 4 :: 4] if engine == "spark" else list(questions(batch, EACH))
 
 
 @pytest.mark.parametrize(("engine", "batch"), _batches(0), indirect=["engine"])
 def test_queries_give_the_same_integers(worlds: Worlds, batch: int) -> None:
     """Questions of a generator, in worlds with people of every kind."""
-    found = compare(list(asked(batch)), worlds.catalog, lambda place: worlds.both(batch + 7 * place))
+    some = asked(batch, worlds.engine.name)
+    found = compare(some, worlds.catalog, lambda place: worlds.both(batch + 7 * place))
     assert not found.wrong and not found.unlisted(worlds.engine)
-    assert found.same >= EACH // 4 and not found.planned
+    assert found.same + found.refused.total() == len(some)
+    assert found.same >= EACH // 4 or len(some) < EACH
 
 
 @pytest.mark.parametrize(("engine", "batch"), _batches(100), indirect=["engine"])
 def test_one_person_more_stays_in_the_box(worlds: Worlds, batch: int) -> None:
     found = []
-    for one in asked(batch):
+    for one in asked(batch, worlds.engine.name):
         replay, seed = planned(one, worlds.catalog), batch % 3
         more = NEIGHBOURS[(batch + 7) % len(NEIGHBOURS)]
         try:
