@@ -14,6 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 RIVALS := .venv-rivals
+TUMULT := .venv-tumult
 DOCS := .venv-docs
 PIP_INSTALL := -m pip install -qq --no-cache-dir --disable-pip-version-check
 
@@ -58,8 +59,8 @@ format: $(VENV)/installed
 	$(VENV)/bin/python -m ruff check --fix
 	$(VENV)/bin/python -m ruff format
 
-bench: $(VENV)/installed $(RIVALS)/installed
-	$(VENV)/bin/python bench/run.py --rivals $(RIVALS)/bin/python $(BENCH_ARGS)
+bench: $(VENV)/installed $(RIVALS)/installed $(TUMULT)/installed
+	$(VENV)/bin/python bench/run.py --rivals $(RIVALS)/bin/python --tumult $(TUMULT)/bin/python $(BENCH_ARGS)
 
 # Strict: a dead link, a page that is in no menu, or anything from another host fails.
 docs: $(DOCS)/installed
@@ -91,6 +92,13 @@ $(RIVALS)/installed: bench/rivals-constraints.txt
 		diffprivlib multi-freq-ldpy pure-ldp scikit-learn statsmodels xxhash
 	@touch $@
 
+# Tumult Analytics asks for an older Spark. It runs on ours, so all is installed as listed, whatever it asks for.
+$(TUMULT)/installed: bench/tumult-constraints.txt
+	@echo "building $(TUMULT)"
+	@$(PYTHON) -m venv --clear $(TUMULT)
+	@$(TUMULT)/bin/python $(PIP_INSTALL) --no-deps -r bench/tumult-constraints.txt
+	@touch $@
+
 # mkdocs reads the source; it does not import the package.
 $(DOCS)/installed: docs/constraints.txt
 	@echo "building $(DOCS)"
@@ -99,5 +107,5 @@ $(DOCS)/installed: docs/constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(RIVALS) $(DOCS) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist bench/results.json
+	rm -rf $(VENV) $(RIVALS) $(TUMULT) $(DOCS) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist bench/results.json
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,7 +28,7 @@ from queries import large_rows, query_rows
 from rare import rare_rows
 from report import Row, show, write
 from server_ledger import server_ledger_rows
-from spark import spark_growth_rows, spark_rows
+from spark import spark_growth_rows, spark_rows, tumult_rows
 from stream_advance import advance_rows
 from stream_errors import stream_error_rows
 from stream_groups import stream_group_rows
@@ -45,6 +45,7 @@ def main() -> int:
     """Measure, print, write; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rivals", required=True, help="the Python of the rivals' environment")
+    parser.add_argument("--tumult", help="the Python of Tumult's environment; left out, it is not asked")
     parser.add_argument("--times", type=int, default=5, help="timings per entry; the best one counts")
     parser.add_argument("--rival-draws", type=int, default=DRAWS, help="samples drawn by the slow rival")
     parser.add_argument(
@@ -94,6 +95,10 @@ def main() -> int:
         served += spark_rows(rows=options.rows, times=options.times)
         show(served, {})
         rows += served
+        if options.tumult:
+            beside, rivals["tumult"] = tumult_rows(options.tumult, times=options.times)
+            show(beside, rivals["tumult"])
+            rows += beside
     write(rows, rivals)
     return 0 if all(row.passed for row in rows) else 1
 

@@ -6,14 +6,25 @@ integers as DuckDB's backend.
 
     python bench/spark.py [rows]
     python bench/spark.py --growth     W1 over a million, ten and a hundred million rows
+    python bench/spark.py --tumult PYTHON [rows]     W1 and W2 beside Tumult Analytics, in turns
+
+PYTHON is that of Tumult's own environment. Tumult runs there on our version of Spark, in a JVM of its own:
+with the same settings, over the same Parquet file, with the same epsilon and caps. Both sides are timed from
+the opening of the table to the noisy answer. Spark has started before, and each question was asked twice
+before. Tumult is asked W1 in two forms: with the caps in each query, and ("cached") with the caps in a
+cached view; W2 in the second alone. First it is checked that without caps and noise Tumult gives the totals
+of DuckDB.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import resource
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,17 +33,21 @@ from typing import Any
 import duckdb
 from engines import ASKED, compare, in_turns, seconds
 from events import catalog_of, generate
+from queries import COLUMNS, OPTIONS, TEXTS
 from report import Row, show
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import sfumato as sf
 from sfumato.backends.spark.backend import SparkBackend
 from sfumato.backends.spark.source import SparkTables
 from tests.conformance.spark_session import ABSENT, Spark, find_or_install
 
-__all__ = ["spark_growth_rows", "spark_rows"]
+__all__ = ["spark_growth_rows", "spark_rows", "tumult_rows"]
 
 MOST = {"W1": 1.4, "W2": 2.2, "histogram": 1.8, "distinct": 2.4}
+MOST_OF_TUMULT = 0.2
+WARM_UPS = 2
 SETTINGS = {
     "spark.driver.memory": "6g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
@@ -83,6 +98,66 @@ def spark_growth_rows(*, times: int = 3) -> list[Row]:
     return found
 
 
+def tumult_rows(python: str, *, rows: int = 1_000_000, times: int = 3) -> tuple[list[Row], dict[str, str]]:
+    """Ask W1 and W2 of both, in turns; return the rows, and the versions of Tumult and of its Spark."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder, _running() as session:
+        _, path = _opened(session, Path(folder), rows)
+        written = path.with_suffix(".parquet")
+        with _tumult(python, written, session) as (asked, versions):
+            _compare_exact(path, asked("exact"))
+            for name, form in (("W1", ""), ("W1", " cached"), ("W2", " cached")):
+                mine, theirs = partial(_released, session, written, name), partial(asked, name + form)
+                in_turns(mine, theirs, WARM_UPS)
+                ours, rival = in_turns(mine, theirs, times)
+                title = f"{name} on Spark {versions['Spark']}, {rows:,} rows: Tumult{form}"
+                found.append(
+                    Row(name=title, ours=ours, rival=rival, unit="s", ratio=ours / rival, most=MOST_OF_TUMULT)
+                )
+    return found, versions
+
+
+def _released(session: Any, written: Path, name: str) -> object:
+    """Open the table, ask, and release."""
+    budget = sf.Budget(epsilon=1, delta=1e-7 if name == "W2" else 0)
+    frame = session.read.parquet(str(written))
+    database = sf.connect(frame, name="events", unit="user_id", columns=COLUMNS, budget=budget)
+    return database.sql(TEXTS[name], epsilon=1, **OPTIONS[name]).release()
+
+
+@contextmanager
+def _tumult(
+    python: str, written: Path, session: Any
+) -> Iterator[tuple[Callable[[str], Any], dict[str, str]]]:
+    """Start Tumult on a Spark with our settings; yield how it is asked, and the versions."""
+    names = ("spark.master", "spark.driver.host", "spark.driver.bindAddress", "spark.ui.enabled")
+    settings = {name: session.sparkContext.getConf().get(name) for name in (*names, *SETTINGS)}
+    command = [python, str(Path(__file__).parent / "rival_spark.py"), str(written), json.dumps(settings)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+
+        def answer() -> Any:
+            line = process.stdout.readline()
+            if not line:
+                raise SystemExit("Tumult Analytics has ended without an answer")
+            return json.loads(line)
+
+        def asked(name: str) -> Any:
+            print(name, file=process.stdin, flush=True)
+            return answer()
+
+        yield asked, answer()
+
+
+def _compare_exact(path: Path, found: dict[str, tuple[int, float]]) -> None:
+    """Hold Tumult's totals without noise against DuckDB's."""
+    text = "SELECT region, count(*), sum(least(amount, 100)) FROM events GROUP BY region"
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for region, count, total in connection.execute(text).fetchall():
+            if found[region][0] != count or not math.isclose(found[region][1], total, rel_tol=1e-9):
+                raise SystemExit("W1: other totals of Tumult than DuckDB's")
+
+
 def _collected(session: Any, text: str) -> object:
     """Run a statement from its text on: a frame that is collected again would reuse what it has shuffled."""
     return session.sql(text).collect()
@@ -113,6 +188,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--growth"]:
             show(spark_growth_rows(), {})
+        case ["--tumult", python, *given]:
+            show(*tumult_rows(python, rows=int(given[0]) if given else 1_000_000))
         case [rows]:
             show(spark_rows(rows=int(rows)), {})
         case _:
