@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.backends.relations import Relations
-from sfumato.backends.spark.compile import SparkStatements
+from sfumato.backends.spark.compile import _ROUNDS, SparkStatements
 from sfumato.backends.spark.dialect import SPARK
 from sfumato.backends.spark.source import SparkTables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
@@ -123,8 +126,8 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
     hashes |= {(person, word, value): number for person, word, value, _, number in seen}
     expected = _expected(rows, hashes)
     assert found() == expected
-    declared = (("a",), ("nobody",), ("d",))
-    assert set(found(replace(QUERY, declared=declared))) == {"a", "nobody", "d"}
+    few = replace(QUERY, declared=(("a",), ("nobody",), ("d",), ("b",)))
+    assert set(found(few)) == {"a", "nobody", "d", "b"}
     for name, old, new in (
         ("totals", f"place <= {GROUPS}", f"place <= {GROUPS + 1}"),
         ("totals", f"least(n, {ROWS})", "n"),
@@ -134,6 +137,48 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
         with monkeypatch.context() as patch:
             patch.setattr(SparkStatements, name, partialmethod(_planted, plain, old, new))
             assert found() != expected, new
+
+    # Groups that are declared, and few, are chosen by places that are computed here again.
+    turns = ", ".join(f"xxhash64('{SALT}', person, {turn})" for turn in range(_ROUNDS))
+    with tables.reading() as cursor:
+        seen = cursor.execute(f"SELECT DISTINCT person, {turns} FROM {tables.stored('t')}").fetchall()
+    codes = {word: code for code, (word,) in enumerate(few.declared or ())}
+    for person, *words in seen:
+        hashes |= {(person, word): place(code, words) for word, code in codes.items()}
+    placed = _expected([row for row in rows if row["word"] in codes], hashes)
+    assert found(few) == {**placed, "nobody": dict.fromkeys((*ADDED, "n", "d"), 0)}
+    plain = SparkStatements._in_masked_groups
+    with monkeypatch.context() as patch:
+        more = partialmethod(_planted, plain, f"< {GROUPS}", f"< {GROUPS + 1}")
+        patch.setattr(SparkStatements, "_in_masked_groups", more)
+        assert found(few) != {**placed, "nobody": dict.fromkeys((*ADDED, "n", "d"), 0)}
+
+
+def place(code: int, words: Sequence[Any]) -> Any:
+    """Return the place of a declared group in the order of a unit; `words` are hashes of the unit."""
+    left, right = code >> 3, code & 7
+    for word in words:
+        left = left ^ (word >> (3 * right) & 7)
+        right = right ^ (word >> (24 + 3 * left) & 7)
+    return 8 * left + right
+
+
+def test_places_are_a_permutation_and_favour_no_group() -> None:
+    """A false alarm has a chance below 1e-9: 7 standard deviations, 26 frequencies.
+
+    With three rounds instead of four, sets in one column of places are seen 4% too often: 16 deviations.
+    """
+    units = 10**6
+    chance = np.random.default_rng(18)
+    words = chance.integers(-(2**63), 2**63 - 1, (_ROUNDS, units))
+    ours = np.array([place(code, words[:, :1000]) for code in range(64)])
+    assert np.array_equal(np.sort(ours, axis=0), np.repeat(np.arange(64)[:, None], 1000, axis=1))
+    for codes in ((0, 8, 16, 24), (0, 1, 2, 3), (0, 9, 18, 27), (0, 1, 8, 9), (7, 63)):
+        first = np.argsort([place(code, words) for code in codes], axis=0)[: len(codes) // 2]
+        chosen = (1 << first).sum(axis=0)
+        _, often = np.unique(chosen, return_counts=True)
+        share = 1 / math.comb(len(codes), len(codes) // 2)
+        assert np.all(np.abs(often - units * share) < 7 * math.sqrt(units * share * (1 - share))), codes
 
 
 def test_a_cap_on_rows_that_needs_more_than_38_digits_is_refused() -> None:
