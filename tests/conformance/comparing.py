@@ -183,9 +183,9 @@ def compare_together(
     """
     found = Compared()
     _, any_backend = backends(0)
-    admitted = [one for one in expressions if admitted(form([one]), any_backend, catalog, found)]
-    for place, start in enumerate(range(0, len(admitted), size)):
-        some = admitted[start : start + size]
+    asked = [one for one in expressions if admitted(form([one]), any_backend, catalog, found)]
+    for place, start in enumerate(range(0, len(asked), size)):
+        some = asked[start : start + size]
         ours, theirs = backends(place)
         query = replace(uncapped(planned(form(some), catalog).query), members=False)
         if _difference(query, ours, theirs) is None:

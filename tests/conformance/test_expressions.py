@@ -184,9 +184,24 @@ def _engines(
     engine = duckdb.connect()
     columns = ", ".join(f"{name} {DUCKDB.sql_type(kind)}" for name, kind in kinds.items())
     engine.execute(f"CREATE TABLE t (place BIGINT, {columns})")
-    table = Table(name="t", fields=tuple(map(Field, kinds, kinds.values())), unit=None)
-    engine.register("given", arrow(table, [dict(zip(kinds, row, strict=True)) for row in rows]))
-    engine.execute("INSERT INTO t SELECT row_number() OVER () - 1, * FROM given")
+    written = [kind is Kind.HUGEINT or bool(kind.digits) for kind in kinds.values()]  # numbers as texts
+    fields = [Field("place", Kind.INTEGER)]
+    fields += [
+        Field(name, Kind.TEXT if as_text else kind)
+        for (name, kind), as_text in zip(kinds.items(), written, strict=True)
+    ]
+    given = [
+        {
+            "place": place,
+            **{
+                name: str(value) if as_text and value is not None else value
+                for name, value, as_text in zip(kinds, row, written, strict=True)
+            },
+        }
+        for place, row in enumerate(rows)
+    ]
+    engine.register("given", arrow(Table(name="t", fields=tuple(fields), unit=None), given))
+    engine.execute("INSERT INTO t SELECT * FROM given")
     return of(connection, engine, rows, kinds)
 
 
