@@ -19,8 +19,9 @@ import pytest
 
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.backends.relations import Relations
-from sfumato.backends.spark.compile import _ROUNDS, SparkStatements
+from sfumato.backends.spark.compile import SparkStatements
 from sfumato.backends.spark.dialect import SPARK
+from sfumato.backends.spark.group_masks import ROUNDS
 from sfumato.backends.spark.source import SparkTables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
@@ -139,7 +140,7 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
             assert found() != expected, new
 
     # Groups that are declared, and few, are chosen by places that are computed here again.
-    turns = ", ".join(f"xxhash64('{SALT}', person, {turn})" for turn in range(_ROUNDS))
+    turns = ", ".join(f"xxhash64('{SALT}', person, {turn})" for turn in range(ROUNDS))
     with tables.reading() as cursor:
         seen = cursor.execute(f"SELECT DISTINCT person, {turns} FROM {tables.stored('t')}").fetchall()
     codes = {word: code for code, (word,) in enumerate(few.declared or ())}
@@ -170,7 +171,7 @@ def test_places_are_a_permutation_and_favour_no_group() -> None:
     """
     units = 10**6
     chance = np.random.default_rng(18)
-    words = chance.integers(-(2**63), 2**63 - 1, (_ROUNDS, units))
+    words = chance.integers(-(2**63), 2**63 - 1, (ROUNDS, units))
     ours = np.array([place(code, words[:, :1000]) for code in range(64)])
     assert np.array_equal(np.sort(ours, axis=0), np.repeat(np.arange(64)[:, None], 1000, axis=1))
     for codes in ((0, 8, 16, 24), (0, 1, 2, 3), (0, 9, 18, 27), (0, 1, 8, 9), (7, 63)):

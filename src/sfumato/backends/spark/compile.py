@@ -4,14 +4,7 @@ A priority is `xxhash64` of the salt, the unit and the keys, the engine's own an
 nothing is numbered or drawn by a task. The salt is a text: Spark compiles a statement once for all texts, and
 once for each number.
 
-Where up to 64 groups are declared, each has a place among 64, in an order of the unit's own. A mask has the
-places of all groups that the unit is in, and a group counts if fewer than `max_groups` of them are before its
-own. That takes a sort by unit alone, of one number, where ranks take a sort by unit, priority and key.
-
-Theorem: places are a permutation of 0 to 63 for each unit. Each round adds to one half of a place, of three
-bits, modulo 2, what a table says about the other half, which stays: so a round can be undone (a Feistel
-network). Two groups of a unit have two places, and no more than `max_groups` count. Tables are bits of
-`xxhash64` of the salt and the unit: which groups count is a function of the unit's own rows and the salt.
+Where few groups are declared they are chosen by a mask (`group_masks`), otherwise by their priorities.
 
 Numbers: a table has fewer than 2^40 rows. What is a sum of so many rows, or of what so many units add, is a
 BIGINT where that fits in 64 bits, which is decided by public bounds alone; otherwise it is a DECIMAL(38,0),
@@ -31,6 +24,7 @@ from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.dialect import Dialect
 from sfumato.backends.integers import RowInteger
 from sfumato.backends.spark.dialect import SPARK
+from sfumato.backends.spark.group_masks import PLACES, in_masked_groups
 from sfumato.backends.statements import Statements
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
@@ -42,8 +36,6 @@ _WORD = 2**63
 _OWN_ROWS = 2**31  # of one unit
 _DIGITS = 10**38
 _FEW = 1000  # keys in the text of a statement
-_PLACES = 64  # bits of a mask
-_ROUNDS = 4  # for each half: after three, some sets of groups are still chosen 4% too often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +60,7 @@ class SparkStatements(Statements):
     def _by_mask(self) -> bool:
         """Whether a unit's groups are chosen by a mask of their places."""
         most, declared = self.values.query.max_groups, self.values.query.declared
-        few = declared is not None and most is not None and most < len(declared) <= _PLACES
+        few = declared is not None and most is not None and most < len(declared) <= PLACES
         return few and not self._by_row and self.plainly_declared
 
     @property
@@ -106,22 +98,9 @@ class SparkStatements(Statements):
         listed = f"g.* EXCEPT ({', '.join(self.values.keys)}), CAST(d.code AS INT) AS code"
         return f"SELECT /*+ BROADCAST(d) */ {listed} FROM given AS g JOIN coded AS d ON {same}"
 
-    def _in_masked_groups(self) -> str:
+    def _in_masked_groups(self, most: int) -> str:
         """Return the rows of the groups of each unit that count, with their keys."""
-        placed = "SELECT *, shiftright(code, 3) AS l, code & 7 AS r FROM matched"
-        for turn in range(_ROUNDS):
-            table = f"SELECT *, xxhash64('{self.salt}', __unit, {turn}) AS h FROM ({placed}) AS p"
-            left = "l ^ CAST(shiftright(h, 3 * r) & 7L AS INT)"
-            half = f"SELECT * EXCEPT (l), {left} AS l FROM ({table}) AS p"
-            right = "r ^ CAST(shiftright(h, 24 + 3 * l) & 7L AS INT)"
-            placed = f"SELECT * EXCEPT (h, r), {right} AS r FROM ({half}) AS p"
-        placed = f"SELECT * EXCEPT (l, r), 8 * l + r AS place FROM ({placed}) AS p"
-        mask = "bit_or(shiftleft(1L, place)) OVER (PARTITION BY __unit)"
-        before = "bit_count(mask & ~shiftleft(-1L, place))"
-        kept = (
-            f"SELECT * FROM (SELECT *, {mask} AS mask FROM ({placed}) AS p) AS p"
-            f" WHERE {before} < {self.values.query.max_groups}"
-        )
+        kept = in_masked_groups("matched", self.salt, most)
         listed = ", ".join(["k.*", *(f"d.{key}" for key in self.values.keys)])
         return f"SELECT /*+ BROADCAST(d) */ {listed} FROM ({kept}) AS k JOIN coded AS d ON k.code = d.code"
 
@@ -129,8 +108,9 @@ class SparkStatements(Statements):
         return rows  # groups were chosen before
 
     def _chosen_rows(self) -> str:
-        if self._by_mask:
-            return self._in_masked_groups()
+        most = self.values.query.max_groups
+        if self._by_mask and most is not None:
+            return self._in_masked_groups(most)
         return "SELECT * FROM matched" if self._by_row else self._in_first_groups(self._prioritised())
 
     def _in_first_groups(self, rows: str) -> str:
@@ -168,7 +148,10 @@ class SparkStatements(Statements):
         )
 
     def distinct(self, measure: Measure, chosen: tuple[int, ...]) -> str:
-        """Return the statement of distinct values; one sort ranks a unit's groups and the values of each."""
+        """Return the statement of distinct values; one sort ranks a unit's groups and the values of each.
+
+        Where groups are chosen by a mask, values are ranked in those alone that count.
+        """
         if self._by_row:
             return Statements.distinct(self, measure, chosen)
         keys, by = self._grouped(chosen)
