@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import sfumato as sf
+from sfumato.backends.spark.frames import read_plan
 from sfumato.backends.spark.source import SparkTables, open_source
 from sfumato.catalog import Kind
 from sfumato.errors import EngineFailure, EngineStopped, InvalidArgument, ProjectRefused, Unsupported
@@ -330,3 +331,26 @@ def test_what_fails_in_the_engine_after_the_charge_says_nothing(
     with pytest.raises(EngineStopped):
         db.sql("SELECT SUM(cost) AS n FROM visits", epsilon=1).release()
     assert len(db.ledger.history()) == 2
+
+
+def test_a_table_behind_jdbc_is_read_when_it_is_opened(spark: Spark, tmp_path: Path) -> None:
+    """What its driver cannot read fails then; rows that are units are not joined with it: it may change."""
+    url = f"jdbc:derby:memory:{tmp_path.name};create=true"
+    statement = spark.context._jvm.java.sql.DriverManager.getConnection(url).createStatement()
+    statement.execute('CREATE TABLE "visits" ("person" INT, "region" VARCHAR(9), "cost" INT)')
+    statement.execute("""INSERT INTO "visits" VALUES (1, 'north', 5), (2, 'south', 7)""")
+    statement.execute('CREATE TABLE "places" ("region" VARCHAR(9))')
+
+    def read(table: str) -> Any:
+        reader = spark.session.read.format("jdbc").option("url", url)
+        return reader.option("dbtable", f'"{table}"').load()
+
+    db = _connect(read("visits"), ledger=tmp_path / "one")
+    assert _near(db, COUNT) == [2]
+    assert not read_plan(db.backend._tables._session, db.backend._tables._views["visits"], "visits").plain
+    rows = _connect(
+        {"visits": read("visits")}, unit=None, public={"places": read("places")}, ledger=tmp_path / "two"
+    )
+    with pytest.raises(InvalidArgument, match="no files that tell when it changes"):
+        rows.sql("SELECT COUNT(*) AS n FROM visits JOIN places USING (region)", epsilon=1).release()
+    assert not rows.ledger.history()

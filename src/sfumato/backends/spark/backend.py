@@ -18,6 +18,11 @@ class SparkBackend(EngineBackend):
     statements: ClassVar[type[Statements]] = SparkStatements
     _tables: SparkTables
 
+    def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
+        """Return how many rows of a public table have the same values, at most; without columns, all."""
+        self._tables.check_copies(name)
+        return super().public_copies(name, columns)
+
     def data_version(self) -> str:
         """Return what tells this data from an earlier or later state of it: see `source`."""
         if any(table.partition for table in self._catalog.tables):

@@ -8,9 +8,9 @@ deterministic is refused by name:
                    window or dropDuplicates, nor an aggregate: sums of reals and first values depend on it
     expressions    Spark itself says which depend on chance, on a file's name or on a row's place: a lateral
                    join refuses them. Beside that, the clock, the user, and functions of the user's
-    rows           where columns are computed, or parsed (CSV, JSON, XML: FAILFAST fails on a value, where its
-                   column is asked about), or rows come from memory, all are read as the frame is opened: what
-                   fails on a value fails then, and never after a charge. Two readings must agree
+    rows           where columns are computed, or parsed (CSV, JSON and XML with FAILFAST and drivers of JDBC
+                   fail on a value, where its column is asked about), or rows come from memory, all rows are
+                   read as the frame is opened: what fails on a value fails then. Two readings must agree
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BY_ROW = (
     "CTERelationDef", "CTERelationRef", "Distinct", "Except", "Filter", "Generate", "Intersect", "Join",
     "Project", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort", "Union", "WithCTE",
 )  # fmt: skip
-_PARSED = re.compile(r"\] (csv|json|xml)\b")  # the format of a relation, behind its columns
+_PARSED = re.compile(r"\] (csv|json|xml|JDBCRelation)\b")  # the format of a relation, behind its columns
 _NODE = re.compile(r"^[ :+-]*(~?\w+)(.*)$")
 _MOVING = re.compile(
     r"\b(current_\w+|now|localtimestamp|localtime|session_user|user|UDF|\w*EvalPython)\b ?[\[(]",

@@ -26,6 +26,7 @@ _PINNED = {
     "spark.sql.path.enabled": "false",  # SET PATH may put functions and tables before built-in ones and views
     "spark.sql.functionResolution.sessionOrder": "second",
     "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.debug.maxToStringFields": "100000",

@@ -124,7 +124,7 @@ class SparkTables:
                     hints=("write it as a table and give that: frame.write.saveAsTable(..)",),
                 )
             state += first
-        elif not self._files[name]:
+        if not self._files[name] and not plan.held:
             state += secrets.token_hex()
         self._states[name] = state
 
@@ -189,13 +189,23 @@ class SparkTables:
         Questions about two parts cost as much as one of them only as long as nobody has gone from one part to
         the other.
         """
-        for name, plan in self._plans.items():
-            if not self._files[name] and not plan.held:
-                raise InvalidArgument(
-                    f"table `{name}` has no files that tell when it changes, and so no partition",
-                    place="partition",
-                    hints=("leave the partition out, or write the table to files and give those",),
-                )
+        for name in self._plans:
+            self._refuse_unnoticed(name, "has no partition", "partition")
+
+    def check_copies(self, name: str) -> None:
+        """Refuse to join rows that are units with public rows that may be copied unnoticed.
+
+        How many rows of a public table are alike is counted first, and the join is done later.
+        """
+        self._refuse_unnoticed(name, "is not joined where each row is a unit", name)
+
+    def _refuse_unnoticed(self, name: str, what: str, place: str) -> None:
+        if not self._files[name] and not self._plans[name].held:
+            raise InvalidArgument(
+                f"table `{name}` has no files that tell when it changes, and so {what}",
+                place=place,
+                hints=("write the table to files and give those",),
+            )
 
     def _answers(self) -> bool:
         """Return whether the engine still answers."""
