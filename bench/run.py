@@ -96,7 +96,7 @@ def main() -> int:
         show(served, {})
         rows += served
         if options.tumult:
-            beside, rivals["tumult"] = tumult_rows(options.tumult, times=options.times)
+            beside, rivals["tumult"] = tumult_rows(options.tumult, rows=options.rows)
             show(beside, rivals["tumult"])
             rows += beside
     write(rows, rivals)

@@ -19,7 +19,17 @@ from sfumato.backends.spark.dialect import SETTINGS
 from sfumato.backends.spark.frames import FILE
 from sfumato.errors import InvalidArgument
 
-__all__ = ["cloned", "is_frame", "of_address", "pin", "quiet", "refuse_hiding", "stopped_after", "take_over"]
+__all__ = [
+    "cloned",
+    "is_frame",
+    "of_address",
+    "pin",
+    "quiet",
+    "refuse_hiding",
+    "shorten_plans",
+    "stopped_after",
+    "take_over",
+]
 
 _PINNED = {
     **SETTINGS,
@@ -29,9 +39,12 @@ _PINNED = {
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+}
+_WHOLE_PLANS = {
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.maxPlanStringLength": str(2**31 - 16),
 }
+_SHORT_PLANS = {"spark.sql.debug.maxToStringFields": "25", "spark.sql.maxPlanStringLength": "1000"}
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _OURS = ContextVar("ours", default=False)  # whether a statement of ours runs in this thread
 _RETRIES: dict[str, Any] = {
@@ -109,8 +122,14 @@ def take_over(own: Any, frame: Any, view: str) -> None:
 
 
 def pin(own: Any) -> None:
-    """Set what statements depend on, in a session of our own."""
-    for name, value in _PINNED.items():
+    """Set what statements depend on, in a session of our own; texts of plans are whole, for `read_plan`."""
+    for name, value in (_PINNED | _WHOLE_PLANS).items():
+        own.conf.set(name, value)
+
+
+def shorten_plans(own: Any) -> None:
+    """Let Spark write plans short again: the driver keeps the texts of the last thousand statements."""
+    for name, value in _SHORT_PLANS.items():
         own.conf.set(name, value)
 
 

@@ -33,6 +33,7 @@ from sfumato.backends.spark.sessions import (
     pin,
     quiet,
     refuse_hiding,
+    shorten_plans,
     stopped_after,
     take_over,
 )
@@ -82,6 +83,7 @@ class SparkTables:
             for name in frames:
                 opening.append(name)
                 self._open(name)
+            shorten_plans(self._session)
 
         _typed(open_all, lambda: _unreadable(opening[-1] if opening else None))
 
