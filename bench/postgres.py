@@ -66,7 +66,7 @@ def postgres_rows(*, rows: int = 10_000_000, times: int = 5) -> list[Row]:
 def _load(path: Path, address: str) -> None:
     """Copy the table through a pipe, and let the server look at it."""
     write = "import duckdb, sys; duckdb.connect(sys.argv[1], read_only=True).execute(sys.argv[2])"
-    copy = "COPY events TO '/dev/stdout' (FORMAT csv, HEADER false)"
+    copy = "SET enable_progress_bar = false; COPY events TO '/dev/stdout' (FORMAT csv, HEADER false)"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(TABLE)
         with (
