@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import sfumato as sf
-from sfumato.backends.spark.frames import read_plan
 from sfumato.backends.spark.source import SparkTables, open_source
 from sfumato.catalog import Kind
 from sfumato.errors import EngineFailure, EngineStopped, InvalidArgument, ProjectRefused, Unsupported
@@ -347,7 +346,7 @@ def test_a_table_behind_jdbc_is_read_when_it_is_opened(spark: Spark, tmp_path: P
 
     db = _connect(read("visits"), ledger=tmp_path / "one")
     assert _near(db, COUNT) == [2]
-    assert not read_plan(db.backend._tables._session, db.backend._tables._views["visits"], "visits").plain
+    assert not db.backend._tables._plans["visits"].plain
     rows = _connect(
         {"visits": read("visits")}, unit=None, public={"places": read("places")}, ledger=tmp_path / "two"
     )
