@@ -38,14 +38,14 @@ test: $(VENV)/installed browser postgres java
 
 # Reports are looked at in a real one. As root on Debian it is installed; elsewhere its tests say what is missing.
 browser: $(VENV)/installed
-	@$(VENV)/bin/python tests/browser/chromium.py
+	@$(VENV)/bin/python -m tests.browser.chromium
 
 # Engines are held against a real one, started by the tests. As root on Debian it is installed, too.
 postgres: $(VENV)/installed
-	@$(VENV)/bin/python tests/conformance/server.py
+	@$(VENV)/bin/python -m tests.conformance.server
 
 java: $(VENV)/installed
-	@$(VENV)/bin/python tests/conformance/spark_session.py
+	@$(VENV)/bin/python -m tests.conformance.spark_session
 
 soak: $(VENV)/installed browser postgres java
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m soak

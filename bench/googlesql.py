@@ -1,12 +1,13 @@
 """GoogleSQL as printed: how many of Google's compliance queries are answered, and with which values.
 
     GOOGLESQL=path/to/zetasql python bench/googlesql.py [--all]
+    GOOGLESQL=path/to/zetasql python bench/googlesql.py --check    fail unless docs/googlesql.md says so, too
 
 reads them from a checkout (or a bare repository) of github.com/google/zetasql, and keeps none. Their tables
 have a handful of units, so each unit is there CLONES times, under names of its own; a budget of a huge
 epsilon answers with hardly any noise. Answers to compliance queries are compared with those that Google
 prints: counts and sums are CLONES times as large, averages and the like are the same; of the least number of
-units in a group CLONES times as many are asked for. The documented examples are read for a test alone:
+units in a group CLONES times as many are asked for. The documented examples are read by `--check` alone:
 `tests/engine/test_googlesql_examples.py` asks them, and compares what they mean.
 """
 
@@ -28,6 +29,7 @@ import pyarrow as pa
 import sfumato as sf
 from sfumato.errors import SfumatoError
 
+PAGE = Path(__file__).parent.parent / "docs" / "googlesql.md"
 CLONES = 200
 PAGES = ("docs/differential-privacy.md", "docs/aggregate-dp-functions.md", "docs/query-syntax.md")
 COMPLIANCE = "zetasql/compliance/testdata/differential_privacy.test"
@@ -221,8 +223,60 @@ def main(arguments: list[str]) -> None:
     for kind, many in Counter(said.partition(":")[0] for said in outcomes.values()).items():
         print(f"  {many} {kind}")
     for name, said in outcomes.items():
-        if "--all" in arguments or said.startswith(("refused:", "answered with other")):
+        if "--all" in arguments or _is_unlike_google(said):
             print(f"  {name}: {said[:200]}")
+    if "--check" in arguments:
+        check_page(outcomes)
+        check_examples(checkout)
+
+
+def _is_unlike_google(said: str) -> bool:
+    return said.startswith(("refused:", "answered with other"))
+
+
+# -- what this project says of them ---------------------------------------------------------
+
+
+def check_page(outcomes: dict[str, str]) -> None:
+    """Fail unless the page has these numbers, and names each query that is not answered as Google does."""
+    kinds = Counter(said.partition(":")[0] for said in outcomes.values())
+    answered = sum(many for kind, many in kinds.items() if kind.startswith("answered"))
+    same = kinds["answered with Google's values"]
+    page = " ".join(PAGE.read_text().split())
+    numbers = (
+        f"Of {len(outcomes)} compliance queries {answered} are answered,"
+        f" {kinds['answered, and refused by Google']} of which Google refuses."
+        f" {same} have Google's values and"
+        f" {kinds['answered with other values']} other ones. Refused are"
+        f" {kinds['refused, as by Google']} that Google refuses, too, and {kinds['refused']} others"
+    )
+    unnamed = [name for name, said in outcomes.items() if _is_unlike_google(said) and f"`{name}`" not in page]
+    if numbers not in page or unnamed:
+        sys.exit(f"docs/googlesql.md does not say: {numbers}; nor does it name {unnamed}")
+
+
+def check_examples(checkout: str) -> None:
+    """Fail unless the examples of our tests are those that Google prints."""
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    from tests.engine.google_examples import EXAMPLES, REFUSED
+
+    ours = {one.number: (one.text, dict(one.printed or {})) for one in EXAMPLES}
+    ours |= {number: (text, {}) for number, text in REFUSED.items()}
+    printed = dict(enumerate(documented(checkout), start=1))
+    if sorted(ours) != sorted(printed):
+        sys.exit("the examples of our tests have other numbers than those that Google prints")
+    for number, (text, values) in ours.items():
+        theirs, mine = _plain(printed[number].text), _plain(text)
+        whole = number in REFUSED and number != 38  # of which the SELECT alone is asked
+        if not (theirs == mine if whole else theirs.endswith(mine)):
+            sys.exit(f"example {number} is printed otherwise")
+        if number not in REFUSED and dict(printed[number].rows or {}) != values:
+            sys.exit(f"example {number} is printed with other values")
+
+
+def _plain(text: str) -> str:
+    """Return a text without comments and blanks."""
+    return re.sub(r"--[^\n]*|\s", "", text)
 
 
 if __name__ == "__main__":

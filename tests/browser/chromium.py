@@ -1,13 +1,12 @@
 """A browser without a window: Chromium, driven through two pipes in its own DevTools protocol.
 
-`python tests/browser/chromium.py` finds the browser or installs it, and prints where it is. Without one the
+`python -m tests.browser.chromium` finds the browser or installs it, and prints where it is. Without one the
 tests that look at pages are skipped; with CI in the environment they fail.
 """
 
 from __future__ import annotations
 
 import base64
-import fcntl
 import itertools
 import json
 import os
@@ -19,6 +18,8 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests import debian_packages
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 PACKAGES = ("chromium", "fonts-liberation")
@@ -46,18 +47,8 @@ def find() -> str | None:
 
 
 def find_or_install() -> str | None:
-    """Return the path of a browser; where apt-get may, it installs one, for one process at a time."""
-    apt = shutil.which("apt-get")
-    if (found := find()) or os.environ.get("SFUMATO_BROWSER") or apt is None or os.getuid() != 0:
-        return found
-    with open(Path(tempfile.gettempdir()) / "sfumato-browser.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not find():
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run([apt, "update", "-q"], env=settings, check=False, **quiet)
-            subprocess.run([apt, "install", "-q", "-y", *PACKAGES], env=settings, check=False, **quiet)
-    return find()
+    """Return the path of a browser, which is installed where it may be."""
+    return debian_packages.find_or_install(find, "SFUMATO_BROWSER", *PACKAGES)
 
 
 class Browser:
@@ -186,7 +177,4 @@ class Tab:
 
 
 if __name__ == "__main__":
-    found = find_or_install()
-    if found is None and os.environ.get("CI"):
-        sys.exit(ABSENT)
-    print(found or f"{ABSENT}\nWithout it the tests that look at pages are skipped.")
+    debian_packages.tell(find_or_install(), ABSENT, "look at pages")

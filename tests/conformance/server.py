@@ -1,20 +1,20 @@
 """A PostgreSQL of the tests' own: in a temporary folder, behind a socket, with settings nobody would expect.
 
-`python tests/conformance/server.py` finds the server's programs or installs them, and prints where they are.
+`python -m tests.conformance.server` finds the server's programs or installs them, and prints where they are.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
+
+from tests import debian_packages
 
 PACKAGES = ("postgresql",)
 ABSENT = (
@@ -47,18 +47,8 @@ def find() -> Path | None:
 
 
 def find_or_install() -> Path | None:
-    """Return the folder of the programs; where apt-get may, it installs them, for one process at a time."""
-    apt = shutil.which("apt-get")
-    if (found := find()) or os.environ.get("SFUMATO_POSTGRES") or apt is None or os.getuid() != 0:
-        return found
-    with open(Path(tempfile.gettempdir()) / "sfumato-postgres.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not find():
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run([apt, "update", "-q"], env=settings, check=False, **quiet)
-            subprocess.run([apt, "install", "-q", "-y", *PACKAGES], env=settings, check=False, **quiet)
-    return find()
+    """Return the folder of the programs, which are installed where they may be."""
+    return debian_packages.find_or_install(find, "SFUMATO_POSTGRES", *PACKAGES)
 
 
 class Server:
@@ -106,7 +96,4 @@ class Server:
 
 
 if __name__ == "__main__":
-    programs = find_or_install()
-    if programs is None and os.environ.get("CI"):
-        sys.exit(ABSENT)
-    print(programs or f"{ABSENT}\nWithout it the tests that ask PostgreSQL are skipped.")
+    debian_packages.tell(find_or_install(), ABSENT, "ask PostgreSQL")

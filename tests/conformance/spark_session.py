@@ -1,20 +1,20 @@
 """A Spark of the tests' own: one JVM, classic and Connect, with settings nobody would expect.
 
-`python tests/conformance/spark_session.py` finds Java or installs it, and prints where it is.
+`python -m tests.conformance.spark_session` finds Java or installs it, and prints where it is.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests import debian_packages
 
 PACKAGES = ("openjdk-17-jre-headless",)
 ABSENT = (
@@ -69,18 +69,8 @@ def find() -> Path | None:
 
 
 def find_or_install() -> Path | None:
-    """Return the folder of a Java; where apt-get may, it installs one, for one process at a time."""
-    apt = shutil.which("apt-get")
-    if (found := find()) or os.environ.get("JAVA_HOME") or apt is None or os.getuid() != 0:
-        return found
-    with open(Path(tempfile.gettempdir()) / "sfumato-java.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not find():
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run([apt, "update", "-q"], env=settings, check=False, **quiet)
-            subprocess.run([apt, "install", "-q", "-y", *PACKAGES], env=settings, check=False, **quiet)
-    return find()
+    """Return the folder of a Java, which is installed where it may be."""
+    return debian_packages.find_or_install(find, "JAVA_HOME", *PACKAGES)
 
 
 class Spark:
@@ -155,7 +145,4 @@ class Spark:
 
 
 if __name__ == "__main__":
-    java = find_or_install()
-    if java is None and os.environ.get("CI"):
-        sys.exit(ABSENT)
-    print(java or f"{ABSENT}\nWithout it the tests that ask Spark are skipped.")
+    debian_packages.tell(find_or_install(), ABSENT, "ask Spark")

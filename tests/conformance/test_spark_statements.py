@@ -27,6 +27,7 @@ from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import ColumnRef, Scan
+from tests.conformance.comparing import shown
 from tests.conformance.spark_session import Spark
 from tests.engine.replay import SALT
 
@@ -140,7 +141,8 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
             assert found() != expected, new
 
     # Groups that are declared, and few, are chosen by places that are computed here again.
-    turns = ", ".join(f"xxhash64('{SALT}', person, {turn})" for turn in range(ROUNDS))
+    hashed = f"xxhash64('{SALT}', person)"
+    turns = ", ".join("xxhash64(" * turn + hashed + ")" * turn for turn in range(ROUNDS))
     with tables.reading() as cursor:
         seen = cursor.execute(f"SELECT DISTINCT person, {turns} FROM {tables.stored('t')}").fetchall()
     codes = {word: code for code, (word,) in enumerate(few.declared or ())}
@@ -153,6 +155,34 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
         more = partialmethod(_planted, plain, f"< {GROUPS}", f"< {GROUPS + 1}")
         patch.setattr(SparkStatements, "_in_masked_groups", more)
         assert found(few) != {**placed, "nobody": dict.fromkeys((*ADDED, "n", "d"), 0)}
+
+
+def test_what_the_statements_of_a_question_share_is_held_until_it_ends(spark: Spark, tmp_path: Path) -> None:
+    """Integers are the same; later statements read what the first has kept; then executors let go of it."""
+    pq.write_table(pa.Table.from_pylist(_rows()), tmp_path / "t.parquet")
+    tables = SparkTables(spark.session, {"t": spark.session.read.parquet(str(tmp_path / "t.parquet"))})
+    backend, holding = tables.backend(CATALOG), spark.session._jsparkSession.sharedState().cacheManager()
+    assert holding.isEmpty()
+    for query in (
+        replace(QUERY, members=True),
+        replace(
+            QUERY, keys=(("word", WORD), ("value", VALUE)), grouping_sets=((0, 1), (1,), ()), members=True
+        ),
+    ):
+        alone = shown(backend.run(query, _salt=SALT).reveal())
+        assert holding.isEmpty()
+        with pytest.raises(ZeroDivisionError), tables.admitted():
+            found = backend.run(query, _salt=SALT).reveal()
+            assert shown(found) == alone
+            [view] = tables._shared.views
+            [(plan,)] = tables._session.sql(
+                f"EXPLAIN {found[0].members.written.members((0,), [], [1])}"
+            ).collect()
+            assert f"Scan In-memory table {view}" in plan
+            raise ZeroDivisionError
+        assert holding.isEmpty()
+        with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+            tables._session.sql(f"SELECT * FROM {view}")
 
 
 def place(code: int, words: Sequence[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 The examples are facts about github.com/google/zetasql (Apache License 2.0), read in November 2025:
 docs/differential-privacy.md (1 to 5), docs/aggregate-dp-functions.md (6 to 31), docs/query-syntax.md (32 to
-38). `test_googlesql_lists.py` compares them with a checkout.
+38). `bench/googlesql.py --check` compares them with a checkout.
 
 The meaning follows the steps of "How differential privacy works on queries": aggregate per unit and group;
 let each unit count in at most `max_groups_contributed` of its groups, chosen by chance; clamp; aggregate over

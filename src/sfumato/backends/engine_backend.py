@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
@@ -14,11 +14,12 @@ import numpy.typing as npt
 from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.shapes import scans
-from sfumato.backends.arrays import arrow_array
-from sfumato.backends.exact import Exact, ExactGroups, Membership, UnitRows
+from sfumato.backends.arrays import array_of, arrow_array, keys_at
+from sfumato.backends.exact import Exact, ExactGroups, UnitRows
+from sfumato.backends.group_keys import GroupKeys, key_columns
 from sfumato.backends.relations import Relations
 from sfumato.backends.statements import Keys, Statements
-from sfumato.backends.totals import SparseCells, empty
+from sfumato.backends.totals import SparseCells, empty, sum_by_group
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
 from sfumato.catalog.table import Table
@@ -33,7 +34,9 @@ __all__ = ["EngineBackend", "EngineTables"]
 
 _T = TypeVar("_T")
 _Row = tuple[Any, ...]
-_Read = Callable[[str], list[_Row]]  # runs a statement, and returns its rows
+_Integers = npt.NDArray[np.int64]
+_WEIGHTS = 64  # that the engine itself adds up
+_Read = Callable[[str], Sequence[Any]]  # runs a statement, and returns its columns: Arrow's, or tuples
 
 
 class EngineTables(Protocol):
@@ -70,8 +73,8 @@ class EngineBackend:
         refused: Unsupported | None = None
         try:
             written = self._statements(query, 0)
-            for chosen in query.grouping_sets:  # as `run` does: what has no words is in one of its statements
-                _groups(_unread, written, chosen)
+            for text in (text for chosen in query.grouping_sets for text in written.texts(chosen)):
+                _refuse_unsendable(text)
         except Unsupported as error:
             refused = error
         if refused is not None:
@@ -110,13 +113,28 @@ class EngineBackend:
         with suppress(EngineStopped):  # it says that nothing was charged
             self.check(query)
             written = self._statements(query, secrets.randbits(64) if _salt is None else _salt)
-            found = self._guarded(
-                lambda read: tuple(_groups(read, written, chosen) for chosen in query.grouping_sets)
-            )
-            if not query.members:
-                return Exact(found)
-            return Exact(tuple(replace(one, members=self._members(one, written)) for one in found))
+
+            def look(cursor: Any) -> tuple[ExactGroups, ...]:
+                several = query.members or len(query.grouping_sets) > 1
+                held = self._hold(cursor, written) if several and query.declared is None else written
+                own = _Reading(
+                    read=lambda text: self._columns(cursor, text),
+                    later=lambda text: self._guarded(lambda cursor: self._columns(cursor, text)),
+                    written=held,
+                )
+                return tuple(map(own.groups, query.grouping_sets))
+
+            return Exact(self._guarded(look))
         raise EngineFailure
+
+    def _hold(self, cursor: Any, written: Statements) -> Statements:
+        """Let the engine hold what several statements of one question read, if it can."""
+        return written
+
+    def _columns(self, cursor: Any, text: str) -> Sequence[Any]:
+        """Run a statement, and return its columns."""
+        rows = cursor.execute(text).fetchall()
+        return list(zip(*rows, strict=True)) or [()] * len(cursor.description)
 
     def check_rows(self, purpose: str) -> NoReturn:
         """Refuse what needs rows: only integers of groups leave the engine."""
@@ -175,17 +193,18 @@ class EngineBackend:
         for scan in scans(relation):
             self._public(scan.table)
         below, dialect = self._relations().render(relation), self.statements.dialect
-        kinds = [key.kind for key in keys if key.kind]
+        kinds = tuple(key.kind for key in keys if key.kind)
         values = [
             dialect.canonical(dialect.expression(key, below.names), key.kind) for key in keys if key.kind
         ]
         listed = ", ".join(f"{value} AS k{place}" for place, value in enumerate(values))
         there = " AND ".join(f"k{place} IS NOT NULL" for place in range(len(values)))
-        order = ", ".join(str(place + 1) for place in range(len(values)))
         inner = f"SELECT {listed} FROM ({below.sql}) AS r"
-        text = f"SELECT DISTINCT * FROM ({inner}) AS k WHERE {there} ORDER BY {order} LIMIT {most + 1}"
-        rows = self._before(text)
-        return None if len(rows) > most else tuple(_key(row, kinds) for row in rows)
+        rows = self._before(f"SELECT DISTINCT * FROM ({inner}) AS k WHERE {there} LIMIT {most + 1}")
+        if len(rows) > most:
+            return None
+        columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+        return tuple(GroupKeys(key_columns(columns, kinds), len(rows), kinds).keys)
 
     def _public(self, name: str) -> Table:
         table = self._catalog.table(name)
@@ -196,7 +215,7 @@ class EngineBackend:
     def _before(self, text: str) -> list[_Row]:
         """Read something public, before anything is charged: say so if it cannot be read."""
         self._tables.version()
-        return self._guarded(lambda read: read(text))
+        return self._guarded(lambda cursor: cursor.execute(text).fetchall())
 
     def _relations(self) -> Relations:
         return Relations(catalog=self._catalog, dialect=self.statements.dialect, stored=self._tables.stored)
@@ -204,24 +223,12 @@ class EngineBackend:
     def _statements(self, query: BoundedQuery, salt: int) -> Statements:
         return self.statements.of(query, self._relations(), salt=salt)
 
-    def _members(self, groups: ExactGroups, written: Statements) -> Membership | None:
-        if groups.units is None or written.values.query.row_unit:
-            return None
-        kinds = [written.values.kinds[place] for place in groups.grouping_set]
-        return _Members(
-            groups=groups,
-            written=written,
-            places={key: place for place, key in enumerate(groups.keys)},
-            kinds=kinds,
-            read=lambda text: self._guarded(lambda read: read(text)),
-        )
-
-    def _guarded(self, action: Callable[[_Read], _T]) -> _T:
+    def _guarded(self, action: Callable[[Any], _T]) -> _T:
         """Do something with one state; an error is raised here: not even its context holds a value."""
         done: list[_T] = []
         try:
             with self._tables.reading() as cursor:
-                done.append(action(lambda text: cursor.execute(text).fetchall()))
+                done.append(action(cursor))
         except Exception:
             done.clear()
         if not done:
@@ -229,118 +236,165 @@ class EngineBackend:
         return done[0]
 
 
-def _unread(text: str) -> list[_Row]:
-    """Read nothing of a statement; refuse one that cannot be sent."""
+def _refuse_unsendable(text: str) -> None:
+    """Refuse a statement that cannot be sent."""
     with suppress(UnicodeEncodeError):
         text.encode()
-        return []
+        return
     raise Unsupported("a text that is not valid unicode")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class _Reading:
+    """Reads the exact integers of a question: `read` runs a statement now, `later` one after `run`."""
+
+    read: _Read
+    later: _Read
+    written: Statements
+
+    def groups(self, chosen: tuple[int, ...]) -> ExactGroups:
+        """Return the groups of a grouping set, empty ones that are declared among them."""
+        query, size = self.written.values.query, len(chosen)
+        kinds = tuple(self.written.values.kinds[place] for place in chosen)
+        columns = self.read(self.written.totals(chosen))
+        keys, numbers = key_columns(columns[:size], kinds), columns[size:]
+        if size and self.written.plainly_declared and not self.written.fills:
+            keys, numbers = _with_declared(keys, numbers, kinds, self._declared(chosen))
+        groups = GroupKeys(keys, len(numbers[0]), kinds)
+        sizes, units, *sums = numbers if self.written.tells_sizes(chosen) else (None, *numbers)
+        counted = _summed(_whole(units), groups)
+        measures: dict[str, Any] = {}
+        for measure in query.measures:
+            match measure.kind:
+                case MeasureKind.MOMENT | MeasureKind.UNITS:
+                    measures[measure.name] = _summed(_integers(measure, sums.pop(0)), groups)
+                case MeasureKind.CELLS:
+                    found = self.read(self.written.cells(measure, chosen))
+                    measures[measure.name] = _cells(measure, found, groups, kinds)
+                case MeasureKind.DISTINCT:
+                    found = self.read(self.written.distinct(measure, chosen))
+                    measures[measure.name] = _distinct(measure, found, groups, kinds)
+        if query.declared is not None or not chosen:
+            dense = {name: np.asarray(values) for name, values in measures.items()}
+            return ExactGroups(grouping_set=chosen, keys=groups.keys, measures=dense, units=None)
+        members = None
+        if query.members and not query.row_unit:
+            first = None if sizes is None else (groups.of_rows, _whole(sizes), _whole(units))
+            members = _Members(
+                groups=groups, chosen=chosen, kinds=kinds, first=first, read=self.later, written=self.written
+            )
+        return ExactGroups(
+            grouping_set=chosen, keys=groups.keys, measures=measures, units=counted, members=members
+        )
+
+    def _declared(self, chosen: tuple[int, ...]) -> list[tuple[Value, ...]]:
+        declared = self.written.values.query.declared or ()
+        return list(dict.fromkeys(tuple(key[place] for place in chosen) for key in declared))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class _Members:
     """Asks the engine again for each round of a selection: who is in which groups stays there.
 
+    The totals of a question may tell already what the first round asks: `first` has places of groups, sizes
+    d, and how many units of the group are in d groups.
+
     Theorem: what a round learns is bounded for every state of the tables (`analysis.selection`), and what was
     found before is public by then. So rounds compose also where rows come or go between them; a group that
     was not there before is left out, and one that is gone weighs nothing.
     """
 
-    groups: ExactGroups
-    written: Statements
-    places: Mapping[tuple[Value, ...], int]
-    kinds: list[Kind]
+    groups: GroupKeys
+    chosen: tuple[int, ...]
+    kinds: tuple[Kind, ...]
+    first: tuple[_Integers, _Integers, _Integers] | None
     read: _Read
+    written: Statements
 
     def __repr__(self) -> str:
         return "<members: hidden>"
 
-    def weights(self, found: npt.NDArray[np.bool_], weight: Callable[[int], int]) -> npt.NDArray[np.int64]:
-        total = np.zeros(len(found), dtype=np.int64)
-        for *key, number, units in self.read(self.written.members(*self._without(found))):
-            place = self.places.get(_key(tuple(key), self.kinds))
-            if place is not None:
-                total[place] += weight(number) * units
-        return total
+    def weights(self, found: npt.NDArray[np.bool_], weight: Callable[[int], int]) -> _Integers:
+        if self.first is not None and not found.any():
+            places, sizes, units = self.first
+        else:
+            most = min(self.written.values.query.max_groups or _WEIGHTS, _WEIGHTS)
+            told = [weight(size) for size in range(1, most + 1)]
+            text = self.written.members(self.chosen, self._keys(found), told)
+            *keys, more, counted = self.read(text)
+            sizes, units = _whole(more), _whole(counted)
+            places = self.groups.places(key_columns(keys, self.kinds), len(units))
+        there = places >= 0
+        different, which = np.unique(sizes[there], return_inverse=True)
+        weights = [weight(size) if size else 1 for size in different.tolist()]  # 0: it is weighed already
+        added = np.array(weights, dtype=np.int64)[which] * units[there]
+        return sum_by_group(places[there], added, len(found)).astype(np.int64)
 
     def units_outside(self, shown: npt.NDArray[np.bool_]) -> int:
-        [(units,)] = self.read(self.written.units_outside(*self._without(shown)))
-        return int(units)
+        [counted] = self.read(self.written.units_outside(self.chosen, self._keys(shown)))
+        return int(_whole(counted)[0])
 
-    def _without(self, flags: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], Keys]:
-        return self.groups.grouping_set, [self.groups.keys[place] for place in np.flatnonzero(flags).tolist()]
-
-
-class _HiddenKeys(list[tuple[Value, ...]]):
-    """Keys that are private until they are selected, also where a crash reporter shows variables."""
-
-    def __repr__(self) -> str:
-        return "<keys: hidden>"
+    def _keys(self, flags: npt.NDArray[np.bool_]) -> Keys:
+        return list(keys_at(self.groups.keys, np.flatnonzero(flags)))
 
 
-def _groups(read: _Read, written: Statements, chosen: tuple[int, ...]) -> ExactGroups:
-    query, kinds = written.values.query, [written.values.kinds[place] for place in chosen]
-    size = len(chosen)
-    rows = read(written.totals(chosen))
-    if size and written.plainly_declared and not written.fills:
-        rows = _filled(rows, written, chosen)
-    if size and not written.sorts:
-        rows.sort(key=lambda row: [(value is None, value) for value in row[:size]])
-    keys = [_key(row[:size], kinds) for row in rows]
-    places = {key: place for place, key in enumerate(keys)}
-    measures: dict[str, Any] = {}
-    added = [one for one in query.measures if one.kind in (MeasureKind.MOMENT, MeasureKind.UNITS)]
-    for place, measure in enumerate(added):
-        measures[measure.name] = _integers(measure, [row[size + 1 + place] for row in rows])
-    for measure in query.measures:
-        if measure.kind is MeasureKind.CELLS:
-            found = read(written.cells(measure, chosen))
-            measures[measure.name] = _cells(measure, found, places, kinds, size)
-        elif measure.kind is MeasureKind.DISTINCT:
-            by_key = {
-                _key(row[:size], kinds): row[size] or 0 for row in read(written.distinct(measure, chosen))
-            }
-            measures[measure.name] = _integers(measure, [by_key.get(key, 0) for key in keys])
-    measures = {one.name: measures[one.name] for one in query.measures}
-    if query.declared is not None or not chosen:
-        dense = {name: np.asarray(values) for name, values in measures.items()}
-        return ExactGroups(grouping_set=chosen, keys=keys, measures=dense, units=None)
-    units = np.array([row[size] for row in rows], dtype=np.int64)
-    return ExactGroups(grouping_set=chosen, keys=_HiddenKeys(keys), measures=measures, units=units)
+def _with_declared(
+    keys: tuple[Any, ...], numbers: Sequence[Any], kinds: tuple[Kind, ...], declared: Keys
+) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return the rows of totals, and a row of zeros for each declared group: nobody may be in it."""
+    import pyarrow
 
-
-def _filled(rows: list[_Row], written: Statements, chosen: tuple[int, ...]) -> list[_Row]:
-    """Return the totals of a grouping set, and zeros for declared groups that nobody is in."""
-    query = written.values.query
-    added = [one for one in query.measures if one.kind in (MeasureKind.MOMENT, MeasureKind.UNITS)]
-    empty_groups = {
-        tuple(key[place] for place in chosen): (0,) * (1 + len(added)) for key in query.declared or ()
-    }
-    found = {row[: len(chosen)]: row[len(chosen) :] for row in rows}
-    return [(*key, *values) for key, values in {**empty_groups, **found}.items()]
-
-
-def _key(row: _Row, kinds: list[Kind]) -> tuple[Value, ...]:
-    if Kind.HUGEINT not in kinds:
-        return row
-    return tuple(
-        int(value) if kind is Kind.HUGEINT and value is not None else value
-        for value, kind in zip(row, kinds, strict=True)
+    more = key_columns(list(zip(*declared, strict=True)), kinds)
+    zeros = np.zeros(len(declared), dtype=np.int64)
+    return (
+        tuple(pyarrow.chunked_array([*one.chunks, *two.chunks]) for one, two in zip(keys, more, strict=True)),
+        [np.concatenate([_whole(column), zeros]) for column in numbers],
     )
 
 
-def _integers(measure: Measure, values: list[Any]) -> npt.NDArray[Any]:
-    found = empty(measure, len(values))
-    found[:] = [int(value) for value in values]
+def _whole(column: Any) -> npt.NDArray[Any]:
+    """Return a column of whole numbers as an array; of Python's integers where they are beyond 64 bits."""
+    import pyarrow
+
+    if isinstance(column, np.ndarray):
+        return column
+    if isinstance(column, pyarrow.ChunkedArray):
+        if pyarrow.types.is_integer(column.type):
+            return array_of(column).astype(np.int64, copy=False)
+        column = column.to_pylist()
+    values = [int(value) for value in column]
+    wide = any(abs(value) >= 2**63 for value in values)
+    return np.array(values, dtype=object if wide else np.int64)
+
+
+def _integers(measure: Measure, column: Any) -> npt.NDArray[Any]:
+    """Return a column as the integers of a measure, whose type is a fact of public bounds."""
+    return _whole(column).astype(empty(measure, 0).dtype, copy=False)
+
+
+def _summed(values: npt.NDArray[Any], groups: GroupKeys) -> npt.NDArray[Any]:
+    return sum_by_group(groups.of_rows, values, len(groups)).astype(values.dtype, copy=False)
+
+
+def _distinct(
+    measure: Measure, columns: Sequence[Any], groups: GroupKeys, kinds: tuple[Kind, ...]
+) -> npt.NDArray[Any]:
+    *keys, numbers = columns
+    values = _integers(measure, numbers)
+    places = groups.places(key_columns(keys, kinds), len(values))
+    found, there = empty(measure, len(groups)), places >= 0
+    found[places[there]] = values[there]
     return found
 
 
 def _cells(
-    measure: Measure, rows: list[_Row], places: dict[Any, int], kinds: list[Kind], size: int
+    measure: Measure, columns: Sequence[Any], groups: GroupKeys, kinds: tuple[Kind, ...]
 ) -> SparseCells:
+    *keys, numbers, added = columns
+    values = _integers(measure, added)
+    places = groups.places(key_columns(keys, kinds), len(values))
+    there = (places >= 0) & (values != 0)
     width = len(measure.edges) - 1
-    at = [places[_key(row[:size], kinds)] * width + int(row[size]) for row in rows]
-    order = np.argsort(np.array(at, dtype=np.int64))
-    values = _integers(measure, [row[size + 1] for row in rows])
-    held = np.flatnonzero(values[order])
-    return SparseCells(len(places), width, np.array(at, dtype=np.int64)[order][held], values[order][held])
+    at, values = (places * width + _whole(numbers))[there], values[there]
+    order = np.argsort(at)
+    return SparseCells(len(groups), width, at[order], values[order])

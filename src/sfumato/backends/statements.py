@@ -17,7 +17,7 @@ depends on the order of rows or on how the engine divides its work.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -43,9 +43,9 @@ class Statements(ABC):
 
     values: RowValues
     salt: int  # of 64 bits, signed
+    held: str | None = None  # where the engine holds `kept` for several statements, of undeclared keys
     dialect: ClassVar[Dialect]
     engine: ClassVar[str]  # what users call it
-    sorts: ClassVar[bool] = True  # whether the engine sorts totals by their keys
     fills: ClassVar[bool] = True  # whether totals hold plainly declared groups that nobody is in
 
     @classmethod
@@ -126,8 +126,22 @@ class Statements(ABC):
 
     def _common(self) -> str:
         """Return the beginning of statements that read `kept`."""
-        texts = [*self._rows(), f"entries AS ({self._entries()})", f"kept AS ({self._kept()})"]
-        return f"WITH {', '.join(texts)} "
+        return "" if self.held is not None else f"WITH {', '.join([*self._rows(), *self._kept_texts()])} "
+
+    def _kept_texts(self) -> list[str]:
+        """Return the texts of `kept` over `rows`; none where the engine holds it."""
+        if self.held is not None:
+            return []
+        return [f"entries AS ({self._entries()})", f"kept AS ({self._kept()})"]
+
+    def kept(self) -> str:
+        """Return the statement of `kept` itself, for an engine that holds it for several statements."""
+        return f"{self._common()}SELECT * FROM kept"
+
+    @property
+    def _of_units(self) -> str:
+        """What to read FROM for `kept`."""
+        return self.held or "kept"
 
     def _entries(self) -> str:
         integers = self._summed()
@@ -190,32 +204,49 @@ class Statements(ABC):
         keys = [f"k{place}" for place in chosen]
         return keys, f" GROUP BY {', '.join(keys)}" if keys else ""
 
+    def texts(self, chosen: tuple[int, ...]) -> Iterator[str]:
+        """Return the statements of all integers of a grouping set."""
+        yield self.totals(chosen)
+        for measure in self.values.query.measures:
+            if measure.kind is MeasureKind.CELLS:
+                yield self.cells(measure, chosen)
+            elif measure.kind is MeasureKind.DISTINCT:
+                yield self.distinct(measure, chosen)
+
+    def tells_sizes(self, chosen: tuple[int, ...]) -> bool:
+        """Return whether totals are told apart by d: in how many groups their units are."""
+        query = self.values.query
+        undeclared = query.declared is None and bool(chosen)
+        return query.members and undeclared and not self._by_row and self._finest(chosen)
+
     def totals(self, chosen: tuple[int, ...]) -> str:
         """Return the statement of a grouping set's totals: keys, units, and the sum of each measure.
 
         Measures are the MOMENT and UNITS ones, in their order. Declared groups are all there, unless the
-        engine leaves it to the reader to add empty ones.
+        engine leaves it to the reader to add empty ones. Where it `tells_sizes`, a group has a row for each d
+        of its units, and d is before the number of units.
         """
         keys, by = self._grouped(chosen)
         declared = self.values.query.declared is not None and bool(keys)
         if declared and not any(map(self._adds, self.values.query.measures)):
-            names = ", ".join(keys)
-            return f"SELECT DISTINCT {names}, 0 FROM ({self._declared()}) AS d ORDER BY {names}"
+            return f"SELECT DISTINCT {', '.join(keys)}, 0 FROM ({self._declared()}) AS d"
         units = "count(*)" if self._finest(chosen) else "count(DISTINCT __unit)"
         sums = [self._sum(measure, units) for measure in self.values.query.measures if self._adds(measure)]
         named = [f"{sql} AS m{place}" for place, sql in enumerate(sums)]
+        if self.tells_sizes(chosen):
+            sized = f"SELECT *, count(*) OVER (PARTITION BY __unit) AS d FROM {self._of_units}"
+            listed = ", ".join([*keys, "d", f"{units} AS units", *named])
+            return f"{self._common()}SELECT {listed} FROM ({sized}) AS k{by}, d"
         listed = ", ".join([*keys, f"{units} AS units", *named])
-        found = f"SELECT {listed} FROM kept{by}"
-        order = ", ".join(f"{key} ASC NULLS LAST" for key in keys)
-        order = f" ORDER BY {order}" if order and self.sorts else ""
+        found = f"SELECT {listed} FROM {self._of_units}{by}"
         if not declared or (self.plainly_declared and not self.fills):
-            return f"{self._common()}{found}{order}"
+            return f"{self._common()}{found}"
         listed = ", ".join(
             [*keys, "coalesce(units, 0)", *(f"coalesce(m{place}, 0)" for place in range(len(sums)))]
         )
         listing = f"SELECT DISTINCT {', '.join(keys)} FROM declared"
         using = f"({listing}) AS d LEFT JOIN ({found}) AS f USING ({', '.join(keys)})"
-        return f"{self._common()}SELECT {listed} FROM {using}{order}"
+        return f"{self._common()}SELECT {listed} FROM {using}"
 
     def cells(self, measure: Measure, chosen: tuple[int, ...]) -> str:
         """Return the statement of a histogram: keys, the number of the cell, what is in it."""
@@ -223,11 +254,12 @@ class Statements(ABC):
         integer = self.values.integers[measure.name]
         assert integer is not None
         weighed = not self._by_row and self.values.query.max_total is not None
-        beginning = self._common() if weighed else f"WITH {', '.join(self._rows())} "
+        texts = [*self._rows(), *(self._kept_texts() if weighed else ())]
         total = f"{self._number('c', measure)} * {measure.weight}"
         share = self._unit_sum(self._weighed(total, measure), measure)
         listed, own = ", ".join([*keys, "cell - 1"]), self._cell_counts(integer)
-        return f"{beginning}SELECT {listed}, {share} FROM ({own}) AS c WHERE cell > 0 GROUP BY {listed}"
+        counted = f"SELECT {listed}, {share} FROM ({own}) AS c WHERE cell > 0 GROUP BY {listed}"
+        return f"WITH {', '.join(texts)} {counted}"
 
     def _cell_counts(self, integer: RowInteger) -> str:
         """Return how many rows of units and groups are in each cell, with the unit's weight: top / bottom."""
@@ -241,7 +273,7 @@ class Statements(ABC):
         if query.max_total is not None:
             alike = (f"c.{key} IS NOT DISTINCT FROM e.{key}" for key in self.values.keys)
             same = " AND ".join(["c.__unit = e.__unit", *alike])
-            return f"SELECT e.*, c.cell, c.c FROM kept AS e JOIN ({counted}) AS c ON {same}"
+            return f"SELECT e.*, c.cell, c.c FROM {self._of_units} AS e JOIN ({counted}) AS c ON {same}"
         top = "bottom" if query.max_rows is None else f"least(bottom, {query.max_rows})"
         whole = f"CAST(sum(c) OVER (PARTITION BY {entry}) AS bigint)"
         own = self._first_groups(f"SELECT *, {whole} AS bottom FROM ({counted}) AS c")
@@ -259,11 +291,18 @@ class Statements(ABC):
     def distinct(self, measure: Measure, chosen: tuple[int, ...]) -> str:
         """Return the statement of distinct values: keys, and their number or their sum."""
         keys, by = self._grouped(chosen)
-        what = f"sum(DISTINCT {self._wide('value')})" if measure.factors else "count(DISTINCT value)"
-        listed = ", ".join([*keys, what])
+        listed = ", ".join([*keys, self._different(measure)])
         return (
             f"WITH {', '.join(self._rows())} SELECT {listed} FROM ({self._numbered_values(measure)}) AS v"
             f" WHERE number <= {measure.max_values}{by}"
+        )
+
+    def _different(self, measure: Measure) -> str:
+        """Return how many different values there are, or their sum."""
+        return (
+            f"coalesce(sum(DISTINCT {self._wide('value')}), 0)"
+            if measure.factors
+            else "count(DISTINCT value)"
         )
 
     def _numbered_values(self, measure: Measure) -> str:
@@ -278,14 +317,24 @@ class Statements(ABC):
         number = f"row_number() OVER (PARTITION BY {entry} ORDER BY {order})"
         return f"SELECT *, {number} AS number FROM ({pairs}) AS m WHERE value IS NOT NULL"
 
-    def members(self, chosen: tuple[int, ...], found: Keys) -> str:
-        """Return the statement of how many units are in each group: keys, d, and units that are in d groups.
+    def members(self, chosen: tuple[int, ...], found: Keys, weights: Sequence[int]) -> str:
+        """Return the statement of what units weigh in each group: keys, 0, and the sum of their weights.
 
-        Groups that were found are left out, of those that are counted and of d.
+        A unit that is in d groups has the d-th of these weights. One of those that are in more groups than
+        there are weights is counted: keys, d, and how many there are. Groups that were found are left out, of
+        those that are counted and of d.
         """
         keys, own = ", ".join(f"k{place}" for place in chosen), self._outside(chosen, found)
         counted = f"SELECT {keys}, count(*) OVER (PARTITION BY __unit) AS d FROM ({own}) AS o"
-        return f"{self._common()}SELECT {keys}, d, count(*) FROM ({counted}) AS c GROUP BY {keys}, d"
+        more = f"CASE WHEN d > {len(weights)} THEN d ELSE 0 END"
+        told = " ".join(
+            f"WHEN {d} THEN {self.dialect.constant(one)}" for d, one in enumerate(weights, start=1)
+        )
+        weight = f"CASE d {told} ELSE {self.dialect.constant(1)} END"
+        return (
+            f"{self._common()}SELECT {keys}, {more} AS more, sum({weight}) FROM ({counted}) AS c"
+            f" GROUP BY {keys}, {more}"
+        )
 
     def units_outside(self, chosen: tuple[int, ...], shown: Keys) -> str:
         """Return the statement of how many units are kept in some group that is not shown."""
@@ -296,7 +345,7 @@ class Statements(ABC):
         """Return who is kept where, each once, but for some groups."""
         keys = [f"k{place}" for place in chosen]
         once = "" if self._finest(chosen) else "DISTINCT "
-        own = f"SELECT {once}__unit, {', '.join(keys)} FROM kept"
+        own = f"SELECT {once}__unit, {', '.join(keys)} FROM {self._of_units}"
         tests = []  # one for each set of keys that are NULL: engines join by equality alone in good time
         for absent in dict.fromkeys(tuple(value is None for value in row) for row in without):
             rows = [row for row in without if tuple(value is None for value in row) == absent]

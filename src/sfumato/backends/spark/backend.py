@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from sfumato.backends.engine_backend import EngineBackend
 from sfumato.backends.spark.compile import SparkStatements
@@ -17,6 +19,15 @@ class SparkBackend(EngineBackend):
 
     statements: ClassVar[type[Statements]] = SparkStatements
     _tables: SparkTables
+
+    def _hold(self, cursor: Any, written: Statements) -> Statements:
+        """Let executors keep what is kept of units, for all statements of one question."""
+        return replace(written, held=self._tables.share(cursor, written.kept()))
+
+    def _columns(self, cursor: Any, text: str) -> Sequence[Any]:
+        """Run a statement, and return its columns."""
+        columns: list[Any] = cursor.execute(text).columns
+        return columns
 
     def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
         """Return how many rows of a public table have the same values, at most; without columns, all."""

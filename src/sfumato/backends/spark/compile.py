@@ -4,7 +4,8 @@ A priority is `xxhash64` of the salt, the unit and the keys, the engine's own an
 nothing is numbered or drawn by a task. The salt is a text: Spark compiles a statement once for all texts, and
 once for each number.
 
-Where few groups are declared they are chosen by a mask (`group_masks`), otherwise by their priorities.
+Where few groups are declared they are chosen by a mask (`group_masks`), otherwise by their priorities, of
+those that a mask leaves.
 
 Numbers: a table has fewer than 2^40 rows. What is a sum of so many rows, or of what so many units add, is a
 BIGINT where that fits in 64 bits, which is decided by public bounds alone; otherwise it is a DECIMAL(38,0),
@@ -24,7 +25,7 @@ from sfumato.analysis.bounded import Measure, MeasureKind
 from sfumato.backends.dialect import Dialect
 from sfumato.backends.integers import RowInteger
 from sfumato.backends.spark.dialect import SPARK
-from sfumato.backends.spark.group_masks import PLACES, in_masked_groups
+from sfumato.backends.spark.group_masks import PLACES, among_first_places, in_masked_groups
 from sfumato.backends.statements import Statements
 from sfumato.catalog.kind import Kind
 from sfumato.errors import Unsupported
@@ -44,7 +45,6 @@ class SparkStatements(Statements):
 
     dialect: ClassVar[Dialect] = SPARK
     engine: ClassVar[str] = "Spark"
-    sorts: ClassVar[bool] = False  # it would read everything twice, to divide keys among tasks
     fills: ClassVar[bool] = False  # a join for that would send totals to other tasks once more
 
     def _priority(self, *more: str) -> str:
@@ -64,6 +64,12 @@ class SparkStatements(Statements):
         return few and not self._by_row and self.plainly_declared
 
     @property
+    def _entry(self) -> list[str]:
+        # A row has the priority of its group: rows that are sorted by it are not sorted again, nor hashed.
+        ranked = not self._by_row and not self._by_mask and self.values.query.max_groups is not None
+        return [*([] if self._by_row else ["__unit"]), *["priority"] * ranked, *self.values.keys]
+
+    @property
     def _group(self) -> str:
         """What tells groups apart, in the order of the sort."""
         if self._by_mask:
@@ -71,8 +77,11 @@ class SparkStatements(Statements):
         return ", ".join(["__unit", *(["priority"] if self.values.keys else []), *self.values.keys])
 
     def _prioritised(self) -> str:
-        listed = f"*, {self._priority()} AS priority" if self.values.keys else "*"
-        return f"SELECT {listed} FROM matched"
+        """Return rows with the priority of their group, of groups that may count."""
+        if not self.values.keys:
+            return "SELECT * FROM matched"
+        rows, most = f"SELECT *, {self._priority()} AS priority FROM matched", self.values.query.max_groups
+        return rows if most is None or most >= PLACES else among_first_places(rows, most)
 
     def _matched(self) -> list[str]:
         """Return the texts of `matched`; a few keys that are plainly declared are looked up, not joined."""
@@ -162,7 +171,7 @@ class SparkStatements(Statements):
         number = f"dense_rank() OVER (PARTITION BY {self._group} ORDER BY {order})"
         ranked = f"SELECT *, {number} AS number FROM ({valued}) AS v"
         ranked = ranked if masked else self._in_first_groups(ranked)
-        what = f"sum(DISTINCT {self._wide('value')})" if measure.factors else "count(DISTINCT value)"
+        what = self._different(measure)
         there = f"number <= {measure.max_values} AND value IS NOT NULL"
         beginning = ", ".join(self._rows() if masked else self._matched())
         return f"WITH {beginning} SELECT {', '.join([*keys, what])} FROM ({ranked}) AS r WHERE {there}{by}"

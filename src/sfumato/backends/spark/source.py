@@ -18,7 +18,8 @@ import importlib.util
 import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, suppress
+from threading import local
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -71,6 +72,7 @@ class SparkTables:
         self._files: dict[str, tuple[str, ...]] = {}
         self._states: dict[str, str] = {}
         self._session: Any = None
+        self._shared = local()
         opening: list[str] = []
 
         def open_all() -> None:
@@ -237,9 +239,30 @@ class SparkTables:
 
         return SparkBackend(self, catalog)
 
-    def admitted(self) -> AbstractContextManager[None]:
-        """Wait for nothing: the engine shares out its memory itself."""
-        return nullcontext()
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Wait for nothing; at the end of a question executors let go of what its statements shared."""
+        views: list[str] = []
+        self._shared.views = views
+        try:
+            yield
+        finally:
+            self._shared.views = None
+            with quiet(), suppress(Exception):  # a session that is gone holds nothing
+                for view in views:
+                    self._session.catalog.dropTempView(view)
+
+    def share(self, cursor: Cursor, text: str) -> str | None:
+        """Let executors keep the rows of a statement, on their disks, until the question ends.
+
+        Return what to read FROM for them; None: nobody says when the question ends.
+        """
+        views: list[str] | None = getattr(self._shared, "views", None)
+        if views is None:
+            return None
+        views.append(f"__sf_{next(_NUMBERS)}")
+        cursor.execute(f"CACHE LAZY TABLE {views[-1]} OPTIONS ('storageLevel' 'DISK_ONLY') AS {text}")
+        return views[-1]
 
     def close(self) -> None:
         """Answer nothing more; the user's session goes on."""
@@ -256,24 +279,22 @@ class SparkTables:
 
 
 class Cursor:
-    """Runs statements in a session."""
+    """Runs statements in a session; what they return comes as columns of Arrow's, for groups may be many."""
 
     def __init__(self, session: Any, seconds: float) -> None:
         self._session = session
         self._seconds = seconds
-        self._rows: list[tuple[Any, ...]] = []
+        self.columns: list[Any] = []
 
     def execute(self, text: str) -> Cursor:
-        """Run a statement. Rows come as columns of Arrow's: there may be many groups."""
+        """Run a statement."""
         with stopped_after(self._session, self._seconds):
-            table = self._session.sql(text).toArrow()
-        columns = [column.to_pylist() for column in table.columns]
-        self._rows = list(zip(*columns, strict=True))
+            self.columns = self._session.sql(text).toArrow().columns
         return self
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return the rows of the last statement."""
-        return self._rows
+        return list(zip(*(column.to_pylist() for column in self.columns), strict=True))
 
 
 def _typed(action: Callable[[], _T], refusal: Callable[[], SfumatoError]) -> _T:
