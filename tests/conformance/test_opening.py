@@ -30,8 +30,9 @@ def odd(connection: Any) -> str:
         CREATE VIEW seen AS SELECT random() AS x;
         CREATE TABLE hidden (who int); ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
         GRANT SELECT ON hidden TO reader;
-        CREATE FUNCTION public.least(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 1/0.0';
-        CREATE FUNCTION public.count(anyelement) RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint';
+        CREATE SCHEMA unkind; GRANT USAGE ON SCHEMA unkind TO PUBLIC;
+        CREATE FUNCTION unkind.least(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 1/0.0';
+        CREATE FUNCTION unkind.count(anyelement) RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint';
         RESET search_path;
         """
     )
@@ -53,7 +54,7 @@ def test_columns_are_read_by_their_types(server: Server, odd: str) -> None:
 
 def test_odd_names_zones_and_hostile_functions_change_nothing(server: Server, odd: str) -> None:
     """NaN and infinite moments are NULL, a moment with a zone is one in UTC, and built-ins are built in."""
-    tables = PostgresTables(f"{server.address} options='-c search_path=public'", {"t": (odd, NAME)})
+    tables = PostgresTables(f"{server.address} options='-c search_path=unkind'", {"t": (odd, NAME)})
     unit = Unit(name="who", column="Who")
     fields = (
         Field("Who", Kind.INTEGER),

@@ -157,32 +157,33 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
         assert found(few) != {**placed, "nobody": dict.fromkeys((*ADDED, "n", "d"), 0)}
 
 
-def test_what_the_statements_of_a_question_share_is_held_until_it_ends(spark: Spark, tmp_path: Path) -> None:
+BY_VALUE = replace(QUERY, keys=(("word", WORD), ("value", VALUE)), grouping_sets=((0, 1), (1,), ()))
+
+
+@pytest.mark.parametrize(
+    "query", [QUERY, pytest.param(BY_VALUE, marks=pytest.mark.soak)], ids=["one", "three"]
+)
+def test_what_the_statements_of_a_question_share_is_held_until_it_ends(
+    spark: Spark, tmp_path: Path, query: BoundedQuery
+) -> None:
     """Integers are the same; later statements read what the first has kept; then executors let go of it."""
     pq.write_table(pa.Table.from_pylist(_rows()), tmp_path / "t.parquet")
     tables = SparkTables(spark.session, {"t": spark.session.read.parquet(str(tmp_path / "t.parquet"))})
     backend, holding = tables.backend(CATALOG), spark.session._jsparkSession.sharedState().cacheManager()
     assert holding.isEmpty()
-    for query in (
-        replace(QUERY, members=True),
-        replace(
-            QUERY, keys=(("word", WORD), ("value", VALUE)), grouping_sets=((0, 1), (1,), ()), members=True
-        ),
-    ):
-        alone = shown(backend.run(query, _salt=SALT).reveal())
-        assert holding.isEmpty()
-        with pytest.raises(ZeroDivisionError), tables.admitted():
-            found = backend.run(query, _salt=SALT).reveal()
-            assert shown(found) == alone
-            [view] = tables._shared.views
-            [(plan,)] = tables._session.sql(
-                f"EXPLAIN {found[0].members.written.members((0,), [], [1])}"
-            ).collect()
-            assert f"Scan In-memory table {view}" in plan
-            raise ZeroDivisionError
-        assert holding.isEmpty()
-        with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
-            tables._session.sql(f"SELECT * FROM {view}")
+    query = replace(query, members=True)
+    alone = shown(backend.run(query, _salt=SALT).reveal())
+    assert holding.isEmpty()
+    with pytest.raises(ZeroDivisionError), tables.admitted():
+        found = backend.run(query, _salt=SALT).reveal()
+        assert shown(found) == alone
+        [view] = tables._shared.views
+        later = found[0].members.written.members((0,), [], [1])
+        assert f"Scan In-memory table {view}" in tables._session.sql(f"EXPLAIN {later}").collect()[0][0]
+        raise ZeroDivisionError
+    assert holding.isEmpty()
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        tables._session.sql(f"SELECT * FROM {view}")
 
 
 def place(code: int, words: Sequence[Any]) -> Any:
