@@ -10,7 +10,7 @@ integers as DuckDB's backend.
 
 PYTHON is that of Tumult's own environment. Tumult runs there on our version of Spark, in a JVM of its own:
 with the same settings, over the same Parquet file, with the same epsilon and caps. Both sides are timed from
-the opening of the table to the noisy answer. Spark has started before, and each question was asked once
+the opening of the table to the noisy answer. Spark has started before, and each question was asked twice
 before. Tumult is asked W1 in two forms: with the caps in each query, and ("cached") with the caps in a
 cached view; W2 in the second alone. First it is checked that without caps and noise Tumult gives the totals
 of DuckDB.
@@ -47,7 +47,7 @@ __all__ = ["spark_growth_rows", "spark_rows", "tumult_rows"]
 
 MOST = {"W1": 1.4, "W2": 2.2, "histogram": 1.8, "distinct": 2.4}
 MOST_OF_TUMULT = 0.2
-WARM_UPS = 1
+WARM_UPS = 2
 SETTINGS = {
     "spark.driver.memory": "6g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",

@@ -4,8 +4,8 @@ Here is what engines share: the meaning of values and expressions (`dialect`, `f
 (`relations`) and of integers (`integers`, `row_values`), and what comes out (`exact`, `totals`). Which groups
 and rows of a unit count, and with what weight, is decided in one of two places: here, by numpy, over rows
 that an engine hands over (`bounding`); or in the engine, which hands over totals of groups alone
-(`statements`, and `engine_backend`, which reads them). `protocols` says what an engine offers. An engine has
-a folder (`duckdb`, `postgres`, `spark`), whose `dialect` says how it spells values and expressions; the
+(`statements`; `group_reader` reads what they return). `protocols` says what an engine offers. An engine has a
+folder (`duckdb`, `postgres`, `spark`), whose `dialect` says how it spells values and expressions; the
 `registry` opens tables with the engine that reads them.
 """
 

@@ -5,23 +5,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from sfumato.analysis.bounded import BoundedQuery, Measure, MeasureKind
+from sfumato.analysis.bounded import BoundedQuery
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.shapes import scans
-from sfumato.backends.arrays import array_of, arrow_array, keys_at
+from sfumato.backends.arrays import arrow_array
 from sfumato.backends.exact import Exact, ExactGroups, UnitRows
 from sfumato.backends.group_keys import GroupKeys, key_columns
+from sfumato.backends.group_reader import GroupReader
 from sfumato.backends.relations import Relations
-from sfumato.backends.statements import Keys, Statements
-from sfumato.backends.totals import SparseCells, empty, sum_by_group
+from sfumato.backends.statements import Statements
 from sfumato.catalog.catalog import Catalog
-from sfumato.catalog.kind import Kind, Value
+from sfumato.catalog.kind import Value
 from sfumato.catalog.table import Table
 from sfumato.errors import EngineFailure, EngineStopped, Unsupported
 from sfumato.plan.tree import ColumnRef, Expression, Projection, Relation, Scan
@@ -34,9 +30,6 @@ __all__ = ["EngineBackend", "EngineTables"]
 
 _T = TypeVar("_T")
 _Row = tuple[Any, ...]
-_Integers = npt.NDArray[np.int64]
-_WEIGHTS = 64  # that the engine itself adds up
-_Read = Callable[[str], Sequence[Any]]  # runs a statement, and returns its columns: Arrow's, or tuples
 
 
 class EngineTables(Protocol):
@@ -117,7 +110,7 @@ class EngineBackend:
             def look(cursor: Any) -> tuple[ExactGroups, ...]:
                 several = query.members or len(query.grouping_sets) > 1
                 held = self._hold(cursor, written) if several and query.declared is None else written
-                own = _Reading(
+                own = GroupReader(
                     read=lambda text: self._columns(cursor, text),
                     later=lambda text: self._guarded(lambda cursor: self._columns(cursor, text)),
                     written=held,
@@ -242,159 +235,3 @@ def _refuse_unsendable(text: str) -> None:
         text.encode()
         return
     raise Unsupported("a text that is not valid unicode")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class _Reading:
-    """Reads the exact integers of a question: `read` runs a statement now, `later` one after `run`."""
-
-    read: _Read
-    later: _Read
-    written: Statements
-
-    def groups(self, chosen: tuple[int, ...]) -> ExactGroups:
-        """Return the groups of a grouping set, empty ones that are declared among them."""
-        query, size = self.written.values.query, len(chosen)
-        kinds = tuple(self.written.values.kinds[place] for place in chosen)
-        columns = self.read(self.written.totals(chosen))
-        keys, numbers = key_columns(columns[:size], kinds), columns[size:]
-        if size and self.written.plainly_declared and not self.written.fills:
-            keys, numbers = _with_declared(keys, numbers, kinds, self._declared(chosen))
-        groups = GroupKeys(keys, len(numbers[0]), kinds)
-        sizes, units, *sums = numbers if self.written.tells_sizes(chosen) else (None, *numbers)
-        counted = _summed(_whole(units), groups)
-        measures: dict[str, Any] = {}
-        for measure in query.measures:
-            match measure.kind:
-                case MeasureKind.MOMENT | MeasureKind.UNITS:
-                    measures[measure.name] = _summed(_integers(measure, sums.pop(0)), groups)
-                case MeasureKind.CELLS:
-                    found = self.read(self.written.cells(measure, chosen))
-                    measures[measure.name] = _cells(measure, found, groups, kinds)
-                case MeasureKind.DISTINCT:
-                    found = self.read(self.written.distinct(measure, chosen))
-                    measures[measure.name] = _distinct(measure, found, groups, kinds)
-        if query.declared is not None or not chosen:
-            dense = {name: np.asarray(values) for name, values in measures.items()}
-            return ExactGroups(grouping_set=chosen, keys=groups.keys, measures=dense, units=None)
-        members = None
-        if query.members and not query.row_unit:
-            first = None if sizes is None else (groups.of_rows, _whole(sizes), _whole(units))
-            members = _Members(
-                groups=groups, chosen=chosen, kinds=kinds, first=first, read=self.later, written=self.written
-            )
-        return ExactGroups(
-            grouping_set=chosen, keys=groups.keys, measures=measures, units=counted, members=members
-        )
-
-    def _declared(self, chosen: tuple[int, ...]) -> list[tuple[Value, ...]]:
-        declared = self.written.values.query.declared or ()
-        return list(dict.fromkeys(tuple(key[place] for place in chosen) for key in declared))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class _Members:
-    """Asks the engine again for each round of a selection: who is in which groups stays there.
-
-    The totals of a question may tell already what the first round asks: `first` has places of groups, sizes
-    d, and how many units of the group are in d groups.
-
-    Theorem: what a round learns is bounded for every state of the tables (`analysis.selection`), and what was
-    found before is public by then. So rounds compose also where rows come or go between them; a group that
-    was not there before is left out, and one that is gone weighs nothing.
-    """
-
-    groups: GroupKeys
-    chosen: tuple[int, ...]
-    kinds: tuple[Kind, ...]
-    first: tuple[_Integers, _Integers, _Integers] | None
-    read: _Read
-    written: Statements
-
-    def __repr__(self) -> str:
-        return "<members: hidden>"
-
-    def weights(self, found: npt.NDArray[np.bool_], weight: Callable[[int], int]) -> _Integers:
-        if self.first is not None and not found.any():
-            places, sizes, units = self.first
-        else:
-            most = min(self.written.values.query.max_groups or _WEIGHTS, _WEIGHTS)
-            told = [weight(size) for size in range(1, most + 1)]
-            text = self.written.members(self.chosen, self._keys(found), told)
-            *keys, more, counted = self.read(text)
-            sizes, units = _whole(more), _whole(counted)
-            places = self.groups.places(key_columns(keys, self.kinds), len(units))
-        there = places >= 0
-        different, which = np.unique(sizes[there], return_inverse=True)
-        weights = [weight(size) if size else 1 for size in different.tolist()]  # 0: it is weighed already
-        added = np.array(weights, dtype=np.int64)[which] * units[there]
-        return sum_by_group(places[there], added, len(found)).astype(np.int64)
-
-    def units_outside(self, shown: npt.NDArray[np.bool_]) -> int:
-        [counted] = self.read(self.written.units_outside(self.chosen, self._keys(shown)))
-        return int(_whole(counted)[0])
-
-    def _keys(self, flags: npt.NDArray[np.bool_]) -> Keys:
-        return list(keys_at(self.groups.keys, np.flatnonzero(flags)))
-
-
-def _with_declared(
-    keys: tuple[Any, ...], numbers: Sequence[Any], kinds: tuple[Kind, ...], declared: Keys
-) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return the rows of totals, and a row of zeros for each declared group: nobody may be in it."""
-    import pyarrow
-
-    more = key_columns(list(zip(*declared, strict=True)), kinds)
-    zeros = np.zeros(len(declared), dtype=np.int64)
-    return (
-        tuple(pyarrow.chunked_array([*one.chunks, *two.chunks]) for one, two in zip(keys, more, strict=True)),
-        [np.concatenate([_whole(column), zeros]) for column in numbers],
-    )
-
-
-def _whole(column: Any) -> npt.NDArray[Any]:
-    """Return a column of whole numbers as an array; of Python's integers where they are beyond 64 bits."""
-    import pyarrow
-
-    if isinstance(column, np.ndarray):
-        return column
-    if isinstance(column, pyarrow.ChunkedArray):
-        if pyarrow.types.is_integer(column.type):
-            return array_of(column).astype(np.int64, copy=False)
-        column = column.to_pylist()
-    values = [int(value) for value in column]
-    wide = any(abs(value) >= 2**63 for value in values)
-    return np.array(values, dtype=object if wide else np.int64)
-
-
-def _integers(measure: Measure, column: Any) -> npt.NDArray[Any]:
-    """Return a column as the integers of a measure, whose type is a fact of public bounds."""
-    return _whole(column).astype(empty(measure, 0).dtype, copy=False)
-
-
-def _summed(values: npt.NDArray[Any], groups: GroupKeys) -> npt.NDArray[Any]:
-    return sum_by_group(groups.of_rows, values, len(groups)).astype(values.dtype, copy=False)
-
-
-def _distinct(
-    measure: Measure, columns: Sequence[Any], groups: GroupKeys, kinds: tuple[Kind, ...]
-) -> npt.NDArray[Any]:
-    *keys, numbers = columns
-    values = _integers(measure, numbers)
-    places = groups.places(key_columns(keys, kinds), len(values))
-    found, there = empty(measure, len(groups)), places >= 0
-    found[places[there]] = values[there]
-    return found
-
-
-def _cells(
-    measure: Measure, columns: Sequence[Any], groups: GroupKeys, kinds: tuple[Kind, ...]
-) -> SparseCells:
-    *keys, numbers, added = columns
-    values = _integers(measure, added)
-    places = groups.places(key_columns(keys, kinds), len(values))
-    there = (places >= 0) & (values != 0)
-    width = len(measure.edges) - 1
-    at, values = (places * width + _whole(numbers))[there], values[there]
-    order = np.argsort(at)
-    return SparseCells(len(groups), width, at[order], values[order])
