@@ -12,11 +12,12 @@ import pytest
 
 from sfumato.backends.group_keys import GroupKeys, key_columns
 from sfumato.catalog.kind import Kind
+from sfumato.errors import Unsupported
 
 VALUES: dict[Kind, list[Any]] = {
     Kind.TEXT: ["b", "", "é", "z", "\U0001f600", "￿", None],
     Kind.INTEGER: [-(2**63), -1, 0, 2**63 - 1, None],
-    Kind.HUGEINT: [-(10**37), 3, 10**37, None],
+    Kind.HUGEINT: [-(2**127), 3, 10**38, 2**127 - 1, None],
     Kind.BOOLEAN: [True, False, None],
     Kind.REAL: [-1.5, 0.0, 1e300, float("-inf"), None],
     Kind.FLOAT: [-1.5, 0.25, None],
@@ -62,11 +63,19 @@ def test_groups_are_those_of_equal_tuples(kinds: tuple[Kind, ...], chunks: int) 
     assert places.tolist() == [known.get(row, -1) for row in others]
 
 
-def test_no_rows_are_no_groups() -> None:
-    groups = GroupKeys(key_columns([()], [Kind.TEXT]), 0, (Kind.TEXT,))
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+def test_no_rows_are_no_groups(kind: Kind) -> None:
+    groups = GroupKeys(key_columns([()], [kind]), 0, (kind,))
     assert list(groups.keys) == [] and len(groups) == 0
-    assert groups.places(key_columns([("a",)], [Kind.TEXT]), 1).tolist() == [-1]
-    assert groups.places(key_columns([()], [Kind.TEXT]), 0).tolist() == []
+    some = VALUES[kind]
+    assert groups.places(key_columns([some], [kind]), len(some)).tolist() == [-1] * len(some)
+    assert groups.places(key_columns([()], [kind]), 0).tolist() == []
+
+
+@pytest.mark.parametrize("column", [(0.1, 0.1000000001), pa.chunked_array([[0.1, 0.1000000001]])])
+def test_two_keys_are_never_rounded_to_one(column: Any) -> None:
+    with pytest.raises(Unsupported, match="rounded"):
+        key_columns([column], [Kind.FLOAT])
 
 
 def test_keys_are_hidden() -> None:

@@ -59,3 +59,6 @@ SELECT CASE WHEN v.age > 30 THEN 'old' ELSE 'young' END AS k, COUNT(*) FROM visi
 SELECT MONTH(v.day) AS m, DATE_TRUNC('week', v.at) AS w, COUNT(*) FROM visits AS v GROUP BY m, w;
 SELECT SAMPLE_AND_AGGREGATE(MAX(v.amount), -1, 60, blocks => 4) FROM visits AS v;
 SELECT COUNT(*) FILTER (WHERE NULL), SUM(v.qty) FILTER (WHERE v.member) FROM visits AS v;
+SELECT v.day, COUNT(*) FROM visits AS v WHERE FALSE GROUP BY v.day;
+SELECT v.at, v.rate, COUNT(*), COUNT(DISTINCT v.qty) FROM visits AS v WHERE v.age < v.age GROUP BY 1, 2;
+SELECT v.price, v.word, HISTOGRAM(v.age) FROM visits AS v WHERE v.age < v.age GROUP BY 1, 2;

@@ -160,15 +160,17 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
 BY_VALUE = replace(QUERY, keys=(("word", WORD), ("value", VALUE)), grouping_sets=((0, 1), (1,), ()))
 
 
+@pytest.mark.parametrize("remote", [False, True], ids=["classic", "remote"])
 @pytest.mark.parametrize(
     "query", [QUERY, pytest.param(BY_VALUE, marks=pytest.mark.soak)], ids=["one", "three"]
 )
 def test_what_the_statements_of_a_question_share_is_held_until_it_ends(
-    spark: Spark, tmp_path: Path, query: BoundedQuery
+    spark: Spark, tmp_path: Path, query: BoundedQuery, remote: bool
 ) -> None:
     """Integers are the same; later statements read what the first has kept; then executors let go of it."""
     pq.write_table(pa.Table.from_pylist(_rows()), tmp_path / "t.parquet")
-    tables = SparkTables(spark.session, {"t": spark.session.read.parquet(str(tmp_path / "t.parquet"))})
+    session = spark.remote() if remote else spark.session
+    tables = SparkTables(session, {"t": session.read.parquet(str(tmp_path / "t.parquet"))})
     backend, holding = tables.backend(CATALOG), spark.session._jsparkSession.sharedState().cacheManager()
     assert holding.isEmpty()
     query = replace(query, members=True)
@@ -183,7 +185,9 @@ def test_what_the_statements_of_a_question_share_is_held_until_it_ends(
         raise ZeroDivisionError
     assert holding.isEmpty()
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
-        tables._session.sql(f"SELECT * FROM {view}")
+        tables._session.sql(f"SELECT * FROM {view}").collect()
+    with tables.admitted(), tables.reading() as cursor:  # a Spark that keeps nothing reads rows again
+        assert tables.share(cursor, "SELECT nonsense FROM nowhere") is None and not tables._shared.views
 
 
 def place(code: int, words: Sequence[Any]) -> Any:

@@ -112,7 +112,7 @@ class EngineBackend:
                 held = self._hold(cursor, written) if several and query.declared is None else written
                 own = GroupReader(
                     read=lambda text: self._columns(cursor, text),
-                    later=lambda text: self._guarded(lambda cursor: self._columns(cursor, text)),
+                    later=lambda text, convert: self._guarded(lambda own: convert(self._columns(own, text))),
                     written=held,
                 )
                 return tuple(map(own.groups, query.grouping_sets))
@@ -149,7 +149,7 @@ class EngineBackend:
         self.check_rows("streams over")
 
     def admitted(self) -> AbstractContextManager[None]:
-        """Wait for nothing: the engine shares out its memory itself."""
+        """Hold what one question needs of the engine."""
         return self._tables.admitted()
 
     def data_version(self) -> str:

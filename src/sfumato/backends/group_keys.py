@@ -6,6 +6,7 @@ A question may have a million groups: their keys become Python's values only whe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from sfumato.backends.arrays import Keys, arrow_array
 from sfumato.catalog.kind import Kind, Value
+from sfumato.errors import Unsupported
 
 __all__ = ["GroupKeys", "key_columns"]
 
@@ -25,15 +27,25 @@ def key_columns(columns: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, ...
     >>> key_columns([("south", None)], [Kind.TEXT])[0].to_pylist()
     ['south', None]
     """
+    return tuple(map(_key_column, columns, kinds))
+
+
+def _key_column(column: Any, kind: Kind) -> Any:
+    """Return a column of keys in a type that holds each of them as it is: no two keys become one."""
     import pyarrow
 
-    found = []
-    for column, kind in zip(columns, kinds, strict=True):
-        if isinstance(column, pyarrow.ChunkedArray):
-            found.append(column.cast(arrow_array((), kind).type))
-        else:
-            found.append(pyarrow.chunked_array([arrow_array(column, kind)]))
-    return tuple(found)
+    wide = {Kind.TEXT: pyarrow.large_string(), Kind.HUGEINT: pyarrow.decimal256(39, 0)}
+    of_type = wide.get(kind) or arrow_array((), kind).type
+    if isinstance(column, pyarrow.ChunkedArray):
+        if pyarrow.types.is_floating(of_type) and column.type != of_type:
+            raise Unsupported("keys that are rounded")
+        return column.cast(of_type)
+    if kind is Kind.FLOAT and any(one is not None and float(np.float32(one)) != one for one in column):
+        raise Unsupported("keys that are rounded")
+    if kind is Kind.HUGEINT:
+        column = [None if value is None else Decimal(value) for value in column]
+    held = pyarrow.array(column, type=of_type) if kind in wide else arrow_array(column, kind)
+    return pyarrow.chunked_array([held])
 
 
 class GroupKeys:
@@ -83,7 +95,7 @@ def _numbers(columns: Sequence[Any], rows: int) -> _Numbers:
     from pyarrow.compute import array_sort_indices
 
     numbers = np.zeros(rows, dtype=np.int64)
-    for column in columns:
+    for column in columns if rows else ():  # of no rows Arrow encodes some types only
         encoded = column.dictionary_encode().combine_chunks()
         null = len(encoded.dictionary)
         ranks = np.arange(null + 1)

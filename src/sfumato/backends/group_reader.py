@@ -17,21 +17,24 @@ from sfumato.backends.statements import Keys, Statements
 from sfumato.backends.totals import SparseCells, empty, sum_by_group
 from sfumato.catalog.kind import Kind, Value
 
-__all__ = ["GroupReader", "Read"]
+__all__ = ["GroupReader"]
 
-Read = Callable[[str], Sequence[Any]]
-"""Runs a statement, and returns its columns: Arrow's, or tuples."""
-
+_Columns = Sequence[Any]  # Arrow's, or tuples
 _Integers = npt.NDArray[np.int64]
+_Told = tuple[_Integers, _Integers, _Integers]  # places of groups, sizes, units or weights
 _WEIGHTS = 64  # that the engine itself adds up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GroupReader:
-    """Reads the exact integers of a question: `read` runs a statement now, `later` one after `run`."""
+    """Reads the exact integers of a question.
 
-    read: Read
-    later: Read
+    `read` runs a statement, and returns its columns. `later` does so once the question's statements are done,
+    and converts what was returned: an error in there holds nothing.
+    """
+
+    read: Callable[[str], _Columns]
+    later: Callable[[str, Callable[[_Columns], Any]], Any]
     written: Statements
 
     def groups(self, chosen: tuple[int, ...]) -> ExactGroups:
@@ -63,7 +66,7 @@ class GroupReader:
         if query.members and not query.row_unit:
             first = None if sizes is None else (groups.of_rows, _whole(sizes), _whole(units))
             members = _Members(
-                groups=groups, chosen=chosen, kinds=kinds, first=first, read=self.later, written=self.written
+                groups=groups, chosen=chosen, kinds=kinds, first=first, later=self.later, written=self.written
             )
         return ExactGroups(
             grouping_set=chosen, keys=groups.keys, measures=measures, units=counted, members=members
@@ -89,8 +92,8 @@ class _Members:
     groups: GroupKeys
     chosen: tuple[int, ...]
     kinds: tuple[Kind, ...]
-    first: tuple[_Integers, _Integers, _Integers] | None
-    read: Read
+    first: _Told | None
+    later: Callable[[str, Callable[[_Columns], Any]], Any]
     written: Statements
 
     def __repr__(self) -> str:
@@ -103,9 +106,7 @@ class _Members:
             most = min(self.written.values.query.max_groups or _WEIGHTS, _WEIGHTS)
             told = [weight(size) for size in range(1, most + 1)]
             text = self.written.members(self.chosen, self._keys(found), told)
-            *keys, more, counted = self.read(text)
-            sizes, units = _whole(more), _whole(counted)
-            places = self.groups.places(key_columns(keys, self.kinds), len(units))
+            places, sizes, units = self.later(text, self._converted)
         there = places >= 0
         different, which = np.unique(sizes[there], return_inverse=True)
         weights = [weight(size) if size else 1 for size in different.tolist()]  # 0: it is weighed already
@@ -113,15 +114,20 @@ class _Members:
         return sum_by_group(places[there], added, len(found)).astype(np.int64)
 
     def units_outside(self, shown: npt.NDArray[np.bool_]) -> int:
-        [counted] = self.read(self.written.units_outside(self.chosen, self._keys(shown)))
-        return int(_whole(counted)[0])
+        text = self.written.units_outside(self.chosen, self._keys(shown))
+        return int(self.later(text, lambda columns: _whole(columns[0]))[0])
+
+    def _converted(self, columns: _Columns) -> _Told:
+        *keys, sizes, units = columns
+        places = self.groups.places(key_columns(keys, self.kinds), len(units))
+        return places, _whole(sizes), _whole(units)
 
     def _keys(self, flags: npt.NDArray[np.bool_]) -> Keys:
         return list(keys_at(self.groups.keys, np.flatnonzero(flags)))
 
 
 def _with_declared(
-    keys: tuple[Any, ...], numbers: Sequence[Any], kinds: tuple[Kind, ...], declared: Keys
+    keys: tuple[Any, ...], numbers: _Columns, kinds: tuple[Kind, ...], declared: Keys
 ) -> tuple[tuple[Any, ...], list[Any]]:
     """Return the rows of totals, and a row of zeros for each declared group: nobody may be in it."""
     import pyarrow
@@ -159,7 +165,7 @@ def _summed(values: npt.NDArray[Any], groups: GroupKeys) -> npt.NDArray[Any]:
 
 
 def _distinct(
-    measure: Measure, columns: Sequence[Any], groups: GroupKeys, kinds: tuple[Kind, ...]
+    measure: Measure, columns: _Columns, groups: GroupKeys, kinds: tuple[Kind, ...]
 ) -> npt.NDArray[Any]:
     *keys, numbers = columns
     values = _integers(measure, numbers)
@@ -169,9 +175,7 @@ def _distinct(
     return found
 
 
-def _cells(
-    measure: Measure, columns: Sequence[Any], groups: GroupKeys, kinds: tuple[Kind, ...]
-) -> SparseCells:
+def _cells(measure: Measure, columns: _Columns, groups: GroupKeys, kinds: tuple[Kind, ...]) -> SparseCells:
     *keys, numbers, added = columns
     values = _integers(measure, added)
     places = groups.places(key_columns(keys, kinds), len(values))

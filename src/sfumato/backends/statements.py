@@ -10,8 +10,9 @@ overflow, and may give another form to a step that it would compute slowly. A te
 the salt. Where each row is a unit by itself, there is no column for the unit: each row is an entry.
 
 Theorem: which groups of a unit are kept is a function of the unit's own rows, of public caps and of the salt:
-a priority is the engine's hash of the salt, the unit and the key, ties go by the order of keys. No result
-depends on the order of rows or on how the engine divides its work.
+a priority is the engine's hash of the salt, the unit and the key, ties go by the order of keys; what an
+engine chooses by instead has a proof of its own (`spark.group_masks`). No result depends on the order of rows
+or on how the engine divides its work.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class Statements(ABC):
         return f"{self._common()}SELECT * FROM kept"
 
     @property
-    def _of_units(self) -> str:
+    def _kept_name(self) -> str:
         """What to read FROM for `kept`."""
         return self.held or "kept"
 
@@ -234,11 +235,11 @@ class Statements(ABC):
         sums = [self._sum(measure, units) for measure in self.values.query.measures if self._adds(measure)]
         named = [f"{sql} AS m{place}" for place, sql in enumerate(sums)]
         if self.tells_sizes(chosen):
-            sized = f"SELECT *, count(*) OVER (PARTITION BY __unit) AS d FROM {self._of_units}"
+            sized = f"SELECT *, count(*) OVER (PARTITION BY __unit) AS d FROM {self._kept_name}"
             listed = ", ".join([*keys, "d", f"{units} AS units", *named])
             return f"{self._common()}SELECT {listed} FROM ({sized}) AS k{by}, d"
         listed = ", ".join([*keys, f"{units} AS units", *named])
-        found = f"SELECT {listed} FROM {self._of_units}{by}"
+        found = f"SELECT {listed} FROM {self._kept_name}{by}"
         if not declared or (self.plainly_declared and not self.fills):
             return f"{self._common()}{found}"
         listed = ", ".join(
@@ -273,7 +274,7 @@ class Statements(ABC):
         if query.max_total is not None:
             alike = (f"c.{key} IS NOT DISTINCT FROM e.{key}" for key in self.values.keys)
             same = " AND ".join(["c.__unit = e.__unit", *alike])
-            return f"SELECT e.*, c.cell, c.c FROM {self._of_units} AS e JOIN ({counted}) AS c ON {same}"
+            return f"SELECT e.*, c.cell, c.c FROM {self._kept_name} AS e JOIN ({counted}) AS c ON {same}"
         top = "bottom" if query.max_rows is None else f"least(bottom, {query.max_rows})"
         whole = f"CAST(sum(c) OVER (PARTITION BY {entry}) AS bigint)"
         own = self._first_groups(f"SELECT *, {whole} AS bottom FROM ({counted}) AS c")
@@ -345,7 +346,7 @@ class Statements(ABC):
         """Return who is kept where, each once, but for some groups."""
         keys = [f"k{place}" for place in chosen]
         once = "" if self._finest(chosen) else "DISTINCT "
-        own = f"SELECT {once}__unit, {', '.join(keys)} FROM {self._of_units}"
+        own = f"SELECT {once}__unit, {', '.join(keys)} FROM {self._kept_name}"
         tests = []  # one for each set of keys that are NULL: engines join by equality alone in good time
         for absent in dict.fromkeys(tuple(value is None for value in row) for row in without):
             rows = [row for row in without if tuple(value is None for value in row) == absent]

@@ -66,7 +66,8 @@ class SparkStatements(Statements):
     @property
     def _entry(self) -> list[str]:
         # A row has the priority of its group: rows that are sorted by it are not sorted again, nor hashed.
-        ranked = not self._by_row and not self._by_mask and self.values.query.max_groups is not None
+        chooses = bool(self.values.keys) and self.values.query.max_groups is not None
+        ranked = chooses and not self._by_row and not self._by_mask
         return [*([] if self._by_row else ["__unit"]), *["priority"] * ranked, *self.values.keys]
 
     @property

@@ -5,7 +5,7 @@ count if fewer than `most` of the places in the mask are before its own. A sort 
 takes several times as long.
 
 Where no more than 64 groups are declared, each has a place of its own, in an order that is the unit's own:
-the mask decides.
+the mask decides which of them count.
 
 Theorem: the places of a unit's declared groups are a permutation of 0 to 63. A place has two halves of three
 bits. Each round adds to one half, modulo 2, what a table says about the other half, which stays: so each
@@ -25,7 +25,7 @@ from __future__ import annotations
 __all__ = ["PLACES", "ROUNDS", "among_first_places", "in_masked_groups"]
 
 PLACES = 64
-"""How many groups can be declared."""
+"""Places in a mask."""
 
 ROUNDS = 4
 """How often each half is changed: after three rounds some sets of groups are still chosen 4% too often."""

@@ -248,21 +248,26 @@ class SparkTables:
             yield
         finally:
             self._shared.views = None
-            with quiet(), suppress(Exception):  # a session that is gone holds nothing
+            with quiet():
                 for view in views:
-                    self._session.catalog.dropTempView(view)
+                    with suppress(Exception):  # a session that is gone holds nothing
+                        self._session.catalog.dropTempView(view)
 
     def share(self, cursor: Cursor, text: str) -> str | None:
         """Let executors keep the rows of a statement, on their disks, until the question ends.
 
-        Return what to read FROM for them; None: nobody says when the question ends.
+        Return what to read FROM for them; None: nobody says when the question ends, or this Spark keeps
+        nothing. Statements read the rows again then.
         """
         views: list[str] | None = getattr(self._shared, "views", None)
         if views is None:
             return None
-        views.append(f"__sf_{next(_NUMBERS)}")
-        cursor.execute(f"CACHE LAZY TABLE {views[-1]} OPTIONS ('storageLevel' 'DISK_ONLY') AS {text}")
-        return views[-1]
+        view = f"__sf_{next(_NUMBERS)}"
+        with suppress(Exception):  # no row is read yet: what is refused is the statement
+            cursor.execute(f"CACHE LAZY TABLE {view} OPTIONS ('storageLevel' 'DISK_ONLY') AS {text}")
+            views.append(view)
+            return view
+        return None
 
     def close(self) -> None:
         """Answer nothing more; the user's session goes on."""
