@@ -128,7 +128,7 @@ def test_keys_of_128_bits_are_as_they_are(postgres: Worlds) -> None:
     numbers = [2**127 - 1, -(2**127) + 1, 10**38, 5]
     rows = {"t": [{"person": at, "number": str(one)} for at, one in enumerate(numbers)]}
     text = "SELECT CAST(number AS HUGEINT) AS k, COUNT(*) FROM t GROUP BY k"
-    query = uncapped(planned(Asked(text, {"max_rows": 1}), catalog).query)
+    query = uncapped(planned(Asked(text, {"max_groups": 1, "max_rows": 1}), catalog).query)
     [groups] = postgres.engine.tables(catalog, rows).backend(catalog).run(query, _salt=SALT).reveal()
     assert list(groups.keys) == [(one,) for one in sorted(numbers)]
     assert next(iter(groups.measures.values())).tolist() == [1] * len(numbers)

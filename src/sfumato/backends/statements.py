@@ -137,7 +137,9 @@ class Statements(ABC):
 
     def kept(self) -> str:
         """Return the statement of `kept` itself, for an engine that holds it for several statements."""
-        return f"{self._common()}SELECT * FROM kept"
+        entry = [*([] if self._by_row else ["__unit"]), *self.values.keys]
+        listed = ", ".join([*entry, "n", "top", "bottom", *self._summed()])
+        return f"{self._common()}SELECT {listed} FROM kept"
 
     @property
     def _kept_name(self) -> str:

@@ -43,6 +43,7 @@ _PINNED = {
 _FASTER = {  # no meaning depends on it
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",  # a unit's rows would be sorted twice
     "spark.sql.execution.replaceHashWithSortAgg": "true",  # they are sorted already, and stay so
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",  # what is kept is read once or twice
 }
 _WHOLE_PLANS = {
     "spark.sql.debug.maxToStringFields": "100000",
