@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from hypothesis import settings
@@ -13,3 +14,9 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 # Derandomised: a property test tries the same examples each time, so a red run can be repeated.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """Leave the thousands of tests that were collected out of each search for garbage."""
+    gc.collect()
+    gc.freeze()

@@ -160,7 +160,9 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
 BY_VALUE = replace(QUERY, keys=(("word", WORD), ("value", VALUE)), grouping_sets=((0, 1), (1,), ()))
 
 
-@pytest.mark.parametrize("remote", [False, True], ids=["classic", "remote"])
+@pytest.mark.parametrize(
+    "remote", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["classic", "remote"]
+)
 @pytest.mark.parametrize(
     "query", [QUERY, pytest.param(BY_VALUE, marks=pytest.mark.soak)], ids=["one", "three"]
 )
