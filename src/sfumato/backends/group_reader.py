@@ -16,6 +16,7 @@ from sfumato.backends.group_keys import GroupKeys, key_columns
 from sfumato.backends.statements import Keys, Statements
 from sfumato.backends.totals import SparseCells, empty, sum_by_group
 from sfumato.catalog.kind import Kind, Value
+from sfumato.errors import Unsupported
 
 __all__ = ["GroupReader"]
 
@@ -59,6 +60,8 @@ class GroupReader:
                 case MeasureKind.DISTINCT:
                     found = self.read(self.written.distinct(measure, chosen))
                     measures[measure.name] = _distinct(measure, found, groups, kinds)
+                case _:
+                    raise Unsupported(f"a measure of the kind {measure.kind.name}")
         if query.declared is not None or not chosen:
             dense = {name: np.asarray(values) for name, values in measures.items()}
             return ExactGroups(grouping_set=chosen, keys=groups.keys, measures=dense, units=None)
