@@ -22,6 +22,7 @@ from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.errors import InvalidArgument
 from sfumato.release import add_noise, tabulate
 from sfumato.session import Database
+from tests.soaked import rest_soaked
 
 ALARM = 1e-9
 TIMES = 1000
@@ -84,7 +85,7 @@ def _quiet(bounding: Any, opened: Database) -> Any:
 
 
 @pytest.mark.parametrize("rule", ["pure", "gaussian"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", rest_soaked(PLACES, 2))
 @pytest.mark.parametrize("listed", [*RATIOS, "SUM(x), COUNT(*)"])
 def test_forecasts_hold_wherever_values_lie(listed: str, place: str, rule: str) -> None:
     for size, epsilon in ((3000, 0.5), (3000, 10.0), (300, 1.0)):
