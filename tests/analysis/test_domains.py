@@ -10,9 +10,9 @@ import pytest
 from sfumato.aggregates.registry import Function
 from sfumato.analysis.domains import columns_of, narrowed
 from sfumato.analysis.ranges import Known, known_of
-from sfumato.catalog import Catalog, Field, Kind, Table, between
+from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.intervals import Interval
-from sfumato.plan.tree import Call, ColumnRef, Filter, Join, PerUnit, Projection, SemiJoin, Union
+from sfumato.plan.tree import Call, ColumnRef, Filter, Join, PerUnit, Projection, Scan, SemiJoin, Union
 from tests.analysis.questions import (
     AGE,
     AMOUNT,
@@ -41,6 +41,21 @@ def test_scan() -> None:
     assert interval(found, "v.income") == (-math.inf, math.inf)
     assert found["v.region"].values == ("north", "south", "east")
     assert found["v.age"].nullable and not found["v.score"].nullable
+
+
+def test_lists_of_equal_values_are_told_apart_by_their_types() -> None:
+    """1 and TRUE are equal, and have one hash: what is known of the one is not known of the other."""
+    for kind, values, known in (
+        (Kind.INTEGER, (0, 1), (0, 1)),
+        (Kind.BOOLEAN, (False, True), (-math.inf, math.inf)),
+        (Kind.REAL, (0.0, 1.0), (0, 1)),
+    ):
+        field = Field(name="flag", kind=kind, domain=one_of(*values))
+        table = Table(name="t", fields=(field,), unit=Unit(name="person", column="flag"))
+        column = ColumnRef(name="t.flag", kind=kind)
+        found = columns_of(Scan(table="t", alias="t", columns=(column,)), Catalog((table,)))
+        assert interval(found, "t.flag") == known and found["t.flag"].values == values
+        assert list(map(type, found["t.flag"].values or ())) == list(map(type, values))
 
 
 def test_project_union_and_join() -> None:

@@ -74,7 +74,7 @@ def test_groups_of_a_unit_are_chosen_by_their_priorities(postgres: Worlds, table
     written = PostgresBackend(tables, CATALOG)._statements(replace(query, max_groups=None), SALT)
     with tables.reading() as cursor:
         entries = cursor.execute(
-            f"{written._common()}SELECT __unit, k0, k1, n, {written._priority()} FROM entries"
+            f"{written._with_kept()}SELECT __unit, k0, k1, n, {written._priority()} FROM entries"
         ).fetchall()
     by_unit = defaultdict(list)
     for unit, word, member, rows, priority in entries:
@@ -102,10 +102,15 @@ def test_a_choice_by_the_order_of_rows_is_caught(postgres: Worlds, monkeypatch: 
         return list(leaves(replay, before, after))
 
     assert caught() == []
-    plain = Statements._common
+    plain = Statements.totals
     for old, new in (("place <= 2", "place <= 3"), ("least(n, 3)", "n")):
+
+        def planted(self: Statements, chosen: tuple[int, ...], old: str = old, new: str = new) -> str:
+            assert old in plain(self, chosen)
+            return plain(self, chosen).replace(old, new)
+
         with monkeypatch.context() as patch:
-            patch.setattr(Statements, "_common", lambda self, old=old, new=new: plain(self).replace(old, new))
+            patch.setattr(Statements, "totals", planted)
             assert caught(), new
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from sfumato.analysis.calendar import everything, of_kind
 from sfumato.analysis.ranges import UNKNOWN, Known, either, known_of
@@ -85,7 +86,7 @@ def _declared(field: Field) -> Known:
         case Between(lower=datetime.date() as lower, upper=datetime.date() as upper):
             return Known(dates=(of_kind(lower, field.kind), _until(upper, field.kind)), nullable=nullable)
         case OneOf(values=values):
-            known = either([_value(value) for value in values])
+            known = _one_of(values, tuple(map(type, values)))
             return replace(known, values=values, nullable=nullable, declared=True, unlisted=True)
     return Known(nullable=nullable)
 
@@ -102,12 +103,14 @@ def _listed(cells: list[Value]) -> Known:
     values = tuple(dict.fromkeys(value for value in cells if value is not None))
     if not values:
         return Known(interval=None, values=())
-    known = either([_value(value) for value in values])
+    known = _one_of(values, tuple(map(type, values)))
     return replace(known, values=values, nullable=None in cells, declared=True)
 
 
-def _value(value: Value) -> Known:
-    return known_of(tree.Literal(value=value, kind=kind_of(value)), {})
+@lru_cache(maxsize=256)
+def _one_of(values: tuple[Value, ...], types: tuple[type, ...]) -> Known:
+    """Return what is known of a value in a list; 1 and TRUE are equal, so the cache is told types, too."""
+    return either([known_of(tree.Literal(value=value, kind=kind_of(value)), {}) for value in values])
 
 
 def _of_one_unit(aggregate: tree.Aggregate, below: _Columns) -> Known:

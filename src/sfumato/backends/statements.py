@@ -3,7 +3,8 @@
     rows       one row per private row: the unit, the keys k0, k1, .., and values x0, x1, ..; of declared keys
                those rows alone that have one
     entries    one row per unit and group: how many rows, and the exact sums of their integers
-    kept       the groups of each unit that count, by priority, with the unit's weight there: top / bottom
+    kept       the entries of those groups of each unit that count, by priority
+    weights    kept entries, each with the unit's weight there: top / bottom
 
 What they mean is written here, once. An engine says how it spells a priority and integers that do not
 overflow, and may give another form to a step that it would compute slowly. A text depends on the plan, and on
@@ -107,9 +108,14 @@ class Statements(ABC):
         return self.values.unit is None
 
     @property
-    def _entry(self) -> list[str]:
+    def _unit_and_keys(self) -> list[str]:
         """The columns that tell entries apart; rows that are units have keys alone."""
         return [*([] if self._by_row else ["__unit"]), *self.values.keys]
+
+    @property
+    def _entry(self) -> list[str]:
+        """The columns by which rows become entries; an engine may add some that follow from these."""
+        return self._unit_and_keys
 
     def _rows(self) -> list[str]:
         """Return the texts of `rows`, and of what they are made of."""
@@ -125,21 +131,24 @@ class Statements(ABC):
         matched = f"matched AS (SELECT g.* FROM given AS g JOIN declared AS d ON {same})"
         return [given, f"declared AS ({self._declared()})", matched]
 
-    def _common(self) -> str:
-        """Return the beginning of statements that read `kept`."""
+    def _with_kept(self) -> str:
+        """Return the beginning of statements that read `kept`.
+
+        Where the engine holds it, there is none: below a WITH, Spark does not know again what it holds.
+        """
         return "" if self.held is not None else f"WITH {', '.join([*self._rows(), *self._kept_texts()])} "
 
     def _kept_texts(self) -> list[str]:
         """Return the texts of `kept` over `rows`; none where the engine holds it."""
         if self.held is not None:
             return []
-        return [f"entries AS ({self._entries()})", f"kept AS ({self._kept()})"]
+        kept = "SELECT * FROM entries" if self._by_row else self._first_groups("SELECT * FROM entries")
+        return [f"entries AS ({self._entries()})", f"kept AS ({kept})"]
 
     def kept(self) -> str:
         """Return the statement of `kept` itself, for an engine that holds it for several statements."""
-        entry = [*([] if self._by_row else ["__unit"]), *self.values.keys]
-        listed = ", ".join([*entry, "n", "top", "bottom", *self._summed()])
-        return f"{self._common()}SELECT {listed} FROM kept"
+        listed = ", ".join([*self._unit_and_keys, "n", *self._summed()])
+        return f"{self._with_kept()}SELECT {listed} FROM kept"
 
     @property
     def _kept_name(self) -> str:
@@ -155,18 +164,18 @@ class Statements(ABC):
         listed = [*self._entry, "count(*) AS n", *sums]
         return f"SELECT {', '.join(listed)} FROM {self._once('rows')} GROUP BY {', '.join(self._entry)}"
 
-    def _kept(self) -> str:
+    def _weights(self) -> str:
+        """Return kept entries, each with the unit's weight there."""
         query = self.values.query
         if self._by_row:  # it is in one group, with all its weight
-            return "SELECT *, n AS top, n AS bottom FROM entries"
-        kept = self._first_groups("SELECT * FROM entries")
+            return f"SELECT *, n AS top, n AS bottom FROM {self._kept_name}"
         most = "n" if query.max_rows is None else f"least(n, {query.max_rows})"
-        weighed = f"SELECT *, {most} AS top, n AS bottom FROM ({kept}) AS k"
+        capped = f"SELECT *, {most} AS top, n AS bottom FROM {self._kept_name}"
         if query.max_total is None:
-            return weighed
+            return capped
         total = query.max_total
-        whole = f"SELECT *, sum(top) OVER (PARTITION BY __unit) AS whole FROM ({weighed}) AS w"
-        names = ", ".join([*self._entry, "n", *self._summed()])
+        whole = f"SELECT *, sum(top) OVER (PARTITION BY __unit) AS whole FROM ({capped}) AS w"
+        names = ", ".join([*self._unit_and_keys, "n", *self._summed()])
         top, bottom = (
             f"CASE WHEN whole > {total} THEN {self._wide(name)} * {by} ELSE {name} END AS {name}"
             for name, by in (("top", total), ("bottom", "whole"))
@@ -236,20 +245,21 @@ class Statements(ABC):
         units = "count(*)" if self._finest(chosen) else "count(DISTINCT __unit)"
         sums = [self._sum(measure, units) for measure in self.values.query.measures if self._adds(measure)]
         named = [f"{sql} AS m{place}" for place, sql in enumerate(sums)]
+        beginning, weights = self._with_kept(), f"({self._weights()}) AS w"
         if self.tells_sizes(chosen):
-            sized = f"SELECT *, count(*) OVER (PARTITION BY __unit) AS d FROM {self._kept_name}"
+            sized = f"SELECT *, count(*) OVER (PARTITION BY __unit) AS d FROM {weights}"
             listed = ", ".join([*keys, "d", f"{units} AS units", *named])
-            return f"{self._common()}SELECT {listed} FROM ({sized}) AS k{by}, d"
+            return f"{beginning}SELECT {listed} FROM ({sized}) AS k{by}, d"
         listed = ", ".join([*keys, f"{units} AS units", *named])
-        found = f"SELECT {listed} FROM {self._kept_name}{by}"
+        found = f"SELECT {listed} FROM {weights}{by}"
         if not declared or (self.plainly_declared and not self.fills):
-            return f"{self._common()}{found}"
+            return f"{beginning}{found}"
         listed = ", ".join(
             [*keys, "coalesce(units, 0)", *(f"coalesce(m{place}, 0)" for place in range(len(sums)))]
         )
         listing = f"SELECT DISTINCT {', '.join(keys)} FROM declared"
         using = f"({listing}) AS d LEFT JOIN ({found}) AS f USING ({', '.join(keys)})"
-        return f"{self._common()}SELECT {listed} FROM {using}"
+        return f"{beginning}SELECT {listed} FROM {using}"
 
     def cells(self, measure: Measure, chosen: tuple[int, ...]) -> str:
         """Return the statement of a histogram: keys, the number of the cell, what is in it."""
@@ -276,7 +286,7 @@ class Statements(ABC):
         if query.max_total is not None:
             alike = (f"c.{key} IS NOT DISTINCT FROM e.{key}" for key in self.values.keys)
             same = " AND ".join(["c.__unit = e.__unit", *alike])
-            return f"SELECT e.*, c.cell, c.c FROM {self._kept_name} AS e JOIN ({counted}) AS c ON {same}"
+            return f"SELECT e.*, c.cell, c.c FROM ({self._weights()}) AS e JOIN ({counted}) AS c ON {same}"
         top = "bottom" if query.max_rows is None else f"least(bottom, {query.max_rows})"
         whole = f"CAST(sum(c) OVER (PARTITION BY {entry}) AS bigint)"
         own = self._first_groups(f"SELECT *, {whole} AS bottom FROM ({counted}) AS c")
@@ -335,14 +345,14 @@ class Statements(ABC):
         )
         weight = f"CASE d {told} ELSE {self.dialect.constant(1)} END"
         return (
-            f"{self._common()}SELECT {keys}, {more} AS more, sum({weight}) FROM ({counted}) AS c"
+            f"{self._with_kept()}SELECT {keys}, {more} AS more, sum({weight}) FROM ({counted}) AS c"
             f" GROUP BY {keys}, {more}"
         )
 
     def units_outside(self, chosen: tuple[int, ...], shown: Keys) -> str:
         """Return the statement of how many units are kept in some group that is not shown."""
         own = self._outside(chosen, shown)
-        return f"{self._common()}SELECT count(DISTINCT __unit) FROM ({own}) AS o"
+        return f"{self._with_kept()}SELECT count(DISTINCT __unit) FROM ({own}) AS o"
 
     def _outside(self, chosen: tuple[int, ...], without: Keys) -> str:
         """Return who is kept where, each once, but for some groups."""

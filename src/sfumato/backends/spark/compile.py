@@ -78,10 +78,15 @@ class SparkStatements(Statements):
         return ", ".join(["__unit", *(["priority"] if self.values.keys else []), *self.values.keys])
 
     def _prioritised(self) -> str:
-        """Return rows with the priority of their group, of groups that may count."""
+        """Return rows with the priority of their group, of groups that may count.
+
+        Priorities are computed where the rows of a unit have come together: less is sent.
+        """
         if not self.values.keys:
             return "SELECT * FROM matched"
-        rows, most = f"SELECT *, {self._priority()} AS priority FROM matched", self.values.query.max_groups
+        together = "SELECT /*+ REPARTITION(__unit) */ * FROM matched"
+        rows = f"SELECT *, {self._priority()} AS priority FROM ({together}) AS m"
+        most = self.values.query.max_groups
         return rows if most is None or most >= PLACES else among_first_places(rows, most)
 
     def _matched(self) -> list[str]:
