@@ -15,6 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, LedgerError
 from sfumato.ledger import Binding, Ledger, Proposal, verify_receipt
+from sfumato.ledger.accounts import Accounts
 
 BUDGET = sf.Budget(epsilon=1)
 ROWS = pa.table({"id": [1, 2, 3], "age": [30, 40, 50], "person": [1, 2, 3]})
@@ -280,6 +281,25 @@ def test_proposals_on_one_ledger_agree_with_each_other():
         ledger.propose(Proposal(unit="nobody"))
     assert ledger.units() == () and ledger.remaining("id") == 1
     ledger.grant("id", "anna", sf.Budget(epsilon=F(1, 2)))  # an act of the owner's, so it fixes the terms
+    assert ledger.units() == ("id",)
+
+
+def test_terms_that_another_thread_puts_on_record_meanwhile_are_found(monkeypatch):
+    """The record is read; before proposals are, another thread writes them there, and forgets them."""
+    ledger = Ledger.open(None)
+    ledger.propose(Proposal(unit="id", budget=BUDGET))
+    read = Accounts._account
+
+    def read_before_the_others_charge(accounts: Accounts, unit: str) -> object:
+        found, pending = read(accounts, unit), tuple(accounts._proposed)
+        accounts.forget_proposed(pending)
+        for one in pending:
+            accounts.fix(one)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Accounts, "_account", read_before_the_others_charge)
+        assert ledger.remaining("id") == 1
     assert ledger.units() == ("id",)
 
 

@@ -173,9 +173,10 @@ def files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_inward(path: Path) -> None:
-    assert not violations(path.read_text(), str(path.relative_to(SOURCE)))
+def test_imports_point_inward() -> None:
+    names = {str(path.relative_to(SOURCE)): path for path in files()}
+    found = {name: violations(path.read_text(), name) for name, path in names.items()}
+    assert len(found) > 500 and not {name: wrong for name, wrong in found.items() if wrong}
 
 
 def test_every_third_party_import_is_declared() -> None:

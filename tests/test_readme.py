@@ -23,7 +23,7 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-SLOW = {"survey-tutorial.md"}  # ten thousand phones
+SLOW = {"advise.md", "audit.md", "shuffling.md", "survey-tutorial.md"}
 RUN = [pytest.param(page, marks=[pytest.mark.soak] if page.name in SLOW else []) for page in PAGES]
 
 

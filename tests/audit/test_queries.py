@@ -39,7 +39,7 @@ def examined(text: str, *, trials: int = 400, **options: Any) -> Verdict:
     return examine_query(text, CATALOG, laboratory=LABORATORY, trials=trials, miss=1e-10, **options)
 
 
-@pytest.mark.parametrize("asked", rest_soaked(QUESTIONS, 3), ids=lambda asked: asked.kind)
+@pytest.mark.parametrize("asked", rest_soaked(QUESTIONS, 6), ids=lambda asked: asked.kind)
 def test_every_kind_of_question_passes(asked: AuditQuestion) -> None:
     """False alarm: at most 1e-10 each. What is computed comes close to the claim: the neighbours are hard."""
     verdict = examined(asked.text, budget=asked.budget, **asked.options)

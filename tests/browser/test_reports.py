@@ -48,7 +48,7 @@ def elsewhere(tab: Tab) -> list[str]:
     return tab.requests()[1:]
 
 
-@pytest.mark.parametrize("name", rest_soaked(REPORTS, 4))
+@pytest.mark.parametrize("name", rest_soaked(REPORTS, 8))
 def test_a_report_can_be_shown_to_anyone(name: str, browser: Browser, axe: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(REPORTS[name]())

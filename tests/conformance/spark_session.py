@@ -44,7 +44,7 @@ _LAUNCH = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.log.level": "OFF",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",

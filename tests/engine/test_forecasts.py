@@ -85,7 +85,7 @@ def _quiet(bounding: Any, opened: Database) -> Any:
 
 
 @pytest.mark.parametrize("rule", ["pure", "gaussian"])
-@pytest.mark.parametrize("place", rest_soaked(PLACES, 2))
+@pytest.mark.parametrize("place", rest_soaked(PLACES, 3))
 @pytest.mark.parametrize("listed", [*RATIOS, "SUM(x), COUNT(*)"])
 def test_forecasts_hold_wherever_values_lie(listed: str, place: str, rule: str) -> None:
     for size, epsilon in ((3000, 0.5), (3000, 10.0), (300, 1.0)):

@@ -32,6 +32,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
 from sfumato.release import add_noise, tabulate
+from tests.soaked import rest_soaked
 
 _Floats = npt.NDArray[np.float64]
 
@@ -193,7 +194,7 @@ GROUPS = (
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("cap", [2, 50])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", rest_soaked(NAMES, 3))
 def test_an_interval_covers_the_bounded_statistic(name: str, cap: int, noise: str) -> None:
     """95% of intervals hold the truth, no fewer: binomial, false alarm 1e-9.
 

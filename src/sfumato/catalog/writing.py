@@ -99,9 +99,9 @@ def _table(table: ProjectTable, folder: Path, fields: tuple[Field, ...]) -> str:
     else:
         lines.append(f"unit = {_text(declared.unit.text or '')}  # whose each row is")
     caps = {
-        "max_groups": "one unit counts in at most this many groups,",
-        "max_rows": "and in each with the weight of at most this many rows",
-        "max_rows_total": "and in all of them together with at most this many",
+        "max_groups": "one unit counts in at most this many groups",
+        "max_rows": "and in each group with the weight of at most this many rows",
+        "max_rows_total": "and in all groups together with at most this many rows",
     }
     for cap, why in caps.items():
         if getattr(declared, cap) is not None:

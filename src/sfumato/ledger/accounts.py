@@ -27,15 +27,21 @@ class Accounts:
         self._proposed: dict[Proposal, Account | None] = {}  # in order; None: under terms on record
 
     def known(self, unit: str) -> Account:
-        """Return the account of a unit, on record or proposed; refuse one that has none."""
+        """Return the account of a unit, on record or proposed; refuse one that has none.
+
+        Proposals are read before the record. Another thread that puts them on record forgets them after that:
+        what is no longer proposed is found on record.
+        """
         check_text(unit, "unit")
-        account = self._account(unit) or next((made for _, made in self._proposed_terms(unit)), None)
+        proposed = next((made for _, made in self._proposed_terms(unit)), None)
+        account = self._account(unit) or proposed
         if account is None:
             raise _unknown(unit)
         return account
 
     def _proposed_terms(self, unit: str) -> Iterator[tuple[Proposal, Account]]:
-        return ((one, made) for one, made in self._proposed.items() if one.unit == unit and made is not None)
+        proposed = tuple(self._proposed.items())  # a copy: other threads forget proposals
+        return ((one, made) for one, made in proposed if one.unit == unit and made is not None)
 
     def _account(self, unit: str) -> Account | None:
         if unit not in self._known:
@@ -189,8 +195,8 @@ class Accounts:
         """Let an analyst spend from a unit's budget, up to a limit of the same rule."""
         check_text(analyst, "analyst")
         grant = Granted.of(unit, analyst, self.known(unit).check_rule(budget, "budget"), self._journal.now())
-        if self._account(unit) is None:  # proposed: the grant fixes the terms that it lies under
-            terms, _ = next(self._proposed_terms(unit))
+        terms = next((one for one, _ in self._proposed_terms(unit)), None)
+        if terms is not None and self._account(unit) is None:  # the grant fixes the terms that it lies under
             self.fix(replace(terms, private=(), public=(), grants=()))
         with self._journal.writing():
             held = self._journal.granted(unit, analyst)
@@ -218,7 +224,7 @@ class Accounts:
         return account.granted(grant, self._journal.last_charge_of(unit, analyst))
 
     def _granting(self, unit: str) -> Iterator[tuple[str, PrivacyBudget]]:
-        return (grant for one in self._proposed if one.unit == unit for grant in one.grants)
+        return (grant for one in tuple(self._proposed) if one.unit == unit for grant in one.grants)
 
     def bound(self, sources: Iterable[str]) -> str | None:
         """Return the unit that one of these sources is on record for, None if there is none."""
