@@ -259,16 +259,17 @@ def test_keys_selected_by_rows_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "text", "options"), PLANTED, ids=[f"{one[0].__name__}-{at}" for at, one in enumerate(PLANTED)]
+    "planted", rest_soaked(PLANTED, 2), ids=[f"{one[0].__name__}-{at}" for at, one in enumerate(PLANTED)]
 )
 def test_a_planted_bug_is_caught(
-    plant: Callable[[Patch], None], text: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    planted: tuple[Callable[[Patch], None], str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What changes the plan or the integers is computed, and found for certain; the rest is sampled.
 
     Halved noise on one count doubles epsilon: missed by a deviation of more than 10 standard errors, on
     6,000 outputs for pure epsilon and on 15,000 with a delta.
     """
+    plant, text, options = planted
     plant(monkeypatch)
     verdict = examined(text, **options)
     assert verdict.caught, str(verdict)

@@ -24,6 +24,7 @@ from sfumato.errors import Unsupported
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.tree import Cast, ColumnRef, Expression
 from tests.backends.test_expressions import EXTREMES, arrow_array, signatures
+from tests.soaked import rest_soaked
 
 _ORDINARY, _ROWS, _CALLS = 8, 40, 25
 _FAR = {
@@ -70,7 +71,7 @@ def rendered(name: str) -> Iterator[tuple[str, Kind]]:
                 yield DUCKDB.expression(asked, dict.fromkeys(("a0", "a1", "a2"), "x")), kind
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("name", rest_soaked(sorted(FUNCTIONS), 3))
 def test_no_function_fails_at_a_value_that_is_set_aside(name: str, path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")

@@ -15,6 +15,7 @@ from sfumato.catalog import Kind
 from sfumato.errors import EngineFailure, EngineStopped, InvalidArgument, ProjectRefused, Unsupported
 from sfumato.ledger import Ledger
 from tests.conformance.spark_session import Spark
+from tests.soaked import rest_soaked
 
 BUDGET = sf.Budget(epsilon=1000, delta=1e-6)
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -256,7 +257,7 @@ def test_functions_and_views_of_the_session_hide_nothing(spark: Spark, clinic: P
 
 
 @LEAN
-@pytest.mark.parametrize("of", ["csv", "json"])
+@pytest.mark.parametrize("of", rest_soaked(["csv", "json"], 2))
 def test_a_text_that_is_no_value_fails_as_files_are_opened_not_after_a_charge(
     spark: Spark, door: str, of: str, tmp_path: Path
 ) -> None:

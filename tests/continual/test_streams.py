@@ -30,6 +30,7 @@ from sfumato.session.stream import Stream
 from tests.continual.test_factorisation import matrix
 from tests.continual.visits import FIRST, Visit, database, day, stream
 from tests.processes import start
+from tests.soaked import rest_soaked
 
 HORIZON = 8
 SOME: list[Visit] = [(person, person % HORIZON, "abc"[person % 3], 5.0) for person in range(60)]
@@ -121,7 +122,7 @@ CAPS = [(1, 1), (2, 3), (3, 2), (HORIZON, 1), (3, HORIZON)]
 
 
 @pytest.mark.parametrize(("periods", "apart"), CAPS)
-@pytest.mark.parametrize("names", [False, True], ids=["numbers", "names"])
+@pytest.mark.parametrize("names", rest_soaked([False, True], 2), ids=["numbers", "names"])
 def test_one_person_changes_no_more_than_was_claimed(
     frozen: None, periods: int, apart: int, names: bool
 ) -> None:

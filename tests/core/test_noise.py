@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sfumato.core import coins, exponential, noise, staircase
 from sfumato.core.noise import discrete_gaussian, discrete_laplace, geometric
 from sfumato.errors import InvalidArgument
+from tests.soaked import rest_soaked
 
 from .laws import chi_square_verdict, gaussian_tail, geometric_tail, laplace_tail, quantile_edges
 
@@ -123,7 +124,7 @@ def test_the_exact_fallback_has_the_same_law(draw, tail, reach, scale, exact_onl
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.parametrize("scale", rest_soaked(SCALES, 2), ids=str)
 @pytest.mark.parametrize("draw", [geometric, discrete_laplace, discrete_gaussian])
 def test_float_and_exact_decisions_agree_on_the_same_bits(draw, scale, monkeypatch):
     """Stronger than any statistic: replay the same random bits through both ways, element by element."""

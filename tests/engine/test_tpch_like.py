@@ -23,6 +23,7 @@ from sfumato.pipeline import Priced, published
 from sfumato.release import Release, add_noise
 from sfumato.release.weighted_selection import weights_of
 from tests.engine.tpch import PUBLIC_QUESTIONS, QUESTIONS, connected, database, scaled, tables, truth
+from tests.soaked import rest_soaked
 
 SELECTED = {"Q7": 1000, "Q8": 100, "Q9": 200, "Q13": 2, "Q22": 100}
 """Questions whose groups nobody declared, with an epsilon at which all groups of 1,500 customers show."""
@@ -35,7 +36,7 @@ LEVEL, REPEATED = 0.9, 150
 SCALE = 1.0
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", rest_soaked(QUESTIONS, 3))
 def test_the_answer_is_that_of_duckdb(name: str) -> None:
     """Groups, numbers and order; groups that are known in public and empty are the only ones DuckDB lacks."""
     asked = database().sql(QUESTIONS[name], epsilon=5 * 10**10)
