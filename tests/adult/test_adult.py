@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 DATA = ROOT / "tests" / "data" / "adult.parquet"
 LEVEL = 0.999_99
+FEW = ((70,), (80,), (90,))  # decades of 508, 78 and 43 people
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +57,11 @@ def test_answers_cover_the_truth(adult: ModuleType, asked: Any) -> None:
 
 
 def test_answers_are_of_use(adult: ModuleType, asked: Any) -> None:
-    """Counts are within 500 of the truth, averages of age and hours within 20.
+    """Counts are within 500 of the truth, averages of age and hours within 20, but for decades of few people.
 
-    False alarm below 1e-12: 500 is more than 14 deviations of every count that is asked for.
+    False alarm below 1e-12: 500 is more than 14 deviations of every count that is asked for, and 20 more than
+    20 of every average that is looked at. Of the decades of 78 and 43 people, one in 500 runs shows one, by
+    noise as large as they are, and its average may be anything.
     Power: an interval that covers because it is endless.
     """
     for question, release in asked[2]:
@@ -66,7 +69,7 @@ def test_answers_are_of_use(adult: ModuleType, asked: Any) -> None:
             if cell.column in {"people", "weights"}:
                 assert abs(cell.value - cell.truth) < 500, question.sql
                 assert cell.high - cell.low < 300, question.sql
-            if cell.column in {"age", "hours"} and "SUM" not in question.sql:
+            if cell.column in {"age", "hours"} and "SUM" not in question.sql and cell.key not in FEW:
                 assert abs(cell.value - cell.truth) < 20, question.sql
 
 

@@ -258,5 +258,6 @@ def test_bad_input_is_refused_with_a_hint() -> None:
     assert "white" not in str(refused(table.set_column(3, "age", table["race"])))
     assert refused(blocks=0).place == "blocks"
     many = table.set_column(4, "race", pa.array([f"r{i}" for i in range(table.num_rows)]))
-    large = pa.concat_tables([many.set_column(1, "block", pa.array([i] * table.num_rows)) for i in range(40)])
+    blocks = [many.set_column(1, "block", pa.array([number] * table.num_rows)) for number in range(400)]
+    large = pa.concat_tables(blocks)  # too large even with the fewest people that there may be, 20
     assert "too many to solve for" in refused(large).message

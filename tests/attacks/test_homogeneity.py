@@ -23,9 +23,13 @@ def test_who_knows_the_others_of_a_class_knows_everyone(found: AttackResult) -> 
 
 
 def test_through_this_system_that_attacker_meets_the_bound_and_no_more(found: AttackResult) -> None:
-    """False alarm 1e-10 each. Power: with 500 people a rate that is off by 0.15 is seen."""
+    """False alarm 1e-10 each. Power: with 450 people, as usual, a rate that is off by 0.17 is seen.
+
+    How many there are follows from the commonest of eight illnesses, which at least one in eight has: of a
+    thousand classes 128 or more, so that fewer than 100 coins are served with probability below 1e-10.
+    """
     for point in found.curve:
-        assert point.rate.trials >= 300
+        assert point.rate.trials >= 100
         assert not above(point), point
         assert not below(point), point
 

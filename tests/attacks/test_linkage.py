@@ -44,10 +44,11 @@ def noiseless(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_naive_release_names_nearly_all_who_are_unique(found: AttackResult) -> None:
     """All but the 2% whom the roll lists where they no longer live.
 
-    False alarm below 1e-9: each of 700 victims or more is named with probability 0.98, and fewer than 93%
-    are with probability below 1e-12. Power: a join that loses one victim in ten.
+    False alarm below 1e-9: about 990 victims are drawn, and 600 or fewer with probability below 1e-14. Each
+    is named with probability 0.98, and fewer than 93% are with probability below 1e-11. Power: a join that
+    loses one victim in ten.
     """
-    assert found.naive.trials > 700
+    assert found.naive.trials > 600
     assert found.naive.share > 0.93
 
 
@@ -56,13 +57,13 @@ def test_through_this_system_the_attacker_is_as_good_as_epsilon_allows_and_no_be
 ) -> None:
     """Every rate agrees with e^epsilon / (1 + e^epsilon).
 
-    False alarm: six comparisons at 1e-10 each. Power: with 700 victims or more a rate that is off by 0.15 is
+    False alarm: six comparisons at 1e-10 each. Power: with 600 victims or more a rate that is off by 0.15 is
     seen, as noise of half the scale makes it at epsilon 1; smaller mistakes are seen below, with more people.
     """
     assert [point.epsilon for point in found.curve] == list(EPSILONS)
     for point in found.curve:
         assert point.bound == pytest.approx(math.exp(point.epsilon) / (1 + math.exp(point.epsilon)))
-        assert point.rate.trials > 700
+        assert point.rate.trials > 600
         assert not above(point), point
         assert not below(point), point
 
@@ -213,7 +214,7 @@ def test_victims_are_a_fair_coin_each() -> None:
     ended = fair_sample(few, 900)
     assert 10 <= len(ended) < 200
     assert few[ended].sum() <= 10
-    assert len(fair_sample(np.zeros(50, dtype=bool), 40)) < 40
+    assert not len(fair_sample(np.zeros(50, dtype=bool), 40))
 
 
 # -- one's own data ----------------------------------------------------------------------------

@@ -56,11 +56,13 @@ def test_the_curve_of_errors_never_crosses_its_bound(found: AttackResult) -> Non
 
 @pytest.mark.soak
 def test_noise_of_half_the_size_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """False alarm, the bug going unseen, below 1e-12: of 2,000 people 79.8% and not 66.2% are told."""
+
     def half(variance, size=None, squared=False):
         return discrete_gaussian(variance / 4, size=size, squared=squared)
 
     monkeypatch.setattr(gaussian, "discrete_gaussian", half)
-    [point] = membership(epsilons=(4.0,), **SMALL).curve
+    [point] = membership(epsilons=(4.0,), **SMALL | {"studies": 2000}).curve
     assert above(point)
 
 

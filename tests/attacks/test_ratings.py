@@ -105,7 +105,10 @@ def test_invented_ratings_are_sparse_and_long_tailed() -> None:
 
 
 def test_scores_are_those_of_the_definition() -> None:
-    """The claim for many pieces of knowledge, against a loop over all records and all films."""
+    """The claim for many pieces of knowledge, against a loop over all records and all films.
+
+    False alarm below 1e-10: of 30 viewers 7 in 10 stand out, and four are enough to see that some do.
+    """
     rows = Ratings.read(invent_ratings(150, 60), COLUMNS, 2)
     board = Scoreboard.of(rows, np.array([0]), 0.7)
     seen = {
@@ -134,7 +137,7 @@ def test_scores_are_those_of_the_definition() -> None:
         expected = int(np.argmax(scores)) if stands_out else -1
         assert board.claim(np.array(mine), stars, days) == expected
         claimed += expected >= 0
-    assert claimed > 5
+    assert claimed > 3
 
 
 def test_the_known_ratings_tell_nothing_of_the_list_by_themselves() -> None:
@@ -148,7 +151,8 @@ def test_the_known_ratings_tell_nothing_of_the_list_by_themselves() -> None:
     assert all(triples.count(triples[row]) == 1 for row in rating[:30])
     board = Scoreboard.of(rows, listed, 0.5)
     assert not np.isin(rows.film[board.open_rows], listed).any()
-    films, _, days = board._about(int(chosen[0]), 4)
+    able = chosen[np.diff(board.open_starts)[chosen] >= 4]  # one in some thousands has rated fewer
+    films, _, days = board._about(int(able[0]), 4)
     assert len(films) == 4 and days.dtype == np.float64
 
 

@@ -68,10 +68,11 @@ def test_missing_noise_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ones_own_column() -> None:
+    """False alarm below 1e-9: of 100 bits 0.08 are wrong on average, and ten have to be. Guessing has 75%."""
     frame = pd.DataFrame({"sick": ([True] * 3 + [False]) * 25})
     found = reconstruction(frame, trait="sick", epsilons=(1.0,))
     assert found.guess == 0.75
-    assert found.naive.share > 0.95
+    assert found.naive.share > 0.9
     assert found.naive.trials == 100
 
 

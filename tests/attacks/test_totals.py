@@ -115,12 +115,13 @@ def test_an_auditor_never_tells_a_value_and_its_refusals_do() -> None:
 
 
 def test_refusals_tell_everything_and_noisy_answers_hardly_anything() -> None:
-    """False alarm: 1e-10 for the bound; guesses of 500 threes come within 0.15 of always saying no."""
+    """False alarm: 1e-10 for the bound; guesses of 500 threes, of deviation 0.028 at most, come within 0.2 of
+    always saying no."""
     found = refusing(epsilons=(0.5,), threes=1000)
     assert found.naive.share == 1.0
     [point] = found.curve
     assert not above(point)
-    assert abs(point.rate.share - 2 / 3) < 0.15
+    assert abs(point.rate.share - 2 / 3) < 0.2
 
 
 # -- averaging -----------------------------------------------------------------------------------
@@ -158,8 +159,9 @@ def test_an_account_that_forgets_would_be_seen(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_averaging_over_ones_own_table() -> None:
+    """False alarm below 1e-9: the average of 4,000 has a standard deviation of 0.045, and 0.5 is needed."""
     frame = pd.DataFrame({"sick": [True, False] * 20})
-    found = averaging(frame, trait="sick", epsilons=(1.0,), each=0.5, questions=400, trials=6)
+    found = averaging(frame, trait="sick", epsilons=(1.0,), each=0.5, questions=4000, trials=6)
     assert found.naive.share == 1.0
     assert dict(found.facts)["asked of this system, budget 1"].startswith("2 answered")
 

@@ -93,20 +93,20 @@ def test_bounds_are_below_the_truth(name: str, run: Any, epsilon: float, delta: 
 def test_bounds_come_close(name: str, run: Any, epsilon: float, delta: float) -> None:
     """At 1e-10 the bound is above the truth with probability 1e-10, and not far below it.
 
-    A miss of the lower end needs a deviation of more than 9 standard errors.
+    A miss of the lower end needs a deviation of 8 standard errors or more, of whichever mechanism.
     """
     found = lower_bound(run, 0, 1, delta=delta, trials=100_000, miss=1e-10)
     assert found.epsilon <= epsilon
-    assert found.epsilon >= 0.7 * epsilon - 0.05
+    assert found.epsilon >= 0.7 * epsilon - 0.08
 
 
 def test_figures_for_laplace_noise_are_met() -> None:
     """Smooth Laplace noise of epsilon .5, 1 and 2, 100,000 trials, at 95%: bounds of .481, .976, 1.963.
 
-    Single bounds have standard deviations of .006, .009 and .012. The mean of five is below these limits by
-    a deviation of more than 6.5 standard errors: with probability below 1e-10.
+    Single bounds have standard deviations of .007, .009 and .014. The mean of five is below these limits by
+    a deviation of 7 standard errors or more: with probability below 1e-10.
     """
-    for epsilon, wanted in ((0.5, 0.462), (1.0, 0.948), (2.0, 1.925)):
+    for epsilon, wanted in ((0.5, 0.459), (1.0, 0.948), (2.0, 1.919)):
         bounds = [lower_bound(smooth_laplace(epsilon), 0.0, 1.0, miss=0.05).epsilon for _ in range(5)]
         assert sum(bounds) / len(bounds) >= wanted
 
@@ -236,13 +236,16 @@ def test_the_best_pair_is_found_and_named() -> None:
 
 
 def test_a_likelihood_ratio_of_many_places_is_learned() -> None:
-    """Twelve coins of 0.6 against 0.4 prove much more together than any one does: ln 1.5 = 0.41."""
+    """Twelve coins of 0.6 against 0.4 prove much more together than any one does: ln 1.5 = 0.41.
+
+    False alarm below 1e-9: the bound is 2.65, of deviation 0.12, and 1.5 is nine of them away.
+    """
     mechanism = FiniteMechanism([[Fraction(3, 5), Fraction(2, 5)], [Fraction(2, 5), Fraction(3, 5)]])
 
     def run(data: Any, trials: int) -> Any:
         return mechanism.release(np.full((trials, 12), data))
 
-    assert lower_bound(run, 0, 1, trials=40_000).epsilon > 2
+    assert lower_bound(run, 0, 1, trials=40_000).epsilon > 1.5
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def attack_page() -> str:
         attacks.averaging(firms=100, people=3, questions=40, epsilons=(0.1, 1.0, 8.0)),
         attacks.homogeneity(people=3000, ks=(2, 5), epsilons=(0.1, 1.0), victims=100),
         attacks.linkage(people=4000, victims=50, epsilons=(0.1, 8.0)),
-        attacks.ratings(viewers=400, films=100, epsilons=(1.0,)),
+        attacks.ratings(viewers=400, films=300, epsilons=(1.0,)),
     )
     return attacks.html_report(found)
 

@@ -30,6 +30,7 @@ def test_every_attack_has_a_command() -> None:
 
 
 def test_an_attack_on_ones_own_table(tmp_path: Path) -> None:
+    """False alarm below 1e-9: each of 20 averages is wrong in 0.25% of all cases, and six have to be."""
     pd.DataFrame({"sick": [True, False] * 30}).to_parquet(tmp_path / "staff.parquet")
     run = sfumato(
         tmp_path, "attack", "averaging", "--data", "staff.parquet", "--trait", "sick", "-e", "0.5",
@@ -39,7 +40,7 @@ def test_an_attack_on_ones_own_table(tmp_path: Path) -> None:
     [found] = json.loads(run.stdout)
     assert found["attack"] == "averaging"
     assert [point["epsilon"] for point in found["curve"]] == [0.5]
-    assert found["naive"]["success"] > 0.9
+    assert found["naive"]["success"] > 0.7
     page = (tmp_path / "page.html").read_text()
     assert page.count("<figure>") == 2 and found["title"] in page
     assert not re.search(r"(src|href)=[\"']?(https?:|//)|@import|url\((?!#)", page)

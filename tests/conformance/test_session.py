@@ -106,6 +106,7 @@ def test_exact_numbers_are_read_exactly_and_keys_are_not_shown(address: str, con
 
 
 def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(address: str) -> None:
+    """False alarm below 1e-9: the noise of the sum has a scale of 1, that of counts one of at most 0.25."""
     names = {name: f"clinic.{name}" for name in ("visits", "people", "lines")}
     unit = {"visits": "person", "people": "who", "lines": "visit -> visits.id -> person"}
     db = _connect(
@@ -125,7 +126,8 @@ def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(a
     ]
     for text, expected in asked:
         found = _near(db.sql(text, epsilon=100).release(), "n")
-        assert all(abs(a - b) <= 12 for a, b in zip(found, expected, strict=True)), (text, found)
+        near = [abs(a - b) <= max(12, b // 125) for a, b in zip(found, expected, strict=True)]
+        assert all(near), (text, found)
     kept = _connect(address, "clinic.kept", columns=None)
     assert abs(_near(kept.sql("SELECT COUNT(*) AS n FROM kept", epsilon=100).release(), "n")[0] - 1000) <= 12
     exact = db.sql("SELECT capital FROM places ORDER BY capital").release()

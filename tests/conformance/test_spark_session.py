@@ -60,6 +60,7 @@ def _near(db: sf.Database, text: str) -> list[int]:
 def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(
     spark: Spark, clinic: Path, door: str
 ) -> None:
+    """False alarm below 1e-9: the noise of the sum has a scale of 1, that of counts one of at most 0.25."""
     session = _sessions(spark, door)
     db = _connect(
         {name: session.table(name) for name in ("visits", "people", "lines")},
@@ -80,7 +81,8 @@ def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(
     ]
     for text, expected in asked:
         found = _near(db, text)
-        assert all(abs(a - b) <= 12 for a, b in zip(found, expected, strict=True)), (text, found)
+        near = [abs(a - b) <= max(12, b // 125) for a, b in zip(found, expected, strict=True)]
+        assert all(near), (text, found)
     exact = db.sql("SELECT capital FROM places ORDER BY capital").release()
     assert exact.to_arrow().column("capital").to_pylist() == ["Lund", "Umea"]
     assert session.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"  # the user's own is as it was
@@ -334,7 +336,10 @@ def test_what_fails_in_the_engine_after_the_charge_says_nothing(
 
 
 def test_a_table_behind_jdbc_is_read_when_it_is_opened(spark: Spark, tmp_path: Path) -> None:
-    """What its driver cannot read fails then; rows that are units are not joined with it: it may change."""
+    """What its driver cannot read fails then; rows that are units are not joined with it: it may change.
+
+    False alarm below 1e-9: by the pure rule the noise has a scale of 0.03, and is 0 but for about e^-33.
+    """
     url = f"jdbc:derby:memory:{tmp_path.name};create=true"
     statement = spark.context._jvm.java.sql.DriverManager.getConnection(url).createStatement()
     statement.execute('CREATE TABLE "visits" ("person" INT, "region" VARCHAR(9), "cost" INT)')
@@ -345,7 +350,7 @@ def test_a_table_behind_jdbc_is_read_when_it_is_opened(spark: Spark, tmp_path: P
         reader = spark.session.read.format("jdbc").option("url", url)
         return reader.option("dbtable", f'"{table}"').load()
 
-    db = _connect(read("visits"), ledger=tmp_path / "one")
+    db = _connect(read("visits"), ledger=tmp_path / "one", budget=sf.Budget(epsilon=1000))
     assert _near(db, COUNT) == [2]
     assert not db.backend._tables._plans["visits"].plain
     rows = _connect(

@@ -133,6 +133,7 @@ def test_one_person_changes_no_more_than_was_claimed(
 
 
 def test_nothing_tells_of_keys_that_are_not_shown(tmp_path: Path) -> None:
+    """False alarm below 1e-9: the key of one person is shown with the chance of the delta, 4e-10."""
     rows = [*COMMON, (5000, 0, "hidden-key", 1.0)]
     db = undeclared(rows, tmp_path / "ledger")
     release = stream(db, COUNTS, epsilon=3).advance(day(HORIZON))
@@ -238,14 +239,16 @@ def test_restarts_and_failures_change_nothing(
 
 
 def test_values_before_a_key_was_found() -> None:
-    rows = [row for at in range(HORIZON) for row in many("slow", at, 10, 10_000 * (at + 1))]
+    """False alarm below 1e-9: the one person of the first day is shown with a chance below the delta, 2e-10;
+    the last total is 24 deviations above its threshold, and margins of single days are 10 or more."""
+    rows = [row for at in range(HORIZON) for row in many("slow", at, 1 + 4 * at, 10_000 * (at + 1))]
     asked = stream(undeclared([*rows, *COMMON], max_groups=1, max_rows=1), COUNTS, epsilon=2)
     shown = [keys_of(asked.advance(day(until))) for until in range(1, HORIZON + 1)]
     assert shown[0] == ["m"] and shown[-1] == ["late", "m", "slow", "z"]
     assert all(set(before) <= set(after) for before, after in pairwise(shown))
     published = asked.show()
     first = dict(zip(published.period(1).column("place"), published.period(1).column("n"), strict=True))
-    assert abs(first["slow"] - 10) < 40 and abs(first["late"]) < 40
+    assert abs(first["slow"] - 1) < 40 and abs(first["late"]) < 40
     change = published.difference(4, 5)
     assert abs(dict(zip(change.column("place"), change.column("n"), strict=True))["late"] - 300) < 60
     assert published.series().num_rows == HORIZON * 4
@@ -270,22 +273,28 @@ def test_keys_of_a_stream_without_an_end(frozen: None, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_keys_after_a_year_beside_one_release() -> None:
-    """Words as people use them, a few often and most seldom: a stream finds some later, and fewer."""
+    """Words as people use them, a few often and most seldom: a stream finds some later, and fewer.
+
+    False alarm below 1e-9, as normal tails over all words and days add up: 2e-11 that a large word is missed,
+    4e-11 that one of a fifth of the threshold is found. For that the delta of keys has to be this small. One
+    release finds 63 words, and 90 or more with a chance of 1e-46; the stream finds 18 large ones, and more.
+    """
     chosen = np.minimum(np.random.default_rng(7).zipf(1.3, size=30_000), 20_000).tolist()
     rows: list[Visit] = [(who, who % 365 - 365, f"w{word}", 1.0) for who, word in enumerate(chosen)]
     sizes = Counter(row[2] for row in rows)
-    budget = PrivacyBudget(epsilon=2, delta=1e-6, keys_delta=1e-7)
+    budget = PrivacyBudget(epsilon=2, delta=1e-6, keys_delta=1e-16)
     db = undeclared(rows, max_groups=1, max_rows=1, budget=budget)
     once = db.sql(COUNTS, epsilon=1, noise="gaussian").release().column("place")
     asked = stream(db, COUNTS, horizon=365, start=day(-365))
     found = keys_of(asked.advance(FIRST))
     level = asked.priced().thresholds(365)[-1] / asked.priced().steps("m0")
     large = {word for word, people in sizes.items() if people > 1.6 * level}
-    assert large <= set(found) and len(found) > len(once) / 3
-    assert min(sizes[word] for word in found) > level / 3
+    assert large <= set(found) and len(found) > len(once) / 5
+    assert min(sizes[word] for word in found) > level / 5
 
 
 def test_a_stream_without_keys_yet_is_empty() -> None:
+    """False alarm below 1e-9: five people are 6.3 deviations below the thresholds of both days."""
     published = stream(undeclared(COMMON[:5]), COUNTS).advance(day(2))
     assert len(published.total()) == 0 and "2 of 8" in repr(published)
 
@@ -305,15 +314,15 @@ def test_keys_of_all_kinds_are_one_key_each() -> None:
 
 
 def test_intervals_cover_keys_far_above_the_threshold() -> None:
-    """Of 400 keys each interval misses with a chance of 1/20 at most; false alarms: 1e-9."""
-    rows = [row for key in range(400) for row in many(f"k{key}", key % 4, 90 + key % 7, 1000 * key)]
+    """Of 2,000 keys each interval misses with a chance of 1/20 at most, 1/50 at least; false alarms: 1e-9."""
+    rows = [row for key in range(2000) for row in many(f"k{key}", key % 4, 90 + key % 7, 1000 * key)]
     db = undeclared(rows, max_groups=1, max_rows=1)
     published = stream(db, COUNTS, horizon=4, epsilon=3).advance(day(4))
-    most = binom.isf(1e-9 / 2, 400, 0.05)
+    most = binom.isf(1e-9 / 2, 2000, 0.05)
     for release, when in ((published.total(), None), (published.period(2), 1)):
         keys = [int(key[1:]) for key in release.column("place")]
-        assert len(keys) == 400
+        assert len(keys) == 2000
         truths = [90 + key % 7 if when is None or key % 4 == when else 0 for key in keys]
         pairs = zip(truths, release.intervals()["n"], strict=True)
         misses = sum(not interval[0] <= truth <= interval[1] for truth, interval in pairs if interval)
-        assert binom.ppf(1e-9 / 2, 400, 0.03) <= misses <= most
+        assert binom.ppf(1e-9 / 2, 2000, 0.02) <= misses <= most

@@ -233,11 +233,11 @@ def test_a_stream_without_an_end_says_so() -> None:
 
 
 def test_intervals_cover() -> None:
-    """Of 600 groups each interval misses with a chance of 1/20 at most; false alarms: 1e-9.
+    """Of 3,000 groups each interval misses with a chance of 1/20 at most; false alarms: 1e-9.
 
-    Also those of differences and trends, whose periods share noise.
+    Also those of differences and trends, whose periods share noise. Intervals half as wide again miss 10.
     """
-    places = [f"p{number}" for number in range(600)]
+    places = [f"p{number}" for number in range(3000)]
     rows: list[Visit] = [(number, number % 5, place, 1.0) for number, place in enumerate(places)]
     db = database(rows, columns={"place": sf.one_of(*places), "cost": sf.between(0, 10)}, max_groups=1)
     asked = stream(db, "SELECT place, COUNT(*) AS n FROM visits GROUP BY place", horizon=5)
@@ -331,13 +331,14 @@ def test_totals_err_as_the_theory_says() -> None:
 
 
 def test_means_and_post_processing() -> None:
+    """False alarm below 1e-9: margins of 6.5 deviations of a day's count, 7 of the total, 12 of the mean."""
     rows: list[Visit] = [(number, number % 4, "a", 4.0) for number in range(4000)]
     sql = "SELECT AVG(cost) AS mean, COUNT(*) * 2 AS twice FROM visits"
     published = stream(database(rows), sql, horizon=4).advance(day(4))
     total = published.total()
     assert total.columns == ("mean", "twice")
     assert total.column("mean")[0] == pytest.approx(4, abs=0.5)
-    assert total.column("twice")[0] == pytest.approx(8000, rel=0.05)
+    assert total.column("twice")[0] == pytest.approx(8000, rel=0.06)
     for totals, last in ((True, 8000), (False, 2000)):
         series = published.series(totals=totals)
         assert series.column_names[:2] == ["day", "mean"] and series.num_rows == 4
@@ -377,11 +378,12 @@ def test_what_is_published_does_not_follow_the_data(tmp_path: Path) -> None:
 
 
 def test_periods_by_moments() -> None:
-    rows: list[Visit] = [(number, 0, "a", 1.0) for number in range(1000)]
+    """False alarm below 1e-9: the count of an hour has a deviation of 21, and a margin of 200."""
+    rows: list[Visit] = [(number, 0, "a", 1.0) for number in range(2000)]
     asked = stream(database(rows), "SELECT COUNT(*) AS n FROM visits", by="at", every="hour", horizon=24)
     published = asked.advance(day(1))
     counts = [published.period(hour + 1).column("n")[0] for hour in range(24)]
-    assert int(np.argmax(counts)) == 12 and counts[12] > 900
+    assert int(np.argmax(counts)) == 12 and counts[12] > 1800
     assert published.period("2026-01-01T12:30").column("n") == [counts[12]]
 
 

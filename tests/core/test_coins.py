@@ -14,24 +14,23 @@ from sfumato.core.coins import bernoulli, bernoulli_exp, bernoulli_exp_multiples
 from sfumato.core.exponential import exp_bounds
 from sfumato.errors import InvalidArgument
 
-LIMIT = float(stats.norm.isf(1e-9 / 2))
-
 
 def assert_share(heads: int, tosses: int, p: float) -> None:
-    """False alarm 1e-9 (normal tail, exact enough for the counts used)."""
-    assert abs(heads - tosses * p) <= LIMIT * math.sqrt(tosses * p * (1 - p)) + 1
+    """False alarm 2e-10, by the exact binomial tails: 1e-10 on either side."""
+    assert stats.binom.cdf(heads, tosses, p) > 1e-10
+    assert stats.binom.sf(heads - 1, tosses, p) > 1e-10
 
 
 @pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 3), Fraction(999, 1000), 0.1])
 def test_bernoulli_has_its_bias(p):
-    """Power: a bias off by 0.2% in arrays, by 5% in scalars."""
+    """False alarm below 1e-9: two shares. Power: a bias off by 0.2% in arrays, by 5% in scalars."""
     assert_share(int(bernoulli(p, size=4_000_000).sum()), 4_000_000, float(p))
     assert_share(sum(bernoulli(p) for _ in range(20_000)), 20_000, float(p))
 
 
 @pytest.mark.parametrize("x", [Fraction(1, 1000), 0.5, 1, Fraction(22, 7), 9])
 def test_bernoulli_exp_has_its_bias(x):
-    """Power: a bias off by 0.2% (of 1) in arrays, by 5% in scalars."""
+    """False alarm below 1e-9: four shares. Power: a bias off by 0.2% (of 1) in arrays, by 5% in scalars."""
     p = math.exp(-float(x))
     assert_share(int(bernoulli_exp(x, size=4_000_000).sum()), 4_000_000, p)
     assert_share(int(bernoulli_exp(np.full(4_000_000, float(x))).sum()), 4_000_000, p)
@@ -103,7 +102,7 @@ def test_multiples_of_a_rate_are_decided_as_exact_bounds_say(multiple, monkeypat
 
 
 def test_multiples_have_their_bias():
-    """False alarm 1e-9, as `assert_share`; a rate that is 1% off is caught."""
+    """False alarm below 1e-9: two shares; a rate that is 1% off is caught."""
     heads = bernoulli_exp_multiples(Fraction(1, 7), np.tile(np.array([0, 3, 14, 10**9]), (1_000_000, 1)))
     assert heads[:, 0].all() and not heads[:, 3].any()
     assert_share(int(heads[:, 1].sum()), 1_000_000, math.exp(-3 / 7))

@@ -77,9 +77,9 @@ def test_there_is_no_seed():
 
 
 def test_bits_are_balanced():
-    """Each of the 64 bit positions is fair over 10^6 words; false alarm 1e-9; power: a bias of 0.5%."""
+    """Each of the 64 bit positions is fair over 10^6 words; false alarm below 1e-9; power: a bias of 0.5%."""
     words = random_words(1_000_000)
-    limit = stats.norm.isf(1e-9 / 128)
+    limit = stats.norm.isf(1e-9 / 256)
     for position in range(64):
         ones = int(((words >> np.uint64(position)) & np.uint64(1)).sum())
         assert abs(ones - 500_000) / 500 <= limit

@@ -125,7 +125,7 @@ def test_rounded_vectors_stay_within_the_rounded_norms(pairs, step):
 
 @pytest.mark.parametrize("grid", [None, CENTS], ids=["integers", "cents"])
 def test_arrays_have_the_law(grid):
-    """False alarm 1e-9; power: a sigma off by 1%, or noise not in units of the grid."""
+    """False alarm below 1e-9; power: a sigma off by 1%, or noise not in units of the grid."""
     sigma, value = (F(5, 2), 3) if grid is None else (F(1, 40), 3.0)
     noise = GaussianMechanism(sigma, sensitivity=Sensitivity(each=1), grid=grid)
     released = noise.release(np.full(400_000, value))
@@ -135,19 +135,19 @@ def test_arrays_have_the_law(grid):
     chances = np.array([noise.pmf(3 + o if grid is None else F(300 + int(o), 100), value) for o in outputs])
     counts = np.array([(offsets == o).sum() for o in outputs] + [(np.abs(offsets) > 8).sum()])
     wanted = np.append(chances, 1 - chances.sum()) * len(released)
-    assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 1e-9
+    assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 5e-10
 
 
 def test_scalars_have_the_law():
-    """False alarm 1e-9; power: a sigma off by 5%."""
+    """False alarm below 1e-9, with no bin of few draws; power: a sigma off by 10%."""
     noise = GaussianMechanism(sigma_squared=2)
     drawn = [noise.release(7) for _ in range(6000)]
     assert all(type(d) is int for d in drawn)
-    outputs = range(3, 12)
+    outputs = range(4, 11)
     chances = np.array([noise.pmf(o, 7) for o in outputs])
     counts = [drawn.count(o) for o in outputs]
     wanted = np.append(chances, 1 - chances.sum()) * 6000
-    assert stats.chisquare([*counts, 6000 - sum(counts)], wanted, sum_check=False).pvalue > 1e-9
+    assert stats.chisquare([*counts, 6000 - sum(counts)], wanted, sum_check=False).pvalue > 3e-10
 
 
 def test_wide_noise_is_not_cut_off():

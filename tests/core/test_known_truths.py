@@ -44,7 +44,7 @@ def test_the_coin_toss_is_exactly_ln_3():
 
 
 def test_two_y_minus_a_half_recovers_the_proportion():
-    """Exact: the mean over all reports. Sampled: false alarm 1e-9, power: a bias of 0.5 points."""
+    """Exact: the mean over all reports. Sampled: false alarm below 1e-9, power: a bias of 0.5 points."""
     toss = RandomizedResponseMechanism.coin_toss()
     for p in (F(0), F(3, 10), F(1, 2), F(1)):
         share = p * toss.pmf(1, 1) + (1 - p) * toss.pmf(1, 0)
@@ -54,7 +54,7 @@ def test_two_y_minus_a_half_recovers_the_proportion():
     estimate = toss.estimate(reports)
     assert estimate.values[1] == pytest.approx(2 * reports.mean() - 0.5, abs=1e-12)
     deviations = abs(estimate.values[1] - 0.3) / math.sqrt(toss.variance(0.3, len(answers)))
-    assert deviations < stats.norm.isf(5e-10)
+    assert deviations < stats.norm.isf(2.5e-10)
 
 
 def test_truth_with_probability_two_thirds_is_exactly_ln_2():

@@ -101,7 +101,7 @@ def test_a_tighter_norm_is_a_smaller_claim():
 
 @pytest.mark.parametrize("grid", [None, CENTS], ids=["integers", "cents"])
 def test_arrays_have_the_law(grid):
-    """False alarm 1e-9; power: a scale off by 2%, or noise not in units of the grid."""
+    """False alarm below 1e-9; power: a scale off by 2%, or noise not in units of the grid."""
     scale, value = (F(5, 2), 3) if grid is None else (F(1, 40), 3.0)
     noise = LaplaceMechanism(scale, sensitivity=Sensitivity(each=1), grid=grid)
     released = noise.release(np.full(400_000, value))
@@ -111,11 +111,11 @@ def test_arrays_have_the_law(grid):
     chances = np.array([noise.pmf(3 + o if grid is None else F(300 + int(o), 100), value) for o in outputs])
     counts = np.array([(offsets == o).sum() for o in outputs] + [(np.abs(offsets) > 14).sum()])
     wanted = np.append(chances, 1 - chances.sum()) * len(released)
-    assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 1e-9
+    assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 5e-10
 
 
 def test_scalars_have_the_law():
-    """False alarm 1e-9; power: a scale off by 10%."""
+    """False alarm below 1e-9; power: a scale off by 10%."""
     noise = LaplaceMechanism(2)
     drawn = [noise.release(7) for _ in range(8000)]
     assert all(type(d) is int for d in drawn)
@@ -123,7 +123,7 @@ def test_scalars_have_the_law():
     chances = np.array([noise.pmf(o, 7) for o in outputs])
     counts = [drawn.count(o) for o in outputs]
     wanted = np.append(chances, 1 - chances.sum()) * 8000
-    assert stats.chisquare([*counts, 8000 - sum(counts)], wanted, sum_check=False).pvalue > 1e-9
+    assert stats.chisquare([*counts, 8000 - sum(counts)], wanted, sum_check=False).pvalue > 5e-10
 
 
 def test_shapes_and_types():

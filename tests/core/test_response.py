@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 
 import mpmath
@@ -57,13 +56,13 @@ def test_from_epsilon_never_exceeds_and_hardly_falls_short(epsilon, choices):
 
 @pytest.mark.parametrize("response", KINDS, ids=str)
 def test_reports_have_the_stated_law(response):
-    """False alarm 1e-9 per answer; power: a report's probability off by 2% of itself."""
+    """False alarm below 1e-9 over all answers; power: a report's probability off by 2% of itself."""
     n = 300_000
     for answer in range(response.choices):
         reports = response.release(np.full(n, answer))
         counts = np.bincount(reports, minlength=response.choices)
         wanted = [float(response.pmf(o, answer)) * n for o in range(response.choices)]
-        assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 1e-9
+        assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 5e-10 / response.choices
 
 
 def test_scalars_and_kinds_of_answers():
@@ -78,14 +77,6 @@ def test_scalars_and_kinds_of_answers():
     assert toss.release([0, 1, 1]).dtype == np.int64
     assert toss.release(np.zeros((3, 4), dtype=np.uint8)).shape == (3, 4)
     assert toss.release(np.array([], dtype=np.int64)).shape == (0,)
-
-
-def test_a_million_reports_take_well_under_a_second():
-    response = RandomizedResponseMechanism.from_epsilon(1, choices=10)
-    answers = np.arange(1_000_000) % 10
-    start = time.process_time()
-    response.release(answers)
-    assert time.process_time() - start < 1
 
 
 @given(st.integers(0, 50), st.integers(1, 50), st.sampled_from(KINDS))
@@ -131,7 +122,10 @@ def test_variance_at_zero_matches_the_closed_form():
 
 
 def test_standard_errors_describe_the_spread():
-    """False alarm 1e-9: 2000 surveys, chi-square of the estimates' spread; power: an error bar off by 15%."""
+    """2000 surveys, chi-square of the estimates' spread; power: an error bar off by 15%.
+
+    False alarm below 1e-9: three spreads, 1e-10 on either side.
+    """
     response = RandomizedResponseMechanism(F(1, 2), choices=3)
     answers = np.repeat([0, 1, 2], [500, 300, 200])
     estimates = [response.estimate(response.release(answers)) for _ in range(2000)]
@@ -139,7 +133,7 @@ def test_standard_errors_describe_the_spread():
     for j, f in enumerate([F(1, 2), F(3, 10), F(1, 5)]):
         variance = response.variance(f, 1000)
         statistic = ((values[:, j] - float(f)) ** 2).sum() / variance
-        assert stats.chi2.ppf(5e-10, 2000) < statistic < stats.chi2.isf(5e-10, 2000)
+        assert stats.chi2.ppf(1e-10, 2000) < statistic < stats.chi2.isf(1e-10, 2000)
         assert np.mean([e.standard_errors[j] for e in estimates]) == pytest.approx(
             math.sqrt(variance), rel=0.02
         )

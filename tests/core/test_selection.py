@@ -121,11 +121,11 @@ def test_noisy_max_law_is_the_sum_over_all_noises():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("utilities", [[0, 1, 3, 3, 2], np.array([0.5, 0.25, 2.125, 1.0])], ids=str)
 def test_releases_have_the_law(kind, utilities):
-    """False alarm 1e-9; power: a candidate's probability off by 25% of itself."""
+    """False alarm below 1e-9; power: a candidate's probability off by 25% of itself."""
     mechanism, n = kind(1), 5000
     counts = np.bincount([mechanism.release(utilities) for _ in range(n)], minlength=len(utilities))
     wanted = [mechanism.pmf(i, utilities) * n for i in range(len(utilities))]
-    assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 1e-9
+    assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 5e-10
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,13 +147,13 @@ def test_noisy_max_compares_exactly():
 
 
 def test_permute_and_flip_of_many_rows_has_the_law_of_each():
-    """Chi-square over 20,000 rows of the same utilities, false alarm 1e-9; and rows keep their own."""
+    """Chi-square over 200,000 rows of the same utilities, false alarm below 1e-9; and rows keep their own."""
     utilities = [0, -1, -1, -3, -7, -2]
     mechanism = PermuteAndFlip(Fraction(3, 2))
-    found = mechanism.release_each(np.tile(np.array(utilities), (20_000, 1)))
+    found = mechanism.release_each(np.tile(np.array(utilities), (200_000, 1)))
     seen = np.bincount(found, minlength=6)
-    expected = np.array([mechanism.pmf(i, utilities) for i in range(6)]) * 20_000
-    assert stats.chi2.sf(float(((seen - expected) ** 2 / expected).sum()), 5) > 1e-9
+    expected = np.array([mechanism.pmf(i, utilities) for i in range(6)]) * 200_000
+    assert stats.chi2.sf(float(((seen - expected) ** 2 / expected).sum()), 5) > 5e-10
     apart = PermuteAndFlip(1).release_each(np.array([[0, -(10**6), -(10**6)], [-(10**6), -(10**6), 0]]))
     assert apart.tolist() == [0, 2]
     assert PermuteAndFlip(1).release_each(np.zeros((0, 3), dtype=np.int64)).tolist() == []
@@ -317,7 +317,7 @@ def test_the_mu_of_a_bounded_range_covers_it_and_no_smaller_one_does(loss):
 
 
 def test_many_selections_at_once_have_the_law_of_one():
-    """Chi-square over 60,000 rows, false alarm 1e-9: a rate that is 5% off is caught."""
+    """Nine chi-squares over 20,000 rows each, false alarm below 1e-9: a rate that is 5% off is caught."""
     mechanism = ExponentialMechanism(F(1, 3), sensitivity=2)
     rows = np.array([[0, -3, 5, 5, -40, 1], [7, 7, 7, 7, 7, 7], [0, 0, 0, 0, 0, -100]])
     for table in (rows, rows.astype(object), rows.astype(object) + 2**80):
@@ -327,7 +327,7 @@ def test_many_selections_at_once_have_the_law_of_one():
             counted = np.bincount(seen, minlength=6)
             likely = chances * len(seen) >= 10
             statistic = ((counted - chances * len(seen)) ** 2 / (chances * len(seen)))[likely].sum()
-            assert stats.chi2.sf(statistic, likely.sum() - 1) > 1e-9
+            assert stats.chi2.sf(statistic, likely.sum() - 1) > 5e-11
     assert mechanism.release_each(np.zeros((0, 4), dtype=np.int64)).shape == (0,)
     for bad in ([1, 2], np.zeros((2, 2)), np.zeros((2, 0), dtype=np.int64), np.zeros(3, dtype=np.int64)):
         with pytest.raises(InvalidArgument):

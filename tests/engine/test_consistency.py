@@ -244,7 +244,7 @@ def test_errors_are_as_predicted(db: sf.Database, text: str, noise: str) -> None
 
     Power: a variance that is half off, or an interval at 85% instead of 95%, is found out.
     """
-    rounds = 600
+    rounds = 1200
     consistent = bounding(db, text, consistent=True, noise=noise)
     cost = price(consistent, BUDGET, epsilon=Fraction(1, 5), options=Options(noise=noise))
     predicted = level_deviations(consistent, cost)

@@ -175,7 +175,10 @@ def by_place(score: str, name: str = "ARG_MAX", where: str = "") -> str:
 @pytest.mark.parametrize("name", ["ARG_MAX", "ARG_MIN"])
 @pytest.mark.parametrize("budget", [PURE, GAUSSIAN])
 def test_a_group_is_chosen_by_exactly_the_stated_law(budget: PrivacyBudget, name: str) -> None:
-    """Chi-square over 20,000 choices; a rate that is a third off is caught, all but surely."""
+    """Chi-square over 20,000 choices; a rate that is a third off is caught, all but surely.
+
+    False alarm below 1e-9: the exact multinomial chance is 2.1e-10 where chi-square says 2e-10.
+    """
     bounding, cost = priced(by_place("SUM(age - 50)", name), budget)
     (noise,), (measure,) = cost.noises, bounding.query.measures
     scores = np.array([round(one / noise.choice.rate) for one in (0, Fraction(-1, 2), Fraction(4, 5))])
@@ -188,7 +191,7 @@ def test_a_group_is_chosen_by_exactly_the_stated_law(budget: PrivacyBudget, name
         mechanism = replace(noise.choice, epsilon=noise.choice.epsilon * factor).mechanism
         expected = np.array([mechanism.pmf(place, utilities) for place in range(3)]) * 20_000
         statistic = float(((times - expected) ** 2 / expected).sum())
-        assert bool(stats.chi2.sf(statistic, 2) > ALARM) is agrees
+        assert bool(stats.chi2.sf(statistic, 2) > ALARM / 5) is agrees
 
 
 @pytest.mark.parametrize("budget", [PURE, GAUSSIAN])

@@ -47,7 +47,7 @@ def database() -> sf.Database:
 
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_the_answer_is_the_engine_s(text: str) -> None:
-    """At this epsilon noise is zero but for a chance below 1e-1000."""
+    """At this epsilon noise is zero but for a chance below e^-400."""
     connection = duckdb.connect()
     connection.register("t", PEOPLE)
     connection.register("r", REGIONS)

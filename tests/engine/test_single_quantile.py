@@ -85,7 +85,10 @@ def table(cells: Integers, bounding: Bounding, cost: Cost, times: int) -> Any:
 @pytest.mark.parametrize("budget", [PURE, GAUSSIAN])
 @pytest.mark.parametrize("quantile", ["0.5", "0.9", "0.995"])
 def test_a_cell_is_found_by_exactly_the_stated_law(quantile: str, budget: PrivacyBudget) -> None:
-    """Chi-square over 20,000 choices, false alarm 1e-9; an epsilon that is 10% off is caught."""
+    """Chi-square over 20,000 choices; an epsilon that is 10% off is caught in all but one of 700 runs.
+
+    False alarm below 1e-9: 1e-10, by the binomial tails of cells; those of few choices are one cell.
+    """
     bounding, cost = priced(f"SELECT QUANTILE(age, {quantile}) FROM people", budget)
     (noise,) = cost.noises
     assert noise.finding is not None
@@ -99,13 +102,13 @@ def test_a_cell_is_found_by_exactly_the_stated_law(quantile: str, budget: Privac
     kind = PermuteAndFlip if budget is PURE else ExponentialMechanism
     law = kind(noise.finding.epsilon, sensitivity=max(q, 1 - q))
     chances = np.array([law.pmf(i, utilities) for i in range(111)])
-    many = chances * len(found) >= 10
+    many = chances * len(found) >= 100
     seen = np.bincount(found, minlength=111)
     observed = np.append(seen[many], seen[~many].sum())
     expected = np.append(chances[many], chances[~many].sum()) * len(found)
     kept = expected > 0
     statistic = float(((observed - expected)[kept] ** 2 / expected[kept]).sum())
-    assert stats.chi2.sf(statistic, kept.sum() - 1) > ALARM
+    assert stats.chi2.sf(statistic, kept.sum() - 1) > ALARM / 10
 
 
 # -- what one unit moves --------------------------------------------------------------------
@@ -227,7 +230,7 @@ SHAPES = {
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_intervals_cover_the_quantile(shape: str, quantile: float, budget: PrivacyBudget) -> None:
-    """95% and 70% of 800 intervals at least: binomial, false alarm 1e-9."""
+    """95% and 70% of 800 intervals at least: binomial, false alarm 1e-9 for all four together."""
     values = np.sort(SHAPES[shape])
     truth = float(values[math.ceil(quantile * len(values)) - 1])
     for column in ("amount", "age"):
@@ -241,7 +244,7 @@ def test_intervals_cover_the_quantile(shape: str, quantile: float, budget: Priva
         for level in (0.95, 0.7):
             ends = released.aggregate(answer, level)
             hits = sum(low <= exact <= high for low, high in zip(ends.low, ends.high, strict=True))
-            assert stats.binom.cdf(hits, 800, level) > ALARM, (column, hits / 800)
+            assert stats.binom.cdf(hits, 800, level) > ALARM / 4, (column, hits / 800)
 
 
 @pytest.mark.parametrize("budget", [PURE, GAUSSIAN])
@@ -307,7 +310,7 @@ def test_a_choice_misses_no_further_than_its_bound(budget: PrivacyBudget) -> Non
     """All rows are in two cells, and every other cell misses by just t rows: 1 choice in 40 or 41 does.
 
     There is no worse data, so the exponential mechanism meets the bound from both sides, and permute and
-    flip stays below it: binomial, false alarm 1e-9.
+    flip stays below it: binomial, false alarm 1e-9 for both sides together.
     """
     bounding, cost = priced("SELECT MEDIAN(amount) FROM people", budget, max_rows=1, noise="laplace")
     (noise,), cells = cost.noises, len(bounding.answers[0].edges) - 1
@@ -319,9 +322,9 @@ def test_a_choice_misses_no_further_than_its_bound(budget: PrivacyBudget) -> Non
     bound = (cells - 2) * math.exp(-rate * t) / 2
     placed = table(histogram, bounding, cost, 4000).groups[0].layers[noise.measure][0][:, 0]
     missed = int(np.count_nonzero((placed != cells // 2) & (placed != cells // 2 + 1)))
-    assert stats.binom.sf(missed - 1, 4000, bound) > ALARM
+    assert stats.binom.sf(missed - 1, 4000, bound) > ALARM / 2
     if not noise.finding.flips:
-        assert stats.binom.cdf(missed, 4000, bound / (1 + bound)) > ALARM
+        assert stats.binom.cdf(missed, 4000, bound / (1 + bound)) > ALARM / 2
 
 
 def test_without_intervals_all_is_spent_on_the_choice() -> None:
@@ -368,8 +371,8 @@ def test_ranks_err_no_more_than_forecast(shape: str) -> None:
 def test_it_errs_far_less_than_a_tree(shape: str) -> None:
     """The mean error of 300 answers each; a tree's is twice as large at least, or both are in one cell.
 
-    Real values that are all whole, in clumps of twenty rows, are a hard case: there it errs about as much,
-    1.15 times in the mean. The chance of failing is below 1e-9: a mean's deviation is 4% of it.
+    Real values that are all whole, in clumps of twenty rows, are a hard case: there it may err 1.5 times as
+    much. False alarm below 1e-9: means are half of a cell, with a deviation below 2% of that, or less.
     """
     values = np.sort(SHAPES[shape])
     truth = float(values[math.ceil(0.5 * len(values)) - 1])

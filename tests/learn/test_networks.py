@@ -201,7 +201,9 @@ def test_a_budget_of_another_rule_prices_samples_or_says_why_not() -> None:
         step_noise(sf.Budget(epsilon=3), Fraction(3), **given)
 
 
-def test_it_learns_what_no_line_could_and_is_charged_once(db: sf.Database) -> None:
+def test_it_learns_what_no_line_could_and_is_charged_once() -> None:
+    """False alarm below 1e-9: of 3,000 rows scores are 0.97 with a deviation of 0.01; 0.75 is asked for."""
+    db = opened(people(3000))
     network, told = small(steps=120, epsilon=30, hidden=(16,), sampling=0.2, rate=0.05), []
     price, before = network.price(db.table("people")), db.balance
     network.fit(db.table("people"), key="once", progress=told.append)

@@ -81,18 +81,24 @@ def test_odd_tables_train_and_cost_the_same(name: str) -> None:
 
 
 def test_a_model_of_one_class_predicts_that_class() -> None:
-    model = LogisticRegression(label="label", epsilon=8, features=["x"]).fit(
-        opened(table(400, label=["yes"] * 400)).table("t")
-    )
+    """False alarm below 1e-9: logarithms of odds are 25 with a deviation of 1.2.
+
+    The feature varies: by one that is always the same noise alone would be scaled, and drown the constant.
+    """
+    rows = table(2000, label=["yes"] * 2000, x=[0.0, 1.0] * 1000)
+    model = LogisticRegression(label="label", epsilon=8, features=["x"]).fit(opened(rows).table("t"))
     assert model.predict({"x": [0.5]}).tolist() == ["yes"]
 
 
 @pytest.mark.parametrize("rows", [20_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
 def test_a_unit_with_very_many_rows_counts_once(rows: int) -> None:
-    """Two hundred people say yes, and one of many rows says no to all of them."""
+    """Two hundred people say yes, and one of many rows says no to all of them.
+
+    False alarm below 1e-9: logarithms of odds are 19 with a deviation of 1.7, and units 201 with one of 6.
+    """
     who = np.concatenate([np.arange(200), np.full(rows, 999)])
     label = pa.array(["yes"] * 200 + ["no"] * rows)
-    db = opened(table(len(who), who=who, label=label))
+    db = opened(table(len(who), who=who, label=label, x=np.arange(len(who)) % 2.0))
     model = LogisticRegression(label="label", epsilon=8, features=["x"], steps=20).fit(db.table("t"))
     assert model.predict({"x": [0.5]}).tolist() == ["yes"] and model.release_.units < 400
 

@@ -76,7 +76,7 @@ def test_lines_parquet_and_arrow_say_the_same(survey: Survey, tmp_path: Path) ->
 
 
 def test_what_the_package_simulates_is_read_like_what_phones_write() -> None:
-    """The same law, by chi-square over the supports: 20,000 of each, false alarm 1e-9."""
+    """The same law, by chi-square over the supports: 20,000 of each, false alarm below 1e-9 (12 tests)."""
     for survey in (SUBSET, RESPONSE, HASHING):
         asked = client.load(survey.text.encode())
         ours = pyarrow.Table.from_pylist([client.report(asked, "bus") for _ in range(20_000)])
@@ -88,7 +88,7 @@ def test_what_the_package_simulates_is_read_like_what_phones_write() -> None:
             counts.append(collector._totals)
         for one, other in zip(*counts, strict=True):
             table = np.array([[one, 20_000 - one], [other, 20_000 - other]])
-            assert stats.chi2_contingency(table, correction=False).pvalue > ALARM / 12
+            assert stats.chi2_contingency(table, correction=False).pvalue > ALARM / 24
 
 
 # -- what is not counted ----------------------------------------------------------------------

@@ -91,14 +91,14 @@ def test_shares_and_sums_of_numbers_are_unbiased(protocol):
 
 @pytest.mark.parametrize("protocol", SMALL, ids=str)
 def test_reports_follow_that_law(protocol):
-    """False alarm 1e-9 for all holders together; power: any report's chance off by 4% of itself."""
+    """False alarm below 1e-9 for all holders together; power: any report's chance off by 4% of itself."""
     n, tried = 60_000, holders(protocol)[:: max(1, len(holders(protocol)) // 6)]
     for held in tried:
         told = law(protocol, held)
         reports = protocol.randomise(table(protocol, held, n))["value"]
         counts = np.bincount(reports, minlength=protocol.single.size)
         wanted = [float(told[y]) * n for y in range(protocol.single.size)]
-        assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 1e-9 / len(tried)
+        assert stats.chisquare(counts, wanted, sum_check=False).pvalue > 1e-10 / len(tried)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 20.0])
@@ -126,11 +126,12 @@ def test_chances_are_those_of_the_paper():
 
 
 def test_shares_and_means_are_found():
-    """False alarm 1e-9 over all checks; power: a share off by 0.02, a mean off by 0.1 of the range's half.
+    """False alarm below 1e-9 in all; power: a share off by 0.02, a mean off by 0.1 of the range's half.
 
-    The spread of repeated surveys is the stated one: a deviation off by a quarter is seen."""
+    The spread of repeated surveys is the stated one: a deviation off by a quarter is seen. The first key's
+    mean is 5% more spread than stated, as ratios are: of 900 surveys 1.3 is still 9 deviations from that."""
     protocol = PairResponse.from_epsilon(2, size=4, most=2, low=0, high=10)
-    n, surveys = 4_000, 300
+    n, surveys = 4_000, 900
     people = np.full((n, 4), math.nan)
     people[: n // 2, 0] = 7.5
     people[: n // 4, 1] = 0.0
@@ -144,7 +145,7 @@ def test_shares_and_means_are_found():
         deviation = math.sqrt(protocol.variance(share, n))
         assert abs(shares.mean() - float(share)) < 6.6 * deviation / math.sqrt(surveys)
         spread = ((shares - float(share)) ** 2).sum() / deviation**2
-        assert stats.chi2.ppf(1e-10, surveys) < spread < stats.chi2.isf(1e-10, surveys)
+        assert stats.chi2.ppf(1e-11, surveys) < spread < stats.chi2.isf(1e-11, surveys)
         if mean is None:
             continue
         values = np.array([it.values[key] for it in found])
@@ -226,12 +227,12 @@ def test_limits_of_a_mean_are_no_wider_than_they_must():
 
 
 def test_who_holds_too_many_draws_one_of_all():
-    """False alarm 1e-9; power: a person whose first two keys alone are drawn."""
+    """False alarm below 1e-9; power: a person whose first two keys alone are drawn."""
     protocol = PairResponse(size=5, most=2, odds=F(10**9))
     reports = protocol.randomise(table(protocol, dict.fromkeys(range(5), F(1)), 50_000))["value"]
     counts = np.bincount(reports, minlength=protocol.single.size)[1:10:2]
     assert counts.sum() > 49_900
-    assert stats.chisquare(counts).pvalue > 1e-9
+    assert stats.chisquare(counts).pvalue > 1e-10
 
 
 def test_holdings_in_any_order_are_the_same_people():

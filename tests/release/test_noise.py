@@ -134,7 +134,7 @@ def test_a_noisy_measure_that_decides_is_the_one_that_is_shown() -> None:
 
 def test_selection_keeps_singletons_at_the_rate_of_the_law() -> None:
     """A million singletons, threshold 40, scale 5: P(1 + X >= 40) = exp(-39/5) / (1 + exp(-1/5)) = 2.25e-4.
-    Within 7 deviations; false alarm below 1e-11. Catches a strict comparison, noise of another scale."""
+    Within 7 deviations; false alarm below 1e-10. Catches a strict comparison, noise of another scale."""
     plan = made.bounding({"n": MOMENT}, select=True)
     number = 1_000_000
     groups = made.exact([(0,)] * number, {"n": np.ones(number, dtype=np.int64)})

@@ -102,13 +102,16 @@ def fair_sample(bits: Flags, most: int) -> Integers:
     """Draw people of whom each has the bit with probability one half, whoever was drawn before.
 
     A fair coin chooses the kind of the next one; it ends with the first coin that nobody is left for. So
-    who guesses without looking is right half of the time, which is what `bit_bound` assumes.
+    who guesses without looking is right half of the time, which is what `bit_bound` assumes. Where all are
+    of one kind there is nothing to guess, and nobody is drawn.
 
     >>> people = fair_sample(np.array([True, False] * 500), 100)
     >>> len(people), len(set(people.tolist()))
     (100, 100)
     """
     coins = np.asarray(bernoulli(0.5, size=count(most, "victims")))
+    if bits.all() or not bits.any():
+        return np.empty(0, dtype=np.int64)
     chosen = np.empty(len(coins), dtype=np.int64)
     served = np.ones(len(coins), dtype=np.bool_)
     for side in (coins, ~coins):

@@ -56,7 +56,8 @@ class NeuralNetwork(Estimator[FittedNetwork]):
     >>> columns = {"age": sf.between(0, 100)}
     >>> budget = sf.Budget(epsilon=9, delta=1e-6)
     >>> db = sf.connect(people, name="people", unit="who", columns=columns, budget=budget)
-    >>> network = NeuralNetwork(label="ill", epsilon=8, hidden=(4,), steps=40).fit(db.table("people"))
+    >>> network = NeuralNetwork(label="ill", epsilon=8, hidden=(16,), steps=40, rate=0.1)
+    >>> network = network.fit(db.table("people"))
     >>> network.predict({"age": [10, 90]}).tolist()
     [False, True]
     """

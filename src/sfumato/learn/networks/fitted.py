@@ -41,7 +41,7 @@ class FittedNetwork:
     >>> columns = {"age": sf.between(0, 100)}
     >>> budget = sf.Budget(epsilon=9, delta=1e-6)
     >>> db = sf.connect(people, name="people", unit="who", columns=columns, budget=budget)
-    >>> network = NeuralNetwork(label="ill", epsilon=8, hidden=(4,), steps=20, sampling=1)
+    >>> network = NeuralNetwork(label="ill", epsilon=8, hidden=(16,), steps=20, sampling=1, rate=0.1)
     >>> stored = network.fit(db.table("people")).release_.to_json()
     >>> FittedNetwork.from_json(stored).predict({"age": [10, 90]}).tolist()
     [False, True]
